@@ -1,0 +1,1 @@
+"""History: reading archives and auditing them."""

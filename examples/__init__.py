@@ -1,0 +1,1 @@
+"""Programs to learn from: a simulated support bot and its archive."""

@@ -1,0 +1,1 @@
+"""The rule packs and the operator library that ship with the product."""
