@@ -1,0 +1,154 @@
+"""Errors of rule texts as data: a stable code, what is wrong, where, and what to write instead."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+CODES: dict[str, str] = {
+    # 1xx: one expression (a formula, a predicate, a path, an operator's head)
+    "TRL101": "the text is empty",
+    "TRL102": "an operand is missing",
+    "TRL103": "an operator is missing between two operands",
+    "TRL104": "a bracket is never closed",
+    "TRL105": "a bracket closes that was never opened",
+    "TRL106": "a string or regular expression is never closed",
+    "TRL107": "a sign or word of another language",
+    "TRL108": "a character that has no meaning here",
+    "TRL109": "the text does not follow the grammar",
+    "TRL110": "step bounds are not written as the operator takes them",
+    "TRL111": "step bounds stand in the wrong order",
+    "TRL112": "step bounds stand on an operator that takes none",
+    "TRL113": "a reserved word is used as a name",
+    "TRL114": "a question about an event stands in a formula, or a temporal operator in a predicate",
+    "TRL120": "an unknown proposition",
+    "TRL121": "an unknown operator",
+    "TRL122": "an operator has the wrong number of operands",
+    "TRL123": "an operator is defined by itself",
+    "TRL124": "a parameter stands twice in an operator's head",
+    "TRL125": "a future operator stands inside a past one",
+    "TRL130": "an unknown field",
+    "TRL131": "a step into a field that has no parts",
+    "TRL132": "a value that the field never has",
+    "TRL133": "a literal of a type that the question cannot compare",
+    "TRL134": "a field that is no Boolean stands alone",
+    "TRL135": "a question that the field cannot answer",
+    "TRL150": "the text is too long",
+    "TRL151": "the text is nested too deeply",
+    "TRL152": "a step bound or count is too large",
+    "TRL153": "the operators expand to too many nodes",
+}
+"""Every code with its meaning. A code is never given a second meaning, and each has a test that triggers it."""
+
+WINDOW = 100
+"""Characters of a long line that an error shows around its caret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: `text[start:end]`, a part of the expression or of the file's line.
+
+    `line` and `column` (from 1) say where `start` stands in `source`, a file's name or `<formula>`. The
+    text may hold several lines; the caret is drawn under the one that holds `start`.
+    """
+
+    source: str
+    text: str
+    start: int
+    end: int
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, or (in warnings) likely not meant. `code` is a key of `CODES`."""
+
+    code: str
+    message: str
+    hint: str
+    place: Place | None = None
+
+    def __post_init__(self) -> None:
+        assert self.code in CODES, f"{self.code} is not in the table of codes"
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+class RuleError(Exception):
+    """A rule text that cannot be accepted; `problems` holds at least one, in the order of the text."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        assert self.problems, "a RuleError says what is wrong"
+        super().__init__("\n".join(render(problem) for problem in self.problems))
+
+
+def place_in(
+    text: str, start: int, end: int, *, source: str = "<formula>", line: int = 1, column: int = 1
+) -> Place:
+    """The place of `text[start:end]` where the text itself begins at `line` and `column` of `source`."""
+    before = text[:start]
+    breaks = before.count("\n")
+    if breaks:
+        return Place(source, text, start, end, line + breaks, start - before.rindex("\n"))
+    return Place(source, text, start, end, line, column + start)
+
+
+def render(problem: Problem) -> str:
+    """The problem for a person: `file:line:column: CODE message`, the line, its caret and the hint."""
+    place = problem.place
+    where = f"{place.source}:{place.line}:{place.column}: " if place else ""
+    lines = [f"{_shown(where)}{problem.code} {_shown(problem.message)}"]
+    if place and place.text.strip():
+        lines += _excerpt(place)
+    if problem.hint:
+        lines.append(f"  hint: {_shown(problem.hint)}")
+    return "\n".join(lines)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint naming the known word closest to this one, else the known ones (at most ten); never empty."""
+    names = sorted(set(known))
+    near = get_close_matches(word, names, n=1, cutoff=0.6)
+    if not near:
+        near = [name for name in names if name.casefold() == word.casefold()]
+    if near:
+        return f"did you mean `{near[0]}`?"
+    if not names:
+        return "none is defined"
+    shown = ", ".join(f"`{name}`" for name in names[:10])
+    return f"known are {shown}" + (" and others" if len(names) > 10 else "")
+
+
+def _excerpt(place: Place) -> list[str]:
+    """The line of the text that holds the place, and a line of carets under it."""
+    first = place.text.rfind("\n", 0, place.start) + 1
+    last = place.text.find("\n", place.start)
+    last = len(place.text) if last < 0 else last
+    left = max(first, min(place.start - WINDOW // 2, last - WINDOW))
+    right = min(last, left + WINDOW)
+    shown = _shown(place.text[left:right])
+    marked = _shown(place.text[place.start : min(place.end, right)])
+    lead, tail = "... " if left > first else "", " ..." if right < last else ""
+    gap = _width(lead) + _width(_shown(place.text[left : place.start]))
+    return [f"  {lead}{shown}{tail}", "  " + " " * gap + "^" * max(1, _width(marked))]
+
+
+def _shown(text: str) -> str:
+    """The text with characters that would move a terminal's cursor or hide text replaced, one for one."""
+    return "".join(
+        " " if char == "\t" else "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
+        for char in text
+    )
+
+
+def _width(text: str) -> int:
+    """The columns that the text takes on a terminal."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
