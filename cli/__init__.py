@@ -1,1 +1,94 @@
-"""The `tracline` command."""
+"""The `tracline` command: a group that loads each command's module only when it runs."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from .options import colors
+
+COMMANDS = {
+    "demo": ("demo", "Make an archive with the simulated support bot and audit it."),
+    "check": ("check", "Parse rule packs, resolve their names, warn about what is suspicious."),
+    "test": ("test", "Run the examples inside rule packs."),
+    "label": ("label", "Show how often each proposition is true, with sample events."),
+    "eval": ("eval_", "Step one formula over a trace."),
+    "import": ("import_", "Turn chat logs into an archive of event Parquet."),
+    "audit": ("audit", "Judge an archive by rule packs and write the bundle of verdicts."),
+}
+"""Each command's module in this room, which exports it as `command`, and its line in `tracline --help`."""
+
+
+class WorldError(click.ClickException):
+    """An error of the world, told on standard error as it is; the exit code is 2."""
+
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:
+        """Print the message, without click's prefix: it names its own place."""
+        click.echo(self.message, file=file or sys.stderr)
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are named in `COMMANDS` and imported on demand."""
+
+    def __init__(self, *args: Any, **attrs: Any) -> None:
+        super().__init__(*args, **attrs)
+        # Only their names and lines are read: `get_command` never returns these.
+        self.commands = {name: click.Command(name, short_help=line) for name, (_, line) in COMMANDS.items()}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        """The commands in the order in which one meets them."""
+        return list(self.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import the command's module and return its `command`, or None for a name that is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        return importlib.import_module(f".{COMMANDS[cmd_name][0]}", __package__).command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands by their lines, importing none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does, without colours where `NO_COLOR` is set."""
+        ctx.color = colors()
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error of the world becomes its text on standard error and exit code 2."""
+        from ..rules.error import RuleError
+
+        try:
+            return super().invoke(ctx)
+        except RuleError as error:
+            raise WorldError(str(error)) from error
+        except BrokenPipeError:
+            ctx.exit(2)
+        except OSError as error:
+            name = "" if error.filename is None else f"{error.filename}: "
+            raise WorldError(f"{name}{error.strerror or error}") from error
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tracline", message="%(prog)s %(version)s")
+def tracline() -> None:
+    """Audit what deployed language-model agents did: temporal rules over their telemetry."""
+
+
+def main() -> None:
+    """Run the `tracline` command; the reader of its output may stop reading at any time."""
+    try:
+        tracline(prog_name="tracline")
+    finally:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python flushes once more at exit and would complain there.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,130 @@
+"""What the commands share: a flag that takes several values, `--quiet`, `--format`, notes on standard error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import click
+
+QUIET_KEY = "tracline.quiet"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Several(click.Option):
+    """An option that takes all the values that follow it: `--rules a.yaml b.yaml --out X`.
+
+    Repeating the flag adds to them. The values end at the next flag or at `--`, so an argument comes before
+    the option, after another option, or after `--`. Works in a `Command`; the parameter is a tuple of str.
+    """
+
+    def __init__(self, param_decls: Sequence[str] | None = None, **attrs: Any) -> None:
+        attrs["multiple"] = True
+        super().__init__(param_decls, **attrs)
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        """The name in usage lines, with the dots that say that more may follow."""
+        return f"{super().make_metavar(ctx)}..."
+
+
+class Command(click.Command):
+    """A command of `tracline`: understands `Several` options and `--quiet`."""
+
+    def __init__(self, *args: Any, **attrs: Any) -> None:
+        super().__init__(*args, **attrs)
+        self.params.append(_quiet_option())
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does, once every further value of a `Several` option has its own flag."""
+        flags = {
+            flag: max(param.opts, key=len)
+            for param in self.params
+            if isinstance(param, Several)
+            for flag in param.opts
+        }
+        spread = list(_spread(args, flags, ctx))
+        try:
+            return super().parse_args(ctx, spread)
+        except click.MissingParameter as error:
+            if spread == args or not isinstance(error.param, click.Argument):
+                raise
+            before = " and ".join(sorted(set(flags.values())))
+            hint = f"Put {error.param.make_metavar(ctx)} before {before}, or after '--'."
+            raise click.MissingParameter(hint, ctx, error.param) from error
+
+
+def _spread(args: Sequence[str], flags: dict[str, str], ctx: click.Context) -> Iterator[str]:
+    """The arguments with `--rules a b` written as `--rules a --rules b`; what follows `--` is left alone."""
+    place = 0
+    while place < len(args):
+        flag = flags.get(args[place])
+        if flag is None:
+            yield args[place]
+            if args[place] == "--":
+                yield from args[place + 1 :]
+                return
+            place += 1
+            continue
+        first = place = place + 1
+        while place < len(args) and not _is_flag(args[place]):
+            yield from (flag, args[place])
+            place += 1
+        if place == first and not ctx.resilient_parsing:
+            raise click.BadOptionUsage(flag, f"Option {flag!r} requires at least one value.", ctx)
+
+
+def _is_flag(arg: str) -> bool:
+    return arg.startswith("-") and arg != "-"
+
+
+def _quiet_option() -> click.Option:
+    def remember(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+        ctx.meta[QUIET_KEY] = value
+
+    return click.Option(
+        ["--quiet", "-q"],
+        is_flag=True,
+        expose_value=False,
+        callback=remember,
+        help="No progress and no notes on standard error.",
+    )
+
+
+def quiet() -> bool:
+    """Whether the running command was told `--quiet`."""
+    return bool(click.get_current_context().meta.get(QUIET_KEY, False))
+
+
+def note(text: str) -> None:
+    """Say something about the work on standard error, unless told to be quiet. Never a result or an error."""
+    if not quiet():
+        click.echo(text, err=True)
+
+
+def colors() -> bool | None:
+    """False where `NO_COLOR` forbids colours, else None: let the terminal decide."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def rules_option(*, required: bool = True) -> Callable[[F], F]:
+    """`--rules PACK...`: pack files, folders of them, or names of shipped packs: `rules`, a tuple of str."""
+    return click.option(
+        "--rules",
+        cls=Several,
+        metavar="PACK",
+        required=required,
+        help="Rule packs: YAML files, folders of them, or names of shipped packs.",
+    )
+
+
+def format_option(*formats: str) -> Callable[[F], F]:
+    """`--format`, one of `formats`, of which the first is the default, as the str `format`."""
+    return click.option(
+        "--format",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="How to write the results.",
+    )
