@@ -1,0 +1,49 @@
+"""The event frame: one row per event, as a Polars and as an Arrow schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from .event import Content, Kind
+
+TIME = pl.Datetime("ns", "UTC")
+KIND = pl.Enum([kind.value for kind in Kind])
+"""Categories stand in sorting order: `user` first, `end` last."""
+CONTENT = pl.Enum([content.value for content in Content])
+
+EVENT_SCHEMA: dict[str, pl.DataType] = {
+    "session_id": pl.String(),
+    "occurrence": TIME,
+    "time": TIME,
+    "seq": pl.UInt32(),
+    "kind": KIND,
+    "late": pl.Boolean(),
+    "history": pl.Boolean(),
+    "agent": pl.String(),
+    "model": pl.String(),
+    "service": pl.String(),
+    "nested": pl.Boolean(),
+    "text": pl.String(),
+    "tool": pl.String(),
+    "call_id": pl.String(),
+    "args": pl.String(),
+    "result": pl.String(),
+    "error": pl.String(),
+    "content": CONTENT,
+    "trace_id": pl.String(),
+    "span_id": pl.String(),
+    "event_id": pl.String(),
+    "attributes": pl.Map(pl.String, pl.String),
+}
+"""Column names and Polars types, in the order of the columns of event Parquet."""
+
+REQUIRED = ("session_id", "time", "kind")
+"""Columns that event Parquet cannot lack; every other one is null (or its default) where it is absent."""
+
+
+def arrow_schema() -> Any:
+    """The `pyarrow.Schema` of the event frame, derived from the Polars one; the enums are dictionaries."""
+    empty: Any = pl.DataFrame(schema=EVENT_SCHEMA)
+    return empty.to_arrow().schema
