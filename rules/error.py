@@ -39,6 +39,38 @@ CODES: dict[str, str] = {
     "TRL151": "the text is nested too deeply",
     "TRL152": "a step bound or count is too large",
     "TRL153": "the operators expand to too many nodes",
+    # 2xx: a pack, its file and what it defines
+    "TRL201": "a pack cannot be found or read",
+    "TRL202": "the file is no YAML",
+    "TRL203": "a key stands twice",
+    "TRL204": "the file, its values, their nesting or its aliases exceed a limit",
+    "TRL205": "a part of YAML that packs do not use",
+    "TRL210": "a field is missing",
+    "TRL211": "an unknown field",
+    "TRL212": "a value of the wrong kind",
+    "TRL213": "a value that is none of the choices",
+    "TRL214": "a name that cannot be one",
+    "TRL220": "two rules have the same id",
+    "TRL221": "two packs have the same name",
+    "TRL222": "a name is defined twice",
+    "TRL230": "a transition is more than Boolean and `previous`",
+    "TRL231": "a transition's name stands outside `previous` in a transition",
+    "TRL232": "`steps` is more than Boolean over propositions",
+    "TRL233": "`applies_to` speaks of the future",
+    "TRL234": "`for_each` is no path, list of paths or tuple of paths",
+    "TRL240": "an example is no list of steps",
+    # 5xx: warnings; the pack is accepted
+    "TRL501": "a rule can never be broken",
+    "TRL502": "a rule is always broken",
+    "TRL503": "a proposition can never hold",
+    "TRL504": "a rule forgets open obligations when it restarts",
+    "TRL505": "a rule begins anew after it was satisfied",
+    "TRL506": "a rule flags every event after the first violation",
+    "TRL507": "a rule is decided where the finite reading says the opposite",
+    "TRL508": "a formula reads as something else than it looks",
+    "TRL509": "a name is defined and never used",
+    # 3xx: compiling a rule
+    "TRL301": "a rule's machine is too large",
 }
 """Every code with its meaning. A code is never given a second meaning, and each has a test that triggers it."""
 

@@ -1,0 +1,146 @@
+"""The compiler: a resolved rule to a flat table, by a list of passes.
+
+shape (invariant or ordinary, what makes it apply) -> letters -> history -> normal form -> residuals,
+explored with LTL3 completion -> minimised -> table. One pass, one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+
+from ...schemas.verdict import Recover
+from .. import machine as table
+from ..formula import Formula
+from ..machine import Machine
+from ..rule import Rule
+from ..text import to_text
+from .emptiness import Tableau
+from .explore import INVARIANT, Events, Graph, State, Subject, closing, explore, leaves_of
+from .history import history
+from .letters import Alphabet, alphabet, letters_of
+from .limits import DEFAULT, TABLE_LETTERS_MAX, Limits, exceeded
+from .minimise import blocks, columns
+from .normal import Nodes, normal_form
+from .residual import Residuals, initial
+from .shape import antecedent, invariant_body
+from .wording import Wording
+
+_NO_TRANSITIONS: Mapping[str, Formula] = MappingProxyType({})
+
+
+def compile_rule(rule: Rule) -> Machine:
+    """The machine of a rule.
+
+    Raises:
+        RuleError: the rule runs into a named limit (`compiler.limits`).
+    """
+    return compile_formula(
+        rule.formula,
+        transitions=rule.transitions,
+        recover=rule.recover,
+        applies_to=rule.applies_to,
+        name=f"{rule.pack}/{rule.id}",
+    )
+
+
+def compile_formula(
+    formula: Formula,
+    *,
+    transitions: Mapping[str, Formula] = _NO_TRANSITIONS,
+    recover: Recover = Recover.BOTH,
+    applies_to: Formula | None = None,
+    name: str = "formula",
+    limits: Limits = DEFAULT,
+) -> Machine:
+    """The machine of a formula whose operators are expanded.
+
+    `transitions` are the right sides of the transition bits it names, `applies_to` replaces the antecedent
+    that decides whether it applies, and `name` is what an error calls it.
+
+    Raises:
+        RuleError: it runs into one of the `limits`.
+    """
+    return _compiled(formula, tuple(sorted(transitions.items())), recover, applies_to, name, limits)
+
+
+@lru_cache(maxsize=512)
+def _compiled(
+    formula: Formula,
+    transitions: tuple[tuple[str, Formula], ...],
+    recover: Recover,
+    applies_to: Formula | None,
+    name: str,
+    limits: Limits,
+) -> Machine:
+    bits = dict(transitions)
+    applies = antecedent(formula) if applies_to is None else applies_to
+    body = invariant_body(formula, bits)
+    letters = alphabet((formula, applies, *bits.values()), bits, name, limits)
+    past = history((formula, applies), bits)
+    nodes = Nodes(name, limits)
+    residuals = Residuals(nodes, name, limits)
+    events = Events(letters, past)
+    start = INVARIANT if body is not None else initial(residuals, normal_form(formula, nodes))
+    subject = Subject(
+        name=name,
+        body=body,
+        start=start,
+        applies=applies,
+        recover=recover,
+        leaves=leaves_of(nodes),
+        residuals=residuals,
+        tableau=Tableau(nodes, events, name, limits),
+        events=events,
+        history=past,
+        limits=limits,
+    )
+    return _table(subject, explore(subject), letters, formula)
+
+
+def _table(subject: Subject, graph: Graph, letters: Alphabet, formula: Formula) -> Machine:
+    shown = [
+        (closing(subject, state), _asked(subject, state), tuple(outputs))
+        for state, outputs in zip(graph.states, graph.output, strict=True)
+    ]
+    block = blocks(shown, graph.next)
+    first = [block.index(number) for number in range(max(block) + 1)]
+    next_rows = [[block[target] for target in graph.next[s]] for s in first]
+    output_rows = [graph.output[s] for s in first]
+    merged = columns([*next_rows, *output_rows])
+    if max(merged) >= TABLE_LETTERS_MAX:
+        hint = "split the rule, or put propositions that only stand together into one"
+        raise exceeded(subject.name, "letters of the table", TABLE_LETTERS_MAX, hint)
+    column = [merged.index(letter) for letter in range(max(merged) + 1)]
+    return Machine(
+        propositions=letters.propositions,
+        letters=letters_of(letters.classes, tuple(merged), 1 << len(letters.propositions)),
+        next=tuple(tuple(row[c] for c in column) for row in next_rows),
+        output=tuple(tuple(row[c] for c in column) for row in output_rows),
+        closing=tuple(shown[s][0] for s in first),
+        residual=_texts(subject, [graph.states[s] for s in first], formula),
+    )
+
+
+def _asked(subject: Subject, state: State) -> int | str:
+    """What a state shows of its residual: final verdicts as words, an invariant always its own rule."""
+    if state.final:
+        return "false" if state.final == table.VIOLATED else "true"
+    return "rule" if state.residual == INVARIANT else subject.residuals.asked(state.residual)
+
+
+def _texts(subject: Subject, states: Sequence[State], formula: Formula) -> tuple[str, ...]:
+    rule = to_text(formula)
+    wording = None if subject.start == INVARIANT else Wording(subject.residuals, formula, subject.start)
+    texts: list[str] = []
+    for state in states:
+        asked = _asked(subject, state)
+        if isinstance(asked, str):
+            texts.append(rule if asked == "rule" else asked)
+        else:
+            assert wording is not None
+            texts.append(wording.text(asked))
+    return tuple(texts)
+
+

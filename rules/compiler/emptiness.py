@@ -1,0 +1,192 @@
+"""LTL3 completion: whether a residual can still be satisfied, decided with the history's own transitions.
+
+The obligations of a residual are the states of a tableau (a generalised Büchi automaton with promises on
+transitions, after Couvreur, 1999): a transition that keeps `p U q` for later *promises* it, and a run is
+accepting when no `U` is promised for ever. History bits are no free propositions, so the search runs over
+pairs of obligations and memory. One tableau serves every residual of the rule and every negation.
+Infinite words only: strong and weak next are the same here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..formula import Formula
+from .history import Memory
+from .limits import Limits, exceeded
+from .normal import Kind, Nodes
+
+Obligations = frozenset[int]
+"""Normal-form nodes that must all hold from the next event on."""
+
+Clause = tuple[Obligations, frozenset[int]]
+"""One way to meet something now: what is left for the next event, and which `U` nodes are promised."""
+
+Place = tuple[Obligations, Memory]
+Events = Callable[[Memory], list[tuple[Memory, Callable[[Formula], bool]]]]
+"""From a memory, for every letter, the next memory and the values of future-free formulas there."""
+
+_MET: tuple[Clause, ...] = ((frozenset(), frozenset()),)
+
+
+class Tableau:
+    """Decides emptiness for places of one rule's tableau, remembering every answer."""
+
+    def __init__(self, nodes: Nodes, events: Events, rule: str, limits: Limits) -> None:
+        self._nodes = nodes
+        self._events = events
+        self._rule = rule
+        self._limits = limits
+        self._nonempty: dict[Place, bool] = {}
+        self._visited = 0
+
+    def satisfiable(self, obligations: Obligations, memory: Memory) -> bool:
+        """Whether some infinite continuation from that memory meets all the obligations."""
+        place = (obligations, memory)
+        if place not in self._nonempty:
+            _Search(self, place).run()
+        return self._nonempty[place]
+
+    def successors(self, place: Place) -> list[tuple[Place, frozenset[int]]]:
+        """The next places with their promises, those that promise and ask least first."""
+        self._visited += 1
+        if self._visited > self._limits.tableau_max:
+            raise exceeded(self._rule, "tableau states", self._limits.tableau_max, "split the rule")
+        obligations, memory = place
+        found: dict[tuple[Place, frozenset[int]], None] = {}
+        for after, value in self._events(memory):
+            for rest, promised in self._all(obligations, value):
+                found[(rest, after), promised] = None
+        return sorted(found, key=lambda edge: (len(edge[1]), len(edge[0][0])))
+
+    def known(self, place: Place) -> bool | None:
+        """The answer for a place, if it was found before."""
+        return self._nonempty.get(place)
+
+    def learn(self, place: Place, nonempty: bool) -> None:
+        """Remember an answer."""
+        self._nonempty[place] = nonempty
+
+    def _all(self, obligations: Obligations, value: Callable[[Formula], bool]) -> tuple[Clause, ...]:
+        clauses = _MET
+        for node in obligations:
+            clauses = _product(clauses, self._ways(node, value))
+            if not clauses:
+                break
+        return clauses
+
+    def _ways(self, node: int, value: Callable[[Formula], bool]) -> tuple[Clause, ...]:
+        nodes = self._nodes
+        args = nodes.args[node]
+        match nodes.kind[node]:
+            case Kind.TRUE:
+                return _MET
+            case Kind.FALSE:
+                return ()
+            case Kind.LEAF:
+                leaf = nodes.leaf[node]
+                assert leaf is not None
+                return _MET if value(leaf[0]) is leaf[1] else ()
+            case Kind.AND:
+                return self._all(frozenset(args), value)
+            case Kind.OR:
+                return _least([clause for arg in args for clause in self._ways(arg, value)])
+            case Kind.X | Kind.N:
+                return ((frozenset(args), frozenset()),)
+            case Kind.U:
+                own = (frozenset({node}), frozenset({node}))
+                wait = _product(self._ways(args[0], value), (own,))
+                return _least([*self._ways(args[1], value), *wait])
+            case Kind.R:
+                own = (frozenset({node}), frozenset[int]())
+                wait = _least([*self._ways(args[0], value), own])
+                return _product(self._ways(args[1], value), wait)
+
+
+def _product(left: tuple[Clause, ...], right: tuple[Clause, ...]) -> tuple[Clause, ...]:
+    if left is _MET:
+        return right
+    if right is _MET:
+        return left
+    return _least([(a | c, b | d) for a, b in left for c, d in right])
+
+
+def _least(clauses: list[Clause]) -> tuple[Clause, ...]:
+    """Without the clauses that ask and promise at least what another does."""
+    ordered = sorted(set(clauses), key=lambda clause: len(clause[0]) + len(clause[1]))
+    kept: list[Clause] = []
+    for rest, promised in ordered:
+        if not any(a <= rest and b <= promised for a, b in kept):
+            kept.append((rest, promised))
+    return tuple(kept)
+
+
+class _Search:
+    """One depth-first search for an accepting cycle, strongly connected components merged on the way.
+
+    Couvreur's algorithm: `roots` holds, for each component on the current path, its first place and the
+    `U` nodes that are promised on *every* edge inside it so far. A component with an edge and no such node
+    is accepting, and everything on the path can reach it.
+    """
+
+    def __init__(self, tableau: Tableau, start: Place) -> None:
+        self._tableau = tableau
+        self._start = start
+        self._order: dict[Place, int] = {}
+        self._open: list[Place] = []
+        self._roots: list[tuple[int, frozenset[int], frozenset[int] | None]] = []
+        """(number of the first place, promises on the edge into it, promises on all its inner edges or None
+        where it has no inner edge yet)."""
+
+    def run(self) -> None:
+        path = [(self._start, iter(self._enter(self._start, frozenset())))]
+        while path:
+            place, edges = path[-1]
+            edge = next(edges, None)
+            if edge is None:
+                path.pop()
+                self._leave(place)
+                continue
+            target, promised = edge
+            known = self._tableau.known(target)
+            if known is False:
+                continue
+            if known or self._closes_accepting(target, promised):
+                for other in self._open:
+                    self._tableau.learn(other, nonempty=True)
+                return
+            if target not in self._order:
+                path.append((target, iter(self._enter(target, promised))))
+
+    def _enter(self, place: Place, promised: frozenset[int]) -> list[tuple[Place, frozenset[int]]]:
+        self._order[place] = len(self._order)
+        self._open.append(place)
+        self._roots.append((self._order[place], promised, None))
+        return self._tableau.successors(place)
+
+    def _closes_accepting(self, target: Place, promised: frozenset[int]) -> bool:
+        """Merge the components on the path from an open target to here; whether the result accepts."""
+        number = self._order.get(target)
+        if number is None:
+            return False
+        common = promised
+        while True:
+            first, into, inside = self._roots.pop()
+            if inside is not None:
+                common &= inside
+            if first <= number:
+                break
+            common &= into
+        self._roots.append((first, into, common))
+        return not common
+
+    def _leave(self, place: Place) -> None:
+        number = self._order[place]
+        if self._roots[-1][0] != number:
+            return
+        self._roots.pop()
+        while True:
+            other = self._open.pop()
+            self._tableau.learn(other, nonempty=False)
+            if other == place:
+                return

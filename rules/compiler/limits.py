@@ -1,0 +1,35 @@
+"""The named limits of the compiler, and the one error that says which rule ran into which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..error import Problem, RuleError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a rule's machine, and the search for it, may become."""
+
+    propositions_max: int = 16
+    """Propositions of one rule; a word has a bit for each."""
+    nodes_max: int = 50_000
+    """Nodes of the rule's formula and residuals after bounded operators are written out."""
+    letters_max: int = 1_024
+    """Letter classes that the search tells apart."""
+    states_max: int = 1_000
+    """Pairs of a residual and a history that the search meets."""
+    tableau_max: int = 50_000
+    """States of the tableau that decides which residuals can still be satisfied."""
+
+
+DEFAULT = Limits()
+
+TABLE_LETTERS_MAX = 250
+"""Letter classes of a finished table: the kernel's letters are bytes, and a few are reserved."""
+
+
+def exceeded(rule: str, name: str, limit: int, hint: str) -> RuleError:
+    """The error for a rule that does not fit under the limit of that name."""
+    message = f"rule {rule} is too large to compile: more than {limit} of {name}"
+    return RuleError((Problem("TRL301", message, hint, None),))

@@ -1,0 +1,259 @@
+"""Negation normal form over four temporal nodes, hash-consed, `next` pushed to the leaves.
+
+Nodes are small integers of one `Nodes` table. A leaf is a maximal future-free subformula: its value is
+known at each event (from the event and the history), so nothing inside it is ever postponed. `X` and `N`
+are the strong and the weak next, which differ at the end of a finite trace only; `U` is until and `R`
+release. Every rewrite here keeps the meaning on infinite words *and* on non-empty finite ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from ..formula import Formula, Op, has_future
+from .limits import Limits, exceeded
+
+
+class Kind(Enum):
+    """What a node of the normal form is."""
+
+    TRUE = "true"
+    FALSE = "false"
+    LEAF = "leaf"
+    AND = "and"
+    OR = "or"
+    X = "next"
+    N = "weak_next"
+    U = "until"
+    R = "release"
+
+
+Key = tuple[Kind, tuple[int, ...], Formula | None, bool]
+TRUE = 0
+FALSE = 1
+
+_DUAL = {
+    Kind.TRUE: Kind.FALSE,
+    Kind.FALSE: Kind.TRUE,
+    Kind.AND: Kind.OR,
+    Kind.OR: Kind.AND,
+    Kind.X: Kind.N,
+    Kind.N: Kind.X,
+    Kind.U: Kind.R,
+    Kind.R: Kind.U,
+}
+
+
+class Nodes:
+    """The hash-consed nodes of one rule: equal nodes have equal numbers."""
+
+    def __init__(self, rule: str, limits: Limits) -> None:
+        self._rule = rule
+        self._limits = limits
+        self._number: dict[Key, int] = {}
+        self.kind: list[Kind] = []
+        self.args: list[tuple[int, ...]] = []
+        self.leaf: list[tuple[Formula, bool] | None] = []
+        self._negation: dict[int, int] = {}
+        self.of_formula: dict[tuple[Formula, bool], int] = {}
+        """The node of each formula (and sign) that was brought into normal form."""
+        self._make(Kind.TRUE)
+        self._make(Kind.FALSE)
+
+    def _make(self, kind: Kind, args: tuple[int, ...] = (), leaf: Formula | None = None, sign: bool = True) -> int:
+        key = (kind, args, leaf, sign)
+        number = self._number.get(key)
+        if number is None:
+            number = len(self.kind)
+            if number >= self._limits.nodes_max:
+                hint = "use smaller bounds, or split the rule"
+                raise exceeded(self._rule, "formula nodes", self._limits.nodes_max, hint)
+            self._number[key] = number
+            self.kind.append(kind)
+            self.args.append(args)
+            self.leaf.append(None if leaf is None else (leaf, sign))
+        return number
+
+    def literal(self, formula: Formula, sign: bool) -> int:
+        """A future-free formula, or its negation."""
+        if formula.op in (Op.TRUE, Op.FALSE):
+            return TRUE if (formula.op is Op.TRUE) is sign else FALSE
+        return self._make(Kind.LEAF, leaf=formula, sign=sign)
+
+    def all_of(self, args: Iterable[int]) -> int:
+        """The conjunction."""
+        return self._join(Kind.AND, FALSE, TRUE, args)
+
+    def any_of(self, args: Iterable[int]) -> int:
+        """The disjunction."""
+        return self._join(Kind.OR, TRUE, FALSE, args)
+
+    def _join(self, kind: Kind, zero: int, unit: int, args: Iterable[int]) -> int:
+        flat: set[int] = set()
+        for arg in args:
+            if arg == zero:
+                return zero
+            if self.kind[arg] is kind:
+                flat.update(self.args[arg])
+            elif arg != unit:
+                flat.add(arg)
+        if not flat:
+            return unit
+        return flat.pop() if len(flat) == 1 else self._make(kind, tuple(sorted(flat)))
+
+    def following(self, node: int, strong: bool) -> int:
+        """`next` (or `weak_next`) of a node, pushed through `and` and `or` to the leaves."""
+        if node == (FALSE if strong else TRUE):
+            return node
+        match self.kind[node]:
+            case Kind.AND:
+                return self.all_of(self.following(arg, strong) for arg in self.args[node])
+            case Kind.OR:
+                return self.any_of(self.following(arg, strong) for arg in self.args[node])
+            case _:
+                return self._make(Kind.X if strong else Kind.N, (node,))
+
+    def until(self, left: int, right: int) -> int:
+        """`left until right`."""
+        if right in (TRUE, FALSE) or left == FALSE:
+            return right
+        if self.kind[right] is Kind.U and self.args[right][0] == left:
+            return right  # p U (p U q)  =  p U q
+        return self._make(Kind.U, (left, right))
+
+    def release(self, left: int, right: int) -> int:
+        """`left release right`."""
+        if right in (TRUE, FALSE) or left == TRUE:
+            return right
+        if self.kind[right] is Kind.R and self.args[right][0] == left:
+            return right  # p R (p R q)  =  p R q
+        return self._make(Kind.R, (left, right))
+
+    def negation(self, node: int) -> int:
+        """The node of the negation, by the dualities."""
+        known = self._negation.get(node)
+        if known is not None:
+            return known
+        kind = self.kind[node]
+        if kind is Kind.LEAF:
+            leaf = self.leaf[node]
+            assert leaf is not None
+            other = self.literal(leaf[0], not leaf[1])
+        else:
+            args = [self.negation(arg) for arg in self.args[node]]
+            other = self._rebuild(_DUAL[kind], args)
+        self._negation[node] = other
+        self._negation[other] = node
+        return other
+
+    def _rebuild(self, kind: Kind, args: list[int]) -> int:
+        match kind:
+            case Kind.TRUE:
+                return TRUE
+            case Kind.FALSE:
+                return FALSE
+            case Kind.AND:
+                return self.all_of(args)
+            case Kind.OR:
+                return self.any_of(args)
+            case Kind.X | Kind.N:
+                return self.following(args[0], strong=kind is Kind.X)
+            case Kind.U:
+                return self.until(args[0], args[1])
+            case Kind.R:
+                return self.release(args[0], args[1])
+            case Kind.LEAF:
+                raise AssertionError(kind)
+
+
+def normal_form(formula: Formula, nodes: Nodes, sign: bool = True) -> int:
+    """The node of a formula (of its negation where `sign` is false)."""
+    known = nodes.of_formula.get((formula, sign))
+    if known is None:
+        known = _form(formula, nodes, sign) if has_future(formula) else nodes.literal(formula, sign)
+        nodes.of_formula[formula, sign] = known
+    return known
+
+
+def _form(formula: Formula, nodes: Nodes, sign: bool) -> int:
+    def of(arg: Formula, same: bool = True) -> int:
+        return normal_form(arg, nodes, sign if same else not sign)
+
+    args = formula.args
+    match formula.op:
+        case Op.NOT:
+            return of(args[0], same=False)
+        case Op.AND:
+            join = nodes.all_of if sign else nodes.any_of
+            return join((of(args[0]), of(args[1])))
+        case Op.OR:
+            join = nodes.any_of if sign else nodes.all_of
+            return join((of(args[0]), of(args[1])))
+        case Op.IMPLIES:
+            join = nodes.any_of if sign else nodes.all_of
+            return join((of(args[0], same=False), of(args[1])))
+        case Op.IFF:
+            both = nodes.all_of((of(args[0]), normal_form(args[1], nodes)))
+            neither = nodes.all_of((of(args[0], same=False), normal_form(args[1], nodes, sign=False)))
+            return nodes.any_of((both, neither))
+        case _:
+            return _temporal(formula, nodes, sign)
+
+
+def _temporal(formula: Formula, nodes: Nodes, sign: bool) -> int:
+    args = [normal_form(arg, nodes, sign) for arg in formula.args]
+    op = formula.op
+    match op:
+        case Op.NEXT | Op.WEAK_NEXT:
+            steps = 1 if formula.bounds is None else formula.bounds[0]
+            return _delayed(args[0], steps, (op is Op.NEXT) is sign, nodes)
+        case Op.EVENTUALLY | Op.ALWAYS:
+            eventually = (op is Op.EVENTUALLY) is sign
+            if formula.bounds is not None:
+                return _within(args[0], formula.bounds, eventually, nodes)
+            return nodes.until(TRUE, args[0]) if eventually else nodes.release(FALSE, args[0])
+        case _:
+            return _binary(op, args[0], args[1], sign, nodes)
+
+
+def _binary(op: Op, left: int, right: int, sign: bool, nodes: Nodes) -> int:
+    """A binary operator over arguments that are negated already where `sign` is false."""
+    if not sign:
+        op = _DUAL_OP[op]  # not (p U q)  =  (not p) R (not q);  not (p W q)  =  (not p) M (not q)
+    match op:
+        case Op.UNTIL:
+            return nodes.until(left, right)
+        case Op.RELEASE:
+            return nodes.release(left, right)
+        case Op.WEAK_UNTIL:  # p W q  =  q R (p or q)
+            return nodes.release(right, nodes.any_of((left, right)))
+        case Op.STRONG_RELEASE:  # p M q  =  q U (p and q)
+            return nodes.until(right, nodes.all_of((left, right)))
+        case _:
+            raise AssertionError(op)
+
+
+_DUAL_OP = {
+    Op.UNTIL: Op.RELEASE,
+    Op.RELEASE: Op.UNTIL,
+    Op.WEAK_UNTIL: Op.STRONG_RELEASE,
+    Op.STRONG_RELEASE: Op.WEAK_UNTIL,
+}
+
+
+def _delayed(node: int, steps: int, strong: bool, nodes: Nodes) -> int:
+    for _ in range(steps):
+        node = nodes.following(node, strong)
+    return node
+
+
+def _within(node: int, bounds: tuple[int, int], eventually: bool, nodes: Nodes) -> int:
+    """`F[a,b]` as nested `next`, `G[a,b]` as nested `weak_next`, each written out by distance."""
+    low, high = bounds
+    node = _delayed(node, low, eventually, nodes)
+    parts = [node]
+    for _ in range(high - low):
+        node = nodes.following(node, eventually)
+        parts.append(node)
+    return nodes.any_of(parts) if eventually else nodes.all_of(parts)

@@ -1,0 +1,218 @@
+"""Residuals: what is left of a rule after some events, canonical, and their progression.
+
+A residual is a monotone Boolean function of *obligations*, the `X` and `N` nodes of the normal form: what
+must (or, weakly, would have to) hold from the next event on. It is kept as a reduced ordered decision
+diagram, so that equal functions are one number: `F[0,15] q and F[0,14] q` absorbs into the latter by
+itself. Node `f` with variable `x` stands for `low or (x and high)`, where `low` implies `high`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..formula import Formula
+from .limits import Limits, exceeded
+from .normal import TRUE as TRUE_NODE
+from .normal import Kind, Nodes
+
+FALSE = 0
+TRUE = 1
+
+
+class Residuals:
+    """The residuals of one rule, hash-consed, over the obligations of one `Nodes` table."""
+
+    def __init__(self, nodes: Nodes, rule: str, limits: Limits) -> None:
+        self.nodes = nodes
+        self._rule = rule
+        self._limits = limits
+        self._number: dict[tuple[int, int, int], int] = {}
+        last = 1 << 60  # the constants come after every variable
+        self.variable: list[int] = [last, last]
+        self.low: list[int] = [FALSE, TRUE]
+        self.high: list[int] = [FALSE, TRUE]
+        self._and: dict[tuple[int, int], int] = {}
+        self._or: dict[tuple[int, int], int] = {}
+        self._dual: dict[int, int] = {FALSE: TRUE, TRUE: FALSE}
+        self._asked: dict[int, int] = {FALSE: FALSE, TRUE: TRUE}
+        self._ends: dict[int, bool] = {FALSE: False, TRUE: True}
+
+    def _make(self, variable: int, low: int, high: int) -> int:
+        if low == high:
+            return low
+        key = (variable, low, high)
+        number = self._number.get(key)
+        if number is None:
+            number = len(self.variable)
+            if number >= self._limits.nodes_max:
+                raise exceeded(self._rule, "residual nodes", self._limits.nodes_max, "split the rule")
+            self._number[key] = number
+            self.variable.append(variable)
+            self.low.append(low)
+            self.high.append(high)
+        return number
+
+    def single(self, variable: int) -> int:
+        """The function that is just this variable: as an obligation, the residual that asks only for it."""
+        return self._make(variable, FALSE, TRUE)
+
+    def both(self, f: int, g: int) -> int:
+        """The conjunction of two residuals."""
+        if f == g or g == TRUE or f == FALSE:
+            return f
+        if f == TRUE or g == FALSE:
+            return g
+        return self._apply(f, g, self._and, self.both)
+
+    def either(self, f: int, g: int) -> int:
+        """The disjunction of two residuals."""
+        if f == g or g == FALSE or f == TRUE:
+            return f
+        if f == FALSE or g == TRUE:
+            return g
+        return self._apply(f, g, self._or, self.either)
+
+    def _apply(
+        self, f: int, g: int, memo: dict[tuple[int, int], int], join: Callable[[int, int], int]
+    ) -> int:
+        key = (f, g) if f < g else (g, f)
+        known = memo.get(key)
+        if known is None:
+            x = min(self.variable[f], self.variable[g])
+            f_low, f_high = (self.low[f], self.high[f]) if self.variable[f] == x else (f, f)
+            g_low, g_high = (self.low[g], self.high[g]) if self.variable[g] == x else (g, g)
+            known = memo[key] = self._make(x, join(f_low, g_low), join(f_high, g_high))
+        return known
+
+    def dual(self, f: int) -> int:
+        """`and` and `or` exchanged: its prime implicants are the prime implicates of `f`."""
+        known = self._dual.get(f)
+        if known is None:
+            # the dual of  low or (x and high)  is  dual(high) or (x and dual(low))
+            known = self._make(self.variable[f], self.dual(self.high[f]), self.dual(self.low[f]))
+            self._dual[f] = known
+            self._dual[known] = f
+        return known
+
+    def asked(self, f: int) -> int:
+        """What the next event is asked, strong and weak obligations no longer told apart.
+
+        The result's variables are the nodes *under* the `X` and `N`; it is only compared and printed.
+        """
+        known = self._asked.get(f)
+        if known is None:
+            inner = self.nodes.args[self.variable[f]][0]
+            kind = self.nodes.kind[inner]
+            here = {Kind.TRUE: TRUE, Kind.FALSE: FALSE}.get(kind)
+            here = self.single(inner) if here is None else here
+            known = self.either(self.asked(self.low[f]), self.both(here, self.asked(self.high[f])))
+            self._asked[f] = known
+        return known
+
+    def at_end(self, f: int) -> bool:
+        """The finite-trace reading when no event follows: weak obligations are met, strong ones are not."""
+        known = self._ends.get(f)
+        if known is None:
+            weak = self.nodes.kind[self.variable[f]] is Kind.N
+            known = self.at_end(self.high[f]) if weak else self.at_end(self.low[f])
+            self._ends[f] = known
+        return known
+
+    def primes(self, f: int) -> Iterator[frozenset[int]]:
+        """The prime implicants: the least sets of variables that make `f` true, smaller branches first."""
+        if f == TRUE:
+            yield frozenset()
+            return
+        if f == FALSE:
+            return
+        yield from self.primes(self.low[f])
+        x, low = self.variable[f], self.low[f]
+        for rest in self.primes(self.high[f]):
+            if not self.holds(low, rest):
+                yield rest | {x}
+
+    def holds(self, f: int, true: frozenset[int]) -> bool:
+        """The value of `f` where exactly the variables in `true` are."""
+        while f > TRUE:
+            f = self.high[f] if self.variable[f] in true else self.low[f]
+        return f == TRUE
+
+
+class Progression:
+    """TRAC's Table 1 for one event: residuals to residuals, under fixed values of the leaves."""
+
+    def __init__(self, residuals: Residuals, value: Callable[[Formula], bool]) -> None:
+        self._residuals = residuals
+        self._value = value
+        self._of_node: dict[int, int] = {}
+        self._of_residual: dict[int, int] = {FALSE: FALSE, TRUE: TRUE}
+
+    def residual(self, f: int) -> int:
+        """prg(f): each obligation of `f` replaced by the progression of what it asks."""
+        known = self._of_residual.get(f)
+        if known is None:
+            r = self._residuals
+            here = self.node(r.nodes.args[r.variable[f]][0])
+            known = r.either(self.residual(r.low[f]), r.both(here, self.residual(r.high[f])))
+            self._of_residual[f] = known
+        return known
+
+    def node(self, node: int) -> int:
+        """The residual that is left of a normal-form node after the event."""
+        known = self._of_node.get(node)
+        if known is None:
+            known = self._of_node[node] = self._progress(node)
+        return known
+
+    def _progress(self, node: int) -> int:
+        r, nodes = self._residuals, self._residuals.nodes
+        args = nodes.args[node]
+        match nodes.kind[node]:
+            case Kind.TRUE:
+                return TRUE
+            case Kind.FALSE:
+                return FALSE
+            case Kind.LEAF:
+                leaf = nodes.leaf[node]
+                assert leaf is not None
+                return TRUE if self._value(leaf[0]) is leaf[1] else FALSE
+            case Kind.AND:
+                result = TRUE
+                for arg in args:
+                    result = r.both(result, self.node(arg))
+                return result
+            case Kind.OR:
+                result = FALSE
+                for arg in args:
+                    result = r.either(result, self.node(arg))
+                return result
+            case Kind.X | Kind.N:
+                return r.single(node)
+            case Kind.U:  # p U q  =  q or (p and X (p U q))
+                again = r.single(nodes.following(node, strong=True))
+                return r.either(self.node(args[1]), r.both(self.node(args[0]), again))
+            case Kind.R:  # p R q  =  q and (p or N (p R q))
+                again = r.single(nodes.following(node, strong=False))
+                return r.both(self.node(args[1]), r.either(self.node(args[0]), again))
+
+
+def initial(residuals: Residuals, node: int) -> int:
+    """The residual of an instance that has seen nothing: all of the rule is asked of its first event."""
+    nodes = residuals.nodes
+    match nodes.kind[node]:
+        case Kind.TRUE if node == TRUE_NODE:
+            return residuals.single(nodes.following(node, strong=True))
+        case Kind.FALSE:
+            return FALSE
+        case Kind.AND:
+            result = TRUE
+            for arg in nodes.args[node]:
+                result = residuals.both(result, initial(residuals, arg))
+            return result
+        case Kind.OR:
+            result = FALSE
+            for arg in nodes.args[node]:
+                result = residuals.either(result, initial(residuals, arg))
+            return result
+        case _:
+            return residuals.single(nodes.following(node, strong=True))

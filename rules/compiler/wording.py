@@ -1,0 +1,214 @@
+"""Residuals as text: of the spellings found the shortest, then the first in the alphabet.
+
+Spellings come from the rule as written (its own subformulas), from folding `q or next q` back into
+`eventually[0,1] q`, and from implications; past parts stand as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from ..formula import FALSE as FALSE_FORMULA
+from ..formula import TRUE as TRUE_FORMULA
+from ..formula import Formula, Op
+from ..text import to_text
+from .normal import FALSE as FALSE_NODE
+from .normal import TRUE as TRUE_NODE
+from .normal import Kind, Nodes
+from .residual import FALSE, TRUE, Residuals
+
+CLAUSES_MAX = 64
+"""Clauses of one normal form that are still written out; beyond, the other one is taken if it has fewer."""
+
+
+def _shortest(candidates: Iterable[Formula]) -> Formula:
+    return min(candidates, key=lambda formula: (len(to_text(formula)), to_text(formula)))
+
+
+def _negated(formula: Formula) -> Formula:
+    return formula.args[0] if formula.op is Op.NOT else Formula(Op.NOT, (formula,))
+
+
+def _joined(op: Op, parts: Iterable[Formula]) -> Formula:
+    """`and` or `or` of one or more parts, in the alphabet's order."""
+    ordered = sorted(set(parts), key=to_text)
+    result = ordered[0]
+    for part in ordered[1:]:
+        result = Formula(op, (result, part))
+    return result
+
+
+class Wording:
+    """The texts of one rule's residuals."""
+
+    def __init__(self, residuals: Residuals, rule: Formula, start: int) -> None:
+        self._residuals = residuals
+        self._nodes: Nodes = residuals.nodes
+        self._rule = rule
+        self._start = residuals.asked(start)
+        self._of_node: dict[int, Formula] = {TRUE_NODE: TRUE_FORMULA, FALSE_NODE: FALSE_FORMULA}
+        self._written: dict[int, list[Formula]] = {}
+        for (formula, sign), node in self._nodes.of_formula.items():
+            self._written.setdefault(node, []).append(formula if sign else _negated(formula))
+
+    def text(self, asked: int) -> str:
+        """The text of what the next event is asked (`Residuals.asked`)."""
+        return to_text(self._function(asked))
+
+    def _function(self, f: int) -> Formula:
+        if f in (TRUE, FALSE):
+            return TRUE_FORMULA if f == TRUE else FALSE_FORMULA
+        candidates = [self._rule] if f == self._start else []
+        return _shortest([*candidates, self._factored(f)])
+
+    def _factored(self, f: int) -> Formula:
+        """Variables that every model needs (or that alone suffice) stand outside of the rest."""
+        r = self._residuals
+        support = self._support(f)
+        needed = [x for x in support if self._restricted(f, x, value=False) == FALSE]
+        enough = [x for x in support if self._restricted(f, x, value=True) == TRUE]
+        if needed:
+            rest = f
+            for x in needed:
+                rest = self._restricted(rest, x, value=True)
+            return self._join(Op.AND, needed, [] if rest == TRUE else [self._function(rest)])
+        if enough:
+            rest = f
+            for x in enough:
+                rest = self._restricted(rest, x, value=False)
+            return self._join(Op.OR, enough, [] if rest == FALSE else [self._function(rest)])
+        implicants = list(islice(r.primes(f), CLAUSES_MAX + 1))
+        implicates = list(islice(r.primes(r.dual(f)), CLAUSES_MAX + 1))
+        few = min(len(implicants), len(implicates)) if max(len(implicants), len(implicates)) > CLAUSES_MAX else 0
+        spellings: list[Formula] = []
+        if not few or len(implicants) == few:
+            spellings.append(_joined(Op.OR, [self._join(Op.AND, sorted(c), []) for c in implicants]))
+        if not few or len(implicates) == few:
+            spellings.append(_joined(Op.AND, [self._join(Op.OR, sorted(c), []) for c in implicates]))
+        return _shortest(spellings)
+
+    def _support(self, f: int) -> list[int]:
+        found: dict[int, None] = {}
+        seen: set[int] = set()
+        todo = [f]
+        while todo:
+            g = todo.pop()
+            if g > TRUE and g not in seen:
+                seen.add(g)
+                found[self._residuals.variable[g]] = None
+                todo += [self._residuals.low[g], self._residuals.high[g]]
+        return sorted(found)
+
+    def _restricted(self, f: int, x: int, *, value: bool) -> int:
+        r = self._residuals
+        known: dict[int, int] = {}
+
+        def of(g: int) -> int:
+            if r.variable[g] > x:
+                return g
+            if r.variable[g] == x:
+                return r.high[g] if value else r.low[g]
+            if g not in known:
+                here = r.single(r.variable[g])
+                known[g] = r.either(of(r.low[g]), r.both(here, of(r.high[g])))
+            return known[g]
+
+        return of(f)
+
+    def _join(self, op: Op, nodes: Iterable[int], more: list[Formula]) -> Formula:
+        """`and` or `or` of nodes and formulas; runs of delayed copies are folded into step bounds."""
+        plain, folded = self._folded(op, list(nodes))
+        parts = [*(self._node(node) for node in plain), *folded, *more]
+        if op is Op.AND:
+            return _joined(Op.AND, parts)
+        candidates = [_joined(Op.OR, parts)]
+        negative = [part for part in parts if part.op is Op.NOT]
+        rest = [part for part in parts if part.op is not Op.NOT]
+        if negative and rest:
+            # not p or q  =  p -> q
+            antecedent = _joined(Op.AND, [part.args[0] for part in negative])
+            candidates.append(Formula(Op.IMPLIES, (antecedent, _joined(Op.OR, rest))))
+        return _shortest(candidates)
+
+    def _folded(self, op: Op, members: list[int]) -> tuple[list[int], list[Formula]]:
+        """Members that stay, and `F[a,b]` (in `or`) or `G[a,b]` (in `and`) for runs of two or more delays."""
+        kind = Kind.X if op is Op.OR else Kind.N
+        runs: dict[int, dict[int, int]] = {}
+        for node in members:
+            base, delay = node, 0
+            while self._nodes.kind[base] is kind:
+                base, delay = self._nodes.args[base][0], delay + 1
+            runs.setdefault(base, {})[delay] = node
+        plain: list[int] = []
+        folded: list[Formula] = []
+        for base, delays in runs.items():
+            low, high = min(delays), max(delays)
+            if len(delays) > 1 and high - low + 1 == len(delays):
+                outer = Op.EVENTUALLY if op is Op.OR else Op.ALWAYS
+                folded.append(Formula(outer, (self._node(base),), bounds=(low, high)))
+            else:
+                plain += delays.values()
+        return plain, folded
+
+    def _node(self, node: int) -> Formula:
+        known = self._of_node.get(node)
+        if known is None:
+            known = _shortest([*self._written.get(node, ()), *self._spelled(node)])
+            self._of_node[node] = known
+        return known
+
+    def _spelled(self, node: int) -> list[Formula]:
+        args = self._nodes.args[node]
+        match self._nodes.kind[node]:
+            case Kind.LEAF:
+                leaf = self._nodes.leaf[node]
+                assert leaf is not None
+                return [leaf[0] if leaf[1] else _negated(leaf[0])]
+            case Kind.AND:
+                return [self._join(Op.AND, args, [])]
+            case Kind.OR:
+                return [self._join(Op.OR, args, [])]
+            case Kind.X | Kind.N as kind:
+                return self._delayed(node, kind)
+            case Kind.U:
+                return self._until(args[0], args[1])
+            case Kind.R:
+                return self._release(args[0], args[1])
+            case _:
+                return []
+
+    def _delayed(self, node: int, kind: Kind) -> list[Formula]:
+        op = Op.NEXT if kind is Kind.X else Op.WEAK_NEXT
+        steps, base = 0, node
+        while self._nodes.kind[base] is kind:
+            base, steps = self._nodes.args[base][0], steps + 1
+        inner = self._node(base)
+        plain = inner
+        for _ in range(steps):
+            plain = Formula(op, (plain,))
+        return [plain, Formula(op, (inner,), bounds=(steps, steps))]
+
+    def _until(self, left: int, right: int) -> list[Formula]:
+        if left == TRUE_NODE:
+            return [Formula(Op.EVENTUALLY, (self._node(right),))]
+        spellings = [Formula(Op.UNTIL, (self._node(left), self._node(right)))]
+        other = self._other_member(Kind.AND, right, left)
+        if other is not None:  # q U (p and q)  =  p M q
+            spellings.append(Formula(Op.STRONG_RELEASE, (other, self._node(left))))
+        return spellings
+
+    def _release(self, left: int, right: int) -> list[Formula]:
+        if left == FALSE_NODE:
+            return [Formula(Op.ALWAYS, (self._node(right),))]
+        spellings = [Formula(Op.RELEASE, (self._node(left), self._node(right)))]
+        other = self._other_member(Kind.OR, right, left)
+        if other is not None:  # q R (p or q)  =  p W q
+            spellings.append(Formula(Op.WEAK_UNTIL, (other, self._node(left))))
+        return spellings
+
+    def _other_member(self, kind: Kind, joined: int, member: int) -> Formula | None:
+        if self._nodes.kind[joined] is not kind or member not in self._nodes.args[joined]:
+            return None
+        rest = [arg for arg in self._nodes.args[joined] if arg != member]
+        return self._join(Op.AND if kind is Kind.AND else Op.OR, rest, [])
