@@ -1,4 +1,4 @@
-"""What the commands share: a flag that takes several values, `--quiet`, `--format`, notes on standard error."""
+"""What the commands share: a flag with several values, `--quiet`, `--format`, notes on standard error."""
 
 from __future__ import annotations
 

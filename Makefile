@@ -1,0 +1,54 @@
+# `make` alone says what there is. Everything runs in .venv, which `make setup` fills from constraints.txt.
+
+PYTHON ?= $(shell python3.11 -c 'print("python3.11")' 2>/dev/null || echo python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+ROOMS := schemas rules batch cli examples
+FAST_TESTS := tests/unit tests/snapshots tests/conformance
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench exhaustive lock clean
+
+help: ## show these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv with the locked dependencies and tracline itself
+
+$(READY): constraints.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
+	  { echo "make: the dependencies are locked for Python 3.11: set PYTHON to one" >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r constraints.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup ## simulate a support bot's sessions, audit them, say what was found
+	$(BIN)/tracline demo
+
+check: setup ## lint, format, types, fast tests: under a minute
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/python -m pytest $(FAST_TESTS) -m "not slow and not exhaustive"
+
+test: setup ## every test, with the time each folder took against its budget: under 15 minutes
+	$(BIN)/python -m pytest
+
+exhaustive: setup ## the differential sets that are too large for every day
+	$(BIN)/python -m pytest tests/differential -m exhaustive
+
+bench: setup ## the measurements in benchmarks/, one after another
+	@set -e; for bench in benchmarks/[a-z]*.py; do echo "== $$bench"; $(BIN)/python $$bench; done
+
+lock: setup ## write constraints.txt anew: newest versions within pyproject.toml's bounds, with hashes
+	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
+	  --extra test --extra lock --all-build-deps --allow-unsafe --no-annotate \
+	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+	  --output-file constraints.txt pyproject.toml
+
+clean: ## remove .venv, caches and what the demo made
+	rm -rf $(VENV) build dist demo-out *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,46 @@
+"""What all tests share: a terminal that is the same everywhere, and the time budget of each folder."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+BUDGETS_S = {
+    "unit": 120,
+    "laws": 120,
+    "differential": 360,
+    "conformance": 60,
+    "snapshots": 60,
+}
+"""Seconds that a folder's tests may take on two cores; together with starting up, under 15 minutes."""
+
+took_s: dict[str, float] = defaultdict(float)
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output is 100 columns wide and without colours, and no setting comes in from outside."""
+    import os
+
+    for name in os.environ:
+        if name.startswith("TRACLINE_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TZ", "UTC")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add a test's seconds, its fixtures' included, to its folder's."""
+    folder = Path(report.nodeid.split("::")[0]).parts[1]
+    took_s[folder] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what each folder took against its budget."""
+    for folder, seconds in sorted(took_s.items()):
+        budget_s = BUDGETS_S[folder]
+        warning = "  OVER ITS BUDGET" if seconds > budget_s else ""
+        terminalreporter.write_line(f"tests/{folder:<13} {seconds:6.1f} s of {budget_s:>3} s{warning}")

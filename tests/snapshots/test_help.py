@@ -1,0 +1,44 @@
+"""The help of every command, and the errors of the command line itself, word for word."""
+
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner
+from tracline.cli import COMMANDS, tracline
+
+Snapshot = Callable[[str, str], None]
+
+
+def test_help_of_the_group(snapshot: Snapshot) -> None:
+    """`tracline --help` lists every command with its line."""
+    result = CliRunner().invoke(tracline, ["--help"], prog_name="tracline")
+    assert result.exit_code == 0
+    snapshot("help/tracline.txt", result.stdout)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_each_command(name: str, snapshot: Snapshot) -> None:
+    """`tracline COMMAND --help` explains the command, its arguments and its options."""
+    result = CliRunner().invoke(tracline, [name, "--help"], prog_name="tracline")
+    assert result.exit_code == 0
+    snapshot(f"help/{name}.txt", result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("no-command", ""),
+        ("misspelt-command", "chekc"),
+        ("unknown-option", "audit in --rule x"),
+        ("swallowed-argument", "audit --rules a b"),
+        ("missing-pack", "check no/such/pack.yaml"),
+        ("missing-archive", "audit no/such/archive --rules customer-service --out bundle"),
+        ("bad-formula", "eval G(p"),
+        ("missing-trace", "eval p no/such/trace.jsonl"),
+    ],
+)
+def test_usage_errors(name: str, line: str, snapshot: Snapshot) -> None:
+    """A mistake in calling the command says what is wrong on standard error, and exits with 2."""
+    result = CliRunner().invoke(tracline, line.split(), prog_name="tracline")
+    assert (result.exit_code, result.stdout) == (2, "")
+    snapshot(f"errors/{name}.txt", result.stderr)

@@ -1,0 +1,122 @@
+"""The rooms: which may import which, what the pure ones may touch, and the rules of the house."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAY_IMPORT = {
+    "schemas": {"schemas"},
+    "rules": {"schemas", "rules"},
+    "batch": {"schemas", "rules", "batch"},
+    "examples": {"schemas", "examples"},
+    "cli": {"schemas", "rules", "batch", "examples", "cli"},
+}
+PURE = ("schemas", "rules")
+OUTSIDE_WORLD = {
+    "asyncio", "glob", "http", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets",
+    "shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid",
+}  # fmt: skip
+OUTSIDE_CALLS = {"open", "print", "input", "read_text", "read_bytes", "write_text", "write_bytes"}
+CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
+DOORS = {
+    "rules/pack.py": "reads the packs that `load_packs` is given",
+    "rules/syntax.py": "reads the grammar",
+}
+"""The modules of the pure rooms that may read a file, and which."""
+
+SOURCES = sorted(path for room in MAY_IMPORT for path in (ROOT / room).rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def name(path: Path) -> str:
+    """A file's path in the repository."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Everything the module imports, as dotted names from the top: `rules.formula`, `numpy`."""
+    package = path.relative_to(ROOT).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*above, *(node.module.split(".") if node.module else ())))
+            yield module
+            yield from (f"{module}.{alias.name}".lstrip(".") for alias in node.names)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_rooms_import_one_way(path: Path) -> None:
+    """schemas <- rules <- batch, examples beside them, cli over all; between rooms imports are relative."""
+    room = path.relative_to(ROOT).parts[0]
+    met = {dotted.split(".")[0] for dotted in imports(path)}
+    assert "tracline" not in met, "rooms import each other relatively"
+    assert met & set(MAY_IMPORT) <= MAY_IMPORT[room]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_the_meaning_is_the_tests_own(path: Path) -> None:
+    """No product module imports `rules/meaning.py`: what is compared with it must not be made of it."""
+    assert "rules.meaning" not in set(imports(path))
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if p.relative_to(ROOT).parts[0] in PURE], ids=name)
+def test_pure_rooms_touch_nothing_outside(path: Path) -> None:
+    """schemas and rules read no clock, no file, no network and draw no randomness; two doors read."""
+    outside = {dotted.split(".")[0] for dotted in imports(path)} & OUTSIDE_WORLD
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    named = {call.attr if isinstance(call, ast.Attribute) else ast.unparse(call) for call in calls}
+    assert not {ast.unparse(call) for call in calls} & CLOCKS
+    if name(path) in DOORS:
+        outside -= {"pathlib"}
+        named -= {"read_text", "read_bytes"}
+    assert not outside
+    assert not named & OUTSIDE_CALLS
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_files_are_named_for_what_they_do(path: Path) -> None:
+    """No drawer for odds and ends: its contents belong where their subject is."""
+    assert path.stem not in {"utils", "util", "helpers", "common", "base", "core", "manager", "misc"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_errors_are_not_swallowed(path: Path) -> None:
+    """Nothing catches every exception and goes on."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ExceptHandler):
+            broad = node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"}
+            raises = any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
+            assert raises or not broad, f"{name(path)}:{node.lineno}"
+
+
+@pytest.mark.parametrize("path", TESTS, ids=name)
+def test_tests_say_what_they_state(path: Path) -> None:
+    """Every test has a docstring; none sleeps, and none uses mock objects."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            assert ast.get_docstring(node), f"{name(path)}:{node.lineno}"
+    met = set(imports(path))
+    assert not {"unittest.mock", "mock", "time.sleep", "asyncio.sleep"} & met
+    slept = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    assert "time.sleep" not in slept
+
+
+HEAVY = ("numba", "polars", "pyarrow", "numpy", "rich")
+
+
+@pytest.mark.parametrize("module", ["tracline.cli", "tracline.schemas", "tracline.rules"])
+def test_the_command_starts_light(module: str) -> None:
+    """Showing the help or importing a room's front door loads none of the heavy libraries."""
+    code = f"import sys, {module}; print([m for m in {HEAVY} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
