@@ -1,0 +1,219 @@
+"""The compiled kernel against the plain stepper, on random machines, sessions, slices and unknowns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import pytest
+from tracline.rules import kernel
+from tracline.rules.machine import (
+    APPLIES,
+    PENDING,
+    SATISFIED,
+    STAYS_SATISFIED,
+    STAYS_VIOLATED,
+    VIOLATED,
+    Machine,
+)
+from tracline.rules.stepper import Finding, Seen, judge_slowly
+from tracline.schemas.verdict import Verdict
+
+NAMES = ("p", "q", "r")
+VALUES = ("a", "b", "c", "d", "e")
+SLICES_MAX = 3
+
+Key = tuple[int, int, int, str | None, Verdict]
+"""A finding: session, rule, event, slice, verdict."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Random rules over random sessions: `events[session][at][rule]` is what that rule meets there."""
+
+    machines: list[Machine]
+    stepped: list[bool]
+    keys: list[int | None]
+    events: list[list[list[Seen]]]
+    order: list[tuple[int, int]]
+
+
+def random_machine(random: Random) -> Machine:
+    """A machine with arbitrary tables: the kernel must not rely on what the compiler happens to make."""
+    states, letters = random.randint(1, 6), random.randint(1, 4)
+    outputs = [PENDING] * 4 + [VIOLATED, SATISFIED, STAYS_VIOLATED, STAYS_SATISFIED]
+    rows, columns = range(states), range(letters)
+    return Machine(
+        propositions=NAMES,
+        letters=bytes(random.randrange(letters) for _ in range(8)),
+        next=tuple(tuple(random.randrange(states) for _ in columns) for _ in rows),
+        output=tuple(
+            tuple(random.choice(outputs) | random.choice((0, 0, APPLIES)) for _ in columns) for _ in rows
+        ),
+        closing=tuple(random.choice((None, Verdict.HELD, Verdict.UNMET)) for _ in rows),
+        residual=("",) * states,
+    )
+
+
+def random_case(seed: int) -> Case:
+    """Rules of all three kinds over interleaved sessions; two `for_each` keys, shared by some rules."""
+    random = Random(seed)
+    rules = random.randint(1, 7)
+    stepped = [random.random() < 0.4 for _ in range(rules)]
+    drawn = [random.choice((None, None, 0, 1)) for _ in range(rules)]
+    used = sorted({key for key in drawn if key is not None})
+    keys = [None if key is None else used.index(key) for key in drawn]
+    unknowns = random.choice((0.0, 0.02))
+    events: list[list[list[Seen]]] = []
+    for _ in range(random.randint(1, 5)):
+        events.append([random_event(random, stepped, keys, unknowns) for _ in range(random.randint(0, 25))])
+    order = [(session, 0) for session, own in enumerate(events) for _ in own]
+    random.shuffle(order)
+    reached: Counter[int] = Counter()
+    for i, (session, _) in enumerate(order):
+        order[i] = (session, reached[session])
+        reached[session] += 1
+    return Case([random_machine(random) for _ in range(rules)], stepped, keys, events, order)
+
+
+def random_event(random: Random, stepped: list[bool], keys: list[int | None], unknowns: float) -> list[Seen]:
+    """One event as each rule meets it: labels and slice values are the event's, the rest the rule's."""
+    true = frozenset(name for name in NAMES if random.random() < 0.4)
+    values = [random.choice((None, *VALUES)) for _ in range(2)]
+    unreadable = [random.random() < unknowns for _ in range(2)]
+    return [
+        Seen(
+            true=true,
+            steps=random.choices((True, False, None), (1, 1, unknowns))[0] if steps else True,
+            unknown=random.random() < unknowns,
+            value=None if key is None else values[key],
+            value_unknown=key is not None and unreadable[key],
+        )
+        for steps, key in zip(stepped, keys, strict=True)
+    ]
+
+
+def slowly(case: Case) -> tuple[Counter[Key], Counter[Key], set[tuple[int, int]]]:
+    """The findings, the closings and the (session, rule) pairs that apply, by the plain stepper."""
+    findings: Counter[Key] = Counter()
+    closings: Counter[Key] = Counter()
+    applying: set[tuple[int, int]] = set()
+    for session, events in enumerate(case.events):
+        for rule, machine in enumerate(case.machines):
+            sliced = case.keys[rule] is not None
+            outcome = judge_slowly(
+                machine, [row[rule] for row in events], sliced=sliced, slices_max=SLICES_MAX
+            )
+            findings.update(keyed(session, rule, finding) for finding in outcome.findings)
+            closings.update(keyed(session, rule, finding) for finding in outcome.closing)
+            if outcome.applies:
+                applying.add((session, rule))
+    return findings, closings, applying
+
+
+def keyed(session: int, rule: int, finding: Finding) -> Key:
+    """The finding as one comparable value."""
+    return session, rule, finding.at, finding.slice, finding.verdict
+
+
+def quickly(
+    case: Case, found_max: int
+) -> tuple[Counter[Key], Counter[Key], set[tuple[int, int]], Counter[int]]:
+    """The same by the kernel, and how often each kind of finding came out of it."""
+    program = kernel.lay_out(case.machines, case.stepped, case.keys)
+    letters = np.zeros((len(case.order), program.columns), dtype=np.uint8)
+    slices = np.full((len(case.order), program.keys), kernel.NO_SLICE, dtype=np.int32)
+    slots: dict[tuple[int, int, str], int] = {}
+    for i, (session, at) in enumerate(case.order):
+        for column, rule in enumerate(program.order):
+            event, machine = case.events[session][at][rule], case.machines[rule]
+            key = case.keys[rule]
+            if event.steps is False:
+                letters[i, column] = program.skip[column]
+            elif event.steps is None or event.unknown:
+                letters[i, column] = program.unknown[column]
+            else:
+                letters[i, column] = machine.letters[machine.word(event.true)]
+            if key is not None and event.value_unknown:
+                slices[i, key] = kernel.UNKNOWN_SLICE
+            elif key is not None and event.value is not None:
+                slices[i, key] = slots.setdefault((session, key, event.value), len(slots))
+    names = {slot: value for (_, _, value), slot in slots.items()} | {kernel.NO_SLICE: None}
+    memory = kernel.remember(program, len(case.events), len(slots))
+    rows = kernel.Rows(
+        words=np.arange(len(case.order), dtype=np.int32),
+        slots=np.array([session for session, _ in case.order], dtype=np.int32),
+        stamps=np.array([at for _, at in case.order], dtype=np.int64),
+        slices=slices,
+    )
+    verdicts = {1: Verdict.VIOLATED, 2: Verdict.SATISFIED, 4: Verdict.UNJUDGED, 5: Verdict.UNJUDGED}
+    kinds: Counter[int] = Counter()
+    findings: Counter[Key] = Counter()
+    for found in kernel.judge(program, letters, rows, memory, found_max=found_max, slices_max=SLICES_MAX):
+        kinds.update(found.kinds.tolist())
+        findings.update(keys_of(program, found, names, verdicts))
+    closed = kernel.close(program, memory, np.arange(len(case.events), dtype=np.int32))
+    closings = Counter(keys_of(program, closed, names, dict(enumerate(kernel.CLOSING))))
+    where = np.argwhere(kernel.applies(memory)).tolist()
+    return findings, closings, {(session, int(program.order[column])) for session, column in where}, kinds
+
+
+def keys_of(program: kernel.Program, found: kernel.Found, names: dict, verdicts: dict) -> list[Key]:
+    """Findings as comparable values."""
+    columns = (found.slots, found.columns, found.stamps, found.slices, found.kinds)
+    return [
+        (slot, int(program.order[column]), stamp, names[slice_slot], verdicts[kind])
+        for slot, column, stamp, slice_slot, kind in zip(*(c.tolist() for c in columns), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("found_max", [1, 7, 1 << 16])
+def test_the_kernel_finds_what_the_plain_stepper_finds(found_max: int) -> None:
+    """Findings, closings and applicability agree on 300 random cases, for any size of the output buffer."""
+    met: Counter[int] = Counter()
+    for seed in range(300):
+        case = random_case(seed)
+        slow = slowly(case)
+        findings, closings, applying, kinds = quickly(case, found_max)
+        assert (findings, closings, applying) == slow, f"seed {seed}"
+        met.update(kinds)
+        met["closings"] += sum(closings.values())
+    least = {1: 3000, 2: 3000, 4: 300, 5: 900, "closings": 1500}
+    assert all(met[kind] >= count for kind, count in least.items()), met
+
+
+def test_the_kernel_that_was_compared_is_compiled() -> None:
+    """After a run the inner function holds machine code: the comparison above did not run it as Python."""
+    quickly(random_case(0), 64)
+    assert kernel._judge.nopython_signatures
+
+
+def test_sessions_may_be_cut_between_any_two_pieces_of_rows() -> None:
+    """Judging rows in pieces with one memory finds what judging them at once finds."""
+    case = random_case(11)
+    program = kernel.lay_out(case.machines, case.stepped, case.keys)
+    assert program.columns >= 1
+    random = np.random.default_rng(5)
+    count = 200
+    letters = random.integers(0, program.skip.min() + 1, (16, program.columns)).astype(np.uint8)
+    slices = np.full((count, program.keys), kernel.NO_SLICE, dtype=np.int32)
+    rows = kernel.Rows(
+        words=random.integers(0, 16, count).astype(np.int32),
+        slots=random.integers(0, 4, count).astype(np.int32),
+        stamps=np.arange(count, dtype=np.int64),
+        slices=slices,
+    )
+    whole = kernel.remember(program, 4, 0)
+    at_once = [tuple(found.stamps) for found in kernel.judge(program, letters, rows, whole)]
+    pieces = kernel.remember(program, 4, 0)
+    in_pieces: list[int] = []
+    for begin in range(0, count, 13):
+        cut = slice(begin, begin + 13)
+        piece = kernel.Rows(rows.words[cut], rows.slots[cut], rows.stamps[cut], rows.slices[cut])
+        for found in kernel.judge(program, letters, piece, pieces):
+            in_pieces.extend(found.stamps)
+    assert tuple(in_pieces) == at_once[0]
+    assert len(in_pieces) > 20
+    assert (whole.state == pieces.state).all()
