@@ -23,12 +23,14 @@ CODES: dict[str, str] = {
     "TRL112": "step bounds stand on an operator that takes none",
     "TRL113": "a reserved word is used as a name",
     "TRL114": "a question about an event stands in a formula, or a temporal operator in a predicate",
+    "TRL115": "an escape in a string means nothing",
     "TRL120": "an unknown proposition",
     "TRL121": "an unknown operator",
     "TRL122": "an operator has the wrong number of operands",
     "TRL123": "an operator is defined by itself",
     "TRL124": "a parameter stands twice in an operator's head",
     "TRL125": "a future operator stands inside a past one",
+    "TRL126": "an operator is defined twice",
     "TRL130": "an unknown field",
     "TRL131": "a step into a field that has no parts",
     "TRL132": "a value that the field never has",
@@ -72,7 +74,7 @@ CODES: dict[str, str] = {
     # 3xx: compiling a rule
     "TRL301": "a rule's machine is too large",
 }
-"""Every code with its meaning. A code is never given a second meaning, and each has a test that triggers it."""
+"""Every code and its meaning. None is ever given a second meaning, and each has a test that triggers it."""
 
 WINDOW = 100
 """Characters of a long line that an error shows around its caret."""

@@ -1,0 +1,183 @@
+"""From text to formulas, predicates, paths and operators: what packs and callers read expressions with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from lark import Token
+
+from .error import Problem, RuleError
+from .formula import TRUE, Formula
+from .predicate import Path, Predicate
+from .question import path_of, predicate_of
+from .reading import NAME, RESERVED, Operator, Reading
+from .syntax import Node, Snippet, read, reserved, span, tokens
+
+
+def parse_formula(
+    text: str,
+    *,
+    source: str = "<formula>",
+    line: int = 1,
+    column: int = 1,
+    operators: Mapping[str, Operator] | None = None,
+    known: Collection[str] | None = None,
+) -> Formula:
+    """The formula that the text says, calls of `operators` expanded.
+
+    `line` and `column` (from 1) are where the text begins in `source`. With `known`, any other name of a
+    proposition is a problem. Raises RuleError with every problem found.
+    """
+    return formula_in(Snippet(text, source, line, column), operators or {}, known)
+
+
+def formula_in(
+    snippet: Snippet, operators: Mapping[str, Operator], known: Collection[str] | None = None
+) -> Formula:
+    """As `parse_formula`, of a snippet."""
+    reading = Reading(snippet, operators, known)
+    formula = reading.formula(read(snippet, "formula"))
+    if reading.problems:
+        raise RuleError(reading.problems)
+    return formula
+
+
+def parse_predicate(text: str, *, source: str = "<formula>", line: int = 1, column: int = 1) -> Predicate:
+    """The predicate that the text says; whether a regular expression is valid is not checked. Raises RuleError."""
+    snippet = Snippet(text, source, line, column)
+    return predicate_of(snippet, read(snippet, "predicate"))
+
+
+def parse_path(text: str, *, source: str = "<formula>", line: int = 1, column: int = 1) -> Path:
+    """The path that the text says, `args.order_id` or `attributes["tenant"]`. Raises RuleError."""
+    snippet = Snippet(text, source, line, column)
+    return path_of(snippet, read(snippet, "path"))
+
+
+def parse_name(text: str, *, source: str = "<formula>", line: int = 1, column: int = 1) -> str:
+    """The text as the name of a proposition, transition or operator. Raises RuleError."""
+    snippet = Snippet(text, source, line, column)
+    if text in RESERVED:
+        raise RuleError([reserved(snippet, text, 0, len(text))])
+    if not NAME.fullmatch(text):
+        hint = "begin with a letter or _, then letters, digits and _, such as `large_refund`"
+        raise RuleError([snippet.problem("TRL108", f"`{text}` is no name", hint, 0, len(text))])
+    return text
+
+
+def parse_operator(
+    head: str,
+    body: str,
+    *,
+    source: str = "<formula>",
+    line: int = 1,
+    column: int = 1,
+    operators: Mapping[str, Operator] | None = None,
+    known: Collection[str] | None = None,
+) -> Operator:
+    """The operator that a head `happened_before(p, q)` and a body `historically (q -> once p)` define.
+
+    `line` and `column` are the head's, and the body is taken to follow it after `: ` (as in a pack); a
+    pack, which knows better, uses `parse_operators`. Raises RuleError with every problem found.
+    """
+    body_column = column + len(head) + 2
+    pair = (Snippet(head, source, line, column), Snippet(body, source, line, body_column))
+    found, problems = parse_operators([pair], operators=operators, known=known)
+    if problems:
+        raise RuleError(problems)
+    (operator,) = found.values()
+    return operator
+
+
+def parse_operators(
+    definitions: Sequence[tuple[Snippet, Snippet]],
+    *,
+    operators: Mapping[str, Operator] | None = None,
+    known: Collection[str] | None = None,
+) -> tuple[dict[str, Operator], tuple[Problem, ...]]:
+    """The operators that (head, body) pairs define, which may call each other in any order, and all problems.
+
+    `operators` are those defined elsewhere, `known` the propositions a body may name beside its parameters
+    (None: any). An operator whose body has a problem is returned with the body `true`, so that a caller
+    can go on and calls of it are no further problems; with problems, no result may be used otherwise.
+    """
+    given = operators or {}
+    heads: dict[str, tuple[tuple[str, ...], Snippet]] = {}
+    problems: list[Problem] = []
+    for head, body in definitions:
+        try:
+            name, parameters = _head(head)
+        except RuleError as error:
+            problems += error.problems
+            continue
+        if name in heads or name in given:
+            hint = "give one of them another name"
+            problems.append(head.problem("TRL126", f"`{name}` is defined twice", hint, 0, len(name)))
+            continue
+        heads[name] = (parameters, body)
+    found, more = _bodies(heads, given, known)
+    return found, (*problems, *more)
+
+
+def _head(snippet: Snippet) -> tuple[str, tuple[str, ...]]:
+    """The name and the parameters of an operator's head."""
+    name, *parameters = tokens(read(snippet, "head"))
+    repeated = [token for i, token in enumerate(parameters) if token in parameters[:i]]
+    if repeated:
+        hint = "give every parameter a name of its own"
+        message = f"the parameter `{repeated[0]}` stands twice"
+        raise RuleError([snippet.problem("TRL124", message, hint, *span(repeated[0]))])
+    return str(name), tuple(map(str, parameters))
+
+
+def _bodies(
+    heads: Mapping[str, tuple[tuple[str, ...], Snippet]],
+    given: Mapping[str, Operator],
+    known: Collection[str] | None,
+) -> tuple[dict[str, Operator], list[Problem]]:
+    """The operators of those heads, each read after the ones that it calls."""
+    trees: dict[str, Node] = {}
+    problems: list[Problem] = []
+    for name, (_, body) in heads.items():
+        try:
+            trees[name] = read(body, "formula")
+        except RuleError as error:
+            problems += error.problems
+    calls = {name: _calls(tree) for name, tree in trees.items()}
+    order, cycles = _order({name: set(called) & set(trees) for name, called in calls.items()})
+    for cycle in cycles:
+        at = calls[cycle[0]][cycle[1 % len(cycle)]]
+        way = " calls ".join(f"`{name}`" for name in (*cycle, cycle[0]))
+        hint = "an operator stands for a finite formula: say it without calling itself"
+        problems.append(heads[cycle[0]][1].problem("TRL123", f"{way}: it has no end", hint, *span(at)))
+    found = {name: Operator(name, parameters, TRUE) for name, (parameters, _) in heads.items()}
+    for name in order:
+        parameters, body = heads[name]
+        names = None if known is None else {*known, *parameters}
+        reading = Reading(body, {**given, **found}, names)
+        formula = reading.formula(trees[name])
+        problems += reading.problems
+        if not reading.problems:
+            found[name] = Operator(name, parameters, formula)
+    return found, problems
+
+
+def _calls(tree: Node) -> dict[str, Token]:
+    """The names of the operators that are called in the tree, each with one place where."""
+    return {str(token): token for call in tree.find_data("call") for token in tokens(call)}
+
+
+def _order(calls: Mapping[str, set[str]]) -> tuple[list[str], list[list[str]]]:
+    """Every name outside a cycle after the names that it calls, and the cycles, each in calling order."""
+    left = dict(calls)
+    cycles: list[list[str]] = []
+    while True:
+        try:
+            order = TopologicalSorter({name: called & left.keys() for name, called in left.items()})
+            return list(order.static_order()), cycles
+        except CycleError as error:
+            cycle: list[str] = error.args[1][:0:-1]  # the sorter lists callees first, one name at both ends
+            first = min(range(len(cycle)), key=lambda i: list(calls).index(cycle[i]))
+            cycles.append(cycle[first:] + cycle[:first])
+            left = {name: called for name, called in left.items() if name not in cycle}
