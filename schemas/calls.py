@@ -1,0 +1,70 @@
+"""Which call a tool's result answers, where a log reuses call ids or has none."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Call:
+    """A tool call that was asked for, by the index of its message, and whether it was answered."""
+
+    message: int
+    call_id: str | None
+    tool: str | None
+    args: str | None
+    nested: bool
+    answered: bool = False
+
+
+class OpenCalls:
+    """The calls of one conversation that wait for their results.
+
+    Recorded logs reuse call ids, so a result belongs to the nearest earlier unanswered call of its id. A
+    result without an id belongs to the first unanswered call, of its tool where it names one, in the latest
+    message that has such a call. Every operation takes constant time on average, whatever the log holds.
+    """
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, list[Call]] = {}
+        self._by_tool: dict[str | None, list[deque[Call]]] = {}
+
+    def add(self, call: Call) -> None:
+        """A call that was asked for, after all that were added before."""
+        if call.call_id is not None:
+            self._by_id.setdefault(call.call_id, []).append(call)
+        for tool in {call.tool, None}:
+            groups = self._by_tool.setdefault(tool, [])
+            if not groups or groups[-1][-1].message != call.message:
+                groups.append(deque())
+            groups[-1].append(call)
+
+    def answer(self, call_id: str | None, tool: str | None, *, strict: bool) -> Call | None:
+        """The call that a result answers, which then waits no more.
+
+        With `strict` a result with an id answers a call of that id or none; without, an id that no waiting
+        call has is taken for something else, and the result for one without.
+        """
+        found = self._of_id(call_id) if call_id is not None else None
+        if found is None and not (strict and call_id is not None):
+            found = self._of_tool(tool)
+        if found is not None:
+            found.answered = True
+        return found
+
+    def _of_id(self, call_id: str) -> Call | None:
+        waiting = self._by_id.get(call_id, [])
+        while waiting and waiting[-1].answered:
+            waiting.pop()
+        return waiting[-1] if waiting else None
+
+    def _of_tool(self, tool: str | None) -> Call | None:
+        groups = self._by_tool.get(tool, [])
+        while groups:
+            while groups[-1] and groups[-1][0].answered:
+                groups[-1].popleft()
+            if groups[-1]:
+                return groups[-1][0]
+            groups.pop()
+        return None

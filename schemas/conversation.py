@@ -1,0 +1,104 @@
+"""Finding the conversations in a chat log's JSON, whatever list or object they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeGuard, cast
+
+MESSAGE_KEYS = ("messages", "traj")
+"""The keys under which an object holds its list of messages, in order of preference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The messages of one recorded session, not looked at yet.
+
+    `header` is the object they were found in (empty for a bare list); `place` says where in the file.
+    """
+
+    messages: list[object]
+    header: Mapping[str, object]
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Something in a chat log that cannot be read: where, a stable code, and what is wrong with it.
+
+    The text never quotes the log.
+    """
+
+    place: str
+    code: str
+    text: str
+
+
+def conversations(value: object, place: str = "") -> Iterator[Conversation | Flaw]:
+    """The conversations in one JSON value, in their order.
+
+    A list of messages is one conversation, any other list holds one in each member. An object is one when
+    it has `messages` or `traj`, and holds many when it has `simulations` (tau2). Anything else is a flaw.
+    """
+    if is_object(value) and isinstance(value.get("simulations"), list):
+        yield from _simulations(value, place)
+        return
+    members = cast("list[object]", value) if isinstance(value, list) else None
+    if members is None or is_message_list(members):
+        yield _one(cast("object", value), place or "session 1", {})
+        return
+    for index, member in enumerate(members):
+        yield _one(member, _at(place, f"session {index + 1}"), {})
+
+
+def is_object(value: object) -> TypeGuard[dict[str, object]]:
+    """Whether the value is a JSON object."""
+    return isinstance(value, dict)
+
+
+def is_message(value: object) -> bool:
+    """Whether the value is an object with a `role` and no list of messages of its own."""
+    return is_object(value) and "role" in value and messages_of(value) is None
+
+
+def is_message_list(members: list[object]) -> bool:
+    """Whether a list is one conversation: some member is a message, and none holds a conversation."""
+    return any(map(is_message, members)) and not any(
+        isinstance(member, list) or (is_object(member) and messages_of(member) is not None)
+        for member in members
+    )
+
+
+def messages_of(value: Mapping[str, object]) -> list[object] | None:
+    """The list of messages that an object holds, or None."""
+    for key in MESSAGE_KEYS:
+        found = value.get(key)
+        if isinstance(found, list):
+            return cast("list[object]", found)
+    return None
+
+
+def _simulations(value: dict[str, object], place: str) -> Iterator[Conversation | Flaw]:
+    inherited: dict[str, object] = {}
+    info = value.get("info")
+    agent = info.get("agent_info") if is_object(info) else None
+    if is_object(agent):
+        inherited["model"] = agent.get("llm")
+    for index, member in enumerate(cast("list[object]", value["simulations"])):
+        yield _one(member, _at(place, f"session {index + 1}"), inherited)
+
+
+def _one(value: object, place: str, inherited: Mapping[str, object]) -> Conversation | Flaw:
+    if isinstance(value, list):
+        return Conversation(cast("list[object]", value), {}, place)
+    found = messages_of(value) if is_object(value) else None
+    if found is None or not is_object(value):
+        return Flaw(
+            place, "chat-shape", "is neither a list of messages nor an object with `messages` or `traj`"
+        )
+    header = {key: item for key, item in value.items() if item is not found}
+    return Conversation(found, {**inherited, **header}, place)
+
+
+def _at(place: str, inner: str) -> str:
+    return f"{place}, {inner}" if place else inner

@@ -1,0 +1,70 @@
+"""Reading JSON that others wrote: fast where it is well-formed, to the end where it is nearly so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import cast
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class NotJson:
+    """A value that some writers emit and JSON does not have: `NaN`, `Infinity`, a number beyond doubles."""
+
+    text: str
+
+
+def read_json(data: bytes) -> object:
+    """The value of one JSON text in UTF-8.
+
+    What strict JSON refuses but common writers emit is let through so that its neighbours can be read: lone
+    surrogates stay in the strings, `NaN` and infinities become `NotJson`; `encode` refuses both later.
+    Integers beyond 64 bits become floats either way. Raises ValueError for anything else, deep nesting
+    (about a thousand levels) included; its text quotes nothing of the data.
+    """
+    try:
+        return cast("object", orjson.loads(data))
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return cast(
+            "object",
+            json.loads(data.decode(), parse_int=_integer, parse_float=_number, parse_constant=NotJson),
+        )
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON at line {error.lineno} column {error.colno}: {error.msg}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start}") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def encode(value: object) -> bytes | None:
+    """The value as compact JSON with sorted keys, or None where JSON in UTF-8 cannot carry it.
+
+    None means a lone surrogate, a `NotJson`, or nesting beyond 254 levels.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        return None
+
+
+def json_text(value: object) -> str:
+    """The value as compact JSON text, keys in their order; it must be one that `encode` can carry."""
+    return orjson.dumps(value).decode()
+
+
+def _integer(digits: str) -> int | float | NotJson:
+    if len(digits) <= 20:
+        value = int(digits)
+        if -(2**63) <= value < 2**64:
+            return value
+    return _number(digits)
+
+
+def _number(digits: str) -> float | NotJson:
+    value = float(digits)
+    return value if abs(value) != float("inf") else NotJson(digits[:20])
