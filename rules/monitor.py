@@ -38,5 +38,5 @@ class Monitor:
         return self.machine.residual[self._state]
 
     def close(self) -> Verdict | None:
-        """The finite-trace reading if the session ended here; None where no pending instance has seen an event."""
+        """The finite-trace reading if the session ended here; None where no instance pends."""
         return self.machine.closing[self._state]

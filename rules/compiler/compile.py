@@ -142,5 +142,3 @@ def _texts(subject: Subject, states: Sequence[State], formula: Formula) -> tuple
             assert wording is not None
             texts.append(wording.text(asked))
     return tuple(texts)
-
-

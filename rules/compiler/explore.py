@@ -54,6 +54,7 @@ class Events:
         self._known: dict[Memory, list[tuple[Memory, Value]]] = {}
 
     def __call__(self, memory: Memory) -> list[tuple[Memory, Value]]:
+        """For every letter, in order, the memory after it and the values of future-free formulas at it."""
         events = self._known.get(memory)
         if events is None:
             events = [self._event(memory, letter) for letter in range(len(self._alphabet))]
@@ -202,7 +203,7 @@ def closing(subject: Subject, state: State) -> Verdict | None:
 
 def leaves_of(nodes: Nodes) -> tuple[Formula, ...]:
     """The distinct formulas that stand as leaves."""
-    found = {leaf[0]: None for leaf in nodes.leaf if leaf is not None and leaf[0].op not in (Op.TRUE, Op.FALSE)}
+    found = {
+        leaf[0]: None for leaf in nodes.leaf if leaf is not None and leaf[0].op not in (Op.TRUE, Op.FALSE)
+    }
     return tuple(found)
-
-

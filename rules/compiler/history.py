@@ -56,9 +56,7 @@ class History:
 
     def after(self, memory: Memory, value: Callable[[Formula], bool]) -> Memory:
         """The memory after the event at which `value` gives the values."""
-        return tuple(
-            _remember(node, cell, value) for node, cell in zip(self.nodes, memory, strict=True)
-        )
+        return tuple(_remember(node, cell, value) for node, cell in zip(self.nodes, memory, strict=True))
 
     def _now(self, formula: Formula, memory: Memory, value: Callable[[Formula], bool]) -> bool:
         if formula.op in PAST:
@@ -127,7 +125,7 @@ def _steps(node: Formula) -> int:
 
 
 def _pack(distance: int, register: int, span: tuple[int, int]) -> int:
-    """One cell of a bounded operator: a delay line of `span[0]` bits above the distance to the last change."""
+    """A bounded operator's cell: a delay line of `span[0]` bits above the distance to the last change."""
     return register * (span[1] + 2) + distance
 
 

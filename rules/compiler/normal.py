@@ -61,7 +61,9 @@ class Nodes:
         self._make(Kind.TRUE)
         self._make(Kind.FALSE)
 
-    def _make(self, kind: Kind, args: tuple[int, ...] = (), leaf: Formula | None = None, sign: bool = True) -> int:
+    def _make(
+        self, kind: Kind, args: tuple[int, ...] = (), leaf: Formula | None = None, sign: bool = True
+    ) -> int:
         key = (kind, args, leaf, sign)
         number = self._number.get(key)
         if number is None:

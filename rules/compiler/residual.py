@@ -37,7 +37,8 @@ class Residuals:
         self._asked: dict[int, int] = {FALSE: FALSE, TRUE: TRUE}
         self._ends: dict[int, bool] = {FALSE: False, TRUE: True}
 
-    def _make(self, variable: int, low: int, high: int) -> int:
+    def node(self, variable: int, low: int, high: int) -> int:
+        """`low or (variable and high)`, for parts whose own variables all come after this one."""
         if low == high:
             return low
         key = (variable, low, high)
@@ -54,11 +55,11 @@ class Residuals:
 
     def single(self, variable: int) -> int:
         """The function that is just this variable: as an obligation, the residual that asks only for it."""
-        return self._make(variable, FALSE, TRUE)
+        return self.node(variable, FALSE, TRUE)
 
     def both(self, f: int, g: int) -> int:
         """The conjunction of two residuals."""
-        if f == g or g == TRUE or f == FALSE:
+        if f in (g, FALSE) or g == TRUE:
             return f
         if f == TRUE or g == FALSE:
             return g
@@ -66,7 +67,7 @@ class Residuals:
 
     def either(self, f: int, g: int) -> int:
         """The disjunction of two residuals."""
-        if f == g or g == FALSE or f == TRUE:
+        if f in (g, TRUE) or g == FALSE:
             return f
         if f == FALSE or g == TRUE:
             return g
@@ -81,7 +82,7 @@ class Residuals:
             x = min(self.variable[f], self.variable[g])
             f_low, f_high = (self.low[f], self.high[f]) if self.variable[f] == x else (f, f)
             g_low, g_high = (self.low[g], self.high[g]) if self.variable[g] == x else (g, g)
-            known = memo[key] = self._make(x, join(f_low, g_low), join(f_high, g_high))
+            known = memo[key] = self.node(x, join(f_low, g_low), join(f_high, g_high))
         return known
 
     def dual(self, f: int) -> int:
@@ -89,7 +90,7 @@ class Residuals:
         known = self._dual.get(f)
         if known is None:
             # the dual of  low or (x and high)  is  dual(high) or (x and dual(low))
-            known = self._make(self.variable[f], self.dual(self.high[f]), self.dual(self.low[f]))
+            known = self.node(self.variable[f], self.dual(self.high[f]), self.dual(self.low[f]))
             self._dual[f] = known
             self._dual[known] = f
         return known

@@ -20,7 +20,9 @@ def invariant_body(formula: Formula, bits: Collection[str]) -> Formula | None:
     unbounded `always`.
     """
     remembers = has_past(formula) or not names(formula).isdisjoint(bits)
-    asks_future = has_future(formula.args[0] if formula.op is Op.ALWAYS and formula.bounds is None else formula)
+    asks_future = has_future(
+        formula.args[0] if formula.op is Op.ALWAYS and formula.bounds is None else formula
+    )
     return _body(formula) if remembers and not asks_future else None
 
 

@@ -66,8 +66,9 @@ class Wording:
         """Variables that every model needs (or that alone suffice) stand outside of the rest."""
         r = self._residuals
         support = self._support(f)
-        needed = [x for x in support if self._restricted(f, x, value=False) == FALSE]
-        enough = [x for x in support if self._restricted(f, x, value=True) == TRUE]
+        # f is monotone: without x it is false everywhere when it is false with all the others true.
+        needed = [x for x in support if not r.holds(f, support - {x})]
+        enough = [x for x in support if r.holds(f, frozenset({x}))]
         if needed:
             rest = f
             for x in needed:
@@ -80,7 +81,11 @@ class Wording:
             return self._join(Op.OR, enough, [] if rest == FALSE else [self._function(rest)])
         implicants = list(islice(r.primes(f), CLAUSES_MAX + 1))
         implicates = list(islice(r.primes(r.dual(f)), CLAUSES_MAX + 1))
-        few = min(len(implicants), len(implicates)) if max(len(implicants), len(implicates)) > CLAUSES_MAX else 0
+        few = (
+            min(len(implicants), len(implicates))
+            if max(len(implicants), len(implicates)) > CLAUSES_MAX
+            else 0
+        )
         spellings: list[Formula] = []
         if not few or len(implicants) == few:
             spellings.append(_joined(Op.OR, [self._join(Op.AND, sorted(c), []) for c in implicants]))
@@ -88,17 +93,17 @@ class Wording:
             spellings.append(_joined(Op.AND, [self._join(Op.OR, sorted(c), []) for c in implicates]))
         return _shortest(spellings)
 
-    def _support(self, f: int) -> list[int]:
-        found: dict[int, None] = {}
+    def _support(self, f: int) -> frozenset[int]:
+        found: set[int] = set()
         seen: set[int] = set()
         todo = [f]
         while todo:
             g = todo.pop()
             if g > TRUE and g not in seen:
                 seen.add(g)
-                found[self._residuals.variable[g]] = None
+                found.add(self._residuals.variable[g])
                 todo += [self._residuals.low[g], self._residuals.high[g]]
-        return sorted(found)
+        return frozenset(found)
 
     def _restricted(self, f: int, x: int, *, value: bool) -> int:
         r = self._residuals
@@ -110,15 +115,18 @@ class Wording:
             if r.variable[g] == x:
                 return r.high[g] if value else r.low[g]
             if g not in known:
-                here = r.single(r.variable[g])
-                known[g] = r.either(of(r.low[g]), r.both(here, of(r.high[g])))
+                known[g] = r.node(r.variable[g], of(r.low[g]), of(r.high[g]))
             return known[g]
 
         return of(f)
 
     def _join(self, op: Op, nodes: Iterable[int], more: list[Formula]) -> Formula:
         """`and` or `or` of nodes and formulas; runs of delayed copies are folded into step bounds."""
-        plain, folded = self._folded(op, list(nodes))
+        members = set(nodes)
+        # p R q implies q, and q implies p U q: beside them, q says nothing.
+        wide = Kind.R if op is Op.AND else Kind.U
+        members -= {self._nodes.args[node][1] for node in members if self._nodes.kind[node] is wide}
+        plain, folded = self._folded(op, sorted(members))
         parts = [*(self._node(node) for node in plain), *folded, *more]
         if op is Op.AND:
             return _joined(Op.AND, parts)

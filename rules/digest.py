@@ -1,0 +1,114 @@
+"""What identifies a rule and a verdict: digests over canonical JSON (RFC 8785)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import rfc8785
+
+from .formula import Formula, names
+from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar
+from .rule import Rule, SliceKey
+
+SEMANTICS = "1"
+"""The version of the meaning of rules; a change that can change a verdict changes it."""
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+def rule_digest(rule: Rule) -> str:
+    """The SHA-256, in hex, of what decides a rule's verdicts, and of nothing cosmetic.
+
+    It covers the formula with operators expanded, the propositions and transitions that the formula and
+    `steps` use, `steps`, `recover`, `for_each` and the version of the semantics; not the rule's id, title or
+    severity, nor `applies_to`, which decides rates only.
+    """
+    used = _used(rule)
+    content: Json = {
+        "semantics": SEMANTICS,
+        "formula": _formula(rule.formula),
+        "propositions": {n: _predicate(p) for n, p in rule.propositions.items() if n in used},
+        "transitions": {n: _formula(f) for n, f in rule.transitions.items() if n in used},
+        "steps": None if rule.steps is None else _formula(rule.steps),
+        "recover": rule.recover.value,
+        "for_each": None if rule.for_each is None else _slice_key(rule.for_each),
+    }
+    return hashlib.sha256(rfc8785.dumps(content)).hexdigest()
+
+
+def verdict_id(
+    *,
+    pack: str,
+    rule: str,
+    rule_digest: str,
+    session_id: str,
+    occurrence: str,
+    slice: str | None,
+    event_id: str,
+    verdict: str,
+) -> str:
+    """The id of a verdict: 32 hex digits that the same finding has live, in batch and in any later audit.
+
+    `occurrence` is RFC 3339 text with nine digits of seconds and `Z`.
+    """
+    parts: list[Json] = [
+        "tracline/1",
+        pack,
+        rule,
+        rule_digest,
+        session_id,
+        occurrence,
+        slice,
+        event_id,
+        verdict,
+    ]
+    return hashlib.sha256(rfc8785.dumps(parts)).hexdigest()[:32]
+
+
+def _used(rule: Rule) -> frozenset[str]:
+    """The propositions and transition bits that the formula and `steps` reach."""
+    roots: Iterable[Formula] = (rule.formula,) if rule.steps is None else (rule.formula, rule.steps)
+    found: set[str] = set()
+    todo = [name for root in roots for name in names(root)]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            if name in rule.transitions:
+                todo += names(rule.transitions[name])
+    return frozenset(found)
+
+
+def _formula(formula: Formula) -> Json:
+    if formula.name:
+        return formula.name
+    bounds: list[Json] = [] if formula.bounds is None else [list(formula.bounds)]
+    return [formula.op.value, *bounds, *(_formula(arg) for arg in formula.args)]
+
+
+def _path(path: Path) -> Json:
+    return [path.field, *path.steps]
+
+
+def _scalar(value: Scalar) -> Json:
+    # RFC 8785 refuses integers that a double cannot hold.
+    return {"integer": str(value)} if isinstance(value, int) and abs(value) > 2**53 else value
+
+
+def _predicate(predicate: Predicate) -> Json:
+    match predicate:
+        case Literal(value):
+            return value
+        case Leaf(path, test, operands):
+            return [test.value, _path(path), *(_scalar(operand) for operand in operands)]
+        case Not(arg):
+            return ["not", _predicate(arg)]
+        case And(args):
+            return ["and", *(_predicate(arg) for arg in args)]
+        case Or(args):
+            return ["or", *(_predicate(arg) for arg in args)]
+
+
+def _slice_key(key: SliceKey) -> Json:
+    return {"paths": [_path(path) for path in key.paths], "joint": key.joint}
