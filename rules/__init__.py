@@ -1,1 +1,48 @@
-"""What must hold: the rule language, its meaning, its machines and the kernel. Pure."""
+"""What must hold: the rule language, its meaning, its machines and the kernel. Pure.
+
+The names below are the Python API; each is loaded when it is first used, so that importing one part does
+not pay for the others.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..schemas.verdict import Recover, Severity, Verdict
+    from .compiler.compile import compile_rule
+    from .error import RuleError
+    from .monitor import Monitor
+    from .pack import load_packs
+    from .rule import Rule, RuleSet
+
+__all__ = [
+    "Monitor",
+    "Recover",
+    "Rule",
+    "RuleError",
+    "RuleSet",
+    "Severity",
+    "Verdict",
+    "compile_rule",
+    "load_packs",
+]
+
+_HOME = {
+    "Monitor": ".monitor",
+    "Recover": "..schemas.verdict",
+    "Rule": ".rule",
+    "RuleError": ".error",
+    "RuleSet": ".rule",
+    "Severity": "..schemas.verdict",
+    "Verdict": "..schemas.verdict",
+    "compile_rule": ".compiler.compile",
+    "load_packs": ".pack",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name], __name__), name)
