@@ -491,11 +491,9 @@ def _step_valueless(
     slot, stamp = rows[1][i], rows[2][i]
     at = slot * np.int64(columns) + c
     entry = tables[0][(sessions[0][at] >> _OUTPUT_BITS) + letter]
-    alone = born[slot, c - unsliced] == 0
-    reported = entry & _OUTPUT if alone else np.uint32(0)
-    sessions[0][at] = entry >> _OUTPUT_BITS << _OUTPUT_BITS | ((sessions[0][at] | reported) & _APPLIES)
+    sessions[0][at] = entry & ~_FOUND | (sessions[0][at] & _APPLIES)
     sessions[2][slot, c - plain] = stamp
-    if reported & _FOUND == FOUND_VIOLATED:
+    if born[slot, c - unsliced] == 0 and entry & _FOUND == FOUND_VIOLATED:
         used = _emit(out, used, stamp, slot, c, NO_SLICE, FOUND_VIOLATED)
     first = tables[4][k]
     y = head[slot, k]

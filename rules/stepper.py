@@ -82,9 +82,9 @@ def judge_slowly(
         for name, run in runs.items():
             run.state, output = machine.step(run.state, machine.word(event.true))
             run.last = at
+            applies = applies or bool(output & APPLIES)
             if name is None and slices:
                 continue
-            applies = applies or bool(output & APPLIES)
             if output & VERDICT_MASK == VIOLATED:
                 findings.append(Finding(at, name, Verdict.VIOLATED))
             elif output & VERDICT_MASK == SATISFIED and not (sliced and name is None):
