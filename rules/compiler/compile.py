@@ -16,8 +16,10 @@ from ..formula import Formula
 from ..machine import Machine
 from ..rule import Rule
 from ..text import to_text
+from .decide import Decider
 from .emptiness import Tableau
-from .explore import INVARIANT, Events, Graph, State, Subject, closing, explore, leaves_of
+from .events import Events
+from .explore import INVARIANT, Graph, State, Subject, closing, explore
 from .history import history
 from .letters import Alphabet, alphabet, letters_of
 from .limits import DEFAULT, TABLE_LETTERS_MAX, Limits, exceeded
@@ -89,9 +91,8 @@ def _compiled(
         start=start,
         applies=applies,
         recover=recover,
-        leaves=leaves_of(nodes),
         residuals=residuals,
-        tableau=Tableau(nodes, events, name, limits),
+        decider=Decider(residuals, Tableau(nodes, events, name, limits), events, nodes.leaves),
         events=events,
         history=past,
         limits=limits,

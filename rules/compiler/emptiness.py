@@ -9,9 +9,7 @@ Infinite words only: strong and weak next are the same here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ..formula import Formula
+from .events import Events, Value
 from .history import Memory
 from .limits import Limits, exceeded
 from .normal import Kind, Nodes
@@ -23,9 +21,6 @@ Clause = tuple[Obligations, frozenset[int]]
 """One way to meet something now: what is left for the next event, and which `U` nodes are promised."""
 
 Place = tuple[Obligations, Memory]
-Events = Callable[[Memory], list[tuple[Memory, Callable[[Formula], bool]]]]
-"""From a memory, for every letter, the next memory and the values of future-free formulas there."""
-
 _MET: tuple[Clause, ...] = ((frozenset(), frozenset()),)
 
 
@@ -67,7 +62,7 @@ class Tableau:
         """Remember an answer."""
         self._nonempty[place] = nonempty
 
-    def _all(self, obligations: Obligations, value: Callable[[Formula], bool]) -> tuple[Clause, ...]:
+    def _all(self, obligations: Obligations, value: Value) -> tuple[Clause, ...]:
         clauses = _MET
         for node in obligations:
             clauses = _product(clauses, self._ways(node, value))
@@ -75,7 +70,7 @@ class Tableau:
                 break
         return clauses
 
-    def _ways(self, node: int, value: Callable[[Formula], bool]) -> tuple[Clause, ...]:
+    def _ways(self, node: int, value: Value) -> tuple[Clause, ...]:
         nodes = self._nodes
         args = nodes.args[node]
         match nodes.kind[node]:

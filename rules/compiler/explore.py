@@ -6,20 +6,16 @@ A state is a residual and a memory, whether its instance has seen an event, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...schemas.verdict import Recover, Verdict
 from .. import machine as table
-from ..formula import Formula, Op, has_past, names
-from .emptiness import Tableau
+from ..formula import Formula, has_past, names
+from .decide import Decider
+from .events import Events, Value
 from .history import History, Memory
-from .letters import Alphabet
 from .limits import Limits, exceeded
-from .normal import Nodes
-from .residual import Progression, Residuals
-
-Value = Callable[[Formula], bool]
+from .residual import Residuals
 
 INVARIANT = -1
 """In place of a residual: the body is judged at every event."""
@@ -45,33 +41,6 @@ class Graph:
     output: list[list[int]] = field(default_factory=list[list[int]])
 
 
-class Events:
-    """What each letter means to a rule: the leaves' values and the memory after, found once per memory."""
-
-    def __init__(self, alphabet: Alphabet, history: History) -> None:
-        self._alphabet = alphabet
-        self._history = history
-        self._known: dict[Memory, list[tuple[Memory, Value]]] = {}
-
-    def __call__(self, memory: Memory) -> list[tuple[Memory, Value]]:
-        """For every letter, in order, the memory after it and the values of future-free formulas at it."""
-        events = self._known.get(memory)
-        if events is None:
-            events = [self._event(memory, letter) for letter in range(len(self._alphabet))]
-            self._known[memory] = events
-        return events
-
-    def _event(self, memory: Memory, letter: int) -> tuple[Memory, Value]:
-        truth = self._alphabet.truth
-
-        def read(formula: Formula) -> bool | None:
-            letters = truth.get(formula)
-            return None if letters is None else bool(letters >> letter & 1)
-
-        value = self._history.evaluator(memory, read)
-        return self._history.after(memory, value), value
-
-
 @dataclass(frozen=True, slots=True)
 class Subject:
     """Everything the search needs to know about one rule."""
@@ -83,9 +52,8 @@ class Subject:
     """The residual of a fresh instance (`INVARIANT` for an invariant)."""
     applies: Formula
     recover: Recover
-    leaves: tuple[Formula, ...]
     residuals: Residuals
-    tableau: Tableau
+    decider: Decider
     events: Events
     history: History
     limits: Limits
@@ -102,8 +70,6 @@ class _Exploration:
         self._graph = Graph()
         self._number: dict[State, int] = {}
         self._pairs: set[tuple[int, Memory]] = set()
-        self._progressions: dict[tuple[bool, ...], Progression] = {}
-        self._verdicts: dict[tuple[int, Memory], int] = {}
         # A final state answers the same for ever; its history matters only where it decides applicability.
         self._final_remembers = has_past(subject.applies) or not names(subject.applies).isdisjoint(
             subject.history.transitions
@@ -140,8 +106,8 @@ class _Exploration:
             assert self._subject.body is not None
             verdict = table.PENDING if value(self._subject.body) else table.VIOLATED
         else:
-            residual = self._progression(value).residual(state.residual)
-            verdict = self._verdict(residual, after)
+            residual = self._subject.decider.progressed(state.residual, value)
+            verdict = self._subject.decider.verdict(residual, after)
         if verdict == table.PENDING:
             return State(residual, after, seen=True, after_satisfied=state.after_satisfied), applies
         return self._restart(verdict, after), verdict | applies
@@ -156,37 +122,6 @@ class _Exploration:
     def _kept(self, memory: Memory) -> Memory:
         return memory if self._final_remembers else self._subject.history.start
 
-    def _progression(self, value: Value) -> Progression:
-        key = tuple(value(leaf) for leaf in self._subject.leaves)
-        known = self._progressions.get(key)
-        if known is None:
-            known = self._progressions[key] = Progression(self._subject.residuals, value)
-        return known
-
-    def _verdict(self, residual: int, memory: Memory) -> int:
-        """LTL3: violated when the residual is unsatisfiable, satisfied when its negation is."""
-        key = (residual, memory)
-        known = self._verdicts.get(key)
-        if known is None:
-            if not self._can_be(residual, memory, negated=False):
-                known = table.VIOLATED
-            elif not self._can_be(residual, memory, negated=True):
-                known = table.SATISFIED
-            else:
-                known = table.PENDING
-            self._verdicts[key] = known
-        return known
-
-    def _can_be(self, residual: int, memory: Memory, *, negated: bool) -> bool:
-        residuals, nodes = self._subject.residuals, self._subject.residuals.nodes
-        function = residuals.dual(residual) if negated else residual
-        for prime in residuals.primes(function):
-            asked = (nodes.args[variable][0] for variable in prime)
-            obligations = frozenset(nodes.negation(node) if negated else node for node in asked)
-            if self._subject.tableau.satisfiable(obligations, memory):
-                return True
-        return False
-
 
 def closing(subject: Subject, state: State) -> Verdict | None:
     """The finite-trace reading when the session ends in that state."""
@@ -194,16 +129,7 @@ def closing(subject: Subject, state: State) -> Verdict | None:
         return None
     if state.residual == INVARIANT:
         return Verdict.HELD
-    residuals = subject.residuals
-    untouched = residuals.asked(state.residual) == residuals.asked(subject.start)
-    if state.after_satisfied and untouched:
+    if subject.residuals.at_end(state.residual):
         return Verdict.HELD
-    return Verdict.HELD if residuals.at_end(state.residual) else Verdict.UNMET
-
-
-def leaves_of(nodes: Nodes) -> tuple[Formula, ...]:
-    """The distinct formulas that stand as leaves."""
-    found = {
-        leaf[0]: None for leaf in nodes.leaf if leaf is not None and leaf[0].op not in (Op.TRUE, Op.FALSE)
-    }
-    return tuple(found)
+    asked_nothing = state.after_satisfied and subject.decider.same(state.residual, subject.start)
+    return Verdict.HELD if asked_nothing else Verdict.UNMET

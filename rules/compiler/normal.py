@@ -77,6 +77,11 @@ class Nodes:
             self.leaf.append(None if leaf is None else (leaf, sign))
         return number
 
+    @property
+    def leaves(self) -> tuple[Formula, ...]:
+        """The distinct formulas that stand as leaves."""
+        return tuple({leaf[0]: None for leaf in self.leaf if leaf is not None})
+
     def literal(self, formula: Formula, sign: bool) -> int:
         """A future-free formula, or its negation."""
         if formula.op in (Op.TRUE, Op.FALSE):

@@ -1,0 +1,49 @@
+"""What each letter means to a rule after some history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..formula import Formula
+from .history import History, Memory
+from .letters import Alphabet
+
+Value = Callable[[Formula], bool]
+"""The value of a future-free formula at one event."""
+
+
+class Events:
+    """For a memory, every letter's values and the memory after it, found once."""
+
+    def __init__(self, alphabet: Alphabet, history: History) -> None:
+        self._alphabet = alphabet
+        self._history = history
+        self._known: dict[Memory, list[tuple[Memory, Value]]] = {}
+
+    def __call__(self, memory: Memory) -> list[tuple[Memory, Value]]:
+        """For every letter, in order, the memory after it and the values of future-free formulas at it."""
+        events = self._known.get(memory)
+        if events is None:
+            events = [self._event(memory, letter) for letter in range(len(self._alphabet))]
+            self._known[memory] = events
+        return events
+
+    def reachable(self) -> list[Memory]:
+        """The memories that some finite word leads to, the start first."""
+        found = {self._history.start: None}
+        for memory in (ordered := [self._history.start]):
+            for after, _ in self(memory):
+                if after not in found:
+                    found[after] = None
+                    ordered.append(after)
+        return ordered
+
+    def _event(self, memory: Memory, letter: int) -> tuple[Memory, Value]:
+        truth = self._alphabet.truth
+
+        def read(formula: Formula) -> bool | None:
+            letters = truth.get(formula)
+            return None if letters is None else bool(letters >> letter & 1)
+
+        value = self._history.evaluator(memory, read)
+        return self._history.after(memory, value), value
