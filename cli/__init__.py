@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from .error import WorldError, file_error
 from .options import colors
 
 COMMANDS = {
@@ -21,16 +22,6 @@ COMMANDS = {
     "audit": ("audit", "Judge an archive by rule packs and write the bundle of verdicts."),
 }
 """Each command's module in this room, which exports it as `command`, and its line in `tracline --help`."""
-
-
-class WorldError(click.ClickException):
-    """An error of the world, told on standard error as it is; the exit code is 2."""
-
-    exit_code = 2
-
-    def show(self, file: Any = None) -> None:
-        """Print the message, without click's prefix: it names its own place."""
-        click.echo(self.message, file=file or sys.stderr)
 
 
 class LazyGroup(click.Group):
@@ -72,8 +63,7 @@ class LazyGroup(click.Group):
         except BrokenPipeError:
             ctx.exit(2)
         except OSError as error:
-            name = "" if error.filename is None else f"{error.filename}: "
-            raise WorldError(f"{name}{error.strerror or error}") from error
+            raise file_error(error) from error
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,0 +1,40 @@
+"""Errors of the world that the commands themselves find: a code, what is wrong, where, what to do instead."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+CODES: dict[str, str] = {
+    "TRL601": "a file cannot be read or written",
+    "TRL602": "a line of a trace is not a JSON array of names",
+    "TRL610": "tracline.toml is no TOML",
+    "TRL611": "a setting that there is not",
+    "TRL612": "a setting's value cannot be used",
+}
+"""The codes of this room, beside those of `rules/error.py`; each has a test that triggers it."""
+
+
+class WorldError(click.ClickException):
+    """An error of the world: its text goes to standard error as it is, and the exit code is 2."""
+
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:
+        """Print the text, without click's prefix: it names its own place."""
+        click.echo(self.message, file=file or sys.stderr)
+
+
+def world_error(code: str, where: str, what: str, hint: str) -> WorldError:
+    """The error `where: CODE what`, and the hint on a line of its own."""
+    assert code in CODES, f"{code} is not in the table of codes"
+    return WorldError(f"{where}: {code} {what}\n  hint: {hint}")
+
+
+def file_error(error: OSError) -> WorldError:
+    """The operating system's refusal, with the file it is about."""
+    where = "tracline" if error.filename is None else str(error.filename)
+    hint = "check that the path is right and that you may read (or write) there"
+    return world_error("TRL601", where, f"{(error.strerror or str(error)).lower()}", hint)
