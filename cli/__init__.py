@@ -54,11 +54,12 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the world becomes its text on standard error and exit code 2."""
+        from ..batch.error import SourceError
         from ..rules.error import RuleError
 
         try:
             return super().invoke(ctx)
-        except RuleError as error:
+        except (RuleError, SourceError) as error:
             raise WorldError(str(error)) from error
         except BrokenPipeError:
             ctx.exit(2)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tracline.batch import error as batch_error
+from tracline.cli import error as cli_error
+from tracline.rules.error import CODES
 
 ROOT = Path(__file__).parents[2]
 MAY_IMPORT = {
@@ -108,6 +112,29 @@ def test_tests_say_what_they_state(path: Path) -> None:
     assert not {"unittest.mock", "mock", "time.sleep", "asyncio.sleep"} & met
     slept = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     assert "time.sleep" not in slept
+
+
+def test_an_installed_tracline_is_complete() -> None:
+    """pyproject.toml maps every folder of the rooms that holds modules, and ships every file beside them."""
+    mapping = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = {path.parent.relative_to(ROOT) for path in SOURCES}
+    assert sorted(mapping["packages"]) == sorted(f"tracline.{'.'.join(folder.parts)}" for folder in folders)
+    for room in MAY_IMPORT:
+        assert mapping["package-dir"][f"tracline.{room}"] == room
+        for path in (ROOT / room).rglob("*"):
+            if path.is_file() and path.suffix not in {".py", ".pyc"} and "__pycache__" not in path.parts:
+                package = f"tracline.{'.'.join(path.relative_to(ROOT).parts[:-1])}"
+                patterns = mapping["package-data"].get(package, [])
+                assert any(path.match(pattern) for pattern in patterns), name(path)
+
+
+def test_each_code_means_one_thing() -> None:
+    """No two rooms give one code to two errors, and each code has a test that names it."""
+    tables = [CODES, batch_error.CODES, cli_error.CODES]
+    codes = [code for table in tables for code in table]
+    assert len(codes) == len(set(codes))
+    tests = "".join(path.read_text(encoding="utf-8") for path in TESTS)
+    assert [code for code in codes if code not in tests] == []
 
 
 HEAVY = ("numba", "polars", "pyarrow", "numpy", "rich")
