@@ -1,0 +1,137 @@
+"""From pack files to rules: the one place where the rules room reads files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from .document import TEXT_CHARACTERS_MAX, Document, read_document
+from .error import Problem, RuleError, did_you_mean
+from .resolve import Scope, resolve
+from .rule import Rule, RuleSet
+
+LIBRARY = Path(__file__).with_name("library")
+"""The packs that ship with the product; each is known by its file's stem."""
+
+OPERATORS_FILE = Path(__file__).with_name("operators.yaml")
+"""The operator library, in scope in every pack."""
+FILE_BYTES_MAX = 4 * TEXT_CHARACTERS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Packs:
+    """What was read: the rules that are whole, the errors, and each pack's document by the pack's name."""
+
+    rule_set: RuleSet
+    errors: tuple[Problem, ...]
+    documents: Mapping[str, Document]
+
+
+def load_packs(paths: Sequence[str | Path]) -> RuleSet:
+    """The rules of the packs at `paths`: YAML files, folders of them, or names of shipped packs.
+
+    Raises RuleError with every problem of every pack.
+    """
+    packs = read_packs(paths)
+    if packs.errors:
+        raise RuleError(packs.errors)
+    return packs.rule_set
+
+
+def read_packs(paths: Sequence[str | Path]) -> Packs:
+    """As `load_packs`, but errors are returned beside what could be read."""
+    errors: list[Problem] = []
+    documents: dict[str, Document] = {}
+    rules: list[Rule] = []
+    for file, source in _files(paths, errors).items():
+        try:
+            document = read_document(_text(file), source)
+        except RuleError as error:
+            errors += error.problems
+            continue
+        pack = resolve(document, _library())
+        rules += pack.rules
+        errors += pack.problems
+        if pack.name in documents:
+            hint = f"the other is in {documents[pack.name].source}: rename one of them"
+            place = document.place(document.at(("pack",)))
+            errors.append(Problem("TRL221", f"two packs are named `{pack.name}`", hint, place))
+        documents.setdefault(pack.name, document)
+    errors += (
+        [] if documents or errors else [Problem("TRL201", "no pack is named", "name a YAML file or folder")]
+    )
+    rules.sort(key=lambda rule: rule.pack)
+    sources = {name: documents[name].text for name in sorted(documents)}
+    return Packs(RuleSet(tuple(rules), sources), tuple(errors), documents)
+
+
+def shipped_packs() -> tuple[str, ...]:
+    """The names of the packs that ship with the product."""
+    return tuple(sorted(file.stem for file in LIBRARY.glob("*.yaml")))
+
+
+def pack_text(text: str, source: str = "<pack>") -> RuleSet:
+    """The rules of one pack given as text. Raises RuleError with every problem."""
+    document = read_document(text, source)
+    pack = resolve(document, _library())
+    if pack.problems:
+        raise RuleError(pack.problems)
+    return RuleSet(pack.rules, {pack.name: document.text})
+
+
+def _files(paths: Sequence[str | Path], errors: list[Problem]) -> dict[Path, str]:
+    """The files that the paths mean, each once, with the name that errors give them."""
+    found: dict[Path, str] = {}
+    for path in map(Path, paths):
+        inside = sorted(
+            file for file in path.glob("*") if file.suffix in (".yaml", ".yml") and file.is_file()
+        )
+        shipped = LIBRARY / f"{path}.yaml"
+        if path.is_dir() and inside:
+            here = inside
+        elif path.is_dir():
+            errors.append(
+                Problem("TRL201", f"{path}: the folder holds no pack", "a pack's name ends in .yaml")
+            )
+            continue
+        elif path.exists() or str(path) not in shipped_packs():
+            here = [path]
+        else:
+            here = [shipped]
+        for file in here:
+            if file.exists():
+                found.setdefault(file.resolve(), file.name if file == shipped else str(file))
+            else:
+                hint = f"name a YAML file, a folder of them, or a shipped pack; {_shipped_hint(str(path))}"
+                errors.append(Problem("TRL201", f"{path}: there is no such file or shipped pack", hint))
+    return found
+
+
+def _shipped_hint(name: str) -> str:
+    return did_you_mean(name, shipped_packs())
+
+
+def _text(file: Path) -> str:
+    """The file's text. Raises RuleError where it cannot be read."""
+    try:
+        if file.stat().st_size > FILE_BYTES_MAX:
+            hint = "split it into several packs"
+            raise RuleError([Problem("TRL204", f"{file}: larger than {FILE_BYTES_MAX} bytes", hint)])
+        return file.read_bytes().decode("utf-8")
+    except OSError as error:
+        message = f"{file}: {error.strerror or 'it cannot be read'}"
+        raise RuleError([Problem("TRL201", message, "check the path and its permissions")]) from None
+    except UnicodeDecodeError as error:
+        message = f"{file}: byte {error.start + 1} is no UTF-8"
+        raise RuleError([Problem("TRL201", message, "save the file as UTF-8")]) from None
+
+
+@cache
+def _library() -> Scope:
+    """The operator library; its own problems would be ours."""
+    document = read_document(OPERATORS_FILE.read_text("utf-8"), OPERATORS_FILE.name)
+    library = resolve(document, None)
+    assert not library.problems, "\n".join(map(str, library.problems))
+    return library.scope
