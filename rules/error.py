@@ -132,6 +132,24 @@ def place_in(
     return Place(source, text, start, end, line, column + start)
 
 
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """One expression and where it begins in its file (`line` and `column` from 1)."""
+
+    text: str
+    source: str = "<formula>"
+    line: int = 1
+    column: int = 1
+
+    def place(self, start: int, end: int) -> Place:
+        """The place of `text[start:end]`."""
+        return place_in(self.text, start, end, source=self.source, line=self.line, column=self.column)
+
+    def problem(self, code: str, message: str, hint: str, start: int, end: int) -> Problem:
+        """A problem with `text[start:end]`."""
+        return Problem(code, message, hint, self.place(start, end))
+
+
 def render(problem: Problem) -> str:
     """The problem for a person: `file:line:column: CODE message`, the line, its caret and the hint."""
     place = problem.place

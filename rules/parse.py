@@ -7,12 +7,14 @@ from graphlib import CycleError, TopologicalSorter
 
 from lark import Token
 
-from .error import Problem, RuleError
+from .diagnosis import reserved
+from .error import Problem, RuleError, Snippet
 from .formula import TRUE, Formula
 from .predicate import Path, Predicate
 from .question import path_of, predicate_of
-from .reading import NAME, RESERVED, Operator, Reading
-from .syntax import Node, Snippet, read, reserved, span, tokens
+from .reading import Operator, Reading
+from .spelling import NAME, RESERVED
+from .syntax import Node, read, span, tokens
 
 
 def parse_formula(
@@ -44,7 +46,7 @@ def formula_in(
 
 
 def parse_predicate(text: str, *, source: str = "<formula>", line: int = 1, column: int = 1) -> Predicate:
-    """The predicate that the text says; whether a regular expression is valid is not checked. Raises RuleError."""
+    """The predicate that the text says, whose regular expressions may yet be invalid. Raises RuleError."""
     snippet = Snippet(text, source, line, column)
     return predicate_of(snippet, read(snippet, "predicate"))
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from lark import Token
 
-from .error import Problem, RuleError, did_you_mean
+from .error import Problem, RuleError, Snippet, did_you_mean
 from .field import FIELDS, Field, Shape
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
-from .syntax import Node, Snippet, nodes, span, tokens
+from .syntax import Node, nodes, span, tokens
 
 _ORDER = frozenset({Test.LT, Test.LE, Test.GT, Test.GE})
 _SEARCH = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
@@ -127,7 +127,11 @@ class _Reading:
         """One literal, of a type that the test and the field can compare."""
         if not isinstance(child, Token):
             word = self.snippet.text[slice(*span(child))]
-            message, hint = f"`{word}` is no literal", f'write a string in double quotes, "{word}"'
+            instead = {"none": "is null", "nil": "is null", "true": "true", "false": "false"}.get(
+                word.lower()
+            )
+            hint = f"write `{instead}`" if instead else f'write a string in double quotes, `"{word}"`'
+            message = f"`{word}` is no literal"
             if word.split(".")[0].split("[")[0] in FIELDS:
                 message, hint = f"`{word}` is a field", "compare a field with a string, number, true or false"
             self._say("TRL133", message, hint, child)
@@ -135,7 +139,6 @@ class _Reading:
         if child.type == "REGEX":
             return re.sub(r"\\(.)", lambda m: "/" if m[1] == "/" else m[0], child[1:-1])
         if child.type == "NULL":
-            word = self.snippet.text[: span(child)[0]].split()
             self._say("TRL133", "nothing compares with null", "write `is null` or `is not null`", child)
             return ""
         value = self._literal(child)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from lark import Token
 
-from .error import Problem, did_you_mean
+from .diagnosis import meant
+from .error import Problem, Snippet, did_you_mean
 from .formula import BOUNDED, FUTURE, PAST, STEPPED, TRUE, Formula, Op, has_future, prop, walk
-from .syntax import DEPTH_MAX, Node, Snippet, nodes, span, tokens, too_deep
+from .spelling import RESERVED, SPELLINGS
+from .syntax import DEPTH_MAX, Node, nodes, span, tokens, too_deep
 from .text import to_text
 
 BOUND_MAX = 1_000
@@ -19,38 +20,6 @@ BOUND_MAX = 1_000
 
 NODES_MAX = 10_000
 """Nodes of one formula, expansions of operators included."""
-
-SPELLINGS: dict[str, Op] = {
-    **{op.value: op for op in Op if op is not Op.PROP},
-    "!": Op.NOT,
-    "&": Op.AND,
-    "&&": Op.AND,
-    "|": Op.OR,
-    "||": Op.OR,
-    "implies": Op.IMPLIES,
-    "iff": Op.IFF,
-    "X": Op.NEXT,
-    "N": Op.WEAK_NEXT,
-    "F": Op.EVENTUALLY,
-    "G": Op.ALWAYS,
-    "U": Op.UNTIL,
-    "W": Op.WEAK_UNTIL,
-    "R": Op.RELEASE,
-    "M": Op.STRONG_RELEASE,
-    "Y": Op.PREVIOUS,
-    "Z": Op.WEAK_PREVIOUS,
-    "O": Op.ONCE,
-    "H": Op.HISTORICALLY,
-    "S": Op.SINCE,
-    "WS": Op.WEAK_SINCE,
-}
-"""Every way in which an operator or a constant is written."""
-
-RESERVED = frozenset(word for word in SPELLINGS if word.isidentifier())
-"""The words and letters of the language, which name no proposition, operator, parameter or transition."""
-
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""A name of a proposition, operator, parameter or transition."""
 
 _SHOWN_CHARS_MAX = 200
 """How much of an expansion an error shows."""
@@ -210,7 +179,8 @@ class Reading:
     def _operator_hint(self, name: str) -> str:
         if self.known is not None and name in self.known:
             return f"`{name}` is a proposition: write it alone, or an operator between it and the bracket"
-        return did_you_mean(name, self.operators)
+        word = meant(name, RESERVED)
+        return f"did you mean `{word}`?" if word else did_you_mean(name, self.operators)
 
     def _joined(self, node: Node, head: Formula, parts: Sequence[_Part]) -> _Part:
         """An operator over its operands, unless that is deeper or larger than a formula may be."""

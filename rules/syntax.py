@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from .error import Place, Problem, RuleError, place_in
+from .diagnosis import EXAMPLES, diagnose
+from .error import Problem, RuleError, Snippet
 
 TEXT_CHARS_MAX = 65_536
 """Characters of one expression."""
@@ -22,24 +22,6 @@ Node = Tree[Token]
 """A node of the syntax tree: `data` names its rule in the grammar, `children` are nodes and tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snippet:
-    """One expression and where it begins in its file (`line` and `column` from 1)."""
-
-    text: str
-    source: str = "<formula>"
-    line: int = 1
-    column: int = 1
-
-    def place(self, start: int, end: int) -> Place:
-        """The place of `text[start:end]`."""
-        return place_in(self.text, start, end, source=self.source, line=self.line, column=self.column)
-
-    def problem(self, code: str, message: str, hint: str, start: int, end: int) -> Problem:
-        """A problem with `text[start:end]`."""
-        return Problem(code, message, hint, self.place(start, end))
-
-
 def read(snippet: Snippet, start: str) -> Node:
     """The syntax tree of the snippet as a `start` of the grammar (`formula`, `predicate`, `path`, `head`).
 
@@ -47,7 +29,7 @@ def read(snippet: Snippet, start: str) -> Node:
     """
     text = snippet.text
     if not text.strip():
-        raise RuleError([snippet.problem("TRL101", "nothing is written here", _EXAMPLES[start], 0, 0)])
+        raise RuleError([snippet.problem("TRL101", "nothing is written here", EXAMPLES[start], 0, 0)])
     if len(text) > TEXT_CHARS_MAX:
         message = f"{len(text)} characters are more than the {TEXT_CHARS_MAX} that one expression may have"
         hint = "split it: name its parts as propositions or operators"
@@ -55,7 +37,7 @@ def read(snippet: Snippet, start: str) -> Node:
     try:
         tree = _grammar().parse(text, start=start)
     except UnexpectedInput as refusal:
-        raise RuleError([_problem(snippet, start, refusal)]) from None
+        raise RuleError([diagnose(snippet, start, _refused_at(refusal))]) from None
     deep = _too_deep(tree)
     if deep is not None:
         raise RuleError([too_deep(snippet, *span(deep))])
@@ -67,14 +49,6 @@ def too_deep(snippet: Snippet, start: int, end: int) -> Problem:
     message = f"more than {DEPTH_MAX} levels deep"
     hint = "write bounds for repeated operators (`next[5] p`), or name parts as propositions"
     return snippet.problem("TRL151", message, hint, start, end)
-
-
-def reserved(snippet: Snippet, word: str, start: int, end: int) -> Problem:
-    """The problem of a word of the language that stands as a name."""
-    hint = f"give it another name, such as `{word.lower()}_event`"
-    return snippet.problem(
-        "TRL113", f"`{word}` is a word of the language and names nothing else", hint, start, end
-    )
 
 
 def span(node: Node | Token) -> tuple[int, int]:
@@ -100,18 +74,10 @@ def _grammar() -> Any:
     return Lark(
         files(__package__ or "").joinpath("grammar.lark").read_text("utf-8"),
         parser="lalr",
-        start=list(_EXAMPLES),
+        start=list(EXAMPLES),
         propagate_positions=True,
         maybe_placeholders=False,
     )
-
-
-_EXAMPLES = {
-    "formula": "write a formula, such as `always (request -> eventually reply)`",
-    "predicate": 'write a question about one event, such as `kind == "user"`',
-    "path": "write a field, such as `tool` or `args.order_id`",
-    "head": "write a name and parameters, such as `happened_before(p, q)`",
-}
 
 
 def _too_deep(tree: Node) -> Node | None:
@@ -125,14 +91,8 @@ def _too_deep(tree: Node) -> Node | None:
     return None
 
 
-def _problem(snippet: Snippet, start: str, refusal: UnexpectedInput) -> Problem:
-    """Why the grammar refused the text."""
-    at = refusal.pos_in_stream or 0
-    if at < 0 or (isinstance(refusal, UnexpectedToken) and _is_end(refusal)):
-        at = len(snippet.text.rstrip())
-    end = at + 1
-    return snippet.problem("TRL109", "this does not follow the grammar", _EXAMPLES[start], at, end)
-
-
-def _is_end(refusal: Any) -> bool:
-    return refusal.token.type == "$END"
+def _refused_at(refusal: Any) -> int | None:
+    """Where the grammar stopped; None at the end of the text."""
+    if isinstance(refusal, UnexpectedToken) and cast(Any, refusal).token.type == "$END":
+        return None
+    return int(cast(Any, refusal).pos_in_stream)
