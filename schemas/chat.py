@@ -76,8 +76,10 @@ class _Unreadable(Exception):
     """A message, or a call in one, that cannot be an event: `args` are a code and a text."""
 
 
-def decode(conversation: Conversation, zone: tzinfo = UTC) -> Decoded:
+def decode(conversation: Conversation, zone: tzinfo = UTC, session_id: str | None = None) -> Decoded:
     """The judged events of one complete conversation, in message order.
+
+    The session is `session_id` where that is given, else the log's own id, else task, trial and digest.
 
     In a message, its text comes before its calls and those in their order. Times without an offset are
     local to `zone`; a message without a time has that of the message before it (the first ones that of the
@@ -97,7 +99,7 @@ def decode(conversation: Conversation, zone: tzinfo = UTC) -> Decoded:
         times.append(_read(reading, index, message, encoded is not None, zone))
     digest = sha.hexdigest()[:32]
     try:
-        session_id = _session_id(conversation.header, digest)
+        session_id = session_id or _session_id(conversation.header, digest)
     except _Unreadable as error:
         return Decoded("", digest, (), 0, (Flaw(conversation.place, *error.args),))
     events = _finish(session_id, _whose(conversation.header, reading.drafts), _clock(times), digest)

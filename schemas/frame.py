@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import polars as pl
+import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 
-from .event import Content, Kind
+from .event import Content, Event, Kind
 
 TIME = pl.Datetime("ns", "UTC")
 KIND = pl.Enum([kind.value for kind in Kind])
@@ -47,3 +50,25 @@ def arrow_schema() -> Any:
     """The `pyarrow.Schema` of the event frame, derived from the Polars one; the enums are dictionaries."""
     empty: Any = pl.DataFrame(schema=EVENT_SCHEMA)
     return empty.to_arrow().schema
+
+
+def event_frame(events: Sequence[Event]) -> pl.DataFrame:
+    """The events as rows of the event frame, in their order."""
+    columns: dict[str, Any] = {
+        name: [getattr(event, name) for event in events] for name in EVENT_SCHEMA if name != "attributes"
+    }
+    columns["attributes"] = _map_column(events)
+    return pl.DataFrame(columns, schema=EVENT_SCHEMA)
+
+
+def _map_column(events: Sequence[Event]) -> pl.Series:
+    # Polars takes 40 us to turn one dict into a map; Arrow takes the flat lists at once.
+    arrow: Any = pa
+    offsets = [0, *accumulate(len(event.attributes) for event in events)]
+    keys = [key for event in events for key in event.attributes]
+    values = [value for event in events for value in event.attributes.values()]
+    text = arrow.large_string()
+    maps = arrow.MapArray.from_arrays(
+        arrow.array(offsets, arrow.int32()), arrow.array(keys, text), arrow.array(values, text)
+    )
+    return pl.Series("attributes", maps)

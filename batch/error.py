@@ -1,0 +1,27 @@
+"""Errors of the world that reading or writing history meets: a code, where, what is wrong, what to do."""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+    "TRL501": "a source is not there, or holds nothing that can be read",
+    "TRL502": "event Parquet lacks a column or has one of another type",
+    "TRL503": "an archive's manifest and its files do not agree",
+    "TRL504": "a source was imported before, with other settings",
+    "TRL505": "a time zone that there is not",
+}
+"""The codes of this room; each has a test that triggers it."""
+
+
+class SourceError(Exception):
+    """A source or an archive that cannot be worked on at all; rows and messages are rejected one by one.
+
+    `str(error)` is `where: CODE what` and the hint on a line of its own, without anything of the content.
+    """
+
+    def __init__(self, code: str, where: str, what: str, hint: str) -> None:
+        assert code in CODES, f"{code} is not in the table of codes"
+        super().__init__(f"{where}: {code} {what}\n  hint: {hint}")
+        self.code = code
+        self.where = where
+        self.what = what
+        self.hint = hint

@@ -1,0 +1,124 @@
+"""Event Parquet as others write it: columns checked and completed, rows that cannot be judged named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
+
+from ..schemas.event import Content
+from ..schemas.frame import EVENT_SCHEMA, REQUIRED
+from ..schemas.order import PLACES
+from .error import SourceError
+from .read import Part, Population, Reject
+
+_DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
+_WORDS = (pl.String, pl.Categorical, pl.Enum)
+_INVALID = {
+    "row-session": "has no session_id",
+    "row-time": "has no time",
+    "row-kind": "has a kind that is none of user, assistant, tool_call, tool_result, unknown, end",
+    "row-content": "has a content that is none of captured, absent, truncated, redacted",
+    "row-seq": "has no seq, or one below 1, in a file that has the column",
+}
+
+
+def is_judged(part: Part) -> bool:
+    """Whether a file of event Parquet says the order of its events: it has `seq` and `occurrence`."""
+    names = columns_of(part)
+    return "seq" in names and "occurrence" in names
+
+
+def row_count(part: Part) -> int:
+    """The rows of a Parquet file, from its footer."""
+    parquet: Any = pq
+    return int(parquet.ParquetFile(part.path).metadata.num_rows)
+
+
+def columns_of(part: Part) -> dict[str, pl.DataType]:
+    """The columns of a Parquet file. Raises SourceError where it is damaged."""
+    try:
+        return dict(pl.read_parquet_schema(part.path))
+    except (OSError, pl.exceptions.PolarsError):
+        hint = "the file is damaged or cut off: write it again"
+        raise SourceError("TRL501", part.name, "is not readable as Parquet", hint) from None
+
+
+def scan(part: Part) -> pl.LazyFrame:
+    """The rows of a file that can be judged, with exactly the columns of the event frame.
+
+    A column that the file lacks is null, or its default: `content` is `captured`, the flags are false
+    (so are their nulls). Times without a zone are UTC. Candidates keep their `PLACES` columns. Raises
+    SourceError naming file and column where a required one is missing or one has another type.
+    """
+    frame = _completed(part)
+    return frame.filter(pl.all_horizontal(~is_bad for is_bad in _bad(part).values()))
+
+
+def reject_rows(part: Part, population: Population) -> None:
+    """Count the rows of a file, and each that cannot be judged, with its number (from 1) in the file."""
+    population.rows += row_count(part)
+    frame = _completed(part).with_row_index("row", offset=1)
+    reasons = [pl.when(is_bad).then(pl.lit(code)) for code, is_bad in _bad(part).items()]
+    bad = frame.select("row", pl.coalesce(reasons).alias("code")).filter(pl.col("code").is_not_null())
+    rows: Any = bad.collect(engine="streaming").iter_rows()
+    for row, code in rows:
+        population.reject(Reject(part.name, f"row {row}", code, _INVALID[code]))
+
+
+def _bad(part: Part) -> dict[str, pl.Expr]:
+    """For each way in which a row cannot be judged, whether this one is so."""
+    bad = {
+        "row-session": pl.col("session_id").is_null(),
+        "row-time": pl.col("time").is_null(),
+        "row-kind": pl.col("kind").is_null(),
+        "row-content": pl.col("content").is_null(),
+    }
+    if is_judged(part):
+        bad["row-seq"] = pl.col("seq").is_null() | (pl.col("seq") < 1) | pl.col("occurrence").is_null()
+    return bad
+
+
+def _completed(part: Part) -> pl.LazyFrame:
+    found = columns_of(part)
+    for name in REQUIRED:
+        if name not in found:
+            hint = f"event Parquet needs at least the columns {', '.join(REQUIRED)}"
+            raise SourceError("TRL502", part.name, f"lacks the column {name}", hint)
+    wanted = {**EVENT_SCHEMA, **{name: kind for name, kind in PLACES.items() if name in found}}
+    frame = pl.scan_parquet(part.path, hive_partitioning=False)
+    return frame.select(
+        *(_column(part, name, found.get(name), dtype) for name, dtype in wanted.items()),
+    )
+
+
+def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
+    if found is None or found == pl.Null:
+        return pl.lit(_DEFAULTS.get(name), wanted).alias(name)
+    if not _fits(found, wanted):
+        hint = f"write it as {wanted}, or leave the column out if nothing is known"
+        raise SourceError("TRL502", part.name, f"has the column {name} as {found}, not as {wanted}", hint)
+    column = pl.col(name)
+    if isinstance(wanted, pl.Datetime) and isinstance(found, pl.Datetime):
+        zoned = column.dt.replace_time_zone("UTC") if found.time_zone is None else column
+        return zoned.dt.convert_time_zone("UTC").dt.cast_time_unit("ns")
+    if isinstance(wanted, pl.Enum):
+        word = column.cast(pl.String)
+        return (word.fill_null(_DEFAULTS[name]) if name in _DEFAULTS else word).cast(wanted, strict=False)
+    if name in _DEFAULTS:
+        return column.fill_null(_DEFAULTS[name])
+    return column if found == wanted else column.cast(wanted, strict=False)
+
+
+def _fits(found: pl.DataType, wanted: pl.DataType) -> bool:
+    if isinstance(wanted, (pl.String, pl.Enum)):
+        return isinstance(found, _WORDS)
+    if isinstance(wanted, pl.Datetime):
+        return isinstance(found, pl.Datetime)
+    if wanted.is_integer():
+        return found.is_integer()
+    if isinstance(wanted, pl.Map):
+        pair = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+        return found in (wanted, pair)
+    return found == wanted

@@ -1,0 +1,150 @@
+"""Finding the files of a source, told by their content, and counting what is met in them."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from ..schemas.conversation import Flaw
+from .error import SourceError
+
+REJECTS_KEPT_MAX = 1_000
+"""Rejects that a population keeps one by one; further ones are counted by code only."""
+
+_MAGIC = {b"PAR1": "parquet", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_DATA_SUFFIXES = (".parquet", ".json", ".jsonl", ".ndjson", ".gz", ".zst")
+_JSON_START = re.compile(rb"\xef?\xbb?\xbf?\s*[\[{]\s*[\[{\]}\"]")
+_SNIFFED_BYTES = 4_096
+
+
+class Format(StrEnum):
+    """What a file holds, told by its first bytes."""
+
+    PARQUET = "parquet"
+    CHAT = "chat"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of a source. `name` is its path from the source's folder, the same on every machine."""
+
+    path: Path
+    name: str
+    format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Something that could not be read: the file and place in it, a stable code, what is wrong with it."""
+
+    file: str
+    position: str
+    code: str
+    text: str
+
+
+@dataclass(slots=True)
+class Population:
+    """What was met while reading: nothing that was read or left out is missing here.
+
+    `rows` are rows of event Parquet and messages of chat logs. `events` counts judged events (no `end`
+    rows) by kind. `duplicates` are conversations told twice and repeated events. `instructions` are system
+    and developer messages, `empty` conversations without any event; neither is an error. `skipped` names
+    files that do not claim to be telemetry.
+    """
+
+    files: int = 0
+    rows: int = 0
+    events: Counter[str] = field(default_factory=Counter[str])
+    sessions: int = 0
+    duplicates: int = 0
+    instructions: int = 0
+    empty: int = 0
+    renamed: int = 0
+    skipped: list[str] = field(default_factory=list[str])
+    rejected: Counter[str] = field(default_factory=Counter[str])
+    rejects: list[Reject] = field(default_factory=list[Reject])
+
+    def reject(self, reject: Reject, count: int = 1) -> None:
+        """Count what could not be read, and keep it while there is room."""
+        self.rejected[reject.code] += count
+        if len(self.rejects) < REJECTS_KEPT_MAX:
+            self.rejects.append(reject)
+
+    def flaw(self, file: str, flaw: Flaw) -> None:
+        """Count a flaw of a chat log in that file."""
+        self.reject(Reject(file, flaw.place, flaw.code, flaw.text))
+
+
+def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
+    """The files of a source (a file, a folder with all below it, or a glob), ordered by name.
+
+    A file is known by its content. One that is neither Parquet nor JSON is rejected when its suffix says it
+    were, or when it is the source itself; else it is skipped (a README beside the data) and named in the
+    population. Hidden files are not looked at. Raises SourceError when there is nothing to read.
+    """
+    found = _files(source)
+    parts: list[Part] = []
+    for path, name in found:
+        told = sniff(path)
+        if told is not None:
+            parts.append(Part(path, name, told))
+        elif path.name.lower().endswith(_DATA_SUFFIXES) or len(found) == 1:
+            text = "is neither event Parquet nor a chat log in JSON"
+            population.reject(Reject(name, "whole file", "source-kind", text))
+        else:
+            population.skipped.append(name)
+    if not parts and not population.rejects:
+        hint = "name a file, a folder or a glob of event Parquet or of chat logs in JSON"
+        raise SourceError("TRL501", str(source), "holds neither event Parquet nor chat logs", hint)
+    population.files += len(parts)
+    return tuple(parts)
+
+
+def sniff(path: Path) -> Format | None:
+    """What a file holds by its first bytes, or None where it is no telemetry; looks through compression."""
+    compression, start = head(path)
+    if compression == "parquet":
+        return Format.PARQUET
+    if path.name.lower().endswith((".json", ".jsonl", ".ndjson")) and start.strip()[:1] in (b"[", b"{"):
+        return Format.CHAT
+    return Format.CHAT if _JSON_START.match(start) else None
+
+
+def head(path: Path) -> tuple[str | None, bytes]:
+    """A file's compression (`parquet` for one that is Parquet) and its first bytes, decompressed."""
+    with path.open("rb") as file:
+        start = file.read(_SNIFFED_BYTES)
+    compression = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
+    if compression in ("gzip", "zstd"):
+        from .chatlog import open_bytes
+
+        try:
+            with open_bytes(path) as stream:
+                start = stream.read(_SNIFFED_BYTES)
+        except (OSError, ValueError):
+            return compression, b""
+    return compression, start
+
+
+def _files(source: str | Path) -> list[tuple[Path, str]]:
+    text = str(source)
+    path = Path(text)
+    if path.is_file():
+        return [(path, path.name)]
+    if path.is_dir():
+        root, found = path, [Path(folder) / file for folder, _, files in os.walk(path) for file in files]
+    elif glob.has_magic(text):
+        found = [Path(match) for match in glob.glob(text, recursive=True) if Path(match).is_file()]
+        root = Path(os.path.commonpath([file.parent for file in found])) if found else path
+    else:
+        hint = "check the path; a glob must be quoted, or the shell expands it"
+        raise SourceError("TRL501", text, "there is no such file or folder", hint)
+    names = [(file, file.relative_to(root).as_posix()) for file in found]
+    visible = [(file, name) for file, name in names if not any(part[0] == "." for part in name.split("/"))]
+    return sorted(visible, key=lambda pair: pair[1])
