@@ -1,0 +1,173 @@
+"""Labels: which propositions are true at each event, which are unknown, and which slice it belongs to.
+
+Predicates become Polars expressions and nothing else, on an archive's files and on a handful of live events
+alike. A nullable Boolean is Kleene's logic: null is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from ..schemas.frame import EVENT_SCHEMA
+from . import label_value as values
+from .error import Problem, RuleError
+from .label_guard import any_of, guards, leaves, steps_shadow
+from .label_sheet import Sheet
+from .label_slice import slice_columns
+from .predicate import Path, Predicate, Test
+from .rule import RuleSet, SliceKey
+
+WORD_BITS = 64
+"""Propositions in one word of labels."""
+
+REGEX_CHARS_MAX = 4_096
+"""Characters of one regular expression; what it compiles to is limited to 10 MiB by the engine."""
+
+
+class Labeler:
+    """The labels of a rule set, planned once; immutable.
+
+    `fields` are the event columns that it reads. `propositions` are all (pack, name) pairs: bit `i % 64` of
+    word `i // 64` is the proposition `i`. `slice_keys` are the distinct `for_each` keys. Raises RuleError
+    where a predicate or path has `problems`.
+    """
+
+    def __init__(self, rule_set: RuleSet) -> None:
+        predicates = {
+            (rule.pack, name): predicate
+            for rule in rule_set.rules
+            for name, predicate in rule.propositions.items()
+        }
+        self.propositions: tuple[tuple[str, str], ...] = tuple(predicates)
+        self.slice_keys: tuple[SliceKey, ...] = tuple(
+            {rule.for_each: None for rule in rule_set.rules if rule.for_each is not None}
+        )
+        _refuse(predicates.values(), [path for key in self.slice_keys for path in key.paths])
+        self._sheet = _sheet(tuple(predicates.values()), _slice_guards(rule_set))
+        answers = [self._sheet.predicate(predicate) for predicate in predicates.values()]
+        columns = _words("t", [answer.fill_null(False) for answer in answers])
+        columns += _words("u", [answer.is_null() for answer in answers])
+        for place, key in enumerate(self.slice_keys):
+            value, unknown = slice_columns(self._sheet, key)
+            columns += [value.alias(f"s{place}"), unknown.alias(f"su{place}")]
+        self._columns = tuple(columns)
+        self.fields: tuple[str, ...] = tuple(name for name in EVENT_SCHEMA if name in self._sheet.fields)
+
+    @property
+    def words(self) -> int:
+        """The number of words that hold the propositions' bits."""
+        return -(-len(self.propositions) // WORD_BITS)
+
+    def label(self, events: pl.LazyFrame, keep: Sequence[str] = ()) -> pl.LazyFrame:
+        """The columns `keep` of the events, and their labels, one row per event in the same order.
+
+        Labels are, for each word `w`, `t{w}` (what is true) and `u{w}` (what is unknown), UInt64, no bit in
+        both; for each slice key `k`, `s{k}` (its value, String, null where the event carries none) and
+        `su{k}` (Boolean: it cannot be said, and `s{k}` is null). On events that every rule of a key leaves
+        out by its `steps`, `s{k}` and `su{k}` mean nothing. The events need the columns `fields`, typed as
+        in `EVENT_SCHEMA`.
+        """
+        return self._sheet.apply(events).select(*keep, *self._columns)
+
+
+def answers(predicates: Sequence[Predicate], events: pl.LazyFrame, keep: Sequence[str] = ()) -> pl.LazyFrame:
+    """The columns `keep`, and for each predicate `i` a nullable Boolean column `p{i}`; null is unknown."""
+    sheet = _sheet(predicates, {})
+    columns = [sheet.predicate(predicate).alias(f"p{i}") for i, predicate in enumerate(predicates)]
+    return sheet.apply(events).select(*keep, *columns)
+
+
+def evaluate(predicate: Predicate, event: Mapping[str, object]) -> bool | None:
+    """The predicate's answer for one event, None where it is unknown.
+
+    The event gives fields by name; those left out are null, `content` is `captured` and flags are false.
+    Raises RuleError where the predicate is one of `problems`.
+    """
+    _refuse([predicate])
+    row: dict[str, Any] = {"content": "captured", "nested": False, "late": False, "history": False, **event}
+    schema: Any = EVENT_SCHEMA
+    frame = pl.DataFrame([{name: row.get(name) for name in EVENT_SCHEMA}], schema=schema)
+    return answers([predicate], frame.lazy()).collect().item()
+
+
+def problems(predicate: Predicate) -> tuple[Problem, ...]:
+    """What is wrong with a predicate that the language allows and Polars cannot do; places are left out."""
+    found = [problem for leaf in leaves(predicate) for problem in _path_problems(leaf.path)]
+    for leaf in leaves(predicate):
+        if leaf.test is Test.MATCHES:
+            found += _regex_problems(str(leaf.operands[0]))
+    return tuple(found)
+
+
+def _refuse(predicates: Iterable[Predicate], paths: Iterable[Path] = ()) -> None:
+    """Raise what is wrong with any of them."""
+    found = [problem for predicate in predicates for problem in problems(predicate)]
+    found += [problem for path in paths for problem in _path_problems(path)]
+    if found:
+        raise RuleError(found)
+
+
+def _regex_problems(pattern: str) -> list[Problem]:
+    """Whether the engine accepts the regular expression."""
+    if len(pattern) > REGEX_CHARS_MAX:
+        message = f"the regular expression has {len(pattern)} characters, more than {REGEX_CHARS_MAX}"
+        return [Problem("TRL141", message, "split it into several questions joined by `or`")]
+    try:
+        pl.Series([""]).str.contains(pattern)
+    except pl.exceptions.ComputeError as error:
+        text = str(error).split("\n\nThis error occurred")[0]
+        if "exceeds size limit" in text:
+            hint = "use smaller repetitions, or split it"
+            return [Problem("TRL141", "the regular expression compiles to more than 10 MiB", hint)]
+        reason = text.rsplit("error: ", 1)[-1].strip()
+        hint = "the syntax is that of Rust's regex crate, which has no look-around and no back-references"
+        return [Problem("TRL140", f"`/{pattern}/` is no regular expression here: {reason}", hint)]
+    return []
+
+
+def _path_problems(path: Path) -> list[Problem]:
+    """Whether a JSON path can be asked for."""
+    if path.field not in values.JSON_FIELDS or values.has_spelling(path):
+        return []
+    hint = "ask for the object around it, or rename the key where the events are made"
+    return [Problem("TRL142", "a key with a backslash, or an index above 2**32, cannot be asked for", hint)]
+
+
+def _sheet(predicates: Iterable[Predicate], needed: Mapping[Path, Sequence[Predicate]]) -> Sheet:
+    """An empty sheet for the predicates, and for slices that need paths on some rows."""
+    leaf_guards = guards(predicates)
+    around: dict[Path, list[Predicate]] = {path: list(found) for path, found in needed.items()}
+    for leaf, guard in leaf_guards.items():
+        around.setdefault(leaf.path, []).append(guard)
+    return Sheet(leaf_guards, {path: any_of(found) for path, found in around.items()})
+
+
+def _slice_guards(rule_set: RuleSet) -> dict[Path, list[Predicate]]:
+    """For each path of a `for_each`, the rows that the rules which use it step on."""
+    guards: dict[Path, list[Predicate]] = {}
+    for rule in rule_set.rules:
+        for path in rule.for_each.paths if rule.for_each else ():
+            guards.setdefault(path, []).append(steps_shadow(rule.steps, rule.propositions))
+    return guards
+
+
+def _words(letter: str, flags: Sequence[pl.Expr]) -> list[pl.Expr]:
+    """The flags as the bits of words: `t0` holds the first 64."""
+    return [
+        _word(flags[start : start + WORD_BITS]).alias(f"{letter}{start // WORD_BITS}")
+        for start in range(0, len(flags), WORD_BITS)
+    ]
+
+
+def _word(flags: Sequence[pl.Expr]) -> pl.Expr:
+    """Up to 64 flags as the bits of one word, made of bytes: eight times less memory to pass over."""
+    word = pl.lit(0, dtype=pl.UInt64)
+    for start in range(0, len(flags), 8):
+        byte = pl.lit(0, dtype=pl.UInt8)
+        for bit, flag in enumerate(flags[start : start + 8]):
+            byte = byte | pl.when(flag).then(pl.lit(1 << bit, pl.UInt8)).otherwise(pl.lit(0, pl.UInt8))
+        word = word | byte.cast(pl.UInt64) * pl.lit(1 << start, dtype=pl.UInt64)
+    return word

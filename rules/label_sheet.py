@@ -1,0 +1,149 @@
+"""The sheet on which labels are computed: named columns in stages, each distinct thing once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from ..schemas.event import Content, Kind
+from . import label_value as values
+from .label_guard import CAPTURED_FIELDS, TRUE, is_cheap
+from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Test
+
+ANSWERS, GUARDS, DOCUMENTS, FOUND, VALUES, COSTLY, RESULTS = range(7)
+"""The stages, each a `with_columns` that may read the columns of the earlier ones."""
+
+
+@dataclass
+class Sheet:
+    """Columns being planned. `leaf_guards` and `path_guards` say on which rows each is needed.
+
+    Every method that returns an expression has put what that reads on the sheet.
+    """
+
+    leaf_guards: Mapping[Leaf, Predicate]
+    path_guards: Mapping[Path, Predicate]
+    stages: list[dict[str, pl.Expr]] = field(
+        default_factory=lambda: [dict[str, pl.Expr]() for _ in range(RESULTS)]
+    )
+    fields: set[str] = field(default_factory=set[str])
+
+    def apply(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """The events with the columns of the sheet, whose names begin with `__`."""
+        for stage in self.stages:
+            if stage:
+                events = events.with_columns(*stage.values())
+        return events
+
+    def predicate(self, predicate: Predicate) -> pl.Expr:
+        """The predicate as a nullable Boolean; null is unknown."""
+        match predicate:
+            case Literal(value):
+                return pl.lit(value)
+            case Not(arg):
+                return ~self.predicate(arg)
+            case And(args):
+                return pl.all_horizontal([self.predicate(arg) for arg in args])
+            case Or(args):
+                return pl.any_horizontal([self.predicate(arg) for arg in args])
+            case Leaf():
+                return self._leaf(predicate)
+
+    def open(self, path: Path) -> pl.Expr | None:
+        """Where the path's field is unknown; None if it is metadata, which is always known."""
+        if path.field not in CAPTURED_FIELDS:
+            return None
+        self._column(path.field)
+        return self._put(ANSWERS, ("open", path.field), values.open_field(path.field))
+
+    def document(self, path: Path) -> pl.Expr:
+        """The JSON text that the path leads into, null on rows where the path is not needed."""
+        return self._document(path.field, self.path_guards.get(path, TRUE), None)
+
+    def found(self, path: Path) -> pl.Expr:
+        """What stands at the path, as text: null where nothing does, a container's JSON text included."""
+        return self._put(FOUND, path, self._found(path)) if path.steps else self._column(path.field)
+
+    def is_container(self, path: Path) -> pl.Expr:
+        """Whether an object or array stands at the path."""
+        if path.field not in values.JSON_FIELDS:
+            return pl.lit(False)
+        if not path.steps:
+            return values.is_container_text(self.document(path))
+        expr = values.is_container(self.document(path), self.found(path), path.steps)
+        return self._put(VALUES, ("container", path), expr)
+
+    def value(self, path: Path, guard: Predicate | None = None) -> pl.Expr:
+        """What stands at the path if it is a scalar, as text; on rows without the guard anything."""
+        if path.field in values.JSON_FIELDS and path.steps:
+            return pl.when(~self.is_container(path)).then(self.found(path))
+        if path.steps:
+            return self.found(path)
+        if guard is None or guard == TRUE or path.field not in CAPTURED_FIELDS:
+            return values.whole(path.field, self._column(path.field))
+        # An empty text, since searches also run on the text that lies under a null.
+        document = self._document(path.field, guard, "")
+        return self._put(FOUND, (path, guard), values.whole(path.field, document))
+
+    def _leaf(self, leaf: Leaf) -> pl.Expr:
+        if leaf.path.field == "kind":
+            return self._put(ANSWERS, leaf, kind_answer(leaf, self._column("kind")))
+        if is_cheap(leaf):
+            return self._put(ANSWERS, leaf, values.ask(leaf, self._column(leaf.path.field)))
+        bare_null = leaf.test is Test.IS_NULL and leaf.path.steps
+        value = self.found(leaf.path) if bare_null else self.value(leaf.path, self.leaf_guards.get(leaf))
+        return self._put(COSTLY, leaf, self._known(leaf, values.ask(leaf, value)))
+
+    def _known(self, leaf: Leaf, answer: pl.Expr) -> pl.Expr:
+        """The answer, or null where it is not known; what was found in a truncated text is still there."""
+        unknown = self.open(leaf.path)
+        if unknown is None:
+            return answer
+        if leaf.test is Test.IS_NULL:
+            unknown = unknown & answer
+        elif leaf.test in values.SEARCHES:
+            unknown = unknown & ~(answer & (self._column("content") == Content.TRUNCATED.value))
+        return pl.when(~unknown).then(answer)
+
+    def _found(self, path: Path) -> pl.Expr:
+        if path.field == "attributes":
+            return self._column("attributes").map.get(path.steps[0])
+        return values.at_path(self.document(path), path.steps)
+
+    def _document(self, name: str, guard: Predicate, otherwise: str | None) -> pl.Expr:
+        """A field's text where the guard is not false, and `otherwise` elsewhere."""
+        if guard == TRUE:
+            return self._column(name)
+        rows = self._put(GUARDS, guard, self.predicate(guard).fill_null(True))
+        masked = pl.when(rows).then(self._column(name)).otherwise(pl.lit(otherwise))
+        return self._put(DOCUMENTS, (name, guard, otherwise), masked)
+
+    def _column(self, name: str) -> pl.Expr:
+        self.fields.add(name)
+        if name in CAPTURED_FIELDS:
+            self.fields |= {"kind", "content"}
+        return pl.col(name)
+
+    def _put(self, stage: int, key: object, expr: pl.Expr) -> pl.Expr:
+        """The column of that key in the stage, made from the expression if there is none yet."""
+        columns = self.stages[stage]
+        # By its text: as keys, `Leaf(..., (1,))` and `Leaf(..., (True,))` are equal.
+        name = repr(key)
+        if name not in columns:
+            columns[name] = expr.alias(f"__{stage}_{len(columns)}")
+        return pl.col(columns[name].meta.output_name())
+
+
+def kind_answer(leaf: Leaf, kind: pl.Expr) -> pl.Expr:
+    """The answer about `kind`: on an `unknown` event, which is one of `user` and `assistant`, maybe null."""
+    if leaf.test is Test.NE:
+        return ~kind_answer(Leaf(leaf.path, Test.EQ, leaf.operands), kind)
+    kinds = [kind.value for kind in Kind]
+    answers = pl.DataFrame({"kind": kinds}).select(values.ask(leaf, pl.col("kind"))).to_series()
+    true = [kind for kind, answer in zip(kinds, answers, strict=True) if answer]
+    answer = kind.is_in(true) if len(true) != 1 else kind == true[0]
+    if Kind.UNKNOWN in true or not {Kind.USER, Kind.ASSISTANT}.intersection(true):
+        return answer
+    return pl.when(kind != Kind.UNKNOWN.value).then(answer)
