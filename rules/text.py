@@ -61,9 +61,9 @@ def predicate_text(predicate: Predicate) -> str:
             inner = predicate_text(arg)
             return f"not ({inner})" if isinstance(arg, And | Or) else f"not {inner}"
         case And(args):
-            return " and ".join(_grouped(arg, And | Or) for arg in args)
+            return " and ".join(_grouped(arg, (And, Or)) for arg in args)
         case Or(args):
-            return " or ".join(_grouped(arg, Or) for arg in args)
+            return " or ".join(_grouped(arg, (Or,)) for arg in args)
 
 
 def path_text(path: Path) -> str:
@@ -112,9 +112,9 @@ def _bounds_text(node: Formula) -> str:
     return f"[{high}]"
 
 
-def _grouped(predicate: Predicate, loose: object) -> str:
+def _grouped(predicate: Predicate, loose: tuple[type[And | Or], ...]) -> str:
     text = predicate_text(predicate)
-    return f"({text})" if isinstance(predicate, loose) else text  # pyright: ignore[reportArgumentType]
+    return f"({text})" if isinstance(predicate, loose) else text
 
 
 def _leaf_text(leaf: Leaf, *, negated: bool) -> str:
