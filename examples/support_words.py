@@ -137,12 +137,12 @@ EXPLAINS = (
 )
 LEAVES_IT = ("Understood, I have not changed anything.", "Alright, I leave the order as it is.")
 DONE = {
-    "cancel_pending_order": "Done: order {order} has been cancelled.",
-    "return_delivered_order_items": "The return has been requested; you will get the label by email.",
-    "exchange_delivered_order_items": "The exchange has been requested for order {order}.",
-    "modify_pending_order_items": "Order {order} has been modified as you wished.",
-    "modify_pending_order_address": "The address of order {order} has been updated.",
-    "issue_refund": "The refund of {price} has been issued to {card}.",
+    "cancel_pending_order": "I have cancelled order {order} for you.",
+    "return_delivered_order_items": "I have requested the return; you will get the label by email.",
+    "exchange_delivered_order_items": "Done: the exchange for order {order} has been requested.",
+    "modify_pending_order_items": "Order {order} has been successfully modified as you wished.",
+    "modify_pending_order_address": "Done. The address of order {order} has been updated.",
+    "issue_refund": "I've issued the refund of {price} to the {card}.",
 }
 FAILED = (
     "I am sorry, the system does not accept that for order {order}. I have noted it for our team.",

@@ -35,10 +35,10 @@ def synthetic_events(n_events: int, seed: int, *, chunk_events: int = CHUNK_EVEN
     """At least `n_events` rows with the columns of `EVENT_SCHEMA`, in order of time, in chunks.
 
     Conversations overlap in time, are whole (so there may be up to one conversation's rows too many, `end`
-    rows are counted) and may go on in the next chunk. Session ids, order numbers, call ids, times and event ids are
-    each conversation's own; what else is said repeats after `TEMPLATES` conversations. Event ids are random
-    here and no digests of their events. The same seed gives the same rows, however they are cut into chunks
-    (event ids aside). At any time about two chunks are in memory.
+    rows are counted) and may go on in the next chunk. Session ids, order numbers, call ids, times and event
+    ids are each conversation's own; what else is said repeats after `TEMPLATES` conversations. Event ids are
+    random here and no digests of their events. The same seed gives the same rows however they are cut into
+    chunks (event ids aside). At any time about two chunks are in memory.
     """
     if n_events <= 0 or chunk_events <= 0:
         raise ValueError("the numbers of events and of events in a chunk must be above 0")
