@@ -22,7 +22,7 @@ $(READY): constraints.txt pyproject.toml
 	  { echo "make: the dependencies are locked for Python 3.11: set PYTHON to one" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r constraints.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: setup ## simulate a support bot's sessions, audit them, say what was found
