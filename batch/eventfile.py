@@ -24,10 +24,9 @@ _INVALID = {
 }
 
 
-def is_judged(part: Part) -> bool:
-    """Whether a file of event Parquet says the order of its events: it has `seq` and `occurrence`."""
-    names = columns_of(part)
-    return "seq" in names and "occurrence" in names
+def is_numbered(part: Part) -> bool:
+    """Whether a file's rows are judged events, which say their order, and not candidates: it has `seq`."""
+    return columns_of(part).get("seq", pl.Null) != pl.Null
 
 
 def row_count(part: Part) -> int:
@@ -75,8 +74,8 @@ def _bad(part: Part) -> dict[str, pl.Expr]:
         "row-kind": pl.col("kind").is_null(),
         "row-content": pl.col("content").is_null(),
     }
-    if is_judged(part):
-        bad["row-seq"] = pl.col("seq").is_null() | (pl.col("seq") < 1) | pl.col("occurrence").is_null()
+    if is_numbered(part):
+        bad["row-seq"] = pl.col("seq").is_null() | (pl.col("seq") < 1)
     return bad
 
 
