@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ..schemas.conversation import Flaw
+from .archive import MANIFEST, read_manifest
 from .error import SourceError
 
 REJECTS_KEPT_MAX = 1_000
@@ -86,9 +87,10 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
 
     A file is known by its content. One that is neither Parquet nor JSON is rejected when its suffix says it
     were, or when it is the source itself; else it is skipped (a README beside the data) and named in the
-    population. Hidden files are not looked at. Raises SourceError when there is nothing to read.
+    population. Hidden files are not looked at. Of an archive, the files in its manifest are read; others
+    are rejected. Raises SourceError when there is nothing to read, or a file of the manifest is missing.
     """
-    found = _files(source)
+    found = _listed(_files(source), population)
     parts: list[Part] = []
     for path, name in found:
         told = sniff(path)
@@ -130,6 +132,30 @@ def head(path: Path) -> tuple[str | None, bytes]:
         except (OSError, ValueError):
             return compression, b""
     return compression, start
+
+
+def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple[Path, str]]:
+    """The files without the manifests, and in their folders without what those do not list."""
+    roots = [path.parent for path, _ in found if path.name == MANIFEST]
+    listed: set[Path] = set()
+    for root in roots:
+        for entry in read_manifest(root).entries:
+            listed.add(root / entry.file)
+            if not (root / entry.file).is_file():
+                hint = "restore the file, or delete the archive and make it again"
+                raise SourceError(
+                    "TRL503", str(root / MANIFEST), f"lists {entry.file}, which is not there", hint
+                )
+    kept: list[tuple[Path, str]] = []
+    for path, name in found:
+        if path.name == MANIFEST:
+            continue
+        if path not in listed and any(root in path.parents for root in roots):
+            text = "is not in the archive's manifest: its writing was cut off; run what wrote it again"
+            population.reject(Reject(name, "whole file", "archive-unlisted", text))
+        else:
+            kept.append((path, name))
+    return kept
 
 
 def _files(source: str | Path) -> list[tuple[Path, str]]:

@@ -23,6 +23,8 @@ ATTRIBUTE_CHARS_MAX = 1_000
 ID_CHARS_MAX = 1_000
 """Characters of a session id, call id or tool name; a longer one is a flaw."""
 
+END_CONVERSATION = "conversation"
+"""The attribute of an `end` row that holds the digest of its conversation's messages."""
 SESSION_KEYS = ("session_id", "conversation_id", "thread_id", "chat_id", "id")
 """Where a conversation says its own id, in order of preference."""
 TIME_KEYS = ("timestamp", "created_at", "time", "created", "ts")
@@ -378,7 +380,7 @@ def _finish(
     if not drafts:
         return ()
     last = max(clock[index] for index, _ in drafts)
-    end = Event("", 0, last, 0, Kind.END, attributes={"end": "complete", "conversation": digest})
+    end = Event("", 0, last, 0, Kind.END, attributes={"end": "complete", END_CONVERSATION: digest})
     occurrence = clock[drafts[0][0]]
     ordinals: dict[tuple[str | None, ...], int] = {}
     events: list[Event] = []

@@ -1,0 +1,189 @@
+"""The archive: event Parquet by day, each file written whole, synced, renamed, and entered in a manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+import polars as pl
+
+from ..schemas.event import Kind
+from ..schemas.time import rfc3339
+from .error import SourceError
+
+MANIFEST = "manifest.jsonl"
+"""The manifest's name: one JSON object a line, a line a file, in the order in which they were finished."""
+UNKNOWN_DAY = "unknown"
+ROW_GROUP_ROWS = 100_000
+_TEMPORARY = ".writing-"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a file's events came from: the source's name and the digest of its content, and how it was read.
+
+    `partition` is the Kafka partition, 0 for files.
+    """
+
+    name: str
+    sha256: str
+    timezone: str = "UTC"
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file of an archive, as its manifest has it.
+
+    `file` is the path from the archive's folder; `first_time` and `last_time` are those of its rows;
+    `offsets` the first and last place in the source (conversations of a chat log from 0) that it covers.
+    """
+
+    file: str
+    sha256: str
+    bytes: int
+    rows: int
+    events: int
+    first_time: str
+    last_time: str
+    offsets: tuple[int, int]
+    source: Origin
+
+
+def day_of(time: pl.Expr) -> pl.Expr:
+    """The day (UTC) of an event time, as the archive's folders name it: `2026-02-17`, or `unknown`.
+
+    Conversations without times get synthetic ones from the epoch on, so a day of 1970 is none.
+    """
+    day = time.dt.strftime("%Y-%m-%d")
+    return pl.when(time.dt.year() == 1970).then(pl.lit(UNKNOWN_DAY)).otherwise(day)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An archive's manifest: the files that were written, and the sources that were imported whole."""
+
+    entries: tuple[Entry, ...] = ()
+    finished: tuple[Origin, ...] = ()
+
+
+def read_manifest(root: Path) -> Manifest:
+    """The manifest of an archive, empty where the folder has none.
+
+    A last line that a crash cut off is not there: its file will be written again. Raises SourceError where
+    another line cannot be read.
+    """
+    try:
+        data = (root / MANIFEST).read_bytes()
+    except FileNotFoundError:
+        return Manifest()
+    entries: list[Entry] = []
+    finished: list[Origin] = []
+    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
+        told = _line(line, f"{root / MANIFEST}:{number}")
+        if isinstance(told, Entry):
+            entries.append(told)
+        else:
+            finished.append(told)
+    return Manifest(tuple(entries), tuple(finished))
+
+
+def finish(root: Path, origin: Origin) -> None:
+    """Enter that a source is in the archive whole, so that it is not read again."""
+    root.mkdir(parents=True, exist_ok=True)
+    _enter(root, {"finished": asdict(origin)})
+
+
+def write_events(root: Path, events: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> list[Entry]:
+    """Write judged events (or candidates) into the archive, a file for each of their days.
+
+    A file that the manifest has already is left as it is, so writing the same again changes nothing. Rows
+    stand by occurrence, session and place. Returns the entries of the files that were written.
+    """
+    known = {entry.file for entry in read_manifest(root).entries}
+    days = events.with_columns(day_of(pl.col("time")).alias("day")).sort(
+        "day", "occurrence", "session_id", "seq"
+    )
+    written: list[Entry] = []
+    for (day,), rows in days.group_by("day", maintain_order=True):
+        file = f"day={day}/{_file_name(origin, offsets)}"
+        if file not in known:
+            written.append(_write(root, file, rows.drop("day"), origin, offsets))
+    return written
+
+
+def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> Entry:
+    path = root / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(_TEMPORARY + path.name)
+    rows.write_parquet(temporary, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+    _sync(temporary)
+    times: Any = rows.select(
+        pl.col("time").min().to_physical(), pl.col("time").max().to_physical().alias("max")
+    )
+    first, last = times.row(0)
+    entry = Entry(
+        file=file,
+        sha256=digest_of(temporary),
+        bytes=temporary.stat().st_size,
+        rows=rows.height,
+        events=rows.filter(pl.col("kind") != Kind.END).height,
+        first_time=rfc3339(first),
+        last_time=rfc3339(last),
+        offsets=offsets,
+        source=origin,
+    )
+    temporary.replace(path)
+    for folder in (path.parent, root):
+        _sync(folder)
+    _enter(root, asdict(entry))
+    return entry
+
+
+def _enter(root: Path, line: dict[str, Any]) -> None:
+    """Add a line to the manifest and sync it; a line that a crash cut off is taken away first."""
+    with (root / MANIFEST).open("ab+") as manifest:
+        manifest.seek(0)
+        data = manifest.read()
+        manifest.truncate(data.rfind(b"\n") + 1)
+        manifest.write(orjson.dumps(line) + b"\n")
+        manifest.flush()
+        os.fsync(manifest.fileno())
+    _sync(root)
+
+
+def _line(line: bytes, where: str) -> Entry | Origin:
+    try:
+        told = cast("dict[str, Any]", orjson.loads(line))
+        if "finished" in told:
+            return Origin(**told["finished"])
+        first, last = told["offsets"]
+        typed: dict[str, Any] = {"offsets": (int(first), int(last)), "source": Origin(**told["source"])}
+        return Entry(**(told | typed))
+    except (ValueError, TypeError, KeyError):
+        hint = "restore the manifest, or delete the archive and import again"
+        raise SourceError("TRL503", where, "is no line of a manifest", hint) from None
+
+
+def _file_name(origin: Origin, offsets: tuple[int, int]) -> str:
+    """By source, partition and offset range. The digest tells sources of one name apart."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in origin.name)
+    return f"{plain[:80]}-{origin.sha256[:12]}-{origin.partition}-{offsets[0]:012d}-{offsets[1]:012d}.parquet"
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file's content, 64 hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

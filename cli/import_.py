@@ -1,0 +1,126 @@
+"""`tracline import`: chat logs to an archive of event Parquet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .error import WorldError
+from .options import Command, format_option, note
+
+if TYPE_CHECKING:
+    from ..batch.importing import Imported
+
+REJECTS_SHOWN = 10
+"""Rejected input that the table shows one by one."""
+
+
+@click.command("import", cls=Command)
+@click.argument("source")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="ARCHIVE",
+    help="The archive's folder, made where it is not there.",
+)
+@click.option(
+    "--timezone",
+    default="UTC",
+    show_default=True,
+    metavar="ZONE",
+    help="The time zone, as an IANA name, of times without an offset.",
+)
+@click.option(
+    "--allow-rejected",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Exit 0 with up to N files, messages or lines that cannot be read.",
+)
+@format_option("table", "json")
+def command(source: str, out: Path, timezone: str, allow_rejected: int, format: str) -> None:
+    """Turn chat logs into an archive of event Parquet.
+
+    SOURCE is a file, a folder or a quoted glob of OpenAI-style message lists: JSON arrays, JSON lines,
+    objects with `messages` or `traj`, or tau2 results; gzip and zstd are looked through. Each conversation
+    is complete and gets an `end`. Importing the same source again changes nothing.
+    """
+    from ..batch.error import SourceError
+    from ..batch.importing import import_chats
+
+    try:
+        imported = import_chats(source, out, timezone, lambda name: note(f"importing {_clean(name)}"))
+    except SourceError as error:
+        raise WorldError(str(error)) from error
+    told = summary(imported)
+    click.echo(json.dumps(told, indent=2) if format == "json" else _table(told, out))
+    rejected = told["rejected"]["count"]
+    if rejected > allow_rejected:
+        raise WorldError(
+            f"{_clean(source)}: {rejected} rejected, more than --allow-rejected {allow_rejected}\n"
+            "  hint: mend the source and import it again, or say how much may be left out"
+        )
+
+
+def summary(imported: Imported) -> dict[str, Any]:
+    """What an import did, as plain data."""
+    population = imported.population
+    return {
+        "files": population.files,
+        "files_known": len(imported.known),
+        "files_skipped": population.skipped,
+        "messages": population.rows,
+        "instructions": population.instructions,
+        "sessions": population.sessions,
+        "events": {
+            kind: population.events[kind] for kind in ("user", "assistant", "tool_call", "tool_result")
+        },
+        "duplicates": population.duplicates,
+        "renamed": population.renamed,
+        "empty": population.empty,
+        "written": [entry.file for entry in imported.written],
+        "rejected": {
+            "count": population.rejected.total(),
+            "codes": dict(sorted(population.rejected.items())),
+            "first": [
+                {"file": reject.file, "position": reject.position, "code": reject.code, "text": reject.text}
+                for reject in population.rejects
+            ],
+        },
+    }
+
+
+def _table(told: dict[str, Any], out: Path) -> str:
+    rejected = told["rejected"]
+    lines = [f"{told['sessions']:>10,} sessions"]
+    lines += [f"{count:>10,} {kind}" for kind, count in told["events"].items()]
+    lines += [
+        f"{count:>10,} {what}"
+        for what, count in (
+            ("system and developer messages, which are no events", told["instructions"]),
+            ("conversations met before", told["duplicates"]),
+            ("sessions renamed: their id and time were taken", told["renamed"]),
+            ("conversations without an event", told["empty"]),
+            ("files imported before", told["files_known"]),
+            ("files skipped: " + _clean(", ".join(told["files_skipped"][:5])), len(told["files_skipped"])),
+            ("rejected", rejected["count"]),
+        )
+        if count
+    ]
+    lines += [
+        _clean(f"{reject['file']}: {reject['position']}: {reject['code']}: {reject['text']}")
+        for reject in rejected["first"][:REJECTS_SHOWN]
+    ]
+    if rejected["count"] > REJECTS_SHOWN:
+        lines.append(f"... and {rejected['count'] - REJECTS_SHOWN:,} more (--format json lists them)")
+    return "\n".join([*lines, f"{len(told['written'])} files written to {_clean(str(out))}"])
+
+
+def _clean(text: str) -> str:
+    """File names come from outside: nothing in them may steer the terminal."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
