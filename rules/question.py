@@ -17,6 +17,7 @@ from .syntax import Node, nodes, span, tokens
 _ORDER = frozenset({Test.LT, Test.LE, Test.GT, Test.GE})
 _SEARCH = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
 _INTEGER_MAX = 2**63 - 1
+_DIGITS_MAX = 25
 
 
 def predicate_of(snippet: Snippet, tree: Node) -> Predicate:
@@ -150,11 +151,12 @@ class _Reading:
             return self._string(token)
         if token.type in ("TRUE", "FALSE"):
             return token.type == "TRUE"
-        value = float(token)
-        if not math.isfinite(value) or abs(value) > _INTEGER_MAX:
+        whole = token.lstrip("-").isdigit()
+        value = int(token[:_DIGITS_MAX]) if whole else float(token)
+        if abs(value) > _INTEGER_MAX if whole else not math.isfinite(value):
             self._say("TRL152", "the number is too large", "compare with a number below 2**63", token)
             return 0
-        return int(token) if token.lstrip("-").isdigit() else value
+        return value
 
     def _string(self, token: Token) -> str:
         try:
