@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from tracline.cli import tracline
@@ -54,7 +56,9 @@ def test_aliases_cannot_multiply_a_pack() -> None:
     assert "TRL204" in codes(PACK + "\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("text", ["(" * 5000 + "p" + ")" * 5000, "not " * 5000 + "p", "p -> " * 5000 + "p"])
+@pytest.mark.parametrize(
+    "text", ["(not " * 5000 + "p" + ")" * 5000, "not " * 5000 + "p", "p -> " * 5000 + "p"]
+)
 def test_deep_expressions_are_refused(text: str) -> None:
     """Nesting that would exhaust the stack is an error with a code."""
     with pytest.raises(RuleError, match="TRL151"):
@@ -101,3 +105,85 @@ def test_a_trace_is_read_line_by_line() -> None:
     assert result.exit_code == 2
     assert "TRL602" in result.stderr
     assert "4111" not in result.stderr
+
+
+def imported(source: Path, *flags: str) -> tuple[int, str]:
+    """Exit code and everything printed by `tracline import` of the source, into `out` beside it."""
+    words = ["import", str(source), "--out", str(source.parent / "out"), *flags]
+    result = CliRunner().invoke(tracline, words)
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_errors_never_repeat_a_message(tmp_path: Path, form: str) -> None:
+    """Whatever is wrong with a log, what its messages say is told nowhere."""
+    secret = "4111 1111 1111 1111"
+    logs = [
+        f'{{"messages": [{{"role": "user", "content": "{secret}"',
+        json.dumps({"messages": [{"role": "wizard", "content": secret}]}),
+        json.dumps({"messages": [{"role": "user", "content": {secret: secret}}]}),
+        json.dumps({"messages": [{"role": "tool", "tool_call_id": [secret], "content": secret}]}),
+        json.dumps(
+            {"messages": [{"role": "assistant", "tool_calls": [{"function": {"arguments": secret}}]}]}
+        ),
+        json.dumps({"messages": secret}),
+        json.dumps([secret]),
+    ]
+    source = tmp_path / "log.jsonl"
+    source.write_text("\n".join(["{}", *logs]), encoding="utf-8")
+    code, told = imported(source, "--format", form)
+    assert code == 2
+    assert "rejected" in told
+    assert "4111" not in told
+
+
+def test_deep_json_is_rejected(tmp_path: Path) -> None:
+    """A log that nests a hundred thousand levels deep is one rejected file, not the end of the process."""
+    source = tmp_path / "log.json"
+    source.write_text('{"messages": ' + "[" * 100_000 + "]" * 100_000 + "}", encoding="utf-8")
+    code, told = imported(source)
+    assert code == 2
+    assert "rejected" in told
+
+
+def test_a_small_file_cannot_unpack_to_a_large_one(tmp_path: Path) -> None:
+    """A compressed log that grows more than a thousand times is rejected while it is unpacked."""
+    source = tmp_path / "log.jsonl.zst"
+    bomb = pa.Codec("zstd", compression_level=19).compress(b'[{"role": "user"}]\n' + b" " * 60_000_000)
+    source.write_bytes(bomb)
+    assert len(bomb) < 60_000
+    code, told = imported(source)
+    assert code == 2
+    assert "unpacks to more than 1000 times its size" in told
+
+
+def test_an_archives_files_are_not_named_by_what_is_in_them(tmp_path: Path) -> None:
+    """Session ids, agents and tools that look like paths change nothing outside the archive."""
+    way_out = "../../escaped"
+    call = {"id": way_out, "type": "function", "function": {"name": way_out, "arguments": "{}"}}
+    log = {
+        "session_id": way_out,
+        "agent": way_out,
+        "messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "tool_calls": [call]}],
+    }
+    source = tmp_path / "in" / "deep" / "log.json"
+    source.parent.mkdir(parents=True)
+    source.write_text(json.dumps(log), encoding="utf-8")
+    code, _ = imported(source)
+    assert code == 0
+    assert [path for path in tmp_path.rglob("*") if "escaped" in path.name] == []
+    written = list(tmp_path.rglob("*.parquet"))
+    assert written
+    assert all(tmp_path / "in" / "deep" / "out" in path.parents for path in written)
+
+
+def test_file_names_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    """The name of a log is cleaned of escapes wherever it is shown."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "a\x1b]0;owned\x07\u202e.json").write_text("[broken", encoding="utf-8")
+    (folder / "b\x1b[2J.md").write_text("notes", encoding="utf-8")
+    _, told = imported(folder)
+    assert "owned" in told
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]", told)
