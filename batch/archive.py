@@ -166,7 +166,7 @@ def _line(line: bytes, where: str) -> Entry | Origin:
         return Entry(**(told | typed))
     except (ValueError, TypeError, KeyError):
         hint = "restore the manifest, or delete the archive and import again"
-        raise SourceError("TRL503", where, "is no line of a manifest", hint) from None
+        raise SourceError("TRL403", where, "is no line of a manifest", hint) from None
 
 
 def _file_name(origin: Origin, offsets: tuple[int, int]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 CODES: dict[str, str] = {
-    "TRL501": "a source is not there, or holds nothing that can be read",
-    "TRL502": "event Parquet lacks a column or has one of another type",
-    "TRL503": "an archive's manifest and its files do not agree",
-    "TRL504": "a source was imported before, with other settings",
-    "TRL505": "a time zone that there is not",
+    "TRL401": "a source is not there, or holds nothing that can be read",
+    "TRL402": "event Parquet lacks a column or has one of another type",
+    "TRL403": "an archive's manifest and its files do not agree",
+    "TRL404": "a source was imported before, with other settings",
+    "TRL405": "a time zone that there is not",
 }
 """The codes of this room; each has a test that triggers it."""
 

@@ -41,7 +41,7 @@ def columns_of(part: Part) -> dict[str, pl.DataType]:
         return dict(pl.read_parquet_schema(part.path))
     except (OSError, pl.exceptions.PolarsError):
         hint = "the file is damaged or cut off: write it again"
-        raise SourceError("TRL501", part.name, "is not readable as Parquet", hint) from None
+        raise SourceError("TRL401", part.name, "is not readable as Parquet", hint) from None
 
 
 def scan(part: Part) -> pl.LazyFrame:
@@ -84,7 +84,7 @@ def _completed(part: Part) -> pl.LazyFrame:
     for name in REQUIRED:
         if name not in found:
             hint = f"event Parquet needs at least the columns {', '.join(REQUIRED)}"
-            raise SourceError("TRL502", part.name, f"lacks the column {name}", hint)
+            raise SourceError("TRL402", part.name, f"lacks the column {name}", hint)
     wanted = {**EVENT_SCHEMA, **{name: kind for name, kind in PLACES.items() if name in found}}
     frame = pl.scan_parquet(part.path, hive_partitioning=False)
     return frame.select(
@@ -97,7 +97,7 @@ def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataTyp
         return pl.lit(_DEFAULTS.get(name), wanted).alias(name)
     if not _fits(found, wanted):
         hint = f"write it as {wanted}, or leave the column out if nothing is known"
-        raise SourceError("TRL502", part.name, f"has the column {name} as {found}, not as {wanted}", hint)
+        raise SourceError("TRL402", part.name, f"has the column {name} as {found}, not as {wanted}", hint)
     column = pl.col(name)
     if isinstance(wanted, pl.Datetime) and isinstance(found, pl.Datetime):
         zoned = column.dt.replace_time_zone("UTC") if found.time_zone is None else column

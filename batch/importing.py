@@ -66,7 +66,7 @@ def zone_of(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         hint = "use a name of the IANA data base, such as UTC, Europe/Berlin or America/New_York"
-        raise SourceError("TRL505", "--timezone", "there is no time zone of that name", hint) from None
+        raise SourceError("TRL405", "--timezone", "there is no time zone of that name", hint) from None
 
 
 def _chats(source: str | Path, out: Path, population: Population) -> list[Part]:
@@ -74,7 +74,7 @@ def _chats(source: str | Path, out: Path, population: Population) -> list[Part]:
     target, root = out.resolve(), Path(source).resolve()
     if target == root or root in target.parents:
         hint = "name an --out that is not inside the source"
-        raise SourceError("TRL501", str(out), "lies inside the source that is to be imported", hint)
+        raise SourceError("TRL401", str(out), "lies inside the source that is to be imported", hint)
     chats: list[Part] = []
     for part in discover(source, population):
         if part.format is Format.CHAT:
@@ -91,7 +91,7 @@ def _is_known(origin: Origin, manifest: Manifest) -> bool:
         if other.sha256 == origin.sha256 and other.timezone != origin.timezone:
             hint = f"use --timezone {other.timezone}, or import into another archive"
             what = f"was imported with --timezone {other.timezone} before"
-            raise SourceError("TRL504", origin.name, what, hint)
+            raise SourceError("TRL404", origin.name, what, hint)
     return any(other.sha256 == origin.sha256 for other in manifest.finished)
 
 

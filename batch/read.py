@@ -103,7 +103,7 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
             population.skipped.append(name)
     if not parts and not population.rejects:
         hint = "name a file, a folder or a glob of event Parquet or of chat logs in JSON"
-        raise SourceError("TRL501", str(source), "holds neither event Parquet nor chat logs", hint)
+        raise SourceError("TRL401", str(source), "holds neither event Parquet nor chat logs", hint)
     population.files += len(parts)
     return tuple(parts)
 
@@ -144,7 +144,7 @@ def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple
             if not (root / entry.file).is_file():
                 hint = "restore the file, or delete the archive and make it again"
                 raise SourceError(
-                    "TRL503", str(root / MANIFEST), f"lists {entry.file}, which is not there", hint
+                    "TRL403", str(root / MANIFEST), f"lists {entry.file}, which is not there", hint
                 )
     kept: list[tuple[Path, str]] = []
     for path, name in found:
@@ -170,7 +170,7 @@ def _files(source: str | Path) -> list[tuple[Path, str]]:
         root = Path(os.path.commonpath([file.parent for file in found])) if found else path
     else:
         hint = "check the path; a glob must be quoted, or the shell expands it"
-        raise SourceError("TRL501", text, "there is no such file or folder", hint)
+        raise SourceError("TRL401", text, "there is no such file or folder", hint)
     names = [(file, file.relative_to(root).as_posix()) for file in found]
     visible = [(file, name) for file, name in names if not any(part[0] == "." for part in name.split("/"))]
     return sorted(visible, key=lambda pair: pair[1])
