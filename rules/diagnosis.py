@@ -231,7 +231,9 @@ def meant(word: str, words: Collection[str]) -> str:
     foreign = _WORDS.get(lower, "")
     if foreign and (foreign.split()[0] in words or not foreign.isidentifier()):
         return foreign
-    near = get_close_matches(lower, [each for each in words if len(each) > 2], n=1, cutoff=0.8)
+    long = [each for each in words if len(each) > 2]
+    swapped = [each for each in long if sorted(each) == sorted(lower)]
+    near = swapped or get_close_matches(lower, long, n=1, cutoff=0.8)
     return near[0] if near else ""
 
 

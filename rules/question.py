@@ -102,9 +102,8 @@ class _Reading:
         path, known = self.path(nodes(node)[0])
         test = _test(node)
         negated = any(token.type == "NOT" for token in tokens(node))
-        values = [self._value(test, known, child) for child in _values(node)]
-        if known:
-            self._fits(node, known, test)
+        fits = known is None or self._fits(node, known, test)
+        values = [self._value(test, known, child, fits) for child in _values(node)]
         leaf = (
             _flag(path, test, values)
             if known and known.shape is Shape.FLAG
@@ -112,7 +111,7 @@ class _Reading:
         )
         return Not(leaf) if negated else leaf
 
-    def _fits(self, node: Node, known: Field, test: Test) -> None:
+    def _fits(self, node: Node, known: Field, test: Test) -> bool:
         """Whether the field can be asked that at all."""
         name = known.name
         if test is Test.IS_NULL and not known.nullable and known.shape is not Shape.MAP:
@@ -121,10 +120,13 @@ class _Reading:
         elif known.shape is Shape.CHOICE and test in _ORDER | _SEARCH:
             hint = f"compare with `==`, `!=` or `in`: `{name} in {json.dumps(known.choices[:2])}`"
             self._say("TRL135", f"`{name}` is one of a few words", hint, node)
-        elif known.shape is Shape.FLAG and test not in (Test.EQ, Test.NE, Test.IS_NULL):
+        elif known.shape is Shape.FLAG and test not in (Test.EQ, Test.NE):
             self._say("TRL135", f"`{name}` is true or false", f"write `{name}` or `not {name}`", node)
+        else:
+            return True
+        return False
 
-    def _value(self, test: Test, known: Field | None, child: Node | Token) -> Scalar:
+    def _value(self, test: Test, known: Field | None, child: Node | Token, fits: bool) -> Scalar:
         """One literal, of a type that the test and the field can compare."""
         if not isinstance(child, Token):
             word = self.snippet.text[slice(*span(child))]
@@ -143,7 +145,8 @@ class _Reading:
             self._say("TRL133", "nothing compares with null", "write `is null` or `is not null`", child)
             return ""
         value = self._literal(child)
-        self._typed(test, known, child, value)
+        if fits:
+            self._typed(test, known, child, value)
         return value
 
     def _literal(self, token: Token) -> Scalar:

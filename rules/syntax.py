@@ -81,13 +81,13 @@ def _grammar() -> Any:
 
 
 def _too_deep(tree: Node) -> Node | None:
-    """A node more than `DEPTH_MAX` levels down, if there is one; parentheses are a level. Not recursive."""
+    """An operator with `DEPTH_MAX` others above it, if there is one; parentheses do not count."""
     todo = [(tree, 0)]
     while todo:
-        node, depth = todo.pop()
-        if depth > DEPTH_MAX:
+        node, above = todo.pop()
+        if above > DEPTH_MAX + 1:  # the root of the tree and a proposition are no operators
             return node
-        todo.extend((child, depth + 1) for child in nodes(node))
+        todo.extend((child, above + (node.data != "group")) for child in nodes(node))
     return None
 
 
