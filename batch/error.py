@@ -8,6 +8,7 @@ CODES: dict[str, str] = {
     "TRL403": "an archive's manifest and its files do not agree",
     "TRL404": "a source was imported before, with other settings",
     "TRL405": "a time zone that there is not",
+    "TRL406": "an output folder that holds something else",
 }
 """The codes of this room; each has a test that triggers it."""
 

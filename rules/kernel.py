@@ -36,13 +36,14 @@ FOUND_SLICES = 5
 CLOSING = (None, Verdict.HELD, Verdict.UNMET)
 """The closing verdict of each code in `Program.closing`."""
 
+CLOSING_UNMET = CLOSING.index(Verdict.UNMET)
+
 NO_SLICE = -1
 UNKNOWN_SLICE = -2
 """Entries of `Rows.slices`: the event carries no value of that key, or one that cannot be read."""
 
 _FOUND = np.uint32(7)
 _APPLIES = np.uint32(8)
-_OUTPUT = np.uint32(15)
 _OUTPUT_BITS = np.uint32(4)
 _UNBORN = np.uint32(0xFFFFFFFF)
 _UNLINKED = -2

@@ -79,7 +79,7 @@ def letters(
 
 
 def asked(rule: Rule) -> frozenset[str]:
-    """The propositions that must be known at every event the rule steps on: all but those of `steps` alone."""
+    """The propositions that must be known where the rule steps: all but those of `steps` alone."""
     formulas = (rule.formula, rule.applies_to, *rule.transitions.values())
     used = frozenset[str]().union(*(names(formula) for formula in formulas if formula is not None))
     return used - rule.transitions.keys()

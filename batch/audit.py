@@ -1,0 +1,157 @@
+"""The audit: an archive and rules in, a bundle out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..rules.rule import RuleSet
+from ..schemas.time import NS
+from ..schemas.verdict import Verdict
+from . import bundle
+from .bucket import labelled
+from .judge import Clock, Judged, Statute, judge, statute_of
+from .prepare import Settings, prepare
+from .read import Population
+from .record import Known, Record, records
+from .summary import Tally, rule_keys, summary
+
+EXAMPLES_MAX = 3
+"""Findings that an outcome keeps of each rule."""
+
+RUN_RECORDS = 50_000
+"""Records that are sorted at a time."""
+
+Progress = Callable[[str, int, int], None]
+"""Hears what is being done, how far it has come, and of how much (0 where that is not known yet)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What an audit depends on beside the archive and the rules; times in nanoseconds since the epoch.
+
+    `as_of` is the time as of which the archive is judged: later rows are not looked at. `zone` is that of
+    times in chat logs without one.
+    """
+
+    since: int | None = None
+    until: int | None = None
+    as_of: int | None = None
+    satisfied: bool = False
+    idle_s: float = 3600.0
+    zone: tzinfo = UTC
+    threads: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was found. `examples` holds, by the rule's name in the summary, its first broken sessions."""
+
+    summary: Any
+    population: Population
+    examples: dict[str, list[Record]] = field(default_factory=dict[str, list[Record]])
+
+
+def _silent(_what: str, _done: int, _of: int) -> None:
+    """Say nothing."""
+
+
+def audit(
+    archive: str | Path, rule_set: RuleSet, out: Path, terms: Terms, progress: Progress = _silent
+) -> Outcome:
+    """Judge the archive by the rules and write the bundle `out`.
+
+    The same archive and rules give the same bytes of verdicts for any number of threads and any order of
+    the files. Raises SourceError where the archive cannot be read or `out` is in the way, RuleError where
+    a rule runs into a limit; then nothing is written.
+    """
+    statute = statute_of(rule_set)
+    population = Population()
+    with bundle.writing(out) as work:
+        scratch = work / ".scratch"
+        scratch.mkdir()
+        tally = Tally(len(statute.rules))
+        runs = _judged(archive, statute, scratch, terms, population, tally, progress)
+        keys = {(r.pack, r.id): key for key, r in zip(rule_keys(statute.rules), statute.rules, strict=True)}
+        examples: dict[str, list[Record]] = {}
+        for record in bundle.merge(runs, work / bundle.VERDICTS):
+            _keep(examples.setdefault(keys[record["pack"], record["rule"]], []), record)
+        bundle.write_typed(work / bundle.VERDICTS, work / bundle.TYPED_VERDICTS)
+        content = summary(statute.rules, statute.digests, tally, population)
+        bundle.write_summary(work / bundle.SUMMARY, content)
+        bundle.write_rules(work / bundle.RULES, rule_set.sources)
+        shutil.rmtree(scratch)
+    return Outcome(content, population, examples)
+
+
+def _judged(
+    archive: str | Path,
+    statute: Statute,
+    scratch: Path,
+    terms: Terms,
+    population: Population,
+    tally: Tally,
+    progress: Progress,
+) -> list[Path]:
+    """Read, label and judge; the verdicts as sorted runs in `scratch`."""
+    parts = prepare(archive, scratch, population, Settings(zone=terms.zone, idle_s=terms.idle_s))
+    read = 0
+
+    def told(rows: int) -> None:
+        nonlocal read
+        read += rows
+        progress("labelling", read, population.rows)
+
+    buckets = labelled(parts, statute.labeler, scratch, terms.as_of, told)
+    last = buckets.last if terms.as_of is None else terms.as_of
+    clock = Clock(last=last or 0, idle=round(terms.idle_s * NS), since=terms.since, until=terms.until)
+    known: Known = {}
+    runs: list[Path] = []
+
+    def one(frame: pl.LazyFrame) -> Judged:
+        return judge(statute, frame.collect(engine="streaming"), clock, satisfied=terms.satisfied)
+
+    for judged in _in_threads(one, buckets.frames, terms.threads):
+        tally.add(statute, judged)
+        for some in _pieces(records(statute, judged, known)):
+            runs.append(scratch / f"run-{len(runs):06d}.jsonl")
+            bundle.write_run(runs[-1], some)
+        progress("judging", len(runs), len(buckets.frames))
+    return runs
+
+
+def _pieces(found: Iterable[Record]) -> Iterator[list[Record]]:
+    """The records in lists of bounded length."""
+    rest = iter(found)
+    while piece := list(islice(rest, RUN_RECORDS)):
+        yield piece
+
+
+def _in_threads(
+    work: Callable[[pl.LazyFrame], Judged], frames: Sequence[pl.LazyFrame], threads: int
+) -> Iterator[Judged]:
+    """The work done on each frame, as it is finished; no more than `threads` are begun and not yet used."""
+    with ThreadPoolExecutor(threads) as pool:
+        rest = iter(frames)
+        running: set[Future[Judged]] = {pool.submit(work, frame) for frame in islice(rest, threads)}
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+                running |= {pool.submit(work, frame) for frame in islice(rest, 1)}
+
+
+def _keep(examples: list[Record], record: Record) -> None:
+    """Keep a record as an example if it is a breach in a session that has none among them yet."""
+    known = {(example["session_id"], example["occurrence"]) for example in examples}
+    breach = record["verdict"] in (Verdict.VIOLATED, Verdict.UNMET) and not record["history"]
+    if breach and len(examples) < EXAMPLES_MAX and (record["session_id"], record["occurrence"]) not in known:
+        examples.append(record)

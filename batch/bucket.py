@@ -1,0 +1,111 @@
+"""Labelling an archive in one pass over its files, and holding the labelled events by session, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from ..rules.label import Labeler
+from .eventfile import row_count, scan
+from .judge import JUDGED_COLUMNS
+from .read import Part
+
+BUCKET_ROWS = 250_000
+"""Rows that a bucket holds on average; a few times as many are in memory at a time for each thread."""
+BUCKET_ROWS_MAX = 4 * BUCKET_ROWS
+"""Rows from which a bucket is divided again."""
+BUCKETS_MAX = 256
+"""Buckets that are written at a time, each an open file."""
+PASS_ROWS = 1_000_000
+"""Rows that are labelled before the progress is told."""
+
+_DEPTH_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Labelled events, whole sessions in each bucket. `last` is the latest time, None without any row."""
+
+    frames: tuple[pl.LazyFrame, ...]
+    last: int | None
+
+
+def labelled(
+    parts: Sequence[Part], labeler: Labeler, scratch: Path, as_of: int | None, told: Callable[[int], None]
+) -> Buckets:
+    """The labelled events of all parts up to the time `as_of`, by buckets of sessions.
+
+    Few enough rows stay in memory; more are written to `scratch`. `told` hears how many rows were read since
+    it was last called.
+    """
+    rows = [row_count(part) for part in parts]
+    if sum(rows) <= BUCKET_ROWS:
+        frame = _labels(parts, labeler, as_of).collect(engine="streaming") if parts else None
+        told(sum(rows))
+        if frame is None or frame.is_empty():
+            return Buckets((), None)
+        return Buckets((frame.lazy(),), _last(frame.lazy()))
+    count = min(BUCKETS_MAX, sum(rows) // BUCKET_ROWS + 1)
+    folder = scratch / "buckets"
+    for number, (some, size) in enumerate(_passes(parts, rows)):
+        _write(_labels(some, labeler, as_of), folder / f"{number:05d}", count, seed=0)
+        told(size)
+    files = [sorted(folder.glob(f"*/bucket={bucket}/*.parquet")) for bucket in range(count)]
+    whole = [pl.scan_parquet(own, hive_partitioning=False) for own in files if own]
+    divided = [part for frame in whole for part in _divided(frame, scratch, depth=1)]
+    last = _last(pl.concat(divided)) if divided else None
+    return Buckets(tuple(divided), last)
+
+
+def _labels(parts: Sequence[Part], labeler: Labeler, as_of: int | None) -> pl.LazyFrame:
+    events = pl.concat([scan(part) for part in parts])
+    if as_of is not None:
+        events = events.filter(pl.col("time").to_physical() <= as_of)
+    return labeler.label(events, keep=JUDGED_COLUMNS)
+
+
+def _passes(parts: Sequence[Part], rows: Sequence[int]) -> Iterator[tuple[list[Part], int]]:
+    """The parts in groups of about `PASS_ROWS` rows, and the rows of each group."""
+    group: list[Part] = []
+    size = 0
+    for part, count in zip(parts, rows, strict=True):
+        group.append(part)
+        size += count
+        if size >= PASS_ROWS:
+            yield group, size
+            group, size = [], 0
+    if group:
+        yield group, size
+
+
+def _write(frame: pl.LazyFrame, folder: Path, count: int, seed: int) -> None:
+    """Write whole sessions to `count` buckets in a folder each."""
+    bucket = (pl.col("session_id").hash(seed) % count).alias("bucket")
+    frame.with_columns(bucket).sink_parquet(
+        pl.PartitionBy(folder, key="bucket", include_key=False),
+        compression="lz4",
+        statistics=False,
+        mkdir=True,
+        engine="streaming",
+    )
+
+
+def _divided(frame: pl.LazyFrame, scratch: Path, depth: int) -> list[pl.LazyFrame]:
+    """The bucket, or where it is too large and has more than one session its sessions in smaller ones."""
+    counted = frame.select(pl.len(), several=pl.col("session_id").min() != pl.col("session_id").max())
+    rows, several = counted.collect(engine="streaming").row(0)
+    if rows <= BUCKET_ROWS_MAX or not several or depth > _DEPTH_MAX:
+        return [frame]
+    count = min(BUCKETS_MAX, rows // BUCKET_ROWS + 1)
+    folder = scratch / f"divided-{depth}-{len(list(scratch.glob('divided-*')))}"
+    _write(frame, folder, count, seed=depth)
+    owns = [sorted(own.glob("*.parquet")) for own in sorted(folder.iterdir())]
+    parts = [pl.scan_parquet(own, hive_partitioning=False) for own in owns]
+    return [smaller for part in parts for smaller in _divided(part, scratch, depth + 1)]
+
+
+def _last(frame: pl.LazyFrame) -> int | None:
+    return frame.select(pl.col("time").max().to_physical()).collect(engine="streaming").item()

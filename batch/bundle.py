@@ -1,0 +1,148 @@
+"""The bundle of an audit: its files, written whole or not at all."""
+
+from __future__ import annotations
+
+import heapq
+import shutil
+import tempfile
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+import rfc8785
+
+from .error import SourceError
+from .record import Record, line, place
+
+VERDICTS = "verdicts.jsonl"
+TYPED_VERDICTS = "verdicts.parquet"
+SUMMARY = "summary.json"
+RULES = "rules"
+
+RUNS_OPEN_MAX = 200
+"""Sorted runs that are merged at a time, each an open file."""
+
+_TIME = pl.Datetime("ns", "UTC")
+_EVENT = {"event_id": pl.String, "seq": pl.UInt32}
+_WITNESS = pl.Struct(
+    {
+        "events": pl.List(pl.Struct({**_EVENT, "true": pl.List(pl.String), "residual": pl.String})),
+        "history": pl.List(pl.Struct({**_EVENT, "formula": pl.String, "value": pl.Boolean})),
+        "truncated": pl.Boolean,
+    }
+)
+VERDICT_SCHEMA: dict[str, Any] = {
+    "id": pl.String,
+    "pack": pl.String,
+    "rule": pl.String,
+    "rule_digest": pl.String,
+    "session_id": pl.String,
+    "occurrence": _TIME,
+    "slice": pl.String,
+    "seq": pl.UInt32,
+    "event_id": pl.String,
+    "time": _TIME,
+    "verdict": pl.String,
+    "severity": pl.String,
+    "agent": pl.String,
+    "late": pl.Boolean,
+    "history": pl.Boolean,
+    "reason": pl.String,
+    "witness": _WITNESS,
+}
+"""The columns of `verdicts.parquet`: those of the JSON lines, in this order, times as times."""
+
+
+@contextmanager
+def writing(out: Path) -> Generator[Path]:
+    """A folder to write a bundle into, which becomes `out` at the end, replacing an earlier bundle there.
+
+    Raises SourceError (TRL406) where `out` holds anything else. After an exception `out` is as it was.
+    """
+    if out.exists() and not _is_replaceable(out):
+        hint = "name a folder that is not there yet, is empty, or holds an earlier bundle"
+        raise SourceError("TRL406", str(out), "is in the way: it is no bundle", hint)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        yield work
+        work.chmod(0o755)
+        if out.exists():
+            former = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+            out.replace(former)
+            work.replace(out)
+            shutil.rmtree(former)
+        else:
+            work.replace(out)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _is_replaceable(out: Path) -> bool:
+    if not out.is_dir():
+        return False
+    names = {path.name for path in out.iterdir()}
+    return not names or {VERDICTS, SUMMARY} <= names
+
+
+def write_run(path: Path, records: Iterable[Record]) -> None:
+    """Write records as a sorted run of lines, one of those that `merge` puts together."""
+    with path.open("wb") as file:
+        file.writelines(line(record) for record in sorted(records, key=place))
+
+
+def merge(runs: Sequence[Path], out: Path) -> Iterator[Record]:
+    """Write the runs' records to `out` as one sorted file, yielding each when it is written.
+
+    Nothing is written of what is not asked for: exhaust it. Runs that are too many to be open at once are
+    first put together, and taken away.
+    """
+    while len(runs) > RUNS_OPEN_MAX:
+        first, rest = runs[:RUNS_OPEN_MAX], runs[RUNS_OPEN_MAX:]
+        joined = first[0].with_name(f"{first[0].name}+")
+        for _ in merge(first, joined):
+            pass
+        for run in first:
+            run.unlink()
+        runs = [*rest, joined]
+    with out.open("wb") as file:
+        for record in heapq.merge(*map(read_verdicts, runs), key=place):
+            file.write(line(record))
+            yield record
+
+
+def read_verdicts(path: Path) -> Iterator[Record]:
+    """The records of a file of verdicts, one at a time, in its order."""
+    with path.open("rb") as file:
+        for text in file:
+            yield orjson.loads(text)
+
+
+def write_typed(verdicts: Path, out: Path) -> None:
+    """Write the verdicts again as Parquet, typed, in the same order."""
+    texts = {name: pl.String if kind == _TIME else kind for name, kind in VERDICT_SCHEMA.items()}
+    if not verdicts.stat().st_size:
+        pl.DataFrame(schema=VERDICT_SCHEMA).write_parquet(out)
+        return
+    times = [
+        pl.col(name).str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_unit="ns", time_zone="UTC")
+        for name, kind in VERDICT_SCHEMA.items()
+        if kind == _TIME
+    ]
+    frame = pl.scan_ndjson(verdicts, schema=texts).with_columns(times).select(list(VERDICT_SCHEMA))
+    frame.sink_parquet(out, maintain_order=True, engine="streaming")
+
+
+def write_summary(path: Path, content: Any) -> None:
+    """Write a summary as canonical JSON."""
+    path.write_bytes(rfc8785.dumps(content) + b"\n")
+
+
+def write_rules(folder: Path, sources: Mapping[str, str]) -> None:
+    """Write the packs as they were used, each under its pack's name."""
+    folder.mkdir()
+    for pack, text in sources.items():
+        (folder / f"{pack}.yaml").write_text(text, encoding="utf-8")
