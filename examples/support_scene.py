@@ -174,8 +174,10 @@ class Scene:
         self.message += 1
         call = self.calls[call_id]
         text = result if isinstance(result, str) else json.dumps(result)
+        # A call that was answered is settled: no log tells which call a second answer is to.
+        args = None if call.answers else call.args
         self.steps.append(
-            Step("tool_result", self.now_ns, self.message, None, call.tool, call_id, call.args, text, error)
+            Step("tool_result", self.now_ns, self.message, None, call.tool, call_id, args, text, error)
         )
         call.answers += 1
         if call.answers > 1:

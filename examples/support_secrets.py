@@ -31,7 +31,10 @@ def leak(scene: Scene, fault: Break, card: str) -> None:
     leaks = {
         Break.API_KEY: (words.LEAKS_API_KEY, _api_key(rng)),
         Break.PRIVATE_KEY: (words.LEAKS_PRIVATE_KEY, base64.b64encode(rng.randbytes(48)).decode()),
-        Break.PASSWORD: (words.LEAKS_PASSWORD, f"{rng.choice(words.GOODS)[-4:]}{rng.randrange(1000, 9999)}!Q"),
+        Break.PASSWORD: (
+            words.LEAKS_PASSWORD,
+            f"{rng.choice(words.GOODS)[-4:]}{rng.randrange(1000)}!Q",
+        ),
         Break.CARD_NUMBER: (words.LEAKS_CARD, card),
         Break.ASKED_SECRET: (words.ASKS_SECRET, ""),
     }

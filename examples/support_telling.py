@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
-from itertools import groupby
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
 
 import polars as pl
 
 from ..schemas.event import Event, Kind, event_content, event_id
 from ..schemas.frame import EVENT_SCHEMA
 from ..schemas.time import rfc3339
-from .support_bot import Conversation
+from .support_bot import Conversation, Desk, conversations
 from .support_scene import Step
 
 
 def events(conversation: Conversation) -> tuple[Event, ...]:
     """The conversation as judged events, `seq` from 1, with an `end` row last."""
-    start, last = conversation.start_ns, conversation.steps[-1].time_ns
+    start = conversation.start_ns
     equals: Counter[str] = Counter()
     rows: list[Event] = []
-    for step in (*conversation.steps, Step(Kind.END, last, 0)):
+    for step in conversation.steps:
         content = event_content(
             step.kind,
             text=step.text,
@@ -31,35 +31,54 @@ def events(conversation: Conversation) -> tuple[Event, ...]:
             result=step.result,
         )
         key = repr((step.kind, content))
-        rows.append(
-            Event(
-                session_id=conversation.session_id,
-                occurrence=start,
-                time=step.time_ns,
-                seq=len(rows) + 1,
-                kind=Kind(step.kind),
-                agent=conversation.agent.name,
-                model=conversation.agent.model,
-                service=conversation.agent.service,
-                nested=step.nested,
-                text=step.text,
-                tool=step.tool,
-                call_id=step.call_id,
-                args=step.args,
-                result=step.result,
-                error=step.error,
-                event_id=event_id(conversation.session_id, start, step.kind, content, equals[key]),
-            )
+        row = Event(
+            session_id=conversation.session_id,
+            occurrence=start,
+            time=step.time_ns,
+            seq=len(rows) + 1,
+            kind=Kind(step.kind),
+            agent=conversation.agent.name,
+            model=conversation.agent.model,
+            service=conversation.agent.service,
+            nested=step.nested,
+            text=step.text,
+            tool=step.tool,
+            call_id=step.call_id,
+            args=step.args,
+            result=step.result,
+            error=step.error,
+            event_id=event_id(conversation.session_id, start, step.kind, content, equals[key]),
         )
+        rows.append(row)
         equals[key] += 1
-    return tuple(rows)
+    return (*rows, _end(rows[-1]))
 
 
-def event_frame(conversations: Iterable[Conversation]) -> pl.DataFrame:
+def _end(last: Event) -> Event:
+    """The row that says that the session is over, at the time of its last event."""
+    return Event(
+        session_id=last.session_id,
+        occurrence=last.occurrence,
+        time=last.time,
+        seq=last.seq + 1,
+        kind=Kind.END,
+        event_id=event_id(last.session_id, last.occurrence, Kind.END, event_content(Kind.END), 0),
+        attributes={"end": "complete"},
+    )
+
+
+def event_frame(told: Iterable[Conversation]) -> pl.DataFrame:
     """The conversations, one after the other, as one frame with the columns of `EVENT_SCHEMA`."""
-    rows = [event for conversation in conversations for event in events(conversation)]
+    rows = [event for conversation in told for event in events(conversation)]
     columns = {name: [getattr(row, name) for row in rows] for name in EVENT_SCHEMA}
     return pl.DataFrame(columns, schema=EVENT_SCHEMA)
+
+
+def event_frames(desk: Desk, sessions: int = 2_000) -> Iterator[pl.DataFrame]:
+    """All conversations of a desk as frames of that many sessions, made one at a time."""
+    told = conversations(desk)
+    while block := list(islice(told, sessions)):
+        yield event_frame(block)
 
 
 def chat_log(conversation: Conversation) -> dict[str, object]:
@@ -78,9 +97,9 @@ def chat_log(conversation: Conversation) -> dict[str, object]:
     }
 
 
-def chat_lines(conversations: Iterable[Conversation]) -> Iterable[str]:
+def chat_lines(told: Iterable[Conversation]) -> Iterator[str]:
     """The conversations as JSON lines without line ends, one chat log each."""
-    return (json.dumps(chat_log(conversation)) for conversation in conversations)
+    return (json.dumps(chat_log(conversation)) for conversation in told)
 
 
 def _message(steps: list[Step]) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,7 @@ def synthetic_events(n_events: int, seed: int, *, chunk_events: int = CHUNK_EVEN
         yield rows.with_columns(_event_ids(rng, rows.height))
 
 
+@lru_cache(maxsize=1)
 def _bank(seed: int) -> _Bank:
     rows = event_frame(conversations(Desk(sessions=TEMPLATES, seed=seed)))
     first = np.flatnonzero(rows["seq"].to_numpy() == 1).astype(np.int64)
