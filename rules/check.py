@@ -1,0 +1,292 @@
+"""Warnings: what a rule that is accepted probably does not mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+
+from ..schemas.verdict import Recover, Verdict
+from .compiler.compile import compile_rule
+from .compiler.shape import invariant_body
+from .document import Document, Fields, Items, Node, Scalar, read_document
+from .error import Place, Problem, RuleError, Snippet
+from .finite import contradicted
+from .formula import Formula, Op, has_future, has_past
+from .machine import STAYS_VIOLATED, VERDICT_MASK, VIOLATED, Machine
+from .possible import can_hold
+from .restart import begins_anew, forgotten
+from .rule import Rule, RuleSet
+from .syntax import Node as Tree
+from .syntax import nodes, read, span, tokens
+from .text import to_text
+
+
+def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) -> tuple[Problem, ...]:
+    """Every warning about the rules, pack by pack in the order of the file.
+
+    `documents` are the packs as read (`read_packs`), for the places; without them a place's source is the
+    pack's name. A rule that is too large to compile is an error among the warnings (TRL301).
+    """
+    known = documents or {name: read_document(text, name) for name, text in rule_set.sources.items()}
+    found: list[Problem] = []
+    for name in sorted(known):
+        rules = [rule for rule in rule_set.rules if rule.pack == name]
+        here = [problem for rule in rules for problem in _of_rule(rule, _formula_place(known[name], rule))]
+        here += [*_impossible(rules, known[name]), *_misread(known[name]), *_unused(rules, known[name])]
+        found += sorted(here, key=_order)
+    return tuple(found)
+
+
+def is_warning(problem: Problem) -> bool:
+    """Whether the pack is accepted all the same."""
+    return problem.code.startswith("TRL5")
+
+
+def _formula_place(document: Document, rule: Rule) -> Place:
+    """Where the rule's formula stands."""
+    rules = document.at(("rules",))
+    for i, node in enumerate(rules.items if isinstance(rules, Items) else ()):
+        name = node.value("id") if isinstance(node, Fields) else None
+        if isinstance(name, Scalar) and name.text == rule.id:
+            return document.place(document.at(("rules", i, "formula")))
+    return document.place(rules)
+
+
+def _of_rule(rule: Rule, place: Place) -> Iterator[Problem]:
+    """The warnings that the rule's formula and machine give."""
+    try:
+        machine = compile_rule(rule)
+        if never_broken(machine):
+            yield Problem("TRL501", f"rule `{rule.id}` can never be broken", NEVER_HINT, place)
+        elif always_broken(machine):
+            yield Problem("TRL502", f"rule `{rule.id}` is broken by every session", ALWAYS_HINT, place)
+        else:
+            yield from _of_machine(rule, machine, place)
+    except RuleError as error:
+        yield from (replace(problem, place=problem.place or place) for problem in error.problems)
+
+
+NEVER_HINT = "no session gives `violated` or `unmet`: leave the rule out, or say what would break it"
+ALWAYS_HINT = "every session gives `violated` or `unmet`: say what would keep it"
+
+
+def _of_machine(rule: Rule, machine: Machine, place: Place) -> Iterator[Problem]:
+    """The warnings about a rule that some sessions break and some keep."""
+    body = invariant_body(rule.formula, rule.transitions)
+    if body is not None:
+        if rule.recover is not Recover.NONE and is_sticky(machine):
+            message = f"once rule `{rule.id}` is violated, every later event is flagged too"
+            yield Problem("TRL506", message, f"write `{cause(body)}`, which flags the cause alone", place)
+        return
+    if contradicted(rule.formula, rule.transitions):
+        message = f"rule `{rule.id}` is decided where the session, ending there, would read the other way"
+        yield Problem("TRL507", message, _past_spelling(rule.formula), place)
+    if rule.recover is not Recover.NONE:
+        dropped = forgotten(rule.formula, rule.transitions)
+        if dropped is not None:
+            kept, broken = map(to_text, dropped)
+            message = f"when rule `{rule.id}` is violated, all of it begins anew and forgets what it had seen"
+            yield Problem("TRL504", message, f"split it into two rules: `{kept}` and `{broken}`", place)
+    if rule.recover is Recover.BOTH and begins_anew(machine):
+        message = f"rule `{rule.id}` begins anew after it was satisfied, and can then be broken"
+        yield Problem("TRL505", message, _once_spelling(rule.formula), place)
+
+
+# ---- what a machine can do
+
+
+def never_broken(machine: Machine) -> bool:
+    """Whether no finite session gives `violated` or `unmet`."""
+    outputs = {output & VERDICT_MASK for row in machine.output for output in row}
+    return VIOLATED not in outputs and Verdict.UNMET not in machine.closing
+
+
+def always_broken(machine: Machine) -> bool:
+    """Whether every session with an event gives `violated` or `unmet`."""
+    found, todo = {0}, [0]
+    while todo:
+        state = todo.pop()
+        for target, output in zip(machine.next[state], machine.output[state], strict=True):
+            if output & VERDICT_MASK in (VIOLATED, STAYS_VIOLATED):
+                continue
+            if machine.closing[target] is not Verdict.UNMET:
+                return False
+            if target not in found:
+                found.add(target)
+                todo.append(target)
+    return True
+
+
+def is_sticky(machine: Machine) -> bool:
+    """Whether some violation leaves every later event a violation too, whatever it is.
+
+    `not previous once handover` is not: there every event flagged is one too many itself, and the
+    handover, from which on they are flagged, is no violation.
+    """
+    stuck = set(range(len(machine.next)))
+    while True:
+        left = {
+            state
+            for state in stuck
+            if all(output & VERDICT_MASK == VIOLATED for output in machine.output[state])
+            and stuck.issuperset(machine.next[state])
+        }
+        if left == stuck:
+            break
+        stuck = left
+    return any(
+        target in stuck and output & VERDICT_MASK == VIOLATED
+        for state in set(range(len(machine.next))) - stuck
+        for target, output in zip(machine.next[state], machine.output[state], strict=True)
+    )
+
+
+# ---- what to write instead
+
+
+def cause(body: Formula) -> str:
+    """An invariant that is false where this body becomes false, and not for ever after."""
+    match body:
+        case Formula(Op.AT_MOST, (counted,)):
+            return to_text(_always(Formula(Op.IMPLIES, (counted, body))))
+        case Formula(Op.HISTORICALLY, (kept,), _, None):
+            return to_text(_always(kept))
+        case Formula(Op.NOT, (Formula(Op.ONCE, (banned,), _, None),)):
+            return to_text(_always(Formula(Op.NOT, (banned,))))
+        case _:
+            return to_text(_always(Formula(Op.IMPLIES, (Formula(Op.WEAK_PREVIOUS, (body,)), body))))
+
+
+def _past_spelling(formula: Formula) -> str:
+    """How to say of the past what this says of the end."""
+    match formula:
+        case Formula(Op.ALWAYS, (Formula(Op.IMPLIES, (last, Formula(Op.WEAK_NEXT, (Formula(Op.FALSE),)))),)):
+            return f"say it of the past: `{to_text(_never_after(last))}`"
+        case Formula(Op.ALWAYS, (Formula(Op.IMPLIES, (last, Formula(Op.NOT, (Formula(Op.NEXT, _),)))),)):
+            return f"say it of the past: `{to_text(_never_after(last))}`"
+        case _:
+            return (
+                "say it of the past, as `always not previous once handover` for `handover -> weak_next false`"
+            )
+
+
+def _never_after(last: Formula) -> Formula:
+    # last -> weak_next false  =  no event after one with last
+    return _always(Formula(Op.NOT, (Formula(Op.PREVIOUS, (Formula(Op.ONCE, (last,)),)),)))
+
+
+def _once_spelling(formula: Formula) -> str:
+    """How to ask it once, or of every event."""
+    if not (has_future(formula) or has_past(formula)):
+        return (
+            f"write `{to_text(_always(formula))}` to ask every event, or `recover: none` for the first alone"
+        )
+    once = "write `recover: violation`, with which it is satisfied for good"
+    match formula:
+        case Formula(Op.UNTIL | Op.WEAK_UNTIL, (Formula(Op.NOT, (early,)), first)) if not (
+            has_future(early) or has_future(first)
+        ):
+            spelling = _always(Formula(Op.IMPLIES, (early, Formula(Op.ONCE, (first,)))))
+            return f"{once}, or say it of every event: `{to_text(spelling)}`"
+        case _:
+            return (
+                f"{once}, or say of every event what must have come before: `always (refund -> once verify)`"
+            )
+
+
+def _always(formula: Formula) -> Formula:
+    return Formula(Op.ALWAYS, (formula,))
+
+
+# ---- what the text shows
+
+
+def _impossible(rules: list[Rule], document: Document) -> Iterator[Problem]:
+    """Propositions that rules use and that no event makes true."""
+    possible = cache(can_hold)
+    users: dict[str, list[str]] = {}
+    for rule in rules:
+        for name, predicate in rule.propositions.items():
+            if not possible(predicate):
+                users.setdefault(name, []).append(rule.id)
+    for name, ids in users.items():
+        place = document.place(document.at(("propositions", name)))
+        hint = f"its conditions exclude each other; it is used by {_listed(ids)}"
+        yield Problem("TRL503", f"the proposition `{name}` can never hold", hint, place)
+
+
+def _unused(rules: list[Rule], document: Document) -> Iterator[Problem]:
+    """Propositions and transitions that no rule uses, where the pack has rules."""
+    if not rules:
+        return
+    for section, used in (
+        ("propositions", {name for rule in rules for name in rule.propositions}),
+        ("transitions", {name for rule in rules for name in rule.transitions}),
+    ):
+        node = document.root.value(section) if isinstance(document.root, Fields) else None
+        for key, _ in node.entries if isinstance(node, Fields) else ():
+            if key.text not in used:
+                message = f"the {section[:-1]} `{key.text}` is used by no rule"
+                yield Problem("TRL509", message, "use it, or leave it out", document.place(key))
+
+
+def _misread(document: Document) -> Iterator[Problem]:
+    """Formulas in which a unary temporal operator stands left of a binary one, without parentheses."""
+    for node in _formula_texts(document):
+        for start, end, message, hint in _binding(node.text):
+            yield Problem("TRL508", message, hint, document.place(node, start, end))
+
+
+def _formula_texts(document: Document) -> Iterator[Scalar]:
+    """Every text of the pack that is a formula."""
+    ways: list[tuple[str | int, ...]] = [("operators",), ("transitions",)]
+    for way in ways:
+        section = document.at(way)
+        if isinstance(section, Fields) and section is not document.root:
+            yield from (value for _, value in section.entries if isinstance(value, Scalar))
+    rules = document.at(("rules",))
+    for rule in rules.items if isinstance(rules, Items) else ():
+        if isinstance(rule, Fields):
+            values: list[Node | None] = [rule.value(name) for name in ("formula", "steps", "applies_to")]
+            yield from (value for value in values if isinstance(value, Scalar))
+
+
+def _binding(text: str) -> Iterator[tuple[int, int, str, str]]:
+    """Where `always p until q` stands, what it reads as, and the two ways to say which is meant."""
+    try:
+        tree = read(Snippet(text), "formula")
+    except RuleError:
+        return
+    for binary in tree.find_data("binary"):
+        left, right = nodes(binary)[0], nodes(binary)[-1]
+        unary = _innermost_not(left)
+        if unary.data != "unary":
+            continue
+        start, end = span(left)[0], span(right)[1]
+        operator = tokens(binary)[0]
+        inner = nodes(unary)[-1]
+        before = text[start : span(inner)[0]].strip()
+        rest = text[span(inner)[0] : end]
+        reads = f"({text[start : span(left)[1]]}) {text[span(operator)[0] : end]}"
+        message = f"`{tokens(unary)[0]}` binds tighter than `{operator}`: this reads as `{_line(reads)}`"
+        yield start, end, message, f"write those parentheses, or `{_line(f'{before} ({rest})')}`"
+
+
+def _innermost_not(tree: Tree) -> Tree:
+    """The operand of any number of `not`."""
+    while tree.data == "not":
+        tree = nodes(tree)[-1]
+    return tree
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _listed(ids: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in ids[:5]) + (" and others" if len(ids) > 5 else "")
+
+
+def _order(problem: Problem) -> tuple[int, int]:
+    return (problem.place.line, problem.place.column) if problem.place else (0, 0)

@@ -1,0 +1,213 @@
+"""Whether a proposition can hold at all: its question tried on every sort of event it could tell apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise, product
+from operator import eq, ge, gt, le, lt, ne
+
+from .field import FIELDS, Shape
+from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
+
+SORTS_MAX = 20_000
+"""Sorts of events that are tried before a proposition counts as possible."""
+
+GUESSES_MAX = 10
+"""Questions without a sure answer that are guessed both ways; with more, a proposition counts as possible."""
+
+KINDS_WITH: Mapping[str, frozenset[str]] = {
+    "text": frozenset({"user", "assistant", "unknown"}),
+    "tool": frozenset({"tool_call", "tool_result"}),
+    "call_id": frozenset({"tool_call", "tool_result"}),
+    "args": frozenset({"tool_call", "tool_result"}),
+    "result": frozenset({"tool_result"}),
+}
+"""The kinds of events that have a field; a field that is not named here any event may have."""
+
+KIND = Path("kind")
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+ORDER: Mapping[Test, Callable[..., bool]] = {
+    Test.EQ: eq,
+    Test.NE: ne,
+    Test.LT: lt,
+    Test.LE: le,
+    Test.GT: gt,
+    Test.GE: ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """A sort of value: `text` if it is this text, `number` if it is a text with this value.
+
+    With neither it is some text that is no number and equals nothing the predicate names; without
+    `scalar` an object or array; without `present` nothing.
+    """
+
+    text: str | None = None
+    number: Fraction | float | None = None
+    scalar: bool = True
+    present: bool = True
+
+
+MISSING = Sort(present=False, scalar=False)
+CONTAINER = Sort(scalar=False)
+OTHER = Sort()
+
+
+def can_hold(predicate: Predicate) -> bool:
+    """False only if no event whatever makes the predicate true.
+
+    Fields are taken to be free of each other, but for those that only some kinds of events have. What a
+    regular expression matches is not looked into.
+    """
+    leaves = list(dict.fromkeys(_leaves(predicate)))
+    sorts = {path: _sorts(path, leaves) for path in dict.fromkeys([KIND, *(leaf.path for leaf in leaves)])}
+    tried = 0
+    for event in product(*sorts.values()):
+        values = dict(zip(sorts, event, strict=True))
+        if not _fits(values):
+            continue
+        tried += 1
+        if tried > SORTS_MAX or _holds(
+            predicate, {leaf: _answer(leaf, values[leaf.path]) for leaf in leaves}
+        ):
+            return True
+    return False
+
+
+def _leaves(predicate: Predicate) -> Iterator[Leaf]:
+    match predicate:
+        case Leaf():
+            yield predicate
+        case Not(arg):
+            yield from _leaves(arg)
+        case And(args) | Or(args):
+            for arg in args:
+                yield from _leaves(arg)
+        case Literal():
+            return
+
+
+def _sorts(path: Path, leaves: list[Leaf]) -> list[Sort]:
+    """The sorts of values of the path that the leaves could tell apart."""
+    field = FIELDS[path.field]
+    if field.shape is Shape.FLAG:
+        return [Sort("true"), Sort("false")]
+    if field.shape is Shape.CHOICE:
+        return [Sort(choice) for choice in field.choices]
+    operands = [
+        operand
+        for leaf in leaves
+        if leaf.path == path and leaf.test is not Test.MATCHES
+        for operand in leaf.operands
+    ]
+    texts = dict.fromkeys(_text(operand) for operand in operands if not _is_number(operand))
+    numbers = sorted({Fraction(operand) for operand in operands if _is_number(operand)})
+    between = [(low + high) / 2 for low, high in pairwise(numbers)]
+    ends = [numbers[0] - 1, numbers[-1] + 1] if numbers else [Fraction(0)]
+    whole = [] if path.steps or not field.nullable else [MISSING]
+    inside = [MISSING, CONTAINER] if path.steps else [CONTAINER] if field.shape is Shape.JSON else []
+    return [
+        *(Sort(text, _number(text)) for text in texts),
+        OTHER,
+        *(Sort(number=number) for number in dict.fromkeys([*numbers, *between, *ends])),
+        *whole,
+        *inside,
+    ]
+
+
+def _fits(values: Mapping[Path, Sort]) -> bool:
+    """Whether an event of its kind can have these values."""
+    kind = values[KIND].text
+    return all(
+        sort is MISSING or path.field not in KINDS_WITH or kind in KINDS_WITH[path.field]
+        for path, sort in values.items()
+    )
+
+
+def _answer(leaf: Leaf, value: Sort) -> bool | None:
+    """The leaf's answer on a value of that sort, or None where the sort does not tell."""
+    test, operands = leaf.test, leaf.operands
+    if leaf.path == KIND and value.text == "unknown" and not {"user", "assistant"}.isdisjoint(operands):
+        return None
+    if test is Test.IS_NULL:
+        return not value.present
+    if not value.scalar:
+        return False
+    match test:
+        case Test.IS_TRUE:
+            return value.text == "true"
+        case Test.MATCHES:
+            return None
+        case Test.CONTAINS:
+            return None if value.text is None else str(operands[0]) in value.text
+        case Test.STARTS_WITH:
+            return None if value.text is None else value.text.startswith(str(operands[0]))
+        case Test.IN:
+            answers = [_compared(Test.EQ, value, operand) for operand in operands]
+            return True if True in answers else None if None in answers else False
+        case _:
+            return _compared(test, value, operands[0])
+
+
+def _compared(test: Test, value: Sort, operand: Scalar) -> bool | None:
+    """`value test operand`: with a number by value, else by text."""
+    if _is_number(operand):
+        if value.number is None:
+            return test is Test.NE
+        return ORDER[test](value.number, operand)
+    if value.text is None:
+        return {Test.EQ: False, Test.NE: True}.get(test)
+    return ORDER[test](value.text, _text(operand))
+
+
+def _holds(predicate: Predicate, answers: Mapping[Leaf, bool | None]) -> bool:
+    """Whether the predicate is true with these answers and some guess of those that are open."""
+    sure = _value(predicate, answers)
+    if sure is not None:
+        return sure
+    # An unknown event stays unknown: whether it was the user's is nothing to guess.
+    unsure = [leaf for leaf, answer in answers.items() if answer is None and leaf.path != KIND]
+    if len(unsure) > GUESSES_MAX:
+        return True
+    return any(
+        _value(predicate, {**answers, **dict(zip(unsure, guess, strict=True))})
+        for guess in product((True, False), repeat=len(unsure))
+    )
+
+
+def _value(predicate: Predicate, answers: Mapping[Leaf, bool | None]) -> bool | None:
+    """The predicate's value where its leaves have these answers (Kleene)."""
+    match predicate:
+        case Literal(value):
+            return value
+        case Leaf():
+            return answers[predicate]
+        case Not(arg):
+            value = _value(arg, answers)
+            return None if value is None else not value
+        case And(args):
+            values = [_value(arg, answers) for arg in args]
+            return False if False in values else None if None in values else True
+        case Or(args):
+            values = [_value(arg, answers) for arg in args]
+            return True if True in values else None if None in values else False
+
+
+def _is_number(operand: Scalar) -> bool:
+    return isinstance(operand, int | float) and not isinstance(operand, bool)
+
+
+def _text(operand: Scalar) -> str:
+    return operand if isinstance(operand, str) else "true" if operand else "false"
+
+
+def _number(text: str) -> float | None:
+    """The text's value as a number: an integer of reasonable length exactly, any other as a double."""
+    if not NUMBER.fullmatch(text):
+        return None
+    return int(text) if len(text) < 40 and text.lstrip("-").isdigit() else float(text)
