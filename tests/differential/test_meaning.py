@@ -1,0 +1,172 @@
+"""The reference semantics held against itself: quantifiers against recurrences, and LTL3 three ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from tracline.rules.formula import Formula
+from tracline.rules.meaning import holds, holds_forever
+from tracline.rules.meaning_ltl3 import Meaning, Memory, State
+
+from .formulas import ACCEPTED, accepted, is_accepted, of_size, sample_of
+from .samples import Sample, samples
+from .tableau import Mask, Tableau, tableau
+from .tables import children, instances
+from .words import DEPTH, LETTERS, LOOPS, PREFIX_AHEAD, ROUNDS, Words, finite_words, periodic_words, word
+
+INSTANCES = sum(4**length for start in range(1, DEPTH + 1) for length in range(start, DEPTH + 1))
+"""Pairs of a trace of one to five letters and a position in it."""
+
+
+def test_truth_on_finite_traces_follows_the_recurrences() -> None:
+    """Every accepted formula is true at the same positions by quantifiers as by its operators' laws."""
+    random, checked = Random(1), 0
+    words = {length: finite_words(length) for length in range(1, DEPTH + 1)}
+    for formula in accepted():
+        length = random.randint(1, DEPTH)
+        value = words[length].truth(formula, {})
+        for index in random.sample(range(4**length), 4):
+            trace = word(index, length)
+            for at in range(1, length + 1):
+                assert holds(formula, trace, at) == value[at - 1, index], (str(formula), trace, at)
+                checked += 1
+    print(f"finite truth: {checked} positions")
+    assert checked >= 4 * ACCEPTED
+
+
+def test_truth_on_periodic_words_follows_the_recurrences() -> None:
+    """Every accepted formula is true at the same positions of infinite words, past and all, both ways."""
+    random, checked = Random(2), 0
+    prefix = DEPTH + PREFIX_AHEAD
+    few = {loop: _some_of(periodic_words(loop), random) for loop in LOOPS}
+    for formula in accepted():
+        loop = random.choice(LOOPS)
+        words, letters = few[loop]
+        value = words.truth(formula, {})
+        for column in random.sample(range(len(letters)), 2):
+            head, again = letters[column][:prefix], letters[column][prefix : prefix + loop]
+            for at in (1, 2, 4, prefix, prefix + 2, prefix + loop * ROUNDS):
+                seen = holds_forever(formula, head, again, at)
+                assert seen == value[at - 1, column], (str(formula), head, again, at)
+                checked += 1
+    print(f"infinite truth: {checked} positions")
+    assert checked == 12 * ACCEPTED
+
+
+def test_ltl3_is_what_ultimately_periodic_words_show() -> None:
+    """An instance is undecided exactly where some periodic words with that prefix disagree.
+
+    For every accepted formula, every prefix of up to five letters and every position in it where an instance
+    may begin; words have up to six letters before a loop of one to three. That longer ones would show nothing
+    else is what `test_ltl3_is_that_of_the_tableau_of_atoms` adds.
+    """
+    universe = [periodic_words(loop) for loop in LOOPS]
+    compared = 0
+    for formula, truths in _with_truths(universe):
+        table = instances(Meaning(formula))
+        memory = np.zeros(1, np.int64)
+        for start in range(1, DEPTH + 1):
+            state = table.begin[memory]
+            for length in range(start, DEPTH + 1):
+                state = table.next[children(state)]
+                shown = _shown(truths, start, length)
+                assert np.array_equal(table.verdict[state], shown), (str(formula), start, length)
+                compared += len(shown)
+            memory = table.memory_next[children(memory)]
+    print(f"LTL3 by periodic words: {compared} verdicts")
+    assert compared == ACCEPTED * INSTANCES
+
+
+def _with_truths(universe: Sequence[Words]) -> Iterator[tuple[Formula, list[Any]]]:
+    """Every accepted formula with its truth in each set of words."""
+    known: list[dict[Formula, Any]] = [{} for _ in universe]
+    for nodes in range(1, 5):
+        for formula in filter(is_accepted, of_size(nodes)):
+            truths = [words.truth(formula, kept) for words, kept in zip(universe, known, strict=True)]
+            if nodes <= 2:
+                for kept, truth in zip(known, truths, strict=True):
+                    kept[formula] = truth
+            yield formula, truths
+
+
+def _shown(truths: Sequence[Any], start: int, length: int) -> Any:
+    """LTL3 of the instance from `start` on, for all prefixes of a length, as a code."""
+    blocks = [truth[start - 1].reshape(4**length, -1) for truth in truths]
+    possible = np.any([block.any(axis=1) for block in blocks], axis=0)
+    certain = np.all([(block == 255).all(axis=1) for block in blocks], axis=0)
+    return np.where(possible, 2 * certain, 1)
+
+
+def _some_of(words: Words, random: Random) -> tuple[Words, list[list[frozenset[str]]]]:
+    """64 of the words, a Boolean each, and their letters."""
+    columns = random.sample(range(8 * len(words.ones)), 64)
+    labels = {
+        name: np.unpackbits(bits, axis=1).astype(bool)[:, columns] for name, bits in words.labels.items()
+    }
+    numbers = labels["p"] + 2 * labels["q"]
+    letters = [[LETTERS[number] for number in column] for column in numbers.T]
+    return Words(labels, words.size, words.back, np.ones(64, bool)), letters
+
+
+def _agree(sample: Sample) -> int:
+    """Compare the reference's LTL3 with the tableau's on all prefixes of all lengths; how many states."""
+    meaning = Meaning(sample.formula, sample.transitions)
+    atoms = tableau(sample.formula, LETTERS, sample.transitions)
+    before: list[tuple[Memory, Mask | None]] = [(meaning.history.start, None)]
+    pairs: list[tuple[State, Mask | None, Mask | None]] = []
+    for memory, here in before:  # every way in which a session may reach the start of an instance
+        for letter in LETTERS:
+            there = _next(atoms, here, letter)
+            reached = meaning.history.after(memory, letter), there
+            if reached not in before:
+                before.append(reached)
+            begun = meaning.step(meaning.begin(memory), letter)
+            pairs.append((begun, there & atoms.true, there & ~atoms.true))
+    seen = set(pairs)
+    for state, holding, failing in pairs:
+        assert meaning.verdict(state) is atoms.verdict(holding, failing), (str(sample.formula), state)
+        for letter in LETTERS:
+            pair = (
+                meaning.step(state, letter),
+                atoms.after(holding, letter),
+                atoms.after(failing, letter),
+            )
+            if pair not in seen:
+                seen.add(pair)
+                pairs.append(pair)
+    return len(seen)
+
+
+def _next(atoms: Tableau, here: Mask | None, letter: frozenset[str]) -> Mask:
+    return atoms.first(letter) if here is None else atoms.after(here, letter)
+
+
+def test_ltl3_is_that_of_the_tableau_of_atoms() -> None:
+    """On traces of any length the reference's verdicts are those of an automaton built another way.
+
+    For every accepted formula of the fixed set and every position where an instance may begin: the product of
+    the two is explored to its end.
+    """
+    states = sum(_agree(Sample(formula)) for formula in accepted())
+    print(f"LTL3 by the tableau of atoms: {len(accepted())} formulas, {states} joint states")
+    assert len(accepted()) == ACCEPTED
+
+
+def test_ltl3_of_bounds_counts_and_bits_is_that_of_the_tableau_of_atoms() -> None:
+    """The same for the samples with step bounds, `at_most` and transition bits."""
+    states = sum(map(_agree, samples()))
+    print(f"LTL3 by the tableau of atoms: {len(samples())} samples, {states} joint states")
+    assert len(samples()) == 549
+
+
+@pytest.mark.parametrize("seed", [5])
+def test_ltl3_of_five_nodes_is_that_of_the_tableau_of_atoms(seed: int) -> None:
+    """The same for a seeded sample of 1,000 formulas of five nodes."""
+    found = sample_of(5, 1_000, seed)
+    states = sum(_agree(Sample(formula)) for formula in found)
+    print(f"LTL3 by the tableau of atoms: {len(found)} formulas of five nodes, {states} joint states")
+    assert len(found) == 1_000
