@@ -12,19 +12,16 @@ from typing import Any
 import polars as pl
 
 from ..schemas.frame import EVENT_SCHEMA
-from . import label_value as values
-from .error import Problem, RuleError
-from .label_guard import any_of, guards, leaves, steps_shadow
+from .error import RuleError
+from .label_guard import any_of, guards, steps_shadow
+from .label_limits import path_problems, problems
 from .label_sheet import Sheet
 from .label_slice import slice_columns
-from .predicate import Path, Predicate, Test
+from .predicate import Path, Predicate
 from .rule import RuleSet, SliceKey
 
 WORD_BITS = 64
 """Propositions in one word of labels."""
-
-REGEX_CHARS_MAX = 4_096
-"""Characters of one regular expression; what it compiles to is limited to 10 MiB by the engine."""
 
 
 class Labeler:
@@ -84,7 +81,7 @@ def evaluate(predicate: Predicate, event: Mapping[str, object]) -> bool | None:
     """The predicate's answer for one event, None where it is unknown.
 
     The event gives fields by name; those left out are null, `content` is `captured` and flags are false.
-    Raises RuleError where the predicate is one of `problems`.
+    Raises RuleError where the predicate has `problems`.
     """
     _refuse([predicate])
     row: dict[str, Any] = {"content": "captured", "nested": False, "late": False, "history": False, **event}
@@ -93,47 +90,12 @@ def evaluate(predicate: Predicate, event: Mapping[str, object]) -> bool | None:
     return answers([predicate], frame.lazy()).collect().item()
 
 
-def problems(predicate: Predicate) -> tuple[Problem, ...]:
-    """What is wrong with a predicate that the language allows and Polars cannot do; places are left out."""
-    found = [problem for leaf in leaves(predicate) for problem in _path_problems(leaf.path)]
-    for leaf in leaves(predicate):
-        if leaf.test is Test.MATCHES:
-            found += _regex_problems(str(leaf.operands[0]))
-    return tuple(found)
-
-
 def _refuse(predicates: Iterable[Predicate], paths: Iterable[Path] = ()) -> None:
     """Raise what is wrong with any of them."""
     found = [problem for predicate in predicates for problem in problems(predicate)]
-    found += [problem for path in paths for problem in _path_problems(path)]
+    found += [problem for path in paths for problem in path_problems(path)]
     if found:
         raise RuleError(found)
-
-
-def _regex_problems(pattern: str) -> list[Problem]:
-    """Whether the engine accepts the regular expression."""
-    if len(pattern) > REGEX_CHARS_MAX:
-        message = f"the regular expression has {len(pattern)} characters, more than {REGEX_CHARS_MAX}"
-        return [Problem("TRL141", message, "split it into several questions joined by `or`")]
-    try:
-        pl.Series([""]).str.contains(pattern)
-    except pl.exceptions.ComputeError as error:
-        text = str(error).split("\n\nThis error occurred")[0]
-        if "exceeds size limit" in text:
-            hint = "use smaller repetitions, or split it"
-            return [Problem("TRL141", "the regular expression compiles to more than 10 MiB", hint)]
-        reason = text.rsplit("error: ", 1)[-1].strip()
-        hint = "the syntax is that of Rust's regex crate, which has no look-around and no back-references"
-        return [Problem("TRL140", f"`/{pattern}/` is no regular expression here: {reason}", hint)]
-    return []
-
-
-def _path_problems(path: Path) -> list[Problem]:
-    """Whether a JSON path can be asked for."""
-    if path.field not in values.JSON_FIELDS or values.has_spelling(path):
-        return []
-    hint = "ask for the object around it, or rename the key where the events are made"
-    return [Problem("TRL142", "a key with a backslash, or an index above 2**32, cannot be asked for", hint)]
 
 
 def _sheet(predicates: Iterable[Predicate], needed: Mapping[Path, Sequence[Predicate]]) -> Sheet:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from ..schemas.event import Content, Kind
-from .predicate import Leaf, Path, Scalar, Test
+from .predicate import Leaf, Scalar, Test
 
 JSON_FIELDS = frozenset({"args", "result"})
 
@@ -36,16 +36,11 @@ HAVING = {
 
 
 def json_path(steps: Sequence[str | int]) -> str:
-    """The steps as the JSONPath that Polars reads. A key with a backslash has no spelling there."""
+    """The steps, which have no `path_problems`, as the JSONPath that Polars reads."""
     keys = (
         f"[{step}]" if isinstance(step, int) else "['" + step.replace("'", r"\'") + "']" for step in steps
     )
     return "$" + "".join(keys)
-
-
-def has_spelling(path: Path) -> bool:
-    """Whether Polars' JSONPath can say the path: no backslash in a key, no index beyond 32 bits."""
-    return all("\\" not in step if isinstance(step, str) else step < 2**32 for step in path.steps)
 
 
 def open_field(field: str) -> pl.Expr:

@@ -11,6 +11,7 @@ from lark import Token
 
 from .error import Problem, RuleError, Snippet, did_you_mean
 from .field import FIELDS, Field, Shape
+from .label_limits import path_problems, regex_problems
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
 from .syntax import Node, nodes, span, tokens
 
@@ -76,7 +77,10 @@ class _Reading:
         elif steps and known.shape is not Shape.JSON:
             hint = f"ask `{name}` itself; only `args`, `result` and `attributes` have parts"
             self._say("TRL131", f"`{name}` has no parts", hint, steps[0])
-        return Path(str(name), keys), known
+        path = Path(str(name), keys)
+        for problem in path_problems(path):
+            self._say(problem.code, problem.message, problem.hint, node)
+        return path, known
 
     def _say(self, code: str, message: str, hint: str, at: Node | Token) -> None:
         self.problems.append(self.snippet.problem(code, message, hint, *span(at)))
@@ -140,7 +144,10 @@ class _Reading:
             self._say("TRL133", message, hint, child)
             return ""
         if child.type == "REGEX":
-            return re.sub(r"\\(.)", lambda m: "/" if m[1] == "/" else m[0], child[1:-1])
+            pattern = re.sub(r"\\(.)", lambda m: "/" if m[1] == "/" else m[0], child[1:-1])
+            for problem in regex_problems(pattern):
+                self._say(problem.code, problem.message, problem.hint, child)
+            return pattern
         if child.type == "NULL":
             self._say("TRL133", "nothing compares with null", "write `is null` or `is not null`", child)
             return ""

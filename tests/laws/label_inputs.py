@@ -101,7 +101,7 @@ literals = st.one_of(
     numbers.filter(lambda text: re.fullmatch(r"-?[0-9.]+", text) is not None).map(str),
 )
 ORDERED = [Ask.EQ, Ask.NE, Ask.LT, Ask.LE, Ask.GT, Ask.GE]
-PATTERNS = ["yes|no", "^1", "[0-9]$", "(?i)YES", r"\w", "^$", "é", r"^\[", "a.b"]
+PATTERNS = ["yes|no", "^1", "[0-9]$", "(?i)YES", "[a-z]", "^$", "é", r"^\[", "a.b"]
 kind_names = st.sampled_from(["user", "assistant", "tool_call", "tool_result", "unknown"])
 kind_leaves = st.one_of(
     st.builds(

@@ -154,7 +154,7 @@ def holds(leaf: Leaf, value: object) -> bool:
     first = leaf.operands[0]
     match leaf.test:
         case Ask.MATCHES:
-            return re.search(str(first), text) is not None
+            return re.search(str(first).replace("$", r"\Z"), text) is not None
         case Ask.CONTAINS:
             return str(first) in text
         case Ask.STARTS_WITH:

@@ -1,0 +1,57 @@
+"""What the language can write and its engine cannot do. Imports no Polars: checking a pack is to be fast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .error import Problem
+from .label_guard import leaves
+from .predicate import Path, Predicate, Test
+
+REGEX_CHARS_MAX = 4_096
+"""Characters of one regular expression; what it compiles to is limited to 10 MiB by the engine."""
+
+INDEX_MAX = 2**32
+"""Array indices in JSON paths are below this."""
+
+
+def problems(predicate: Predicate) -> Iterator[Problem]:
+    """Everything in a predicate that the engine cannot do; places are left out."""
+    for leaf in leaves(predicate):
+        yield from path_problems(leaf.path)
+        if leaf.test is Test.MATCHES:
+            yield from regex_problems(str(leaf.operands[0]))
+
+
+def path_problems(path: Path) -> Iterator[Problem]:
+    """Steps that the engine's JSONPath has no spelling for."""
+    if path.field != "attributes" and any(isinstance(step, str) and "\\" in step for step in path.steps):
+        hint = "ask for the object around it, or rename the key where the events are made"
+        yield Problem("TRL142", "a key with a backslash cannot be asked for", hint)
+    if any(isinstance(step, int) and step >= INDEX_MAX for step in path.steps):
+        yield Problem("TRL142", f"array indices end below {INDEX_MAX}", "write a smaller one")
+
+
+def regex_problems(pattern: str) -> Iterator[Problem]:
+    """Why the engine would refuse the regular expression.
+
+    Polars and pydantic both use Rust's `regex` crate with its default limits, and pydantic is loaded already
+    where packs are read.
+    """
+    if len(pattern) > REGEX_CHARS_MAX:
+        message = f"the regular expression has {len(pattern)} characters, more than {REGEX_CHARS_MAX}"
+        yield Problem("TRL141", message, "split it into several questions joined by `or`")
+        return
+    # Formulas are parsed without it, by commands that start fast.
+    from pydantic_core import SchemaError, SchemaValidator, core_schema
+
+    try:
+        SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+    except SchemaError as error:
+        reason = str(error).rsplit("error: ", 1)[-1].strip()
+        if "exceeds size limit" in reason:
+            message = "the regular expression compiles to more than 10 MiB"
+            yield Problem("TRL141", message, "repeat fewer times, or split it")
+            return
+        hint = "the syntax is that of Rust's regex crate: no look-around, no back-references"
+        yield Problem("TRL140", f"this is no regular expression here: {reason}", hint)
