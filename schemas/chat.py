@@ -238,7 +238,7 @@ def _result(message: Mapping[str, object], calls: OpenCalls) -> Event:
     name = _name(message.get("name"))
     call = calls.answer(said if said is not None else own, name, strict=said is not None)
     attributes = _attributes(message, without="name")
-    if own is not None and call is not None:
+    if own is not None and call is not None and call.call_id == own:
         attributes.pop("id", None)
     return _draft(
         message,

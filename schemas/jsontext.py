@@ -8,6 +8,8 @@ from typing import cast
 
 import orjson
 
+_STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME
+
 
 @dataclass(frozen=True, slots=True)
 class NotJson:
@@ -47,14 +49,14 @@ def encode(value: object) -> bytes | None:
     None means a lone surrogate, a `NotJson`, or nesting beyond 254 levels.
     """
     try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(value, option=_STRICT | orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:
         return None
 
 
 def json_text(value: object) -> str:
     """The value as compact JSON text, keys in their order; it must be one that `encode` can carry."""
-    return orjson.dumps(value).decode()
+    return orjson.dumps(value, option=_STRICT).decode()
 
 
 def _integer(digits: str) -> int | float | NotJson:
