@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from .document import TEXT_CHARACTERS_MAX, Document, read_document
+from .document import TEXT_CHARACTERS_MAX, Document, Items, read_document
 from .error import Problem, RuleError, did_you_mean
 from .resolve import Scope, resolve
 from .rule import Rule, RuleSet
@@ -22,11 +22,15 @@ FILE_BYTES_MAX = 4 * TEXT_CHARACTERS_MAX
 
 @dataclass(frozen=True, slots=True)
 class Packs:
-    """What was read: the rules that are whole, the errors, and each pack's document by the pack's name."""
+    """What was read: the rules that are whole, the errors, and each pack's document by the pack's name.
+
+    `written` counts the rules that stand in the files, those with errors included.
+    """
 
     rule_set: RuleSet
     errors: tuple[Problem, ...]
     documents: Mapping[str, Document]
+    written: int
 
 
 def load_packs(paths: Sequence[str | Path]) -> RuleSet:
@@ -64,7 +68,9 @@ def read_packs(paths: Sequence[str | Path]) -> Packs:
     )
     rules.sort(key=lambda rule: rule.pack)
     sources = {name: documents[name].text for name in sorted(documents)}
-    return Packs(RuleSet(tuple(rules), sources), tuple(errors), documents)
+    lists = [document.at(("rules",)) for document in documents.values()]
+    written = sum(len(node.items) for node in lists if isinstance(node, Items))
+    return Packs(RuleSet(tuple(rules), sources), tuple(errors), documents, written)
 
 
 def shipped_packs() -> tuple[str, ...]:

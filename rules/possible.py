@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, product
 from operator import eq, ge, gt, le, lt, ne
 
 from .field import FIELDS, Shape
+from .label_guard import leaves
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
 
 SORTS_MAX = 20_000
@@ -64,36 +65,21 @@ def can_hold(predicate: Predicate) -> bool:
     Fields are taken to be free of each other, but for those that only some kinds of events have. What a
     regular expression matches is not looked into.
     """
-    leaves = list(dict.fromkeys(_leaves(predicate)))
-    sorts = {path: _sorts(path, leaves) for path in dict.fromkeys([KIND, *(leaf.path for leaf in leaves)])}
+    asked = list(dict.fromkeys(leaves(predicate)))
+    sorts = {path: _sorts(path, asked) for path in dict.fromkeys([KIND, *(leaf.path for leaf in asked)])}
     tried = 0
     for event in product(*sorts.values()):
         values = dict(zip(sorts, event, strict=True))
         if not _fits(values):
             continue
         tried += 1
-        if tried > SORTS_MAX or _holds(
-            predicate, {leaf: _answer(leaf, values[leaf.path]) for leaf in leaves}
-        ):
+        if tried > SORTS_MAX or _holds(predicate, {leaf: _answer(leaf, values[leaf.path]) for leaf in asked}):
             return True
     return False
 
 
-def _leaves(predicate: Predicate) -> Iterator[Leaf]:
-    match predicate:
-        case Leaf():
-            yield predicate
-        case Not(arg):
-            yield from _leaves(arg)
-        case And(args) | Or(args):
-            for arg in args:
-                yield from _leaves(arg)
-        case Literal():
-            return
-
-
-def _sorts(path: Path, leaves: list[Leaf]) -> list[Sort]:
-    """The sorts of values of the path that the leaves could tell apart."""
+def _sorts(path: Path, asked: list[Leaf]) -> list[Sort]:
+    """The sorts of values of the path that the questions could tell apart."""
     field = FIELDS[path.field]
     if field.shape is Shape.FLAG:
         return [Sort("true"), Sort("false")]
@@ -101,7 +87,7 @@ def _sorts(path: Path, leaves: list[Leaf]) -> list[Sort]:
         return [Sort(choice) for choice in field.choices]
     operands = [
         operand
-        for leaf in leaves
+        for leaf in asked
         if leaf.path == path and leaf.test is not Test.MATCHES
         for operand in leaf.operands
     ]

@@ -9,6 +9,7 @@ from typing import TypeVar
 from .document import Document, Fields, Items, Node, Scalar
 from .error import Problem, RuleError, Snippet, did_you_mean
 from .formula import BOOLEAN, Formula, Op, has_future, names, walk
+from .label_limits import path_problems, problems
 from .parse import Operator, parse_formula, parse_name, parse_operators, parse_path, parse_predicate
 from .predicate import Path, Predicate
 from .rule import Examples, Rule, SliceKey
@@ -174,9 +175,9 @@ class _Resolver:
         """Note a problem with the whole node."""
         self.problems.append(Problem(code, message, hint, self.document.place(node)))
 
-    def found(self, problems: Iterable[Problem], node: Scalar) -> None:
+    def found(self, faults: Iterable[Problem], node: Scalar) -> None:
         """Note problems of the node's text, each at its place in the file."""
-        for problem in problems:
+        for problem in faults:
             place = problem.place
             if place is not None and place.text == node.text:
                 problem = replace(problem, place=self.document.place(node, place.start, place.end))
@@ -204,8 +205,15 @@ class _Resolver:
         return None if text is None else parse(self.document.at(way))
 
     def predicate(self, node: Scalar) -> Predicate | None:
-        """A proposition's question."""
-        return self.attempt(node, parse_predicate)
+        """A proposition's question, which the engine can answer."""
+        predicate = self.attempt(node, parse_predicate)
+        refused = [] if predicate is None else list(problems(predicate))
+        self.refuse(refused, node)
+        return None if refused else predicate
+
+    def refuse(self, refused: Iterable[Problem], node: Node) -> None:
+        """Note what the engine cannot do, at the node's place."""
+        self.problems += [replace(problem, place=self.document.place(node)) for problem in refused]
 
     def formula(self, node: Node) -> Formula | None:
         """A formula over the pack's names."""
@@ -222,8 +230,8 @@ class _Resolver:
             snippets = [Snippet(node.text, f"{i}.{j}") for j, node in enumerate(pair)]
             nodes |= {snippet.source: node for snippet, node in zip(snippets, pair, strict=True)}
             pairs.append((snippets[0], snippets[1]))
-        own, problems = parse_operators(pairs, operators=given, known=self.known)
-        for problem in problems:
+        own, faults = parse_operators(pairs, operators=given, known=self.known)
+        for problem in faults:
             assert problem.place is not None, "a problem of an operator has a place"
             self.found([problem], nodes[problem.place.source])
         return {**given, **own}
@@ -278,6 +286,7 @@ class _Resolver:
             return None
         paths = [self.attempt(self.document.at(part), parse_path) for part in ways]
         whole: tuple[Path, ...] = tuple(path for path in paths if path is not None)
+        self.refuse([problem for path in whole for problem in path_problems(path)], self.document.at(way))
         return SliceKey(whole, joint) if len(whole) == len(paths) else None
 
     # ---- examples

@@ -1,0 +1,92 @@
+"""`tracline check`: what is wrong in rule packs, and what is probably not meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import Command, format_option
+
+if TYPE_CHECKING:
+    from ..rules.error import Problem
+
+
+@click.command(cls=Command)
+@click.argument("packs", metavar="PACK...", nargs=-1, required=True)
+@format_option("table", "json")
+def command(packs: tuple[str, ...], format: str) -> None:
+    """Parse rule packs, resolve their names, and warn about rules that probably mean something else.
+
+    A PACK is a YAML file, a folder of them, or the name of a shipped pack. Every problem is told at once,
+    each with its place, a code and what to write instead. Errors give exit code 2, warnings 0.
+
+    \b
+        tracline check rules/retail.yaml customer-service
+    """
+    from ..rules.check import check, is_warning
+    from ..rules.pack import read_packs
+
+    read = read_packs(packs)
+    # With errors some rules are left out, and what they use would seem unused.
+    problems = read.errors or check(read.rule_set, read.documents)
+    warnings = sum(map(is_warning, problems))
+    errors = len(problems) - warnings
+    if format == "json":
+        _write_json(problems, list(read.documents), read.written)
+    else:
+        for line in _lines(problems):
+            click.echo(line)
+        click.echo(
+            f"{_count(len(read.documents), 'pack')}, {_count(read.written, 'rule')}, "
+            f"{_count(errors, 'error')}, {_count(warnings, 'warning')}"
+        )
+    if errors:
+        click.get_current_context().exit(2)
+
+
+def _lines(problems: Sequence[Problem]) -> Iterator[str]:
+    """Each problem as text, its first line coloured, and an empty line after it."""
+    from ..rules.check import is_warning
+    from ..rules.error import render
+
+    for problem in problems:
+        warning = is_warning(problem)
+        told = replace(problem, message=f"warning: {problem.message}") if warning else problem
+        first, *rest = render(told).split("\n")
+        yield "\n".join([click.style(first, fg="yellow" if warning else "red"), *rest, ""])
+
+
+def _write_json(problems: Sequence[Problem], packs: list[str], rules: int) -> None:
+    """The problems as one JSON object."""
+    import orjson
+
+    from ..rules.check import is_warning
+
+    rows = [
+        {
+            "code": problem.code,
+            "level": "warning" if is_warning(problem) else "error",
+            "message": problem.message,
+            "hint": problem.hint,
+            "source": problem.place.source if problem.place else None,
+            "line": problem.place.line if problem.place else None,
+            "column": problem.place.column if problem.place else None,
+        }
+        for problem in problems
+    ]
+    levels = [row["level"] for row in rows]
+    answer = {
+        "packs": packs,
+        "rules": rules,
+        "errors": levels.count("error"),
+        "warnings": levels.count("warning"),
+        "problems": rows,
+    }
+    click.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
