@@ -46,7 +46,7 @@ def formula_in(
 
 
 def parse_predicate(text: str, *, source: str = "<formula>", line: int = 1, column: int = 1) -> Predicate:
-    """The predicate that the text says, whose regular expressions may yet be invalid. Raises RuleError."""
+    """The predicate that the text says, with valid regular expressions. Raises RuleError."""
     snippet = Snippet(text, source, line, column)
     return predicate_of(snippet, read(snippet, "predicate"))
 
