@@ -1,0 +1,277 @@
+"""The language manual, executed: every block and table of docs/language.md says what happens."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from tracline.rules import Monitor
+from tracline.rules.compiler.compile import compile_rule
+from tracline.rules.error import RuleError
+from tracline.rules.examples import trials, truth
+from tracline.rules.label import Labeler, evaluate
+from tracline.rules.pack import pack_text
+from tracline.rules.parse import parse_formula, parse_operator, parse_predicate
+from tracline.rules.reading import BOUND_MAX, NODES_MAX
+from tracline.rules.rule import Rule, RuleSet
+from tracline.rules.spelling import RESERVED
+from tracline.rules.stepper import Seen, judge_slowly
+from tracline.rules.syntax import DEPTH_MAX, TEXT_CHARS_MAX
+from tracline.rules.text import to_text
+from tracline.rules.words import asked
+from tracline.schemas.frame import EVENT_SCHEMA
+
+MANUAL = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: the words after its fence, its lines, and the line of the manual where it begins."""
+
+    info: str
+    lines: tuple[str, ...]
+    line: int
+
+
+def _blocks() -> list[Block]:
+    found: list[Block] = []
+    for match in re.finditer(r"^```(\S.*)\n((?:(?!```).*\n)*)^```$", MANUAL, re.MULTILINE):
+        line = MANUAL[: match.start()].count("\n") + 1
+        found.append(Block(match[1], tuple(match[2].splitlines()), line))
+    return found
+
+
+BLOCKS = _blocks()
+FENCES = MANUAL.count("\n```") // 2
+
+
+def each(kind: str) -> pytest.MarkDecorator:
+    """Run for every block of the kind; the id is its line in the manual."""
+    chosen = [block for block in BLOCKS if block.info.split()[0] == kind]
+    return pytest.mark.parametrize("block", chosen, ids=[f"line-{block.line}" for block in chosen])
+
+
+def test_every_block_of_the_manual_is_run() -> None:
+    """No block is of a kind that nothing executes, and none is overlooked."""
+    kinds = [block.info.split()[0] for block in BLOCKS]
+    assert set(kinds) == {"yaml", "label", "trace", "same", "error", "session"}
+    assert len(kinds) == FENCES
+    assert kinds.count("trace") >= 25
+
+
+@each("trace")
+def test_a_trace_gets_the_verdicts_that_the_manual_shows(block: Block) -> None:
+    """`propositions | verdict` after the formula; `-` is an event without any; `close` ends the session."""
+    options = dict(line.split(": ") for line in block.lines if line.startswith("recover: "))
+    formula, *steps = [line for line in block.lines if not line.startswith("recover: ")]
+    monitor = Monitor(formula, **options)
+    for step in steps:
+        labels, expected = (part.strip() for part in step.split("|"))
+        if labels == "close":
+            assert monitor.close() == expected
+        else:
+            true = {name.strip() for name in labels.split(",")} - {"-"}
+            assert monitor.step(true) == expected, step
+
+
+@each("same")
+def test_formulas_that_the_manual_calls_the_same_are_one_tree(block: Block) -> None:
+    """All lines of the block read as equal formulas."""
+    assert len({parse_formula(line) for line in block.lines}) == 1
+    assert len(block.lines) > 1
+
+
+@each("label")
+def test_a_question_gets_the_answer_that_the_manual_shows(block: Block) -> None:
+    """An event as JSON, then questions about it: `predicate => true, false or unknown`."""
+    answers = {"true": True, "false": False, "unknown": None}
+    event: Mapping[str, object] = {}
+    for line in filter(None, block.lines):
+        if line.startswith("{"):
+            event = _event(line)
+            continue
+        question, answer = line.rsplit("=>", 1)
+        assert evaluate(parse_predicate(question), event) is answers[answer.strip()], line
+
+
+@each("error")
+def test_a_mistake_gets_the_error_that_the_manual_shows(block: Block) -> None:
+    """`formula:` or `predicate:` and the whole message, character by character."""
+    lines = list(block.lines)
+    operators = {}
+    while lines[0].startswith("operators: "):
+        head, body = re.fullmatch(r"operators: (.*?\)): (.*)", lines.pop(0)).groups()  # type: ignore[union-attr]
+        operator = parse_operator(head, body)
+        operators[operator.name] = operator
+    kind, text = lines[0].split(": ", 1)
+    read: dict[str, Callable[[str], object]] = {
+        "formula": lambda text: parse_formula(text, operators=operators),
+        "predicate": parse_predicate,
+    }
+    with pytest.raises(RuleError) as caught:
+        read[kind](text)
+    assert str(caught.value) == "\n".join(lines[1:])
+
+
+@each("yaml")
+def test_the_examples_of_the_manuals_packs_come_out_as_they_say(block: Block) -> None:
+    """Every pack is accepted, and its examples pass."""
+    for rule in _pack(block).rules:
+        run = list(trials(rule, compile_rule(rule)))
+        assert {trial.expected for trial in run} == {"violated", "holds"}
+        assert [trial for trial in run if not trial.passed] == []
+
+
+@each("session")
+def test_a_session_gets_the_verdicts_that_the_manual_shows(block: Block) -> None:
+    """Events as JSON, each with what is found there, by a rule of the pack above or of the one named."""
+    expected: list[tuple[int | str, str]] = []
+    events: list[dict[str, Any]] = []
+    for line in block.lines:
+        if line.startswith("{"):
+            events.append(_event(line))
+        elif line.startswith("close => "):
+            expected.append(("close", line.removeprefix("close => ")))
+        else:
+            expected.append((len(events) - 1, line.removeprefix("=> ")))
+    rule, rule_set = _rule(block)
+    outcome = judge_slowly(
+        compile_rule(rule), _seen(rule, rule_set, events), sliced=rule.for_each is not None
+    )
+    found: list[tuple[int | str, str]] = [
+        (one.at, _finding(one.verdict, one.slice)) for one in outcome.findings
+    ]
+    found += [("close", _finding(one.verdict, one.slice)) for one in outcome.closing]
+    assert found == expected
+
+
+def test_the_table_of_comparisons_is_what_happens() -> None:
+    """Every cell of the table under "How values compare"."""
+    rows = _table("`args` is")
+    questions = [parse_predicate(cell.strip("`")) for cell in rows[0][1:]]
+    for first, *cells in rows[2:]:
+        args = re.match(r"`(.*?)`( \(broken\))?$", first)
+        assert args
+        event = {"kind": "tool_call", "tool": "t", "args": args[1]}
+        answers = [evaluate(question, event) for question in questions]
+        assert answers == [{"yes": True, "no": False}[cell] for cell in cells], first
+    assert len(rows) > 12
+
+
+def test_the_table_of_spellings_reads_alike_in_words_and_in_signs() -> None:
+    """What stands beside each other in the table of operators is the same formula."""
+    for _, words, signs in _table("", "words", "letters and signs")[2:]:
+        groups = zip(words.split(" · "), signs.split(" · "), strict=False)
+        for word, group in groups:
+            for sign in re.findall(r"`(.*?)`", group.replace("\\|", "|")):
+                word_text = re.findall(r"`(.*?)`", word)[0].replace("[k]", "[3]")
+                assert parse_formula(sign) == parse_formula(word_text)
+                assert to_text(parse_formula(sign)) == to_text(parse_formula(word_text))
+
+
+def test_the_words_and_limits_are_those_of_the_language() -> None:
+    """The list of reserved words is complete, and the limits' values are the ones that hold."""
+    section = MANUAL.split("## Words of the language")[1].split("A name begins")[0]
+    assert set(re.findall(r"`(\w+)`", section)) == RESERVED
+    limits = [int(cell.replace(",", "")) for _, cell in _table("limit", "value")[2:]]
+    assert limits == [TEXT_CHARS_MAX, DEPTH_MAX, BOUND_MAX, NODES_MAX]
+
+
+def test_the_manuals_table_of_fields_is_complete() -> None:
+    """Every field that a predicate may ask about stands in the table, and no other."""
+    from tracline.rules.field import FIELDS
+
+    named = [re.findall(r"`(\w+)`", row[0]) for row in _table("field", "holds")[2:]]
+    assert sorted(name for names in named for name in names) == sorted(FIELDS)
+
+
+def test_links_inside_the_manual_lead_somewhere() -> None:
+    """Every `#anchor` is a heading."""
+    anchors = {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-")
+        for heading in re.findall(r"^#+ (.*)$", MANUAL, re.MULTILINE)
+    }
+    assert set(re.findall(r"\]\(#(.*?)\)", MANUAL)) <= anchors
+
+
+def _table(*header: str) -> list[list[str]]:
+    """The rows, as cells, of the table whose first header cells are these."""
+    rows: list[list[str]] = []
+    for line in MANUAL.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+        if rows and not cells:
+            return rows
+        if rows or (cells and tuple(cells[: len(header)]) == header):
+            rows.append(cells)
+    assert rows, f"no table begins with {header}"
+    return rows
+
+
+def _event(line: str) -> dict[str, Any]:
+    """The event of a line of JSON; `args` and `result` may be written as what their text holds."""
+    event: dict[str, Any] = json.loads(line)
+    for name in ("args", "result"):
+        if name in event and not isinstance(event[name], str):
+            event[name] = json.dumps(event[name])
+    return event
+
+
+def _pack(block: Block) -> RuleSet:
+    return pack_text("\n".join(block.lines) + "\n")
+
+
+def _rule(block: Block) -> tuple[Rule, RuleSet]:
+    """The rule that a session block names, of the nearest pack above it or of the one it names."""
+    _, rule_id, *rest = block.info.split()
+    packs = [_pack(each) for each in BLOCKS if each.info.startswith("yaml") and each.line < block.line]
+    chosen = [pack for pack in packs if pack.rules[0].pack == rest[1]] if rest else packs[-1:]
+    (rule,) = [rule for rule in chosen[0].rules if rule.id == rule_id]
+    return rule, chosen[0]
+
+
+def _seen(rule: Rule, rule_set: RuleSet, events: Sequence[Mapping[str, Any]]) -> list[Seen]:
+    """The events as the rule meets them."""
+    keys = Labeler(RuleSet((rule,), rule_set.sources))
+    rows = [
+        {"content": "captured", "nested": False, "late": False, "history": False, **event} for event in events
+    ]
+    schema: Any = EVENT_SCHEMA
+    frame = pl.DataFrame([{name: row.get(name) for name in EVENT_SCHEMA} for row in rows], schema=schema)
+    slices = keys.label(frame.lazy()).collect().to_dicts()
+    seen: list[Seen] = []
+    for event, columns in zip(events, slices, strict=True):
+        answers = {name: evaluate(predicate, event) for name, predicate in rule.propositions.items()}
+        true = frozenset(name for name, answer in answers.items() if answer)
+        unknown = frozenset(name for name, answer in answers.items() if answer is None)
+        seen.append(
+            Seen(
+                true,
+                steps=_passes(rule, true, unknown),
+                unknown=bool(unknown & asked(rule)),
+                value=columns.get("s0"),
+                value_unknown=bool(columns.get("su0")),
+            )
+        )
+    return seen
+
+
+def _passes(rule: Rule, true: frozenset[str], unknown: frozenset[str]) -> bool | None:
+    """Whether `steps` lets the event through, None where that hangs on what is unknown."""
+    if rule.steps is None:
+        return True
+    cases = [
+        true.union(some) for size in range(len(unknown) + 1) for some in combinations(sorted(unknown), size)
+    ]
+    answers = {truth(rule.steps, case) for case in cases}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _finding(verdict: str, value: str | None) -> str:
+    return verdict if value is None else f"{verdict}, slice {value}"
