@@ -96,7 +96,7 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
         told = sniff(path)
         if told is not None:
             parts.append(Part(path, name, told))
-        elif path.name.lower().endswith(_DATA_SUFFIXES) or len(found) == 1:
+        elif path.name.lower().endswith(_DATA_SUFFIXES) or Path(source).is_file():
             text = "is neither event Parquet nor a chat log in JSON"
             population.reject(Reject(name, "whole file", "source-kind", text))
         else:
