@@ -50,5 +50,5 @@ lock: setup ## write constraints.txt anew: newest versions within pyproject.toml
 	  --output-file constraints.txt pyproject.toml
 
 clean: ## remove .venv, caches and what the demo made
-	rm -rf $(VENV) build dist demo-out *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,9 @@ from tracline.rules.label import evaluate
 from tracline.rules.monitor import Monitor
 from tracline.rules.pack import load_packs, pack_text
 from tracline.rules.parse import parse_predicate
+
+DANGEROUS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\ud800-\udfff]")
+"""Characters that drive a terminal, turn text around or hide in it; the line break is none."""
 
 DOC = Path(__file__).parents[2] / "docs" / "threats.md"
 
@@ -96,7 +100,7 @@ def test_errors_cannot_drive_the_terminal(tmp_path: Path) -> None:
     with pytest.raises(RuleError) as told:
         Monitor("p \x1b]0;owned\x07 q")
     for text in (str(caught.value), str(told.value)):
-        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]", text)
+        assert not DANGEROUS.search(text)
 
 
 def test_a_trace_is_read_line_by_line() -> None:
@@ -186,4 +190,58 @@ def test_file_names_cannot_drive_the_terminal(tmp_path: Path) -> None:
     (folder / "b\x1b[2J.md").write_text("notes", encoding="utf-8")
     _, told = imported(folder)
     assert "owned" in told
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]", told)
+    assert not DANGEROUS.search(told)
+
+
+HOSTILE = "\x1b]0;owned\x07\u202e</testcase>]]>&<script>\x00\r\n| `x` [x](y)"
+
+
+def audited(folder: Path, form: str) -> tuple[str, str]:
+    """What `tracline audit` prints in that form, on both streams, of a hostile session."""
+    calls = [{"id": HOSTILE, "type": "function", "function": {"name": HOSTILE, "arguments": {"id": HOSTILE}}}]
+    messages = [{"role": "user", "content": HOSTILE}, {"role": "assistant", "tool_calls": calls}]
+    log = {"session_id": HOSTILE, "agent": HOSTILE, "model": HOSTILE, "messages": messages}
+    (folder / "log.json").write_text(json.dumps([log]), encoding="utf-8")
+    rule = """
+  - id: never
+    title: "<b>\\e]0;owned\\a"
+    formula: always not called
+    for_each: args.id
+"""
+    pack = PACK.replace("propositions:", 'propositions:\n  called: kind == "tool_call"') + rule
+    (folder / "pack.yaml").write_text(pack, encoding="utf-8")
+    words = [
+        "audit",
+        str(folder / "log.json"),
+        "--rules",
+        str(folder / "pack.yaml"),
+        "--out",
+        str(folder / "b"),
+    ]
+    result = CliRunner().invoke(tracline, [*words, "--format", form])
+    assert result.exit_code == 0, result.stderr
+    return result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("form", ["table", "json", "jsonl", "junit", "sarif"])
+def test_findings_cannot_drive_the_terminal(tmp_path: Path, form: str) -> None:
+    """Ids, agents, tools and slices full of escapes are cleaned or escaped in every output format."""
+    out, err = audited(tmp_path, form)
+    assert "owned" in out
+    assert not DANGEROUS.search(out)
+    assert not DANGEROUS.search(err)
+
+
+def test_findings_cannot_break_out_of_their_format(tmp_path: Path) -> None:
+    """JUnit stays well-formed XML with the one case it has, SARIF and JSON lines stay JSON."""
+    report = ElementTree.fromstring(audited(tmp_path, "junit")[0])
+    assert len(list(report.iter("testcase"))) == 2
+    assert list(report.iter("script")) == []
+    assert json.loads(audited(tmp_path, "sarif")[0])["runs"][0]["results"]
+    records = [json.loads(line) for line in audited(tmp_path, "jsonl")[0].splitlines()]
+    assert {record["slice"] for record in records if record["rule"] == "never"} == {HOSTILE}
+
+
+def test_slices_stay_out_of_notes_and_errors(tmp_path: Path) -> None:
+    """A slice may be an e-mail address: it is part of the results, never of standard error."""
+    assert "owned" not in audited(tmp_path, "json")[1]
