@@ -1,0 +1,216 @@
+"""`tracline audit`: an archive judged by rules, into a bundle of verdicts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..schemas.time import parse_time
+from ..schemas.verdict import Severity
+from .error import WorldError
+from .options import Command, colors, format_option, quiet, rules_option
+from .shown import clean
+
+if TYPE_CHECKING:
+    from ..batch.audit import Outcome, Progress
+
+REJECTS_SHOWN = 10
+"""Rejected input that is told one by one on standard error."""
+
+
+class Instant(click.ParamType[int]):
+    """A time or a day as an argument: nanoseconds since the epoch."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read `2026-02-17`, `2026-02-17T08:00` or with seconds and offset; UTC where it says none."""
+        if isinstance(value, int):
+            return value
+        ns = parse_time(value) or parse_time(f"{value}T00:00")
+        if ns is None:
+            self.fail(f"{value!r} is no time: write 2026-02-17 or 2026-02-17T08:00:00Z", param, ctx)
+        return ns
+
+
+@click.command("audit", cls=Command)
+@click.argument("archive")
+@rules_option()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="BUNDLE",
+    help="The folder for the bundle; an earlier bundle there is replaced.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice([severity.value for severity in Severity]),
+    help="Exit 1 when a rule of at least this severity is broken.",
+)
+@click.option(
+    "--allow-rejected",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Accept up to N files, rows or messages that cannot be read; more exit 2.",
+)
+@click.option("--since", type=Instant(), metavar="TIME", help="Leave out verdicts before this time or day.")
+@click.option("--until", type=Instant(), metavar="TIME", help="Leave out verdicts at this time and later.")
+@click.option(
+    "--as-of",
+    type=Instant(),
+    metavar="TIME",
+    help="Judge as of this time: later events are not looked at, open sessions are those open then.",
+)
+@click.option("--satisfied", is_flag=True, help="Write satisfied and held verdicts, too.")
+@click.option(
+    "--timezone",
+    default="UTC",
+    show_default=True,
+    metavar="ZONE",
+    help="The time zone, as an IANA name, of times without an offset in chat logs.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Threads to work with.  [default: one for each processor]",
+)
+@format_option("table", "json", "jsonl", "junit", "sarif")
+def command(
+    archive: str,
+    rules: tuple[str, ...],
+    out: Path,
+    fail_on: str | None,
+    allow_rejected: int,
+    since: int | None,
+    until: int | None,
+    as_of: int | None,
+    satisfied: bool,
+    timezone: str,
+    threads: int | None,
+    format: str,
+) -> None:
+    """Judge an archive by rule packs and write the bundle of verdicts.
+
+    ARCHIVE is a folder, a file or a quoted glob of event Parquet or of chat logs; chat logs are read as
+    `tracline import` reads them. The bundle holds verdicts.jsonl, verdicts.parquet, summary.json and the
+    rules as used. Sessions that span --since or --until are judged whole.
+    """
+    if threads is not None:
+        # Polars makes its threads when it is first imported.
+        os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
+    from ..batch.audit import Terms, audit
+    from ..batch.error import SourceError
+    from ..batch.importing import zone_of
+    from ..rules.pack import load_packs
+    from .settings import session_settings
+
+    rule_set = load_packs(rules)
+    try:
+        terms = Terms(
+            since=since,
+            until=until,
+            as_of=as_of,
+            satisfied=satisfied,
+            idle_s=session_settings().idle_s,
+            zone=zone_of(timezone),
+            threads=threads or os.cpu_count() or 1,
+        )
+        with _progress() as progress:
+            outcome = audit(archive, rule_set, out, terms, progress)
+    except SourceError as error:
+        raise WorldError(str(error)) from error
+    _write(outcome, out, format)
+    _tell_rejected(outcome, archive, allow_rejected)
+    if fail_on is not None and _broken(outcome, Severity(fail_on)):
+        click.get_current_context().exit(1)
+
+
+def _broken(outcome: Outcome, least: Severity) -> bool:
+    """Whether a rule of at least that severity was broken."""
+    return any(
+        rule["violations"] + rule["unmet"] > 0 and Severity(rule["severity"]).rank >= least.rank
+        for rule in outcome.summary["rules"].values()
+    )
+
+
+def _write(outcome: Outcome, out: Path, format: str) -> None:
+    """Write the results to standard output."""
+    from ..batch.bundle import VERDICTS, read_verdicts
+
+    verdicts = read_verdicts(out / VERDICTS)
+    match format:
+        case "json":
+            from .render_json import json_text
+
+            chunks = json_text(outcome.summary, verdicts)
+        case "jsonl":
+            from .render_json import lines
+
+            chunks = lines(verdicts)
+        case "junit":
+            from .render_junit import junit
+
+            chunks = iter([junit(outcome.summary, outcome.examples)])
+        case "sarif":
+            from .render_sarif import sarif
+
+            chunks = sarif(outcome.summary, verdicts)
+        case _:
+            from .render_table import print_table
+
+            print_table(outcome, out, color=colors())
+            return
+    for chunk in chunks:
+        click.echo(chunk)
+
+
+def _tell_rejected(outcome: Outcome, archive: str, allowed: int) -> None:
+    """Name on standard error what could not be read; an error when it is more than allowed."""
+    count = outcome.summary["population"]["rejected"]
+    if not count:
+        return
+    told = [
+        f"{reject.file}: {reject.position}: {reject.code}: {reject.text}"
+        for reject in outcome.population.rejects[:REJECTS_SHOWN]
+    ]
+    by_reason = outcome.summary["population"]["rejected_by_reason"]
+    told.append("rejected: " + ", ".join(f"{number:,} {code}" for code, number in by_reason.items()))
+    if count <= allowed:
+        if not quiet():
+            click.echo("\n".join(map(clean, told)), err=True)
+        return
+    told.append(f"{archive}: {count:,} rejected, more than --allow-rejected {allowed}")
+    raise WorldError(
+        "\n".join(map(clean, told)) + "\n  hint: mend the source, or say how much of it may be left out"
+    )
+
+
+@contextmanager
+def _progress() -> Generator[Progress]:
+    """A bar on standard error when that is a terminal and nothing asked for quiet; else silence."""
+    if quiet() or not sys.stderr.isatty():
+        yield lambda _what, _done, _of: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True, no_color=colors() is False)
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def tell(what: str, done: int, of: int) -> None:
+            bar.update(task, description=what, completed=done, total=of or None)
+
+        yield tell

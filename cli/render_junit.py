@@ -1,0 +1,54 @@
+"""The result of an audit as JUnit XML: a suite for each pack, a case for each rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+from .shown import clean
+
+
+def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[dict[str, Any]]]) -> str:
+    """The XML text: a broken rule fails with its first sessions, one that applied nowhere is skipped."""
+    packs: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    for key, rule in summary["rules"].items():
+        packs.setdefault(rule["pack"], []).append((key, rule))
+    root = Xml.Element("testsuites", name="tracline audit")
+    for pack, rules in packs.items():
+        suite = Xml.SubElement(root, "testsuite", name=pack)
+        for key, rule in rules:
+            case = Xml.SubElement(suite, "testcase", classname=pack, name=rule["id"], time="0")
+            _judge(case, rule, examples.get(key, ()))
+        _count(suite, tests="testcase", failures="failure", skipped="skipped")
+    _count(root, tests="testcase", failures="failure")
+    Xml.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode")
+
+
+def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[dict[str, Any]]) -> None:
+    broken = rule["violations"] + rule["unmet"]
+    if broken:
+        sessions = f"{rule['sessions_violating']} of {rule['sessions_applicable']} sessions"
+        failure = Xml.SubElement(
+            case,
+            "failure",
+            type=rule["severity"],
+            message=f"{clean(rule['title'])}: {broken} times, in {sessions}",
+        )
+        failure.text = "\n".join(
+            f"session {clean(found['session_id'])}, step {found['seq']}: {found['verdict']}, "
+            f"event {found['event_id']}, verdict {found['id']}"
+            for found in examples
+        )
+    elif not rule["sessions_applicable"]:
+        reason = "applies to no session that could be judged"
+        Xml.SubElement(case, "skipped", message=f"{reason} ({rule['sessions_unjudged']} unjudged)")
+
+
+def _count(element: Xml.Element, **counted: str) -> None:
+    """Put the numbers of elements below this one into its attributes, of each name that of a tag."""
+    for name, tag in counted.items():
+        element.set(name, str(len(element.findall(f".//{tag}"))))
+    element.set("errors", "0")
+    element.set("time", "0")
