@@ -66,16 +66,26 @@ def can_hold(predicate: Predicate) -> bool:
     regular expression matches is not looked into.
     """
     asked = list(dict.fromkeys(leaves(predicate)))
-    sorts = {path: _sorts(path, asked) for path in dict.fromkeys([KIND, *(leaf.path for leaf in asked)])}
+    sorts = {path: _sorts(path, asked) for path in dict.fromkeys(leaf.path for leaf in asked) if path != KIND}
     tried = 0
-    for event in product(*sorts.values()):
-        values = dict(zip(sorts, event, strict=True))
-        if not _fits(values):
+    for kind in FIELDS["kind"].choices:
+        known = {leaf: _answer(leaf, Sort(kind)) if leaf.path == KIND else None for leaf in asked}
+        if _value(predicate, known) is False:
             continue
-        tried += 1
-        if tried > SORTS_MAX or _holds(predicate, {leaf: _answer(leaf, values[leaf.path]) for leaf in asked}):
-            return True
+        fitting = [[sort for sort in own if _fits(kind, path, sort)] for path, own in sorts.items()]
+        for event in product(*fitting):
+            values = dict(zip(sorts, event, strict=True)) | {KIND: Sort(kind)}
+            tried += 1
+            if tried > SORTS_MAX or _holds(
+                predicate, {leaf: _answer(leaf, values[leaf.path]) for leaf in asked}
+            ):
+                return True
     return False
+
+
+def _fits(kind: str, path: Path, sort: Sort) -> bool:
+    """Whether an event of that kind can have such a value."""
+    return sort is MISSING or path.field not in KINDS_WITH or kind in KINDS_WITH[path.field]
 
 
 def _sorts(path: Path, asked: list[Leaf]) -> list[Sort]:
@@ -104,15 +114,6 @@ def _sorts(path: Path, asked: list[Leaf]) -> list[Sort]:
         *whole,
         *inside,
     ]
-
-
-def _fits(values: Mapping[Path, Sort]) -> bool:
-    """Whether an event of its kind can have these values."""
-    kind = values[KIND].text
-    return all(
-        sort is MISSING or path.field not in KINDS_WITH or kind in KINDS_WITH[path.field]
-        for path, sort in values.items()
-    )
 
 
 def _answer(leaf: Leaf, value: Sort) -> bool | None:
