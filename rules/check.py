@@ -14,11 +14,10 @@ from .error import Place, Problem, RuleError, Snippet
 from .finite import contradicted
 from .formula import Formula, Op, has_future, has_past
 from .machine import STAYS_VIOLATED, VERDICT_MASK, VIOLATED, Machine
+from .misread import misread
 from .possible import can_hold
 from .restart import begins_anew, forgotten
 from .rule import Rule, RuleSet
-from .syntax import Node as Tree
-from .syntax import nodes, read, span, tokens
 from .text import to_text
 
 
@@ -232,10 +231,12 @@ def _unused(rules: list[Rule], document: Document) -> Iterator[Problem]:
 
 
 def _misread(document: Document) -> Iterator[Problem]:
-    """Formulas in which a unary temporal operator stands left of a binary one, without parentheses."""
+    """Formulas that read as something else than they look."""
     for node in _formula_texts(document):
-        for start, end, message, hint in _binding(node.text):
-            yield Problem("TRL508", message, hint, document.place(node, start, end))
+        for problem in misread(Snippet(node.text)):
+            assert problem.place, "a warning about a text says where"
+            place = document.place(node, problem.place.start, problem.place.end)
+            yield replace(problem, place=place)
 
 
 def _formula_texts(document: Document) -> Iterator[Scalar]:
@@ -250,38 +251,6 @@ def _formula_texts(document: Document) -> Iterator[Scalar]:
         if isinstance(rule, Fields):
             values: list[Node | None] = [rule.value(name) for name in ("formula", "steps", "applies_to")]
             yield from (value for value in values if isinstance(value, Scalar))
-
-
-def _binding(text: str) -> Iterator[tuple[int, int, str, str]]:
-    """Where `always p until q` stands, what it reads as, and the two ways to say which is meant."""
-    try:
-        tree = read(Snippet(text), "formula")
-    except RuleError:
-        return
-    for binary in tree.find_data("binary"):
-        left, right = nodes(binary)[0], nodes(binary)[-1]
-        unary = _innermost_not(left)
-        if unary.data != "unary":
-            continue
-        start, end = span(left)[0], span(right)[1]
-        operator = tokens(binary)[0]
-        inner = nodes(unary)[-1]
-        before = text[start : span(inner)[0]].strip()
-        rest = text[span(inner)[0] : end]
-        reads = f"({text[start : span(left)[1]]}) {text[span(operator)[0] : end]}"
-        message = f"`{tokens(unary)[0]}` binds tighter than `{operator}`: this reads as `{_line(reads)}`"
-        yield start, end, message, f"write those parentheses, or `{_line(f'{before} ({rest})')}`"
-
-
-def _innermost_not(tree: Tree) -> Tree:
-    """The operand of any number of `not`."""
-    while tree.data == "not":
-        tree = nodes(tree)[-1]
-    return tree
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _listed(ids: list[str]) -> str:

@@ -9,12 +9,12 @@ from lark import Token
 
 from .diagnosis import reserved
 from .error import Problem, RuleError, Snippet
-from .formula import TRUE, Formula, Op
+from .formula import TRUE, Formula
 from .predicate import Path, Predicate
 from .question import path_of, predicate_of
 from .reading import Operator, Reading
-from .spelling import NAME, RESERVED, SPELLINGS
-from .syntax import Node, nodes, read, span, tokens
+from .spelling import NAME, RESERVED
+from .syntax import Node, read, span, tokens
 
 
 def parse_formula(
@@ -120,35 +120,6 @@ def parse_operators(
         heads[name] = (parameters, body)
     found, more = _bodies(heads, given, known)
     return found, (*problems, *more)
-
-
-def misread(text: str, *, source: str = "<formula>", line: int = 1, column: int = 1) -> tuple[Problem, ...]:
-    """Warnings where a formula that parses reads as something else than it looks, left to right.
-
-    Such are a unary temporal operator left of a binary temporal one (`always p until q`), and `always` left
-    of an arrow (`always p -> q`). Raises RuleError where the text is no formula.
-    """
-    snippet = Snippet(text, source, line, column)
-    found: list[tuple[int, Problem]] = []
-    for node in read(snippet, "formula").iter_subtrees():
-        if node.data not in ("binary", "implies", "iff"):
-            continue
-        left = nodes(node)[0]
-        word = str(tokens(left)[0]) if left.data == "unary" else ""
-        if word and (node.data == "binary" or SPELLINGS[word] is Op.ALWAYS):
-            found.append((span(node)[0], _misread(snippet, node, left)))
-    return tuple(problem for _, problem in sorted(found, key=lambda pair: pair[0]))
-
-
-def _misread(snippet: Snippet, node: Node, left: Node) -> Problem:
-    """The warning that the operator of `left` ends before the one of `node`."""
-    start, end = span(left)
-    between = tokens(node)[0]
-    operand = span(nodes(left)[-1])[0]
-    word, inside = snippet.text[start:operand].strip(), snippet.text[operand:end]
-    message = f"`{word}` reaches only as far as `{between}`"
-    hint = f"write `({word} {inside}) {between} ...` if that is meant, else `{word} ({inside} {between} ...)`"
-    return snippet.problem("TRL508", message, hint, start, end)
 
 
 def _head(snippet: Snippet) -> tuple[str, tuple[str, ...]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tracline.rules.error import RuleError, Snippet
 from tracline.rules.formula import FALSE, TRUE, Formula, Op, prop
+from tracline.rules.misread import misread
 from tracline.rules.parse import (
     Operator,
-    misread,
     parse_formula,
     parse_name,
     parse_operator,
@@ -276,11 +276,13 @@ def test_a_text_as_long_as_the_limit_is_read() -> None:
         ("once p -> q", 0),
         ("eventually p and eventually q", 0),
         ("(once p since q) and (Y q S r)", 2),
+        ("not always p until q", 1),
+        ("p until", 0),
     ],
 )
 def test_formulas_that_look_like_others_are_warned_of(text: str, count: int) -> None:
     """A unary temporal operator left of a binary one, or `always` left of an arrow, without parentheses."""
-    warnings = misread(text)
+    warnings = misread(Snippet(text))
     assert [problem.code for problem in warnings] == ["TRL508"] * count
     assert [problem.place.start for problem in warnings if problem.place] == sorted(
         problem.place.start for problem in warnings if problem.place
