@@ -20,19 +20,44 @@ _INVALID = {
     "row-time": "has no time",
     "row-kind": "has a kind that is none of user, assistant, tool_call, tool_result, unknown, end",
     "row-content": "has a content that is none of captured, absent, truncated, redacted",
-    "row-seq": "has no seq, or one below 1, in a file that has the column",
+    "row-seq": "has no seq, or one below 1, in a file where other rows have one",
 }
 
 
 def is_numbered(part: Part) -> bool:
-    """Whether a file's rows are judged events, which say their order, and not candidates: it has `seq`."""
-    return columns_of(part).get("seq", pl.Null) != pl.Null
+    """Whether a file's rows are judged events, which say their order, and not candidates: some have a seq."""
+    return null_count(part, "seq") < row_count(part)
 
 
 def row_count(part: Part) -> int:
     """The rows of a Parquet file, from its footer."""
+    return int(_footer(part).num_rows)
+
+
+def null_count(part: Part, name: str) -> int:
+    """The rows of a Parquet file that have nothing in that column: all, where it has no such column."""
+    footer = _footer(part)
+    index = next((i for i in range(footer.num_columns) if footer.schema.column(i).path == name), None)
+    if index is None:
+        return int(footer.num_rows)
+    told = [footer.row_group(group).column(index).statistics for group in range(footer.num_row_groups)]
+    if all(about is not None and about.has_null_count for about in told):
+        return sum(about.null_count for about in told)
+    counted: Any = pl.scan_parquet(part.path, hive_partitioning=False).select(pl.col(name).null_count())
+    return int(counted.collect(engine="streaming").item())
+
+
+def _footer(part: Part) -> Any:
     parquet: Any = pq
-    return int(parquet.ParquetFile(part.path).metadata.num_rows)
+    try:
+        return parquet.ParquetFile(part.path).metadata
+    except (OSError, ValueError):
+        raise _damaged(part) from None
+
+
+def _damaged(part: Part) -> SourceError:
+    hint = "the file is damaged or cut off: write it again"
+    return SourceError("TRL401", part.name, "is not readable as Parquet", hint)
 
 
 def columns_of(part: Part) -> dict[str, pl.DataType]:
@@ -40,8 +65,7 @@ def columns_of(part: Part) -> dict[str, pl.DataType]:
     try:
         return dict(pl.read_parquet_schema(part.path))
     except (OSError, pl.exceptions.PolarsError):
-        hint = "the file is damaged or cut off: write it again"
-        raise SourceError("TRL401", part.name, "is not readable as Parquet", hint) from None
+        raise _damaged(part) from None
 
 
 def scan(part: Part) -> pl.LazyFrame:

@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Any
 
 import polars as pl
-import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 
 from ..schemas.order import PLACES, judged_order, numbered_order
 from .chatframe import Met, chat_batches
-from .eventfile import columns_of, is_numbered, reject_rows, row_count, scan
+from .eventfile import is_numbered, null_count, reject_rows, row_count, scan
 from .read import Format, Part, Population, discover
 
 BUCKET_ROWS = 1_000_000
@@ -55,7 +53,7 @@ def prepare(
         reject_rows(part, population)
         if not is_numbered(part):
             candidates.append(part)
-        elif _has_ids(part):
+        elif all(null_count(part, name) == 0 for name in _READY):
             ready.append(part)
         else:
             numbered.append(part)
@@ -70,24 +68,14 @@ def prepare(
     return tuple(ready)
 
 
-def _has_ids(part: Part) -> bool:
-    """Whether every row says its occurrence and id, by the file's footer (no, where that does not say)."""
-    if not set(_READY) <= set(columns_of(part)):
-        return False
-    parquet: Any = pq
-    footer: Any = parquet.ParquetFile(part.path).metadata
-    columns = [i for i in range(footer.num_columns) if footer.schema.column(i).path in _READY]
-    told = [footer.row_group(g).column(i).statistics for g in range(footer.num_row_groups) for i in columns]
-    return all(about is not None and about.has_null_count and about.null_count == 0 for about in told)
-
-
 def _by_buckets(
     parts: Sequence[Part], scratch: Path, name: str, order: Callable[[pl.DataFrame], pl.DataFrame]
 ) -> list[Part]:
     """The rows of all parts, whole sessions at a time through `order`, written to scratch."""
-    if not parts:
+    rows = sum(map(row_count, parts))
+    if not rows:
         return []
-    count = sum(map(row_count, parts)) // BUCKET_ROWS + 1
+    count = rows // BUCKET_ROWS + 1
     absent = pl.DataFrame(schema=PLACES)
     frames = [pl.concat([scan(part), absent.lazy()], how="diagonal") for part in parts]
     folder = scratch / f"{name}-buckets"

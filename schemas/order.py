@@ -16,7 +16,11 @@ PLACES = {"conversation_place": pl.Int64(), "message_place": pl.Int64()}
 after it, null last), and the place in the message."""
 
 _SAID = ("kind", "text", "tool", "call_id", "args", "result")
-_TIES = ("error", "content", "agent", "model", "service", "trace_id", "span_id", "nested", "args")
+_TIES = (
+    *("error", "content", "agent", "model", "service", "trace_id", "span_id", "nested", "late", "history"),
+    *("args", "text", "result", "tool", "call_id"),
+)
+"""What tells rows apart that say the same: then their order in the files decides nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ def judged_order(candidates: pl.DataFrame, idle_s: float) -> Judged:
         "message_place",
         pl.coalesce("event_id", "said"),
         *_TIES,
+        _attributes(),
         nulls_last=True,
     )
     repeat = pl.col("event_id").is_not_null() & ~pl.struct("session_id", "event_id").is_first_distinct()
@@ -80,10 +85,16 @@ def numbered_order(rows: pl.DataFrame) -> pl.DataFrame:
     Where a session's rows name no occurrence it is one occurrence, which began with its first event. Rows
     without an event id get one.
     """
-    ordered = rows.sort("session_id", "occurrence", "seq", *_TIES, nulls_last=True)
+    ordered = rows.sort("session_id", "occurrence", "seq", *_TIES, _attributes(), nulls_last=True)
     first = pl.col("time").filter(pl.col("kind") != Kind.END).first().over("session_id")
     events = ordered.with_columns(pl.coalesce("occurrence", first, "time"), _said(ordered))
     return _with_ids(events.with_columns(pl.lit(0).alias("nth"))).select(list(EVENT_SCHEMA))
+
+
+def _attributes() -> pl.Expr:
+    """The attributes as one text."""
+    pair = pl.concat_str(pl.element().struct.field("key"), pl.element().struct.field("value"), separator="\0")
+    return pl.col("attributes").map.entries().list.eval(pair).list.join("\0", ignore_nulls=True)
 
 
 def _opens(idle_s: float) -> pl.Expr:
