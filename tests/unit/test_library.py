@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 import pytest
+from tracline.rules.check import check
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.examples import trials
 from tracline.rules.label import answers
@@ -23,6 +24,11 @@ def test_the_packs_that_ship() -> None:
     """Three packs ship, of twenty-three rules."""
     assert shipped_packs() == ("customer-service", "privacy", "tool-hygiene")
     assert len(RULES) == 23
+
+
+def test_nothing_about_the_packs_is_suspicious() -> None:
+    """`tracline check` has no warning for any shipped rule."""
+    assert check(load_packs(shipped_packs())) == ()
 
 
 @each_rule
