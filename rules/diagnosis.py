@@ -1,68 +1,18 @@
 """Why a text is not in the grammar, and what to write instead.
 
 The grammar only knows that it met something unexpected. `diagnose` looks at the text around that spot the
-way a reader does, with a scanner that also knows the signs and words of other languages, and asks one
-question after the other; the first answer is the problem.
+way a reader does and asks one question after the other; the first answer is the problem.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from .error import Problem, Snippet
+from .foreign import SIGNS, meant
+from .scan import Piece, scan
 from .spelling import BINARY, CONNECTIVES, RESERVED, TEMPORAL
-
-_SCAN = re.compile(
-    r"""(?P<space>\s+)
-    | (?P<string>"(?:[^"\\\n]|\\.)*")
-    | (?P<open>["“”][^\n]*)
-    | (?P<quoted>'[^'\n]*'?|[‘’`][^\n]*)
-    | (?P<word>[^\W\d]\w*)
-    | (?P<number>\d+(?:\.\d+)?)
-    | (?P<sign><-+>|<=+>|-+>|=+>|={1,3}|!==?|!~|=~|<>|<=|>=|&&|\|\||\[\]|/\\|\\/|\.\.+|:=|.)""",
-    re.VERBOSE | re.DOTALL,
-)
-_REGEX = re.compile(r"/(?:[^/\\\n]|\\.)+/")
-
-_SIGNS = {
-    **dict.fromkeys(("=", "===", ":=", "≡"), "=="),
-    **dict.fromkeys(("=>", "==>", "-->", "--->", "→", "⇒", "⟶", "⟹"), "->"),
-    **dict.fromkeys(("<=>", "<==>", "<-->", "↔", "⇔"), "<->"),
-    **dict.fromkeys(("~", "¬"), "not"),
-    **dict.fromkeys(("∧", "/\\", "^"), "and"),
-    **dict.fromkeys(("∨", "\\/", "+"), "or"),
-    **dict.fromkeys(("◇", "⋄", "♢", "<>"), "eventually"),
-    **dict.fromkeys(("□", "◻", "[]"), "always"),
-    **dict.fromkeys(("≠", "!=="), "!="),
-    "≤": "<=",
-    "≥": ">=",
-    "=~": "matches",
-    "!~": "not ... matches",
-    "○": "next",
-    "⊤": "true",
-    "⊥": "false",
-}
-"""Signs of other languages, and what this one writes for them."""
-
-_WORDS = {
-    **dict.fromkeys(("globally", "henceforth", "forever"), "always"),
-    **dict.fromkeys(("finally", "future", "sometime"), "eventually"),
-    **dict.fromkeys(("prev", "yesterday", "before"), "previous"),
-    "unless": "weak_until",
-    "then": "->",
-    "if": "p -> q",
-    "xor": "not (p <-> q)",
-    "nor": "not (p or q)",
-    **dict.fromkeys(("like", "regex", "match", "matching"), "matches"),
-    **dict.fromkeys(("equals", "eq"), "=="),
-    **dict.fromkeys(("startswith", "starts_with", "begins"), "starts with"),
-    **dict.fromkeys(("has", "includes", "contain"), "contains"),
-    **dict.fromkeys(("none", "nil"), "null"),
-}
-"""Words of other languages, and what this one writes for them."""
 
 _QUESTIONS = frozenset({"in", "matches", "contains", "starts", "with", "is", "null"})
 _COMPARISONS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "===", "=~", "≠", "≤", "≥"})
@@ -78,33 +28,23 @@ EXAMPLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A piece of the text: `kind` names its group in the scanner, or `regex`, or `end`."""
-
-    kind: str
-    text: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Scene:
     """Where the grammar stopped: the piece there, its neighbours, and the brackets open before it."""
 
     snippet: Snippet
     start: str
-    pieces: tuple[_Piece, ...]
+    pieces: tuple[Piece, ...]
     index: int
 
     @property
-    def here(self) -> _Piece:
+    def here(self) -> Piece:
         """The piece that the grammar refused; the last one is the end of the text."""
         return self.pieces[self.index]
 
-    def near(self, offset: int) -> _Piece:
+    def near(self, offset: int) -> Piece:
         """The piece so many places away, or an empty one outside the text."""
         at = self.index + offset
-        return self.pieces[at] if 0 <= at < len(self.pieces) else _Piece("end", "", 0, 0)
+        return self.pieces[at] if 0 <= at < len(self.pieces) else Piece("end", "", 0, 0)
 
     @property
     def opened(self) -> tuple[int, ...]:
@@ -117,7 +57,7 @@ class _Scene:
                 opened.pop()
         return tuple(opened)
 
-    def problem(self, code: str, message: str, hint: str, piece: _Piece | None = None) -> Problem:
+    def problem(self, code: str, message: str, hint: str, piece: Piece | None = None) -> Problem:
         """A problem with a piece, by default the one here."""
         at = piece or self.here
         return self.snippet.problem(code, message, hint, at.start, max(at.end, at.start + 1))
@@ -135,7 +75,7 @@ class _Scene:
 
 def diagnose(snippet: Snippet, start: str, at: int | None) -> Problem:
     """The problem of a text that the grammar's `start` refused at offset `at` (None: at the end)."""
-    pieces = _scan(snippet.text)
+    pieces = scan(snippet.text)
     index = (
         len(pieces) - 1
         if at is None
@@ -149,24 +89,6 @@ def diagnose(snippet: Snippet, start: str, at: int | None) -> Problem:
     return scene.problem("TRL109", f"{_named(scene.here)} cannot stand here", EXAMPLES[start])
 
 
-def _scan(text: str) -> tuple[_Piece, ...]:
-    """The text in pieces, ending with an empty one of kind `end`."""
-    pieces: list[_Piece] = []
-    at = 0
-    while at < len(text):
-        regex = (
-            _REGEX.match(text, at) if pieces and pieces[-1].text in ("matches", "==", "=~", "in") else None
-        )
-        match = regex or _SCAN.match(text, at)
-        assert match, "the scanner's last alternative takes any character"
-        kind = "regex" if regex else str(match.lastgroup)
-        if kind != "space":
-            pieces.append(_Piece(kind, match[0], at, match.end()))
-        at = match.end()
-    end = len(text.rstrip())
-    return (*pieces, _Piece("end", "", end, end))
-
-
 def _unclosed(scene: _Scene) -> Problem | None:
     """A string or regular expression without its end, or in the wrong quotes."""
     here = scene.here
@@ -177,11 +99,11 @@ def _unclosed(scene: _Scene) -> Problem | None:
             "TRL106", "this string is never closed", 'end it with `"`; write `\\"` inside it'
         )
     if here.kind == "quoted":
-        inner = here.text.strip("'")
+        inner = here.text.strip("'‘’`")
         return scene.problem("TRL107", "strings stand in double quotes", f'write `"{inner}"`')
     if here.text == "/" and scene.near(-1).text == "matches":
         hint = "end it with `/`; write `\\/` for a slash inside it"
-        whole = _Piece("open", "", here.start, scene.pieces[-1].end)
+        whole = Piece("open", "", here.start, scene.pieces[-1].end)
         return scene.problem("TRL106", "this regular expression is never closed", hint, whole)
     if here.kind == "regex":
         return scene.problem(
@@ -221,20 +143,6 @@ def _foreign_word(scene: _Scene) -> Problem | None:
             message = f"`{piece.text}` is no word of the language"
             return scene.problem("TRL107", message, f"write `{instead}`", piece)
     return None
-
-
-def meant(word: str, words: Collection[str]) -> str:
-    """The word of this language that a foreign one stands for, or the empty string."""
-    lower = word.casefold()
-    if lower in words:
-        return lower
-    foreign = _WORDS.get(lower, "")
-    if foreign and (foreign.split()[0] in words or not foreign.isidentifier()):
-        return foreign
-    long = [each for each in words if len(each) > 2]
-    swapped = [each for each in long if sorted(each) == sorted(lower)]
-    near = swapped or get_close_matches(lower, long, n=1, cutoff=0.8)
-    return near[0] if near else ""
 
 
 def _bounds(scene: _Scene) -> Problem | None:
@@ -283,7 +191,7 @@ def _other_kind(scene: _Scene) -> Problem | None:
 def _foreign_sign(scene: _Scene) -> Problem | None:
     """A sign of another language."""
     here = scene.here
-    meant = _SIGNS.get(here.text, "")
+    meant = SIGNS.get(here.text, "")
     if here.text == "<>" and scene.start == "predicate":
         meant = "!="
     if meant in ("next", "always", "eventually") and scene.start == "predicate":
@@ -464,7 +372,7 @@ def reserved(snippet: Snippet, word: str, start: int, end: int) -> Problem:
     )
 
 
-def _named(piece: _Piece) -> str:
+def _named(piece: Piece) -> str:
     return f"`{piece.text}`" if piece.text else "the end of the text"
 
 

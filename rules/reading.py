@@ -8,8 +8,8 @@ from functools import reduce
 
 from lark import Token
 
-from .diagnosis import meant
 from .error import Problem, Snippet, did_you_mean
+from .foreign import meant
 from .formula import BOUNDED, FUTURE, PAST, STEPPED, TRUE, Formula, Op, has_future, prop, walk
 from .spelling import RESERVED, SPELLINGS
 from .syntax import DEPTH_MAX, Node, nodes, span, tokens, too_deep

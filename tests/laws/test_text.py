@@ -69,7 +69,9 @@ formulas = st.one_of(
     st.builds(lambda op, p: Formula(op, (p,)), st.sampled_from([Op.ALWAYS, Op.EVENTUALLY, Op.NEXT]), past),
 )
 
-steps = st.one_of(st.integers(0, 99), st.text(max_size=6).filter(lambda key: key.isprintable()))
+steps = st.one_of(
+    st.integers(0, 99), st.text(max_size=6).filter(lambda key: key.isprintable() and "\\" not in key)
+)
 json_paths = st.builds(
     lambda field, keys: Path(field, tuple(keys)),
     st.sampled_from(["args", "result"]),
