@@ -26,7 +26,7 @@ $(READY): constraints.txt pyproject.toml
 	@touch $@
 
 demo: setup ## simulate a support bot's sessions, audit them, say what was found
-	$(BIN)/tracline demo
+	@$(BIN)/tracline demo
 
 check: setup ## lint, format, types, fast tests: under a minute
 	$(BIN)/ruff check .

@@ -1,0 +1,76 @@
+"""The README runs: its pack, its commands and its Python print what it says they print."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tracline.cli import tracline
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "tests" / "README.md"])
+
+
+def blocks(language: str) -> list[str]:
+    """The README's code blocks in that language."""
+    return [text for kind, text in BLOCKS if kind == language]
+
+
+def session(block: str) -> list[tuple[str, str]]:
+    """Each command of a console block, without its `$`, and what it prints."""
+    parts = re.split(r"^\$ (.*)\n", block, flags=re.MULTILINE)
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+COMMANDS = [
+    pytest.param(line, says, id=line, marks=[pytest.mark.slow] if "demo" in line else [])
+    for block in blocks("console")
+    for line, says in session(block)
+]
+
+
+def printed(line: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a `tracline` command prints; `echo ... |` before it is its standard input."""
+    source, _, command = line.rpartition(" | ")
+    text = "".join(shlex.split(source)[1:]).replace("\\n", "\n") + "\n" if source else None
+    monkeypatch.setenv("COLUMNS", "120")
+    result = CliRunner().invoke(tracline, shlex.split(command)[1:], input=text, prog_name="tracline")
+    return result.output
+
+
+@pytest.mark.parametrize(("line", "says"), COMMANDS)
+def test_commands_print_what_the_readme_says(
+    line: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command of the README, run beside its pack, gives the text under it; `make demo` runs the demo."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "refunds.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
+    broken = (
+        blocks("yaml")[0]
+        .replace("once verified", "once verifed")
+        .replace("not large since", "not large sinc")
+    )
+    (tmp_path / "mistake.yaml").write_text(broken, encoding="utf-8")
+    found = printed(line.replace("make demo", "tracline demo"), monkeypatch)
+    seconds = re.compile(r"\d[\d.]* ?m?s\b")
+    assert seconds.sub("N s", found).rstrip() == seconds.sub("N s", says).rstrip()
+
+
+def test_the_readmes_python_runs() -> None:
+    """The Python of the README gives the values in its comments."""
+    test = doctest.DocTestParser().get_doctest(blocks("pycon")[0], {}, "README.md", None, 0)
+    assert doctest.DocTestRunner().run(test).failed == 0
+    assert test.examples
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link of the documentation names a file that is there."""
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
