@@ -1,0 +1,248 @@
+"""What an audit counts, closes, leaves out and writes, on archives small enough to see."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tracline.batch.audit import Outcome, Terms, audit
+from tracline.batch.bundle import VERDICT_SCHEMA
+from tracline.batch.error import SourceError
+from tracline.rules.kernel import SLICES_MAX
+from tracline.rules.pack import pack_text
+from tracline.schemas.time import NS
+
+from .audit_rows import PACK, START, call, result, session, user, write
+
+HOUR = 3600 * NS
+RULES = pack_text(PACK)
+
+
+def run(tmp_path: Path, *sessions: list[dict], **terms: object) -> tuple[Outcome, list[dict]]:
+    """Audit the sessions; the outcome and the verdicts."""
+    archive = write(tmp_path / "archive" / "events.parquet", [row for own in sessions for row in own])
+    outcome = audit(archive.parent, RULES, tmp_path / "bundle", Terms(**terms))
+    lines = (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines()
+    return outcome, [json.loads(line) for line in lines]
+
+
+def told(verdicts: list[dict]) -> list[tuple]:
+    """Session, place, rule and verdict of each record."""
+    return [(v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts]
+
+
+def test_a_record_has_every_field_and_a_witness(tmp_path: Path) -> None:
+    """A violation names the rule, the event, the agent, and shows the events that led to it."""
+    _, [verdict] = run(tmp_path, session("a", user("hello", agent="bot"), user("well!", agent="bot")))
+    assert verdict["pack"] == "desk"
+    assert verdict["rule"] == "calm"
+    assert verdict["severity"] == "high"
+    assert verdict["session_id"] == "a"
+    assert verdict["occurrence"] == "2026-02-17T12:00:00.000000000Z"
+    assert verdict["time"] == "2026-02-17T12:00:01.000000000Z"
+    assert (verdict["seq"], verdict["event_id"], verdict["agent"]) == (2, "a-2", "bot")
+    assert (verdict["late"], verdict["history"], verdict["slice"]) == (False, False, None)
+    assert verdict["witness"] == {
+        "events": [{"event_id": "a-2", "seq": 2, "true": ["angry"], "residual": "false"}],
+        "history": [],
+        "truncated": False,
+    }
+    assert len(verdict["id"]) == 32
+
+
+def test_a_closing_verdict_stands_at_the_last_event(tmp_path: Path) -> None:
+    """An unanswered call is unmet when the session ends, with its last event and the call as witness."""
+    _, [verdict] = run(tmp_path, session("a", user("do"), call(), user("well?")))
+    assert (verdict["verdict"], verdict["seq"], verdict["event_id"]) == ("unmet", 3, "a-3")
+    assert [event["seq"] for event in verdict["witness"]["events"]] == [2, 3]
+
+
+def test_an_open_session_has_no_closing_verdict(tmp_path: Path) -> None:
+    """Without an end, a session stays open until the archive's last time passes it by the idle time."""
+    waiting = session("a", call(), end=False)
+    near = session("b", user("hi"), start=START + HOUR)
+    far = session("c", user("hi"), start=START + HOUR + 1)
+    outcome, verdicts = run(tmp_path / "1", waiting, near)
+    assert verdicts == []
+    assert outcome.summary["population"]["open_sessions"] == 1
+    outcome, verdicts = run(tmp_path / "2", waiting, far)
+    assert told(verdicts) == [("a", 1, "answered", "unmet")]
+    assert outcome.summary["population"]["open_sessions"] == 0
+
+
+def test_the_next_occurrence_closes_the_one_before(tmp_path: Path) -> None:
+    """A session id that comes back is a new occurrence with fresh history, and the former one is closed."""
+    again = session("a", result(), start=START + 60 * NS, end=False)
+    outcome, verdicts = run(tmp_path, session("a", call(), end=False), again)
+    assert told(verdicts) == [("a", 1, "answered", "unmet")]
+    assert outcome.summary["population"]["sessions"] == 2
+    assert outcome.summary["population"]["open_sessions"] == 1
+
+
+def test_as_of_judges_what_was_there_then(tmp_path: Path) -> None:
+    """Later rows are not looked at, nor are later ends; what was idle for long enough by then is closed."""
+    own = session("a", call(), result())
+    outcome, verdicts = run(tmp_path / "1", own, as_of=START)
+    assert verdicts == []
+    assert outcome.summary["population"]["open_sessions"] == 1
+    assert outcome.summary["population"]["events"] == 1
+    _, verdicts = run(tmp_path / "2", session("a", call(), end=False), as_of=START + HOUR + 1)
+    assert told(verdicts) == [("a", 1, "answered", "unmet")]
+
+
+def test_a_window_leaves_verdicts_out_and_judges_sessions_whole(tmp_path: Path) -> None:
+    """--since and --until pick verdicts by their time, and count the sessions with an event inside."""
+    own = session("a", user("one!"), user("two!"), user("three!"))
+    other = session("b", user("four!"), start=START + HOUR)
+    outcome, verdicts = run(tmp_path, own, other, since=START + NS, until=START + 2 * NS)
+    assert told(verdicts) == [("a", 2, "calm", "violated")]
+    assert outcome.summary["population"]["sessions"] == 1
+    assert outcome.summary["rules"]["calm"]["sessions_applicable"] == 1
+
+
+def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
+    """Rows that repeat an event are duplicates; one with another event in its place is rejected."""
+    own = session("a", user("one!"), call())
+    outcome, verdicts = run(tmp_path / "1", own, own)
+    assert told(verdicts) == [("a", 1, "calm", "violated"), ("a", 2, "answered", "unmet")]
+    assert outcome.summary["population"]["duplicates"] == 2
+    assert outcome.summary["population"]["events"] == 2
+    outcome, verdicts = run(tmp_path / "2", own, [{**own[0], "event_id": "z", "text": "calm"}])
+    assert told(verdicts)[0] == ("a", 1, "calm", "violated")
+    assert outcome.summary["population"]["rejected_by_reason"] == {"row-conflict": 1}
+
+
+def test_verdicts_at_history_events_are_told_and_not_counted(tmp_path: Path) -> None:
+    """History steps the machines; what it breaks has a record, but no part in any count of breaches."""
+    own = session("a", user("old!", history=True), user("new"))
+    outcome, [verdict] = run(tmp_path, own)
+    assert (verdict["history"], verdict["verdict"]) == (True, "violated")
+    counts = outcome.summary["rules"]["calm"]
+    assert (counts["violations"], counts["sessions_violating"], counts["sessions_applicable"]) == (0, 0, 1)
+    assert outcome.examples.get("calm", []) == []
+
+
+def test_what_was_not_captured_makes_a_rule_unjudged_once(tmp_path: Path) -> None:
+    """One record at the first event that cannot be told; earlier verdicts stay, other rules go on."""
+    own = session("a", user("hi!"), user(None), user(None), user("hey!"), call())
+    outcome, verdicts = run(tmp_path, own)
+    assert told(verdicts) == [
+        ("a", 1, "calm", "violated"),
+        ("a", 2, "calm", "unjudged"),
+        ("a", 2, "gives-up", "unjudged"),
+        ("a", 5, "answered", "unmet"),
+    ]
+    assert "not captured" in verdicts[1]["reason"]
+    assert verdicts[1]["witness"] is None
+    counts = outcome.summary["rules"]["calm"]
+    assert (counts["sessions_unjudged"], counts["sessions_violating"]) == (1, 1)
+    assert outcome.summary["rules"]["gives-up"]["sessions_unjudged"] == 1
+
+
+def test_slices_are_judged_apart_and_named(tmp_path: Path) -> None:
+    """The second payment of one call is a violation in that call's slice only."""
+    own = session("a", call("pay", "x"), call("pay", "y"), call("pay", "x"), result("x"))
+    _, [verdict] = run(tmp_path, own)
+    assert (verdict["rule"], verdict["slice"], verdict["seq"]) == ("paid-once", "x", 3)
+
+
+def test_too_many_slices_are_said(tmp_path: Path) -> None:
+    """A session with more slices than the limit is unjudged for that rule, with the reason, and counted."""
+    calls = [call("pay", f"c{number}") for number in range(SLICES_MAX + 2)]
+    outcome, verdicts = run(tmp_path, session("a", *calls, result()))
+    [verdict] = [verdict for verdict in verdicts if verdict["rule"] == "paid-once"]
+    assert (verdict["verdict"], verdict["seq"]) == ("unjudged", SLICES_MAX + 1)
+    assert str(SLICES_MAX) in verdict["reason"]
+    assert outcome.summary["rules"]["paid-once"]["sessions_over_slices_max"] == 1
+
+
+def test_satisfied_and_held_are_written_on_request_only(tmp_path: Path) -> None:
+    """They are counted either way; a satisfied rule that never recovers has no closing."""
+    own = session("a", user("oh!"), user("oh!"))
+    outcome, verdicts = run(tmp_path / "1", own)
+    assert outcome.summary["rules"]["gives-up"]["satisfactions"] == 1
+    assert {verdict["verdict"] for verdict in verdicts} == {"violated"}
+    _, verdicts = run(tmp_path / "2", own, satisfied=True)
+    rest = [line for line in told(verdicts) if line[3] != "violated"]
+    assert ("a", 1, "gives-up", "satisfied") in rest
+    assert ("a", 2, "answered", "held") in rest
+    assert [line[2] for line in rest].count("gives-up") == 1
+
+
+def test_sessions_count_under_their_agent_and_day(tmp_path: Path) -> None:
+    """The agent is the first that a session's events name, the day that on which it began (UTC)."""
+    first = session("a", user("hi!"), call(agent="bot"), result(agent="sub"))
+    next_day = session("b", user("hi", agent="bot"), start=START + 24 * HOUR)
+    nobody = session("c", user("hi!"), start=START + 24 * HOUR)
+    outcome, _ = run(tmp_path, first, next_day, nobody)
+    calm = outcome.summary["rules"]["calm"]
+    assert {agent: counts["sessions_violating"] for agent, counts in calm["by_agent"].items()} == {
+        "": 1,
+        "bot": 1,
+    }
+    assert calm["by_agent"]["bot"]["sessions_applicable"] == 2
+    assert {day: counts["violations"] for day, counts in calm["by_day"].items()} == {
+        "2026-02-17": 1,
+        "2026-02-18": 1,
+    }
+    assert outcome.summary["population"]["sessions_by_day"] == {"2026-02-17": 1, "2026-02-18": 2}
+
+
+def test_the_bundle_holds_verdicts_twice_the_summary_and_the_rules(tmp_path: Path) -> None:
+    """The Parquet file has the lines' rows in their order, typed; the summary is what the outcome says."""
+    outcome, verdicts = run(tmp_path, session("b", user("no!")), session("a", call(), user("no!")))
+    bundle = tmp_path / "bundle"
+    assert sorted(path.name for path in bundle.iterdir()) == [
+        "rules",
+        "summary.json",
+        "verdicts.jsonl",
+        "verdicts.parquet",
+    ]
+    frame = pl.read_parquet(bundle / "verdicts.parquet")
+    assert dict(frame.schema) == {
+        name: kind if isinstance(kind, pl.DataType) else kind() for name, kind in VERDICT_SCHEMA.items()
+    }
+    assert frame["id"].to_list() == [verdict["id"] for verdict in verdicts]
+    assert frame["witness"].to_list() == [verdict["witness"] for verdict in verdicts]
+    assert frame["time"].to_physical().to_list()[0] == START + NS
+    assert json.loads((bundle / "summary.json").read_text()) == outcome.summary
+    assert (bundle / "rules" / "desk.yaml").read_text() == PACK
+
+
+def test_no_verdicts_are_a_bundle_too(tmp_path: Path) -> None:
+    """A clean archive gives an empty file of verdicts and a typed empty Parquet file."""
+    _, verdicts = run(tmp_path, session("a", user("hi")))
+    assert verdicts == []
+    assert pl.read_parquet(tmp_path / "bundle" / "verdicts.parquet").height == 0
+
+
+def test_a_bundle_replaces_a_bundle_and_nothing_else(tmp_path: Path) -> None:
+    """An earlier bundle is replaced whole; a folder of anything else is refused and left as it is."""
+    run(tmp_path, session("a", user("no!")))
+    _, verdicts = run(tmp_path, session("b", user("no!")))
+    assert told(verdicts) == [("b", 1, "calm", "violated")]
+    (tmp_path / "bundle" / "summary.json").unlink()
+    with pytest.raises(SourceError, match="TRL406"):
+        run(tmp_path, session("c", user("no!")))
+    assert (tmp_path / "bundle" / "verdicts.jsonl").exists()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_failed_audit_leaves_no_trace(tmp_path: Path) -> None:
+    """Where the archive cannot be read, neither a bundle nor a half-written folder stays."""
+    with pytest.raises(SourceError, match="TRL401"):
+        audit(tmp_path / "nothing", RULES, tmp_path / "bundle", Terms())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_packs_may_use_one_rule_id(tmp_path: Path) -> None:
+    """Their counts stand under `pack/id`, those of rules with an id of their own under the id."""
+    other = pack_text("pack: other\nversion: 1\nrules:\n  - {id: calm, formula: always true}\n")
+    both = type(RULES)(rules=RULES.rules + other.rules, sources={**RULES.sources, **other.sources})
+    archive = write(tmp_path / "events.parquet", session("a", user("no!")))
+    outcome = audit(archive, both, tmp_path / "bundle", Terms())
+    names = set(outcome.summary["rules"])
+    assert {"desk/calm", "other/calm", "answered"} <= names
+    assert "calm" not in names
