@@ -9,7 +9,6 @@ from typing import TypeVar
 from .document import Document, Fields, Items, Node, Scalar
 from .error import Problem, RuleError, Snippet, did_you_mean
 from .formula import BOOLEAN, Formula, Op, has_future, names, walk
-from .label_limits import path_problems, problems
 from .parse import Operator, parse_formula, parse_name, parse_operators, parse_path, parse_predicate
 from .predicate import Path, Predicate
 from .rule import Examples, Rule, SliceKey
@@ -205,15 +204,8 @@ class _Resolver:
         return None if text is None else parse(self.document.at(way))
 
     def predicate(self, node: Scalar) -> Predicate | None:
-        """A proposition's question, which the engine can answer."""
-        predicate = self.attempt(node, parse_predicate)
-        refused = [] if predicate is None else list(problems(predicate))
-        self.refuse(refused, node)
-        return None if refused else predicate
-
-    def refuse(self, refused: Iterable[Problem], node: Node) -> None:
-        """Note what the engine cannot do, at the node's place."""
-        self.problems += [replace(problem, place=self.document.place(node)) for problem in refused]
+        """A proposition's question."""
+        return self.attempt(node, parse_predicate)
 
     def formula(self, node: Node) -> Formula | None:
         """A formula over the pack's names."""
@@ -286,7 +278,6 @@ class _Resolver:
             return None
         paths = [self.attempt(self.document.at(part), parse_path) for part in ways]
         whole: tuple[Path, ...] = tuple(path for path in paths if path is not None)
-        self.refuse([problem for path in whole for problem in path_problems(path)], self.document.at(way))
         return SliceKey(whole, joint) if len(whole) == len(paths) else None
 
     # ---- examples
