@@ -38,7 +38,7 @@ def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[dict[str,
         )
         failure.text = "\n".join(
             f"session {clean(found['session_id'])}, step {found['seq']}: {found['verdict']}, "
-            f"event {found['event_id']}, verdict {found['id']}"
+            f"event {clean(found['event_id'])}, verdict {found['id']}"
             for found in examples
         )
     elif not rule["sessions_applicable"]:
