@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -77,6 +77,14 @@ class Formula:
     args: tuple[Formula, ...] = ()
     name: str = ""
     bounds: tuple[int, int] | None = None
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.op, self.args, self.name, self.bounds)))
+
+    def __hash__(self) -> int:
+        # Kept, since formulas are keys of most of the compiler's tables and a tree's hash is a walk over it.
+        return self._hash
 
     def __str__(self) -> str:
         from .text import to_text

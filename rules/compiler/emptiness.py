@@ -9,6 +9,8 @@ Infinite words only: strong and weak next are the same here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .events import Events, Value
 from .history import Memory
 from .limits import Limits, exceeded
@@ -33,6 +35,7 @@ class Tableau:
         self._rule = rule
         self._limits = limits
         self._nonempty: dict[Place, bool] = {}
+        self._memo: dict[tuple[int, Value], tuple[Clause, ...]] = {}
         self._visited = 0
 
     def satisfiable(self, obligations: Obligations, memory: Memory) -> bool:
@@ -42,17 +45,23 @@ class Tableau:
             _Search(self, place).run()
         return self._nonempty[place]
 
-    def successors(self, place: Place) -> list[tuple[Place, frozenset[int]]]:
-        """The next places with their promises, those that promise and ask least first."""
+    def successors(self, place: Place) -> Iterator[tuple[Place, frozenset[int]]]:
+        """The next places with their promises: what asks nothing new first, the rest by what it asks.
+
+        Lazily, since a search that succeeds mostly does with the first.
+        """
         self._visited += 1
         if self._visited > self._limits.tableau_max:
             raise exceeded(self._rule, "tableau states", self._limits.tableau_max, "split the rule")
         obligations, memory = place
-        found: dict[tuple[Place, frozenset[int]], None] = {}
+        later: dict[tuple[Place, frozenset[int]], None] = {}
         for after, value in self._events(memory):
             for rest, promised in self._all(obligations, value):
-                found[(rest, after), promised] = None
-        return sorted(found, key=lambda edge: (len(edge[1]), len(edge[0][0])))
+                if not promised and rest <= obligations:
+                    yield (rest, after), promised
+                else:
+                    later[(rest, after), promised] = None
+        yield from sorted(later, key=lambda edge: (len(edge[1]), len(edge[0][0])))
 
     def known(self, place: Place) -> bool | None:
         """The answer for a place, if it was found before."""
@@ -71,6 +80,12 @@ class Tableau:
         return clauses
 
     def _ways(self, node: int, value: Value) -> tuple[Clause, ...]:
+        known = self._memo.get((node, value))
+        if known is None:
+            known = self._memo[node, value] = self._find_ways(node, value)
+        return known
+
+    def _find_ways(self, node: int, value: Value) -> tuple[Clause, ...]:
         nodes = self._nodes
         args = nodes.args[node]
         match nodes.kind[node]:
@@ -134,7 +149,7 @@ class _Search:
         where it has no inner edge yet)."""
 
     def run(self) -> None:
-        path = [(self._start, iter(self._enter(self._start, frozenset())))]
+        path = [(self._start, self._enter(self._start, frozenset()))]
         while path:
             place, edges = path[-1]
             edge = next(edges, None)
@@ -151,9 +166,9 @@ class _Search:
                     self._tableau.learn(other, nonempty=True)
                 return
             if target not in self._order:
-                path.append((target, iter(self._enter(target, promised))))
+                path.append((target, self._enter(target, promised)))
 
-    def _enter(self, place: Place, promised: frozenset[int]) -> list[tuple[Place, frozenset[int]]]:
+    def _enter(self, place: Place, promised: frozenset[int]) -> Iterator[tuple[Place, frozenset[int]]]:
         self._order[place] = len(self._order)
         self._open.append(place)
         self._roots.append((self._order[place], promised, None))

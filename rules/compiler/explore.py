@@ -78,8 +78,12 @@ class _Exploration:
     def run(self) -> Graph:
         graph = self._graph
         self._visit(State(self._subject.start, self._subject.history.start))
+        limits = self._subject.limits
         for state in graph.states:  # grows while it is walked
             events = self._subject.events(state.memory)
+            if len(events) * len(graph.states) > limits.edges_max:
+                hint = "split the rule, or put propositions that only stand together into one"
+                raise exceeded(self._subject.name, "machine edges", limits.edges_max, hint)
             edges = [self._edge(state, after, value) for after, value in events]
             graph.next.append([self._visit(target) for target, _ in edges])
             graph.output.append([output for _, output in edges])

@@ -19,6 +19,8 @@ class Limits:
     """Letter classes that the search tells apart."""
     states_max: int = 1_000
     """Pairs of a residual and a history that the search meets."""
+    edges_max: int = 100_000
+    """States of the machine, before it is minimised, times letter classes."""
     tableau_max: int = 50_000
     """States of the tableau that decides which residuals can still be satisfied."""
 
