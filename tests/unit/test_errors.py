@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from tracline.rules.error import CODES, Problem, RuleError, Snippet, did_you_mean, place_in, render
@@ -193,16 +192,6 @@ def test_every_code_of_an_expression_has_a_trigger() -> None:
     """The triggers above and the codes 100 to 139 and 150 to 199 of the table are the same."""
     own = {code for code in CODES if re.fullmatch(r"TRL1([0-35-9]\d)", code)}
     assert own == {code for code, *_ in TRIGGERS}
-
-
-def test_every_other_code_is_triggered_by_a_test() -> None:
-    """Each code of the table stands in a test beside this one's table."""
-    tests = Path(__file__).resolve().parents[1]
-    texts = "\n".join(
-        path.read_text("utf-8") for path in tests.rglob("test_*.py") if path.name != "test_errors.py"
-    )
-    others = set(CODES) - {code for code, *_ in TRIGGERS}
-    assert {code for code in others if code not in texts} == set()
 
 
 def test_an_error_is_drawn_with_its_line_a_caret_and_a_hint() -> None:
