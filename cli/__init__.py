@@ -11,6 +11,7 @@ import click
 
 from .error import WorldError, file_error
 from .options import colors
+from .shown import clean
 
 COMMANDS = {
     "demo": ("demo", "Make an archive with the simulated support bot and audit it."),
@@ -59,8 +60,10 @@ class LazyGroup(click.Group):
 
         try:
             return super().invoke(ctx)
-        except (RuleError, SourceError) as error:
+        except RuleError as error:
             raise WorldError(str(error)) from error
+        except SourceError as error:
+            raise WorldError("\n".join(map(clean, str(error).splitlines()))) from error
         except BrokenPipeError:
             ctx.exit(2)
         except OSError as error:

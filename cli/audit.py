@@ -13,8 +13,8 @@ import click
 
 from ..schemas.time import parse_time
 from ..schemas.verdict import Severity
-from .error import WorldError
-from .options import Command, colors, format_option, quiet, rules_option
+from .error import world_error
+from .options import Command, colors, format_option, note, quiet, rules_option
 from .shown import clean
 
 if TYPE_CHECKING:
@@ -109,26 +109,22 @@ def command(
         # Polars makes its threads when it is first imported.
         os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
     from ..batch.audit import Terms, audit
-    from ..batch.error import SourceError
     from ..batch.importing import zone_of
     from ..rules.pack import load_packs
     from .settings import session_settings
 
     rule_set = load_packs(rules)
-    try:
-        terms = Terms(
-            since=since,
-            until=until,
-            as_of=as_of,
-            satisfied=satisfied,
-            idle_s=session_settings().idle_s,
-            zone=zone_of(timezone),
-            threads=threads or os.cpu_count() or 1,
-        )
-        with _progress() as progress:
-            outcome = audit(archive, rule_set, out, terms, progress)
-    except SourceError as error:
-        raise WorldError(str(error)) from error
+    terms = Terms(
+        since=since,
+        until=until,
+        as_of=as_of,
+        satisfied=satisfied,
+        idle_s=session_settings().idle_s,
+        zone=zone_of(timezone),
+        threads=threads or os.cpu_count() or 1,
+    )
+    with _progress() as progress:
+        outcome = audit(archive, rule_set, out, terms, progress)
     _write(outcome, out, format)
     _tell_rejected(outcome, archive, allow_rejected)
     if fail_on is not None and _broken(outcome, Severity(fail_on)):
@@ -185,14 +181,13 @@ def _tell_rejected(outcome: Outcome, archive: str, allowed: int) -> None:
     ]
     by_reason = outcome.summary["population"]["rejected_by_reason"]
     told.append("rejected: " + ", ".join(f"{number:,} {code}" for code, number in by_reason.items()))
+    shown = "\n".join(map(clean, told))
     if count <= allowed:
-        if not quiet():
-            click.echo("\n".join(map(clean, told)), err=True)
+        note(shown)
         return
-    told.append(f"{archive}: {count:,} rejected, more than --allow-rejected {allowed}")
-    raise WorldError(
-        "\n".join(map(clean, told)) + "\n  hint: mend the source, or say how much of it may be left out"
-    )
+    click.echo(shown, err=True)
+    hint = "mend the source, or say how much of it may be left out"
+    raise world_error("TRL603", archive, f"{count:,} rejected, more than --allow-rejected {allowed}", hint)
 
 
 @contextmanager

@@ -7,9 +7,12 @@ from typing import Any
 
 import click
 
+from .shown import clean
+
 CODES: dict[str, str] = {
     "TRL601": "a file cannot be read or written",
     "TRL602": "a line of a trace is not a JSON array of names",
+    "TRL603": "more of the input was rejected than is allowed",
     "TRL610": "tracline.toml is no TOML",
     "TRL611": "a setting that there is not",
     "TRL612": "a setting's value cannot be used",
@@ -30,7 +33,7 @@ class WorldError(click.ClickException):
 def world_error(code: str, where: str, what: str, hint: str) -> WorldError:
     """The error `where: CODE what`, and the hint on a line of its own."""
     assert code in CODES, f"{code} is not in the table of codes"
-    return WorldError(f"{where}: {code} {what}\n  hint: {hint}")
+    return WorldError(f"{clean(where)}: {code} {clean(what)}\n  hint: {hint}")
 
 
 def file_error(error: OSError) -> WorldError:

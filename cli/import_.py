@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .error import WorldError
+from .error import world_error
 from .options import Command, format_option, note
+from .shown import clean
 
 if TYPE_CHECKING:
     from ..batch.importing import Imported
@@ -50,20 +51,16 @@ def command(source: str, out: Path, timezone: str, allow_rejected: int, format: 
     objects with `messages` or `traj`, or tau2 results; gzip and zstd are looked through. Each conversation
     is complete and gets an `end`. Importing the same source again changes nothing.
     """
-    from ..batch.error import SourceError
     from ..batch.importing import import_chats
 
-    try:
-        imported = import_chats(source, out, timezone, lambda name: note(f"importing {_clean(name)}"))
-    except SourceError as error:
-        raise WorldError(str(error)) from error
+    imported = import_chats(source, out, timezone, lambda name: note(f"importing {clean(name)}"))
     told = summary(imported)
     click.echo(json.dumps(told, indent=2) if format == "json" else _table(told, out))
     rejected = told["rejected"]["count"]
     if rejected > allow_rejected:
-        raise WorldError(
-            f"{_clean(source)}: {rejected} rejected, more than --allow-rejected {allow_rejected}\n"
-            "  hint: mend the source and import it again, or say how much may be left out"
+        hint = "mend the source and import it again, or say how much may be left out"
+        raise world_error(
+            "TRL603", source, f"{rejected} rejected, more than --allow-rejected {allow_rejected}", hint
         )
 
 
@@ -107,20 +104,15 @@ def _table(told: dict[str, Any], out: Path) -> str:
             ("sessions renamed: their id and time were taken", told["renamed"]),
             ("conversations without an event", told["empty"]),
             ("files imported before", told["files_known"]),
-            ("files skipped: " + _clean(", ".join(told["files_skipped"][:5])), len(told["files_skipped"])),
+            ("files skipped: " + clean(", ".join(told["files_skipped"][:5])), len(told["files_skipped"])),
             ("rejected", rejected["count"]),
         )
         if count
     ]
     lines += [
-        _clean(f"{reject['file']}: {reject['position']}: {reject['code']}: {reject['text']}")
+        clean(f"{reject['file']}: {reject['position']}: {reject['code']}: {reject['text']}")
         for reject in rejected["first"][:REJECTS_SHOWN]
     ]
     if rejected["count"] > REJECTS_SHOWN:
         lines.append(f"... and {rejected['count'] - REJECTS_SHOWN:,} more (--format json lists them)")
-    return "\n".join([*lines, f"{len(told['written'])} files written to {_clean(str(out))}"])
-
-
-def _clean(text: str) -> str:
-    """File names come from outside: nothing in them may steer the terminal."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+    return "\n".join([*lines, f"{len(told['written'])} files written to {clean(str(out))}"])

@@ -1,8 +1,11 @@
 """The command line's own conventions: several values after one flag, quiet, places of arguments."""
 
+from pathlib import Path
+
 import click
 import pytest
 from click.testing import CliRunner
+from tracline.cli import tracline
 from tracline.cli.options import Command, format_option, note, rules_option
 
 
@@ -64,3 +67,15 @@ def test_quiet_silences_notes_alone() -> None:
     """`--quiet` leaves standard error empty and standard output as it was."""
     assert run("in --rules a")[2] == "working\n"
     assert run("in --rules a --quiet") == (0, "in|a|None|table\n", "")
+
+
+def test_too_much_rejected_input_has_a_code(tmp_path: Path) -> None:
+    """Both commands that read logs exit with 2 and TRL603 where more is rejected than they were allowed."""
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"messages": [{"role": "user", "content": "hi"}]}\n[broken\n', encoding="utf-8")
+    for words in (["import", str(log)], ["audit", str(log), "--rules", "privacy"]):
+        words += ["--out", str(tmp_path / words[0])]
+        refused = CliRunner().invoke(tracline, words)
+        assert refused.exit_code == 2
+        assert f"{log}: TRL603 1 rejected" in refused.stderr
+        assert CliRunner().invoke(tracline, [*words, "--allow-rejected", "1"]).exit_code == 0
