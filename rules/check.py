@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 
 from ..schemas.verdict import Recover, Verdict
 from .compiler.compile import compile_rule
 from .compiler.shape import invariant_body
 from .document import Document, Fields, Items, Node, Scalar, read_document
 from .error import Place, Problem, RuleError, Snippet
+from .events import met
 from .finite import contradicted
 from .formula import Formula, Op, has_future, has_past
 from .machine import STAYS_VIOLATED, VERDICT_MASK, VIOLATED, Machine
@@ -55,7 +55,7 @@ def _formula_place(document: Document, rule: Rule) -> Place:
 def _of_rule(rule: Rule, place: Place) -> Iterator[Problem]:
     """The warnings that the rule's formula and machine give."""
     try:
-        machine = compile_rule(rule)
+        machine = met(rule, compile_rule(rule))
         if never_broken(machine):
             yield Problem("TRL501", f"rule `{rule.id}` can never be broken", NEVER_HINT, place)
         elif always_broken(machine):
@@ -66,7 +66,7 @@ def _of_rule(rule: Rule, place: Place) -> Iterator[Problem]:
         yield from (replace(problem, place=problem.place or place) for problem in error.problems)
 
 
-NEVER_HINT = "no session gives `violated` or `unmet`: leave the rule out, or say what would break it"
+NEVER_HINT = "no session whose events are possible gives `violated` or `unmet`: say what would break it"
 ALWAYS_HINT = "every session gives `violated` or `unmet`: say what would keep it"
 
 
@@ -203,11 +203,10 @@ def _always(formula: Formula) -> Formula:
 
 def _impossible(rules: list[Rule], document: Document) -> Iterator[Problem]:
     """Propositions that rules use and that no event makes true."""
-    possible = cache(can_hold)
     users: dict[str, list[str]] = {}
     for rule in rules:
         for name, predicate in rule.propositions.items():
-            if not possible(predicate):
+            if not can_hold(predicate):
                 users.setdefault(name, []).append(rule.id)
     for name, ids in users.items():
         place = document.place(document.at(("propositions", name)))

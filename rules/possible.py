@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise, product
 from operator import eq, ge, gt, le, lt, ne
 
@@ -59,6 +60,7 @@ CONTAINER = Sort(scalar=False)
 OTHER = Sort()
 
 
+@lru_cache(maxsize=4096)
 def can_hold(predicate: Predicate) -> bool:
     """False only if no event whatever makes the predicate true.
 

@@ -1,0 +1,59 @@
+"""Which events a rule can meet at all, and its machine with only those."""
+
+from __future__ import annotations
+
+from .examples import truth
+from .formula import names
+from .machine import Machine
+from .possible import can_hold
+from .predicate import And
+from .rule import Rule
+
+PROPOSITIONS_MAX = 12
+"""Propositions of a rule that is looked into; with more, every event counts as possible."""
+
+
+def met(rule: Rule, machine: Machine) -> Machine:
+    """The machine with the states and letters alone that the rule can meet; `letters` of words are lost.
+
+    Events that `steps` leaves out are not met, nor are those at which two propositions would have to hold
+    that exclude each other, or one that never holds.
+    """
+    possible = _letters(rule, machine)
+    number = {0: 0}
+    order = [0]
+    for state in order:  # grows while it is walked
+        for letter in possible:
+            target = machine.next[state][letter]
+            if target not in number:
+                number[target] = len(order)
+                order.append(target)
+    return Machine(
+        propositions=machine.propositions,
+        letters=b"",
+        next=tuple(tuple(number[machine.next[state][letter]] for letter in possible) for state in order),
+        output=tuple(tuple(machine.output[state][letter] for letter in possible) for state in order),
+        closing=tuple(machine.closing[state] for state in order),
+        residual=tuple(machine.residual[state] for state in order),
+    )
+
+
+def _letters(rule: Rule, machine: Machine) -> list[int]:
+    """The letters of events that the rule can meet."""
+    asked = sorted({*machine.propositions, *(names(rule.steps) if rule.steps else ())})
+    if len(asked) > PROPOSITIONS_MAX:
+        return sorted(set(machine.letters))
+    sets = [frozenset[str]()]
+    for name in asked:
+        excluded = {other for other in asked if not _together(rule, name, other)}
+        if name not in excluded:
+            sets += [true | {name} for true in sets if true.isdisjoint(excluded)]
+    counted = [true for true in sets if rule.steps is None or truth(rule.steps, true)]
+    return sorted({machine.letters[machine.word(true)] for true in counted})
+
+
+def _together(rule: Rule, one: str, other: str) -> bool:
+    """Whether some event makes both propositions true (or the one, where they are the same)."""
+    if one == other:
+        return can_hold(rule.propositions[one])
+    return can_hold(And((rule.propositions[one], rule.propositions[other])))
