@@ -16,7 +16,7 @@ from ..schemas.frame import event_frame
 from .chatlog import read_conversations
 from .read import Part, Population
 
-FRAME_EVENTS_MAX = 100_000
+FRAME_EVENTS_MAX = 50_000
 """Events after which a frame is full (a conversation is never split)."""
 FRAME_CHARS_MAX = 1 << 27
 """Characters of text, arguments and results after which a frame is full."""
