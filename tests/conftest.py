@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run, on a busy machine as on an idle one.
+settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+settings.load_profile("fixed")
 
 BUDGETS_S = {
     "unit": 120,
@@ -22,8 +28,6 @@ took_s: dict[str, float] = defaultdict(float)
 @pytest.fixture(autouse=True)
 def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Output is 100 columns wide and without colours, and no setting comes in from outside."""
-    import os
-
     for name in os.environ:
         if name.startswith("TRACLINE_"):
             monkeypatch.delenv(name)
