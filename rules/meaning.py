@@ -328,7 +328,7 @@ def _stepped(rule: Rule, events: Sequence[Seen]) -> tuple[list[int], int | None]
     used = frozenset[str]().union(*(names(f) for f in asked if f is not None))
     stepped: list[int] = []
     for i, event in enumerate(events):
-        counts = True if rule.steps is None else _kleene(rule.steps, event)
+        counts = True if rule.steps is None else kleene(rule.steps, event)
         if counts is False:
             continue
         if counts is None or used & event.unknown or (rule.for_each and event.slice_unknown):
@@ -337,12 +337,12 @@ def _stepped(rule: Rule, events: Sequence[Seen]) -> tuple[list[int], int | None]
     return stepped, None
 
 
-def _kleene(formula: Formula, event: Seen) -> bool | None:
+def kleene(formula: Formula, event: Seen) -> bool | None:
     """A Boolean formula's truth where some propositions are unknown: None if it cannot be told.
 
     By the operators' tables (Kleene's strong logic): `p or not p` is unknown where p is.
     """
-    match formula.op, [_kleene(p, event) for p in formula.args]:
+    match formula.op, [kleene(p, event) for p in formula.args]:
         case Op.PROP, _:
             return None if formula.name in event.unknown else formula.name in event.true
         case Op.NOT, [p]:

@@ -1,0 +1,98 @@
+"""A rule over a session, with `steps`, slices and unknowns: the plain stepper against the reference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from tracline.rules.compiler.compile import compile_rule
+from tracline.rules.formula import Formula, names
+from tracline.rules.machine import Machine
+from tracline.rules.meaning import Seen, judge_session, kleene
+from tracline.rules.parse import parse_formula
+from tracline.rules.predicate import Literal, Path
+from tracline.rules.rule import Rule, SliceKey
+from tracline.rules.stepper import Seen as Stepped
+from tracline.rules.stepper import judge_slowly
+from tracline.schemas.verdict import Recover, Verdict
+
+from .formulas import sample_of
+from .samples import Sample, samples
+
+STEPS = (None, None, "p or q", "r", "not r", "r -> p")
+APPLIES_TO = (None, None, "q", "once p")
+KEY = SliceKey((Path("args", ("order_id",)),), joint=False)
+
+
+def _rule(sample: Sample, random: Random) -> Rule:
+    """A rule with that formula and randomly chosen everything else."""
+    steps, applies_to = random.choice(STEPS), random.choice(APPLIES_TO)
+    return Rule(
+        pack="pack",
+        id="rule",
+        title="",
+        formula=sample.formula,
+        text="",
+        propositions={name: Literal(True) for name in "pqr"},
+        transitions=sample.transitions,
+        recover=random.choice(list(Recover)),
+        for_each=random.choice((None, KEY)),
+        steps=parse_formula(steps) if steps else None,
+        applies_to=parse_formula(applies_to) if applies_to else None,
+    )
+
+
+def _session(random: Random) -> list[Seen]:
+    unknowns = random.choice((0.0, 0.0, 0.05))
+    return [
+        Seen(
+            true=frozenset(name for name in "pqr" if random.random() < 0.4),
+            unknown=frozenset(name for name in "pqr" if random.random() < unknowns),
+            slice=random.choice((None, None, "a", "b", "c")),
+            slice_unknown=random.random() < unknowns / 2,
+        )
+        for _ in range(random.randint(0, 9))
+    ]
+
+
+def _as_stepped(rule: Rule, event: Seen) -> Stepped:
+    """The event as the stepper takes it: labels already read as `steps`, and as what cannot be judged."""
+    asked: list[Formula] = [rule.formula, *rule.transitions.values()]
+    asked += [rule.applies_to] if rule.applies_to else []
+    return Stepped(
+        true=event.true,
+        steps=kleene(rule.steps, event) if rule.steps else True,
+        unknown=any(not event.unknown.isdisjoint(names(formula)) for formula in asked),
+        value=event.slice,
+        value_unknown=event.slice_unknown,
+    )
+
+
+def test_the_stepper_says_of_sessions_what_the_reference_says() -> None:
+    """Findings, their events and slices, closings and whether the rule applies agree on 6,400 sessions."""
+    random, met = Random(7), Counter[str]()
+    pool = [*map(Sample, sample_of(4, 250, seed=3)), *random.sample(samples(), 150)]
+    for sample in pool:
+        for _ in range(2):
+            rule = _rule(sample, random)
+            machine = compile_rule(rule)
+            for _ in range(8):
+                events = _session(random)
+                closed = random.random() < 0.8
+                _compare(rule, machine, events, closed, met)
+    print(f"sessions: {met['sessions']}; findings: {dict(met)}")
+    assert met["sessions"] == 6_400
+    assert min(met[kind] for kind in ("violated", "satisfied", "held", "unmet", "unjudged")) >= 300, met
+
+
+def _compare(rule: Rule, machine: Machine, events: list[Seen], closed: bool, met: Counter[str]) -> None:
+    expected = judge_session(rule, events, closed=closed)
+    found = judge_slowly(machine, [_as_stepped(rule, e) for e in events], sliced=rule.for_each is not None)
+    findings = found.findings + (found.closing if closed else ())
+    told = {(f.at, f.slice, f.verdict) for f in findings}
+    meant = {(f.event, f.slice if f.sliced else None, f.verdict) for f in expected.findings}
+    assert told == meant, (str(rule.formula), rule, events)
+    assert len(findings) == len(expected.findings)
+    applies = found.applies or any(f.verdict is Verdict.VIOLATED for f in findings)
+    assert applies == (expected.applies is not None), (rule, events)
+    met.update(["sessions", *(f.verdict for f in findings)])
