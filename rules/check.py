@@ -56,12 +56,18 @@ def _of_rule(rule: Rule, place: Place) -> Iterator[Problem]:
     """The warnings that the rule's formula and machine give."""
     try:
         machine = met(rule, compile_rule(rule))
+        body = invariant_body(rule.formula, rule.transitions)
         if never_broken(machine):
             yield Problem("TRL501", f"rule `{rule.id}` can never be broken", NEVER_HINT, place)
         elif always_broken(machine):
             yield Problem("TRL502", f"rule `{rule.id}` is broken by every session", ALWAYS_HINT, place)
+        elif body is not None:
+            yield from _of_invariant(rule, body, machine, place)
         else:
-            yield from _of_machine(rule, machine, place)
+            yield from _of_restarts(rule, machine, place)
+        if body is None and contradicted(rule.formula, rule.transitions):
+            message = f"rule `{rule.id}` is decided where the session, ending there, would read the other way"
+            yield Problem("TRL507", message, _past_spelling(rule.formula), place)
     except RuleError as error:
         yield from (replace(problem, place=problem.place or place) for problem in error.problems)
 
@@ -70,17 +76,15 @@ NEVER_HINT = "no session whose events are possible gives `violated` or `unmet`: 
 ALWAYS_HINT = "every session gives `violated` or `unmet`: say what would keep it"
 
 
-def _of_machine(rule: Rule, machine: Machine, place: Place) -> Iterator[Problem]:
-    """The warnings about a rule that some sessions break and some keep."""
-    body = invariant_body(rule.formula, rule.transitions)
-    if body is not None:
-        if rule.recover is not Recover.NONE and is_sticky(machine):
-            message = f"once rule `{rule.id}` is violated, every later event is flagged too"
-            yield Problem("TRL506", message, f"write `{cause(body)}`, which flags the cause alone", place)
-        return
-    if contradicted(rule.formula, rule.transitions):
-        message = f"rule `{rule.id}` is decided where the session, ending there, would read the other way"
-        yield Problem("TRL507", message, _past_spelling(rule.formula), place)
+def _of_invariant(rule: Rule, body: Formula, machine: Machine, place: Place) -> Iterator[Problem]:
+    """The warning about an invariant that goes on flagging."""
+    if rule.recover is not Recover.NONE and is_sticky(machine):
+        message = f"once rule `{rule.id}` is violated, every later event is flagged too"
+        yield Problem("TRL506", message, f"write `{cause(body)}`, which flags the cause alone", place)
+
+
+def _of_restarts(rule: Rule, machine: Machine, place: Place) -> Iterator[Problem]:
+    """The warnings about a rule that begins anew."""
     if rule.recover is not Recover.NONE:
         dropped = forgotten(rule.formula, rule.transitions)
         if dropped is not None:

@@ -1,0 +1,221 @@
+"""The warnings of `tracline check`: each with rules it is for, and near misses it must leave alone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tracline.rules.check import check, is_warning
+from tracline.rules.error import CODES, Problem
+from tracline.rules.pack import load_packs, pack_text, shipped_packs
+
+WORDS = (
+    *("a", "b", "c", "p", "q", "r", "call", "change", "greet", "handover", "refund", "request", "reply"),
+    *("result", "secret", "survey", "user", "verify"),
+)
+FREE = "".join(f"  {word}: text contains {word!r}\n".replace("'", '"') for word in WORDS)
+
+
+def warnings(formula: str, extra: str = "", propositions: str = FREE) -> list[Problem]:
+    """The warnings about a rule over propositions that are free of each other, unused ones aside."""
+    text = (
+        f"pack: x\npropositions:\n{propositions}rules:\n  - id: r\n    formula: >-\n      {formula}\n{extra}"
+    )
+    return [problem for problem in check(pack_text(text)) if problem.code != "TRL509"]
+
+
+POSITIVE = [
+    ("TRL501", "always (p -> p)", ""),
+    ("TRL501", "eventually (p or not p)", ""),
+    ("TRL501", "always (p -> once p)", ""),
+    ("TRL501", "(p until q) or not (p until q)", ""),
+    ("TRL501", "always p", "    steps: p and q\n"),
+    ("TRL501", "always p", "    steps: q and not q\n"),
+    ("TRL502", "always (p and not p)", ""),
+    ("TRL502", "always (once p and not once p)", ""),
+    ("TRL502", "next false", ""),
+    ("TRL502", "always eventually next true and not always eventually next true", ""),
+    ("TRL502", "always not p", "    steps: p\n"),
+    ("TRL504", "always ((call -> eventually result) and not secret)", ""),
+    ("TRL504", "always (call -> eventually result) and always not secret", ""),
+    ("TRL504", "always (call -> eventually result and not secret)", ""),
+    ("TRL504", "always (call -> eventually result) and always (a -> once b)", ""),
+    ("TRL504", "eventually survey and always not secret", "    recover: violation\n"),
+    ("TRL505", "not refund until verify", ""),
+    ("TRL505", "not refund weak_until verify", ""),
+    ("TRL505", "F[0,3] greet", ""),
+    ("TRL505", "request -> eventually reply", ""),
+    ("TRL505", "greet", ""),
+    ("TRL506", "always at_most[2] refund", ""),
+    ("TRL506", "at_most[2] refund", ""),
+    ("TRL506", "always historically p", ""),
+    ("TRL506", "always not once secret", ""),
+    ("TRL506", "always never(secret)", ""),
+    ("TRL506", "always (at_most[2] refund and (a -> once b))", ""),
+    ("TRL507", "always (handover -> weak_next false)", ""),
+    ("TRL507", "always (handover -> not next true)", ""),
+    ("TRL507", "always (handover -> G[1,3] false)", ""),
+    ("TRL507", "eventually (handover and weak_next false)", ""),
+    ("TRL507", "always (a -> next (b until weak_next false))", ""),
+    ("TRL508", "always p until q", "    recover: none\n"),
+    ("TRL508", "always (r -> (not once p since q))", ""),
+    ("TRL508", "always (r -> next p until q)", ""),
+]
+
+
+@pytest.mark.parametrize(("code", "formula", "extra"), POSITIVE)
+def test_a_warning_is_given(code: str, formula: str, extra: str) -> None:
+    """The rule has that warning, placed at its formula, with a hint."""
+    found = [problem for problem in warnings(formula, extra) if problem.code == code]
+    assert len(found) == 1
+    (problem,) = found
+    assert is_warning(problem)
+    assert problem.hint
+    assert problem.place is not None
+    assert problem.place.line == len(WORDS) + 6
+
+
+NEAR_MISSES = [
+    ("always (p -> q)", ""),
+    ("always (change -> once verify)", ""),
+    ("always not secret", ""),
+    ("always (call -> eventually result)", ""),
+    ("always (call -> next result)", ""),
+    ("always (call -> weak_next result)", ""),
+    ("always (call -> F[1,16] result)", ""),
+    ("always (request -> (not change until reply))", ""),
+    ("always (request -> (not change weak_until reply))", ""),
+    ("always (a -> weak_next (not a weak_until b))", ""),
+    ("always not (call and previous call)", ""),
+    ("always (change -> previous (not user since reply))", ""),
+    ("always (refund -> at_most[2] refund)", ""),
+    ("always not previous once handover", ""),
+    ("always (handover -> weak_next always not reply)", ""),
+    ("always (p -> weak_next (q release r))", ""),
+    ("eventually survey", ""),
+    ("eventually (survey and once greet)", ""),
+    ("always eventually p", ""),
+    ("always (p until q)", ""),
+    ("always ((always p) until q)", ""),
+    ("always (not p until q)", ""),
+    ("always (p -> (q and previous r))", ""),
+    ("always (a -> once b) and always (c -> once b)", ""),
+    ("always happened_before(p, q)", "    recover: none\n"),
+    ("not refund until verify", "    recover: violation\n"),
+    ("not refund until verify", "    recover: none\n"),
+    ("F[0,3] greet", "    recover: violation\n"),
+    ("always ((call -> eventually result) and not secret)", "    recover: none\n"),
+    ("always p", "    steps: p or q\n"),
+]
+
+
+@pytest.mark.parametrize(("formula", "extra"), NEAR_MISSES)
+def test_a_sensible_rule_has_no_warning(formula: str, extra: str) -> None:
+    """Rules as people mean them, and the spellings that the hints suggest, are left alone."""
+    assert warnings(formula, extra) == []
+
+
+@pytest.mark.parametrize(
+    ("formula", "spelling"),
+    [
+        ("always at_most[2] refund", "always (refund -> at_most[2] refund)"),
+        ("always historically (p -> q)", "always (p -> q)"),
+        ("always not once secret", "always not secret"),
+        ("always happened_before(p, q)", "always (q -> once p)"),
+        ("always (handover -> weak_next false)", "always not previous once handover"),
+        ("not refund until verify", "always (refund -> once verify)"),
+        ("not refund until verify", "recover: violation"),
+        ("greet", "always greet"),
+        ("always ((call -> eventually result) and not secret)", "always (call -> eventually result)"),
+        ("always ((call -> eventually result) and not secret)", "always not secret"),
+        ("always p until q", "always (p until q)"),
+    ],
+)
+def test_the_hint_has_the_spelling(formula: str, spelling: str) -> None:
+    """A hint says what to write, and what it says has no warning of its own."""
+    assert any(f"`{spelling}`" in problem.hint for problem in warnings(formula))
+    if spelling.startswith("always"):
+        assert warnings(spelling) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "impossible"),
+    [
+        ("false", True),
+        ('kind == "user" and kind == "tool_call"', True),
+        ('kind == "user" and tool == "refund"', True),
+        ('tool == "refund" and tool in ["search", "book"]', True),
+        ('kind == "tool_call" and result contains "error"', True),
+        ("args.amount > 100 and args.amount < 50", True),
+        ('kind == "user" or kind == "tool_call"', False),
+        ('kind == "tool_call" and tool == "refund"', False),
+        ('tool in ["search", "book"] and not tool == "book"', False),
+        ("args.amount > 50 and args.amount < 51", False),
+        ('text matches /a/ and text matches /b/ and not text contains "c"', False),
+    ],
+)
+def test_a_proposition_that_can_never_hold(question: str, impossible: bool) -> None:
+    """Conditions that exclude each other are told at the proposition, with the rules that use it."""
+    found = warnings("always (p -> once q)", propositions=f"  p: nested\n  q: {question}\n")
+    told = [problem for problem in found if problem.code == "TRL503"]
+    assert bool(told) == impossible
+    for problem in told:
+        assert problem.place is not None
+        assert (problem.place.line, problem.place.column) == (4, 6)
+        assert "`r`" in problem.hint
+
+
+def test_propositions_that_exclude_each_other_count_as_such() -> None:
+    """What would take an event that there cannot be breaks no rule."""
+    exclusive = '  p: kind == "user"\n  q: kind == "tool_call"\n'
+    assert [problem.code for problem in warnings("always not (p and q)", propositions=exclusive)] == [
+        "TRL501"
+    ]
+    assert warnings("always not (p and previous q)", propositions=exclusive) == []
+
+
+def test_names_that_no_rule_uses() -> None:
+    """Propositions and transitions beside the rules are told; those of a pack without rules are not."""
+    text = "pack: x\npropositions: {a: nested, b: late}\ntransitions: {t: not previous t}\n"
+    used = check(pack_text(text + "rules:\n  - {id: r, formula: always a}\n"))
+    assert [problem.message for problem in used] == [
+        "the proposition `b` is used by no rule",
+        "the transition `t` is used by no rule",
+    ]
+    assert check(pack_text(text)) == ()
+
+
+def test_a_rule_that_is_too_large_is_an_error() -> None:
+    """What the compiler refuses is told at the formula, and is no warning."""
+    big = "always (p -> X[14] q)"
+    (problem,) = warnings(big)
+    assert problem.code == "TRL301"
+    assert not is_warning(problem)
+    assert problem.place is not None
+    assert problem.place.text.strip() == big
+
+
+def test_operators_and_transitions_are_read_too() -> None:
+    """A misleading text is told wherever a formula stands in the pack."""
+    text = (
+        "pack: x\npropositions: {a: nested, b: late}\noperators:\n  f(p, q): once p since q\n"
+        "transitions:\n  t: previous (once a since b)\nrules:\n  - id: r\n    formula: always f(a, t)\n"
+    )
+    places = [
+        (problem.place.line, problem.place.column)
+        for problem in check(pack_text(text))
+        if problem.code == "TRL508" and problem.place
+    ]
+    assert places == [(4, 12), (6, 16)]
+
+
+@pytest.mark.parametrize("name", shipped_packs())
+def test_shipped_packs_have_no_warning(name: str) -> None:
+    """What ships follows its own advice."""
+    assert check(load_packs([name])) == ()
+
+
+def test_every_warning_is_triggered() -> None:
+    """The table has no warning that no test here raises."""
+    own = {code for code in CODES if re.fullmatch(r"TRL5\d\d", code)}
+    assert own == {code for code, *_ in POSITIVE} | {"TRL503", "TRL509"}
