@@ -17,7 +17,7 @@ _DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
 _INVALID = {
     "row-session": "has no session_id",
-    "row-time": "has no time",
+    "row-time": "has no time between 1678 and 2261",
     "row-kind": "has a kind that is none of user, assistant, tool_call, tool_result, unknown, end",
     "row-content": "has a content that is none of captured, absent, truncated, redacted",
     "row-seq": "has no seq, or one below 1, in a file where other rows have one",
@@ -75,32 +75,44 @@ def scan(part: Part) -> pl.LazyFrame:
     (so are their nulls). Times without a zone are UTC. Candidates keep their `PLACES` columns. Raises
     SourceError naming file and column where a required one is missing or one has another type.
     """
-    frame = _completed(part)
-    return frame.filter(pl.all_horizontal(~is_bad for is_bad in _bad(part).values()))
+    frame, bad = _completed(part), _bad(part)
+    return frame.filter(pl.all_horizontal(~is_bad for is_bad in bad.values())) if bad else frame
 
 
 def reject_rows(part: Part, population: Population) -> None:
     """Count the rows of a file, and each that cannot be judged, with its number (from 1) in the file."""
     population.rows += row_count(part)
-    frame = _completed(part).with_row_index("row", offset=1)
-    reasons = [pl.when(is_bad).then(pl.lit(code)) for code, is_bad in _bad(part).items()]
-    bad = frame.select("row", pl.coalesce(reasons).alias("code")).filter(pl.col("code").is_not_null())
-    rows: Any = bad.collect(engine="streaming").iter_rows()
+    frame, bad = _completed(part), _bad(part)
+    if not bad:
+        return
+    reasons = [pl.when(is_bad).then(pl.lit(code)) for code, is_bad in bad.items()]
+    told = frame.with_row_index("row", offset=1).select("row", pl.coalesce(reasons).alias("code"))
+    rows: Any = told.filter(pl.col("code").is_not_null()).collect(engine="streaming").iter_rows()
     for row, code in rows:
         population.reject(Reject(part.name, f"row {row}", code, _INVALID[code]))
 
 
 def _bad(part: Part) -> dict[str, pl.Expr]:
-    """For each way in which a row cannot be judged, whether this one is so."""
+    """For each way in which a row of this file may not be judged, whether it is so.
+
+    Files of our own writing say in their footers that none is: their rows are not looked at for it.
+    """
+    found = columns_of(part)
+    unsure = {
+        "row-session": null_count(part, "session_id") > 0,
+        "row-time": found.get("time") != EVENT_SCHEMA["time"] or null_count(part, "time") > 0,
+        "row-kind": found.get("kind") != EVENT_SCHEMA["kind"] or null_count(part, "kind") > 0,
+        "row-content": found.get("content", EVENT_SCHEMA["content"]) != EVENT_SCHEMA["content"],
+        "row-seq": is_numbered(part),
+    }
     bad = {
         "row-session": pl.col("session_id").is_null(),
         "row-time": pl.col("time").is_null(),
         "row-kind": pl.col("kind").is_null(),
         "row-content": pl.col("content").is_null(),
+        "row-seq": pl.col("seq").is_null() | (pl.col("seq") < 1),
     }
-    if is_numbered(part):
-        bad["row-seq"] = pl.col("seq").is_null() | (pl.col("seq") < 1)
-    return bad
+    return {code: is_bad for code, is_bad in bad.items() if unsure[code]}
 
 
 def _completed(part: Part) -> pl.LazyFrame:
@@ -125,12 +137,16 @@ def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataTyp
     column = pl.col(name)
     if isinstance(wanted, pl.Datetime) and isinstance(found, pl.Datetime):
         zoned = column.dt.replace_time_zone("UTC") if found.time_zone is None else column
-        return zoned.dt.convert_time_zone("UTC").dt.cast_time_unit("ns")
-    if isinstance(wanted, pl.Enum):
+        utc = zoned.dt.convert_time_zone("UTC")
+        if found.time_unit == "ns":
+            return utc
+        # Nanoseconds in 64 bits reach from 1677 to 2262: what lies outside would wrap around.
+        return pl.when(utc.dt.year().is_between(1678, 2261)).then(utc.dt.cast_time_unit("ns"))
+    if isinstance(wanted, pl.Enum) and found != wanted:
         word = column.cast(pl.String)
         return (word.fill_null(_DEFAULTS[name]) if name in _DEFAULTS else word).cast(wanted, strict=False)
     if name in _DEFAULTS:
-        return column.fill_null(_DEFAULTS[name])
+        return column.fill_null(pl.lit(_DEFAULTS[name], wanted))
     return column if found == wanted else column.cast(wanted, strict=False)
 
 

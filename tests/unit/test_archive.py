@@ -121,22 +121,23 @@ def test_rows_that_cannot_be_judged_are_rejected_with_file_and_place(tmp_path: P
     """No session, time or known kind, unknown content, no seq among rows that have one; the rest is read."""
     frame = pl.DataFrame(
         {
-            "session_id": ["s", None, "s", "s", "s", "s"],
-            "time": [at(1), at(1), None, at(1), at(1), at(1)],
-            "kind": ["user", "user", "user", "wizard", "user", "user"],
-            "content": ["captured", None, None, None, "torn", None],
-            "seq": [1, 1, 1, 1, 1, None],
+            "session_id": ["s", None, "s", "s", "s", "s", "s"],
+            "time": [at(1), at(1), None, at(1), at(1), at(1), datetime(9999, 1, 1)],
+            "kind": ["user", "user", "user", "wizard", "user", "user", "user"],
+            "content": ["captured", None, None, None, "torn", None, None],
+            "seq": [1, 1, 1, 1, 1, None, 1],
         }
     )
     part, population = written(tmp_path, frame), Population()
     reject_rows(part, population)
-    assert population.rows == 6
+    assert population.rows == 7
     assert [(reject.file, reject.position, reject.code) for reject in population.rejects] == [
         ("events.parquet", "row 2", "row-session"),
         ("events.parquet", "row 3", "row-time"),
         ("events.parquet", "row 4", "row-kind"),
         ("events.parquet", "row 5", "row-content"),
         ("events.parquet", "row 6", "row-seq"),
+        ("events.parquet", "row 7", "row-time"),
     ]
     assert scan(part).collect().height == 1
 
