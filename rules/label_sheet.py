@@ -12,7 +12,7 @@ from . import label_value as values
 from .label_guard import CAPTURED_FIELDS, TRUE, is_cheap
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Test
 
-ANSWERS, GUARDS, DOCUMENTS, FOUND, VALUES, COSTLY, RESULTS = range(7)
+ANSWERS, GUARDS, DOCUMENTS, FOUND, VALUES, COSTLY, FLAT, TUPLES, RESULTS = range(9)
 """The stages, each a `with_columns` that may read the columns of the earlier ones."""
 
 
@@ -56,24 +56,25 @@ class Sheet:
         if path.field not in CAPTURED_FIELDS:
             return None
         self._column(path.field)
-        return self._put(ANSWERS, ("open", path.field), values.open_field(path.field))
+        return self.put(ANSWERS, ("open", path.field), values.open_field(path.field))
 
     def document(self, path: Path) -> pl.Expr:
-        """The JSON text that the path leads into, null on rows where the path is not needed."""
-        return self._document(path.field, self.path_guards.get(path, TRUE), None)
+        """The JSON text that the path leads into; empty, or null, on rows where the path is not needed."""
+        return self._document(path.field, self.path_guards.get(path, TRUE))
 
     def found(self, path: Path) -> pl.Expr:
         """What stands at the path, as text: null where nothing does, a container's JSON text included."""
-        return self._put(FOUND, path, self._found(path)) if path.steps else self._column(path.field)
+        return self.put(FOUND, path, self._found(path)) if path.steps else self._column(path.field)
 
     def is_container(self, path: Path) -> pl.Expr:
         """Whether an object or array stands at the path."""
         if path.field not in values.JSON_FIELDS:
             return pl.lit(False)
-        if not path.steps:
-            return values.is_container_text(self.document(path))
-        expr = values.is_container(self.document(path), self.found(path), path.steps)
-        return self._put(VALUES, ("container", path), expr)
+        if path.steps:
+            expr = values.is_container(self.document(path), self.found(path), path.steps)
+        else:
+            expr = values.is_container_text(self.document(path))
+        return self.put(VALUES, ("container", path), expr)
 
     def value(self, path: Path, guard: Predicate | None = None) -> pl.Expr:
         """What stands at the path if it is a scalar, as text; on rows without the guard anything."""
@@ -83,18 +84,17 @@ class Sheet:
             return self.found(path)
         if guard is None or guard == TRUE or path.field not in CAPTURED_FIELDS:
             return values.whole(path.field, self._column(path.field))
-        # An empty text, since searches also run on the text that lies under a null.
-        document = self._document(path.field, guard, "")
-        return self._put(FOUND, (path, guard), values.whole(path.field, document))
+        document = self._document(path.field, guard)
+        return self.put(FOUND, (path, guard), values.whole(path.field, document))
 
     def _leaf(self, leaf: Leaf) -> pl.Expr:
         if leaf.path.field == "kind":
-            return self._put(ANSWERS, leaf, kind_answer(leaf, self._column("kind")))
+            return self.put(ANSWERS, leaf, kind_answer(leaf, self._column("kind")))
         if is_cheap(leaf):
-            return self._put(ANSWERS, leaf, values.ask(leaf, self._column(leaf.path.field)))
+            return self.put(ANSWERS, leaf, values.ask(leaf, self._column(leaf.path.field)))
         bare_null = leaf.test is Test.IS_NULL and leaf.path.steps
         value = self.found(leaf.path) if bare_null else self.value(leaf.path, self.leaf_guards.get(leaf))
-        return self._put(COSTLY, leaf, self._known(leaf, values.ask(leaf, value)))
+        return self.put(COSTLY, leaf, self._known(leaf, values.ask(leaf, value)))
 
     def _known(self, leaf: Leaf, answer: pl.Expr) -> pl.Expr:
         """The answer, or null where it is not known; what was found in a truncated text is still there."""
@@ -112,13 +112,14 @@ class Sheet:
             return self._column("attributes").map.get(path.steps[0])
         return values.at_path(self.document(path), path.steps)
 
-    def _document(self, name: str, guard: Predicate, otherwise: str | None) -> pl.Expr:
-        """A field's text where the guard is not false, and `otherwise` elsewhere."""
+    def _document(self, name: str, guard: Predicate) -> pl.Expr:
+        """A field's text where the guard is not false, and an empty text elsewhere."""
         if guard == TRUE:
             return self._column(name)
-        rows = self._put(GUARDS, guard, self.predicate(guard).fill_null(True))
-        masked = pl.when(rows).then(self._column(name)).otherwise(pl.lit(otherwise))
-        return self._put(DOCUMENTS, (name, guard, otherwise), masked)
+        rows = self.put(GUARDS, guard, self.predicate(guard).fill_null(True))
+        # Not null: a search also runs on the text that lies under a null.
+        masked = pl.when(rows).then(self._column(name)).otherwise(pl.lit(""))
+        return self.put(DOCUMENTS, (name, guard), masked)
 
     def _column(self, name: str) -> pl.Expr:
         self.fields.add(name)
@@ -126,7 +127,7 @@ class Sheet:
             self.fields |= {"kind", "content"}
         return pl.col(name)
 
-    def _put(self, stage: int, key: object, expr: pl.Expr) -> pl.Expr:
+    def put(self, stage: int, key: object, expr: pl.Expr) -> pl.Expr:
         """The column of that key in the stage, made from the expression if there is none yet."""
         columns = self.stages[stage]
         # By its text: as keys, `Leaf(..., (1,))` and `Leaf(..., (True,))` are equal.

@@ -68,7 +68,19 @@ def at_path(text: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
     that a double can hold, nested at most 127 levels). Of equal keys the last counts. Integers within 64 bits
     keep their digits, other numbers get the shortest text of their double.
     """
-    return text.str.json_path_match(json_path(steps))
+    return _mentioning(text, steps).str.json_path_match(json_path(steps))
+
+
+def _mentioning(text: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
+    """The text where it can hold the path, else null, which is not parsed.
+
+    A key stands in JSON as it is, unless something is escaped; to look is thirty times as fast as to parse.
+    """
+    keys = sorted((step for step in steps if isinstance(step, str)), key=len)
+    if not keys:
+        return pl.when(text != "").then(text)
+    mentioned = text.str.contains(keys[-1], literal=True) | text.str.contains("\\", literal=True)
+    return pl.when((text != "") & mentioned).then(text)
 
 
 def string_at_path(text: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:

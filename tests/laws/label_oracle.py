@@ -19,6 +19,7 @@ Event = dict[str, Any]
 
 CONTAINER = object()
 NOTHING = None
+DEPTH_MAX = 127
 
 
 def oracle(predicate: Predicate, event: Event) -> bool | None:
@@ -112,7 +113,13 @@ def parsed(raw: str) -> list[Any] | None:
         json.dumps(value, ensure_ascii=False).encode()
     except ValueError:
         return None
-    return [value]
+    return [value] if depth(value) <= DEPTH_MAX else None
+
+
+def depth(value: Any) -> int:
+    """How many arrays and objects are around the innermost value, or are it."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
 
 def scalar(value: object) -> object:

@@ -1,0 +1,89 @@
+"""What labelling costs beside merely reading the same columns: `python benchmarks/labels.py [EVENTS]`.
+
+Writes synthetic events as Parquet to a temporary folder and labels them by the shipped packs, with Polars'
+streaming engine, whole and one proposition or slice key at a time. Prints nanoseconds per event: processor
+time of all threads, which other work on the machine disturbs little, and the clock on the wall.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+from tracline.examples.synthetic_events import synthetic_events
+from tracline.rules.label import Labeler
+from tracline.rules.pack import load_packs, shipped_packs
+from tracline.rules.rule import Rule, RuleSet
+
+ROUNDS = 3
+
+
+class Cost(NamedTuple):
+    """Time of all threads' work, and time that passed."""
+
+    cpu: float
+    wall: float
+
+
+def main() -> None:
+    """Run the benchmark and print its table."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    rules = load_packs(shipped_packs())
+    labels = Labeler(rules)
+    with tempfile.TemporaryDirectory() as folder:
+        for number, chunk in enumerate(synthetic_events(count, seed=1)):
+            chunk.write_parquet(Path(folder) / f"{number:05d}.parquet")
+        events = pl.scan_parquet(Path(folder) / "*.parquet")
+        rows = int(events.select(pl.len()).collect().item())
+        print(f"{rows:,} events, {len(rules.rules)} rules, {len(labels.propositions)} propositions, ", end="")
+        print(f"{len(labels.slice_keys)} slice keys, {pl.thread_pool_size()} threads")
+
+        def cost(frame: pl.LazyFrame) -> Cost:
+            best = min((_spent(frame) for _ in range(ROUNDS)), key=lambda spent: spent.cpu)
+            return Cost(best.cpu / rows * 1e9, best.wall / rows * 1e9)
+
+        reading, whole = cost(events.select(labels.fields)), cost(labels.label(events))
+        print("     cpu      wall  ns per event")
+        print(f"{reading.cpu:8.1f}  {reading.wall:8.1f}  reading {', '.join(labels.fields)}")
+        print(f"{whole.cpu:8.1f}  {whole.wall:8.1f}  all labels: {whole.cpu / reading.cpu:.1f} times reading")
+        for name, alone in _singly(rules):
+            own = Labeler(alone)
+            extra, base = cost(own.label(events)), cost(events.select(own.fields))
+            print(f"{extra.cpu - base.cpu:8.1f}  {extra.wall - base.wall:8.1f}  beyond reading: {name}")
+
+
+def _singly(rules: RuleSet) -> list[tuple[str, RuleSet]]:
+    """Each proposition, and each slice key, as a rule set of its own."""
+    found: dict[str, RuleSet] = {}
+    for rule in rules.rules:
+        bare = replace(rule, for_each=None, steps=None)
+        for name, predicate in rule.propositions.items():
+            only = replace(bare, propositions={name: predicate})
+            found.setdefault(f"{rule.pack}/{name}", RuleSet((only,), {}))
+        if rule.for_each is not None:
+            found[f"for_each of {rule.pack}/{rule.id}"] = RuleSet((_sliced(rule),), {})
+    return list(found.items())
+
+
+def _sliced(rule: Rule) -> Rule:
+    """The rule with no propositions but those of its `steps`."""
+    from tracline.rules.formula import names
+
+    used = frozenset() if rule.steps is None else names(rule.steps)
+    return replace(rule, propositions={name: rule.propositions[name] for name in used})
+
+
+def _spent(frame: pl.LazyFrame) -> Cost:
+    """The seconds that it takes to compute the frame and keep nothing of it."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    frame.sink_batches(lambda _batch: None, engine="streaming")
+    return Cost(time.process_time() - cpu, time.perf_counter() - wall)
+
+
+if __name__ == "__main__":
+    main()
