@@ -150,6 +150,10 @@ def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple
     for path, name in found:
         if path.name == MANIFEST:
             continue
+        if not path.is_file():
+            # A pipe would be waited for; a link may lead nowhere.
+            population.skipped.append(name)
+            continue
         if path not in listed and any(root in path.parents for root in roots):
             text = "is not in the archive's manifest: its writing was cut off; run what wrote it again"
             population.reject(Reject(name, "whole file", "archive-unlisted", text))

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -144,6 +145,8 @@ def test_a_folder_is_told_by_what_its_files_hold(tmp_path: Path) -> None:
     pl.DataFrame(schema=EVENT_SCHEMA).write_parquet(tmp_path / "c.data")
     (tmp_path / "README.md").write_text("[![badge](x)]", encoding="utf-8")
     (tmp_path / "broken.parquet").write_bytes(b"PAR")
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe.json")
     population = Population()
     parts = discover(tmp_path, population)
     assert [(part.name, part.format) for part in parts] == [
@@ -151,7 +154,7 @@ def test_a_folder_is_told_by_what_its_files_hold(tmp_path: Path) -> None:
         ("b/log.txt", Format.CHAT),
         ("c.data", Format.PARQUET),
     ]
-    assert population.skipped == ["README.md"]
+    assert sorted(population.skipped) == ["README.md", "gone.json", "pipe.json"]
     assert [(reject.file, reject.code) for reject in population.rejects] == [
         ("broken.parquet", "source-kind")
     ]
