@@ -40,8 +40,8 @@ test: setup ## every test, with the time each folder took against its budget: un
 exhaustive: setup ## the differential sets that are too large for every day
 	$(BIN)/python -m pytest tests/differential -m exhaustive
 
-bench: setup ## the measurements in benchmarks/, one after another
-	@set -e; for bench in benchmarks/[a-z]*.py; do echo "== $$bench"; $(BIN)/python $$bench; done
+bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000000 for their full size
+	@for bench in $$(grep -l __main__ benchmarks/*.py); do echo "== $$bench"; $(BIN)/python $$bench $(EVENTS) || exit; done
 
 lock: setup ## write constraints.txt anew: newest versions within pyproject.toml's bounds, with hashes
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
