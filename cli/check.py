@@ -40,8 +40,8 @@ def command(packs: tuple[str, ...], format: str) -> None:
         for line in _lines(problems):
             click.echo(line)
         click.echo(
-            f"{_count(len(read.documents), 'pack')}, {_count(read.written, 'rule')}, "
-            f"{_count(errors, 'error')}, {_count(warnings, 'warning')}"
+            f"{counted(len(read.documents), 'pack')}, {counted(read.written, 'rule')}, "
+            f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
         )
     if errors:
         click.get_current_context().exit(2)
@@ -88,5 +88,6 @@ def _write_json(problems: Sequence[Problem], packs: list[str], rules: int) -> No
     click.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2))
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """The number with its noun: `1 rule`, `2 rules`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

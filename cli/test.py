@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import click
 
+from .check import counted
 from .options import Command, format_option
 
 if TYPE_CHECKING:
@@ -59,11 +60,10 @@ def _table(rules: Sequence[Rule], done: Sequence[Trial]) -> Iterator[str]:
         yield f"{_name(rule):<{width}}  {', '.join(counts)}  {word}"
         for trial in failed:
             yield from (f"    {line}" for line in _story(trial))
-    bare = [rule for rule in rules if _name(rule) not in by_rule]
-    yield (
-        f"{len(rules)} rules, {len(done)} examples, {sum(not trial.passed for trial in done)} failed"
-        + (f", {len(bare)} rules without an example" if bare else "")
-    )
+    bare = len(rules) - len(by_rule)
+    failures = sum(not trial.passed for trial in done)
+    without = f", {counted(bare, 'rule')} without an example" if bare else ""
+    yield f"{counted(len(rules), 'rule')}, {counted(len(done), 'example')}, {failures} failed{without}"
 
 
 def _story(trial: Trial) -> Iterator[str]:

@@ -1,0 +1,108 @@
+"""What `tracline check` prints, word for word."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tracline.cli import tracline
+
+Snapshot = Callable[[str, str], None]
+
+ERRORS = """\
+pack: refunds
+versoin: 2
+propositions:
+  refund:   kind == "tool_call" and tool = "refund"
+  verified: kind == "tool_result" and tol == "verify"
+  since:    kind == "user"
+operators:
+  before(p, q): always (q -> once p)
+rules:
+  - id: verify-first
+    formula: >-
+      always (refund ->
+        once verifed)
+    severity: hihg
+  - id: verify-first
+    formula: once before(verified, refund)
+    steps: next refund
+    examples:
+      violated: [refund]
+"""
+
+WARNINGS = """\
+pack: refunds
+propositions:
+  refund:   kind == "tool_call" and tool == "refund"
+  verified: kind == "tool_result" and tool == "verify"
+  handover: kind == "tool_call" and tool == "handover"
+  secret:   kind == "assistant" and tool == "secret"
+  greeting: kind == "assistant" and text contains "hello"
+  result:   kind == "tool_result"
+rules:
+  - {id: never,    formula: "always (refund -> once refund)"}
+  - {id: always,   formula: "always (refund and not refund)"}
+  - {id: possible, formula: "always (refund -> once secret)"}
+  - {id: forgets,  formula: "always ((refund -> eventually result) and (handover -> once verified))"}
+  - {id: anew,     formula: "not refund until verified"}
+  - {id: sticky,   formula: "always at_most[2] refund"}
+  - {id: finite,   formula: "always (handover -> weak_next false)"}
+  - {id: misread,  formula: "always refund until verified", recover: none}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with the two packs."""
+    (tmp_path / "errors.yaml").write_text(ERRORS)
+    (tmp_path / "warnings.yaml").write_text(WARNINGS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> tuple[int, str]:
+    """Exit code and standard output of `tracline check`, which writes nothing to standard error."""
+    result = CliRunner().invoke(tracline, ["check", *words])
+    assert result.stderr == ""
+    return result.exit_code, result.stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_errors(snapshot: Snapshot) -> None:
+    """All errors of a pack at once, each with place, code, caret and hint, and exit code 2."""
+    code, out = run("errors.yaml", "no-such-pack")
+    assert code == 2
+    snapshot("check/errors.txt", out)
+
+
+@pytest.mark.usefixtures("folder")
+def test_warnings(snapshot: Snapshot) -> None:
+    """Every warning, and exit code 0."""
+    code, out = run("warnings.yaml")
+    assert code == 0
+    snapshot("check/warnings.txt", out)
+
+
+@pytest.mark.usefixtures("folder")
+def test_json(snapshot: Snapshot) -> None:
+    """The same as JSON, errors and warnings told apart by their level."""
+    code, out = run("errors.yaml", "--format", "json")
+    assert code == 2
+    assert {problem["level"] for problem in json.loads(out)["problems"]} == {"error"}
+    code, out = run("warnings.yaml", "--format", "json")
+    assert code == 0
+    snapshot("check/warnings.json", out)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_folder_with_one_bad_pack() -> None:
+    """Where a pack has errors no warnings are told: what a rule with errors uses would seem unused."""
+    code, out = run(os.curdir)
+    assert code == 2
+    assert "warning:" not in out
+    assert "rules, " in out.splitlines()[-1]
