@@ -149,3 +149,17 @@ def test_the_command_starts_light(module: str) -> None:
     code = f"import sys, {module}; print([m for m in {HEAVY} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_checking_a_pack_loads_no_heavy_library() -> None:
+    """`tracline check` needs neither Polars nor Numba, so that an editor can run it at every keystroke."""
+    code = f"""
+import sys
+from tracline.cli import tracline
+try:
+    tracline(["check", "privacy"])
+finally:
+    print([m for m in {HEAVY} if m in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
