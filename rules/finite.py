@@ -19,8 +19,8 @@ from .machine import (
     Machine,
 )
 
-PAIRS_MAX = 20_000
-"""Pairs of states that are looked at before the search gives up and finds nothing."""
+STEPS_MAX = 200_000
+"""Pairs of states times sorts of events that are looked at before the search gives up and finds nothing."""
 
 PROPOSITIONS_MAX = 12
 """Propositions of a rule that is looked at; the search goes through every set of them."""
@@ -45,7 +45,7 @@ def contradicted(formula: Formula, transitions: Mapping[str, Formula]) -> bool:
     words = _words(own, ended, end)
     found = {(0, 0)}
     todo = [(0, 0)]
-    while todo and len(found) < PAIRS_MAX:
+    while todo and len(found) * len(words) < STEPS_MAX:
         left, right = todo.pop()
         for word, other, last in words:
             after, output = own.step(left, word)

@@ -9,8 +9,8 @@ from .compiler.compile import compile_formula
 from .formula import Formula, Op
 from .machine import PENDING, SATISFIED, STAYS_SATISFIED, VERDICT_MASK, VIOLATED, Machine
 
-PAIRS_MAX = 20_000
-"""Pairs of states that are looked at before the search gives up and finds nothing."""
+STEPS_MAX = 200_000
+"""Pairs of states times sorts of events that are looked at before the search gives up and finds nothing."""
 
 PROPOSITIONS_MAX = 10
 """Propositions of two parts that are looked at together; the search goes through every set of them."""
@@ -91,7 +91,7 @@ def _loses(left: Machine, right: Machine) -> bool:
     words = _words(names, left, right)
     found = {(0, 0)}
     todo = [(0, 0)]
-    while todo and len(found) < PAIRS_MAX:
+    while todo and len(found) * len(words) < STEPS_MAX:
         kept, broken = todo.pop()
         for word, other in words:
             after, kept_output = left.step(kept, word)
