@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -78,6 +79,8 @@ def tracline() -> None:
 
 def main() -> None:
     """Run the `tracline` command; the reader of its output may stop reading at any time."""
+    # Imports and the grammar's tables make many objects that stay: looking through them is a tenth of a start.
+    gc.set_threshold(100_000)
     try:
         tracline(prog_name="tracline")
     finally:
