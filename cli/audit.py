@@ -13,15 +13,11 @@ import click
 
 from ..schemas.time import parse_time
 from ..schemas.verdict import Severity
-from .error import world_error
-from .options import Command, colors, format_option, note, quiet, rules_option
-from .shown import clean
+from .options import Command, colors, format_option, quiet, rules_option
+from .rejected import allow_rejected_option, tell_rejected
 
 if TYPE_CHECKING:
     from ..batch.audit import Outcome, Progress
-
-REJECTS_SHOWN = 10
-"""Rejected input that is told one by one on standard error."""
 
 
 class Instant(click.ParamType[int]):
@@ -54,14 +50,7 @@ class Instant(click.ParamType[int]):
     type=click.Choice([severity.value for severity in Severity]),
     help="Exit 1 when a rule of at least this severity is broken.",
 )
-@click.option(
-    "--allow-rejected",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Accept up to N files, rows or messages that cannot be read; more exit 2.",
-)
+@allow_rejected_option()
 @click.option("--since", type=Instant(), metavar="TIME", help="Leave out verdicts before this time or day.")
 @click.option("--until", type=Instant(), metavar="TIME", help="Leave out verdicts at this time and later.")
 @click.option(
@@ -126,7 +115,8 @@ def command(
     with _progress() as progress:
         outcome = audit(archive, rule_set, out, terms, progress)
     _write(outcome, out, format)
-    _tell_rejected(outcome, archive, allow_rejected)
+    by_reason = outcome.summary["population"]["rejected_by_reason"]
+    tell_rejected(outcome.population.rejects, by_reason, archive, allow_rejected)
     if fail_on is not None and _broken(outcome, Severity(fail_on)):
         click.get_current_context().exit(1)
 
@@ -168,26 +158,6 @@ def _write(outcome: Outcome, out: Path, format: str) -> None:
             return
     for chunk in chunks:
         click.echo(chunk)
-
-
-def _tell_rejected(outcome: Outcome, archive: str, allowed: int) -> None:
-    """Name on standard error what could not be read; an error when it is more than allowed."""
-    count = outcome.summary["population"]["rejected"]
-    if not count:
-        return
-    told = [
-        f"{reject.file}: {reject.position}: {reject.code}: {reject.text}"
-        for reject in outcome.population.rejects[:REJECTS_SHOWN]
-    ]
-    by_reason = outcome.summary["population"]["rejected_by_reason"]
-    told.append("rejected: " + ", ".join(f"{number:,} {code}" for code, number in by_reason.items()))
-    shown = "\n".join(map(clean, told))
-    if count <= allowed:
-        note(shown)
-        return
-    click.echo(shown, err=True)
-    hint = "mend the source, or say how much of it may be left out"
-    raise world_error("TRL603", archive, f"{count:,} rejected, more than --allow-rejected {allowed}", hint)
 
 
 @contextmanager

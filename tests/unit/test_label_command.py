@@ -1,0 +1,116 @@
+"""`tracline label`: what is counted, which samples are shown, and that they cannot harm a terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tracline.cli import tracline
+from tracline.schemas.event import Content, Event, Kind
+from tracline.schemas.frame import event_frame
+
+PACK = """\
+pack: shop
+propositions:
+  agrees: kind == "user" and text contains "yes"
+  refund: kind == "tool_call" and tool == "refund"
+  never: tool == "nothing"
+rules:
+  - id: asked
+    formula: always (refund -> once agrees)
+  - id: none
+    formula: always not never
+"""
+HOUR_NS = 3_600 * 10**9
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A folder with a pack and an archive of two files, one session in both."""
+    (tmp_path / "shop.yaml").write_text(PACK)
+    (tmp_path / "archive").mkdir()
+    first = [
+        _event("s1", 1, Kind.USER, text="oh \x1b[31myes\u202e\nplease " + "x" * 500),
+        _event("s1", 2, Kind.TOOL_CALL, tool="refund", args='{"amount": 5}'),
+        _event("s1", 3, Kind.USER, text="yes"),
+        _event("s2", 1, Kind.USER, content=Content.ABSENT),
+        _event("s2", 2, Kind.END),
+    ]
+    second = [_event(f"t{i}", 1, Kind.USER, text="yes") for i in range(5)]
+    second += [_event("s1", 4, Kind.USER, text="no, yes")]
+    for name, events in (("a", first), ("b", second)):
+        event_frame(events).write_parquet(tmp_path / "archive" / f"{name}.parquet")
+    return tmp_path
+
+
+def _event(
+    session: str,
+    seq: int,
+    kind: Kind,
+    *,
+    text: str | None = None,
+    tool: str | None = None,
+    args: str | None = None,
+    content: Content = Content.CAPTURED,
+) -> Event:
+    time = seq * HOUR_NS // 100
+    return Event(
+        session,
+        0,
+        time,
+        seq,
+        kind,
+        text=text,
+        tool=tool,
+        args=args,
+        content=content,
+        event_id=f"{session}{seq}",
+    )
+
+
+def _label(shop: Path, *more: str) -> str:
+    arguments = ["label", str(shop / "archive"), "--rules", str(shop / "shop.yaml"), *more]
+    done = CliRunner().invoke(tracline, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_events_and_sessions_are_counted_over_all_files(shop: Path) -> None:
+    """True and unknown events are counted, a session of two files once; end rows are no events."""
+    told = json.loads(_label(shop, "--format", "json"))
+    assert (told["events"], told["sessions"]) == (10, 7)
+    counts = {each["name"]: each for each in told["propositions"]}
+    found = {name: (each["true"], each["unknown"], each["sessions"]) for name, each in counts.items()}
+    assert found == {"agrees": (8, 1, 6), "refund": (1, 0, 1), "never": (0, 0, 0)}
+    assert [sample["session_id"] for sample in counts["agrees"]["samples"]] == ["s1", "t0", "t1"]
+    assert counts["refund"]["samples"][0]["text"] == '{"amount": 5}'
+
+
+def test_samples_are_cleaned_and_cut(shop: Path) -> None:
+    """What customers wrote stands on one line, without escapes and marks of direction, cut to its width."""
+    told = _label(shop)
+    line = next(line for line in told.splitlines() if line.startswith("  s1"))
+    assert "oh �[31myes� please" in line
+    assert len(line) <= 100
+    assert not set(told) & {"\x1b", "\u202e", "\r"}
+
+
+def test_a_proposition_that_is_never_true_stands_in_the_table_without_samples(shop: Path) -> None:
+    """Zero is the most telling count."""
+    lines = [line.split() for line in _label(shop).splitlines() if "shop/never" in line]
+    assert lines == [["shop/never", "0", "·", "0"]]
+
+
+def test_input_that_cannot_be_read_is_told_and_fails(shop: Path) -> None:
+    """Counts that leave something out say so: exit 2, unless as much is allowed."""
+    (shop / "archive" / "c.parquet").write_bytes(b"no parquet")
+    arguments = ["label", str(shop / "archive"), "--rules", str(shop / "shop.yaml")]
+    refused = CliRunner().invoke(tracline, arguments)
+    assert refused.exit_code == 2
+    assert "c.parquet" in refused.stderr
+    assert "TRL603" in refused.stderr
+    allowed = CliRunner().invoke(tracline, [*arguments, "--allow-rejected", "1"])
+    assert allowed.exit_code == 0
+    assert "shop/agrees" in allowed.stdout
