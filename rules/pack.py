@@ -115,6 +115,11 @@ def _files(paths: Sequence[str | Path], errors: list[Problem]) -> dict[Path, str
     return found
 
 
+def _is_pack(file: Path) -> bool:
+    """Whether a folder's file is taken for a pack; hidden ones, as editors leave them, are not."""
+    return file.suffix in (".yaml", ".yml") and not file.name.startswith(".") and file.is_file()
+
+
 def _shipped_hint(name: str) -> str:
     return did_you_mean(name, shipped_packs())
 

@@ -246,6 +246,7 @@ def test_files_folders_and_shipped_names(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text("pack: b\nrules: []\n")
     (tmp_path / "a.yml").write_text(SMALL + "rules:\n  - {id: r, formula: always a}\n")
     (tmp_path / "note.txt").write_text("no pack")
+    (tmp_path / ".b.yaml").write_text("an editor's leftover: [")
     rules = load_packs([tmp_path, tmp_path / "b.yaml", "tool-hygiene"])
     assert list(rules.sources) == ["b", "small", "tool-hygiene"]
     assert rules.sources["b"] == "pack: b\nrules: []\n"
