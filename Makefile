@@ -10,7 +10,7 @@ FAST_TESTS := tests/unit tests/snapshots tests/conformance
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench exhaustive lock clean
+.PHONY: help setup demo check lint types fast test bench exhaustive lock clean
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,9 +29,16 @@ demo: setup ## simulate a support bot's sessions, audit them, say what was found
 	@$(BIN)/tracline demo
 
 check: setup ## lint, format, types, fast tests: under a minute
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types fast
+
+lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: setup
 	$(BIN)/pyright
+
+fast: setup
 	$(BIN)/python -m pytest $(FAST_TESTS) -m "not slow and not exhaustive"
 
 test: setup ## every test, with the time each folder took against its budget: under 15 minutes

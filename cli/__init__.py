@@ -79,7 +79,7 @@ def tracline() -> None:
 
 def main() -> None:
     """Run the `tracline` command; the reader of its output may stop reading at any time."""
-    # Imports and the grammar's tables make many objects that stay: looking through them is a tenth of a start.
+    # Imports and the grammar make many objects that stay: looking through them is a tenth of a start.
     gc.set_threshold(100_000)
     try:
         tracline(prog_name="tracline")
