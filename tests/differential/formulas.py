@@ -35,7 +35,7 @@ BINARY = (
 """With two propositions and two constants as leaves these make 7,760 formulas of up to four nodes."""
 
 ALL, ACCEPTED, REFUSED = 7_760, 5_968, 1_792
-FIVE_NODES = 116_804
+FIVE_NODES, ACCEPTED_FIVE = 116_804, 76_484
 
 
 @cache

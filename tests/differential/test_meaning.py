@@ -7,11 +7,12 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from tracline.rules.formula import Formula
+import pytest
+from tracline.rules.formula import Formula, has_past
 from tracline.rules.meaning import holds, holds_forever
 from tracline.rules.meaning_ltl3 import Meaning, Memory, State
 
-from .formulas import ACCEPTED, accepted, is_accepted, of_size, sample_of
+from .formulas import ACCEPTED, ACCEPTED_FIVE, accepted, is_accepted, of_size, sample_of
 from .samples import Sample, samples
 from .tableau import Mask, Tableau, tableau
 from .tables import children, instances
@@ -35,6 +36,21 @@ def test_truth_on_finite_traces_follows_the_recurrences() -> None:
                 checked += 1
     print(f"finite truth: {checked} positions")
     assert checked >= 4 * ACCEPTED
+
+
+def test_truth_of_bounds_counts_and_bits_follows_the_recurrences() -> None:
+    """The same for the samples with step bounds, `at_most` and transition bits, on 40 traces each."""
+    random, checked = Random(4), 0
+    plain = finite_words(DEPTH)
+    for sample in samples():
+        value = plain.with_bits(sample.transitions).truth(sample.formula, {})
+        for index in random.sample(range(4**DEPTH), 40):
+            trace = word(index, DEPTH)
+            found = [holds(sample.formula, trace, at, sample.transitions) for at in range(1, DEPTH + 1)]
+            assert found == value[:, index].tolist(), (str(sample.formula), trace)
+            checked += len(found)
+    print(f"finite truth of samples: {checked} positions")
+    assert checked == 549 * 40 * DEPTH
 
 
 def test_truth_on_periodic_words_follows_the_recurrences() -> None:
@@ -78,6 +94,32 @@ def test_ltl3_is_what_ultimately_periodic_words_show() -> None:
             memory = table.memory_next[children(memory)]
     print(f"LTL3 by periodic words: {compared} verdicts")
     assert compared == ACCEPTED * INSTANCES
+
+
+def test_a_residual_is_the_whole_rule_again_if_no_word_tells_them_apart() -> None:
+    """After one and two events, for every formula without past: by finite words of up to five letters and by
+    periodic ones the residual's truth, which is the rule's at the start, is the rule's own from here on."""
+    periodic, finite = [periodic_words(2)], [finite_words(length) for length in range(2, DEPTH + 1)]
+    compared = whole = 0
+    for formula in accepted():
+        if has_past(formula):
+            continue
+        meaning = Meaning(formula)
+        truths = [words.truth(formula, {}) for words in (*periodic, *finite)]
+        states = [meaning.begin(meaning.history.start)]
+        for after in (1, 2):
+            states = [meaning.step(state, letter) for state in states for letter in LETTERS]
+            told = [
+                (truth[0] != truth[after]).reshape(4**after, -1).any(axis=1)
+                for truth in truths
+                if len(truth) > after
+            ]
+            same = ~np.any(told, axis=0)
+            assert [meaning.is_whole(state) for state in states] == same.tolist(), str(formula)
+            compared += len(states)
+            whole += int(same.sum())
+    print(f"whole again: {whole} of {compared} residuals")
+    assert (compared, whole) == (53_440, 24_988)
 
 
 def _with_truths(universe: Sequence[Words]) -> Iterator[tuple[Formula, list[Any]]]:
@@ -168,3 +210,12 @@ def test_ltl3_of_five_nodes_is_that_of_the_tableau_of_atoms() -> None:
     states = sum(_agree(Sample(formula)) for formula in found)
     print(f"LTL3 by the tableau of atoms: {len(found)} formulas of five nodes, {states} joint states")
     assert len(found) == 500
+
+
+@pytest.mark.exhaustive
+def test_ltl3_of_all_five_nodes_is_that_of_the_tableau_of_atoms() -> None:
+    """The same for all accepted formulas of five nodes."""
+    found = list(filter(is_accepted, of_size(5)))
+    states = sum(_agree(Sample(formula)) for formula in found)
+    print(f"LTL3 by the tableau of atoms: {len(found)} formulas of five nodes, {states} joint states")
+    assert len(found) == ACCEPTED_FIVE
