@@ -53,8 +53,8 @@ def labelled(
     for number, (some, size) in enumerate(_passes(parts, rows)):
         _write(_labels(some, labeler, as_of), folder / f"{number:05d}", count, seed=0)
         told(size)
-    files = [sorted(folder.glob(f"*/bucket={bucket}/*.parquet")) for bucket in range(count)]
-    whole = [pl.scan_parquet(own, hive_partitioning=False) for own in files if own]
+    files = [sorted(folder.glob(f"*/bucket={bucket}/*")) for bucket in range(count)]
+    whole = [_read(own) for own in files if own]
     divided = [part for frame in whole for part in _divided(frame, scratch, depth=1)]
     last = _last(pl.concat(divided)) if divided else None
     return Buckets(tuple(divided), last)
@@ -82,28 +82,28 @@ def _passes(parts: Sequence[Part], rows: Sequence[int]) -> Iterator[tuple[list[P
 
 
 def _write(frame: pl.LazyFrame, folder: Path, count: int, seed: int) -> None:
-    """Write whole sessions to `count` buckets in a folder each."""
+    """Write whole sessions to `count` buckets in a folder each, as they are in memory: read once, soon."""
     bucket = (pl.col("session_id").hash(seed) % count).alias("bucket")
-    frame.with_columns(bucket).sink_parquet(
-        pl.PartitionBy(folder, key="bucket", include_key=False),
-        compression="lz4",
-        statistics=False,
-        mkdir=True,
-        engine="streaming",
-    )
+    folders = pl.PartitionBy(folder, key="bucket", include_key=False)
+    frame.with_columns(bucket).sink_ipc(folders, compression="uncompressed", mkdir=True, engine="streaming")
+
+
+def _read(files: Sequence[Path]) -> pl.LazyFrame:
+    return pl.scan_ipc(list(files), hive_partitioning=False)
 
 
 def _divided(frame: pl.LazyFrame, scratch: Path, depth: int) -> list[pl.LazyFrame]:
     """The bucket, or where it is too large and has more than one session its sessions in smaller ones."""
-    counted = frame.select(pl.len(), several=pl.col("session_id").min() != pl.col("session_id").max())
-    rows, several = counted.collect(engine="streaming").row(0)
-    if rows <= BUCKET_ROWS_MAX or not several or depth > _DEPTH_MAX:
+    rows = frame.select(pl.len()).collect().item()
+    if rows <= BUCKET_ROWS_MAX or depth > _DEPTH_MAX:
+        return [frame]
+    several = frame.select(pl.col("session_id").min() != pl.col("session_id").max())
+    if not several.collect(engine="streaming").item():
         return [frame]
     count = min(BUCKETS_MAX, rows // BUCKET_ROWS + 1)
     folder = scratch / f"divided-{depth}-{len(list(scratch.glob('divided-*')))}"
     _write(frame, folder, count, seed=depth)
-    owns = [sorted(own.glob("*.parquet")) for own in sorted(folder.iterdir())]
-    parts = [pl.scan_parquet(own, hive_partitioning=False) for own in owns]
+    parts = [_read(sorted(own.iterdir())) for own in sorted(folder.iterdir())]
     return [smaller for part in parts for smaller in _divided(part, scratch, depth + 1)]
 
 

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import orjson
+import polars as pl
 
 from ..rules import kernel
 from ..rules.digest import verdict_id
 from ..rules.kernel import I64, Found
 from ..rules.witness import Witness, witnesses
-from ..rules.words import WORD_BITS
-from ..schemas.time import rfc3339
 from ..schemas.verdict import Verdict
 from .judge import Judged, Statute, join, take
 
@@ -93,9 +92,7 @@ class _Reading:
     judged: Judged
     found: Found
     known: Known
-    labels: dict[tuple[int, int], tuple[int, frozenset[str]]] = field(
-        default_factory=dict[tuple[int, int], tuple[int, frozenset[str]]]
-    )
+    words: dict[int, I64] = field(default_factory=dict[int, I64])
 
     def records(self) -> Iterator[Record]:
         """One record for each finding."""
@@ -103,8 +100,8 @@ class _Reading:
         told = (rows[_indices(witness)] for witness, rows in explained if witness and rows is not None)
         needed = np.unique(np.concatenate([self.found.stamps, *told]))
         chosen = self.judged.rows.select(EVENT_COLUMNS)[needed]
-        physical = chosen.with_columns(chosen["occurrence"].to_physical(), chosen["time"].to_physical())
-        events = dict(zip(needed.tolist(), physical.to_dicts(), strict=True))
+        times = pl.col("occurrence", "time").dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ")
+        events = dict(zip(needed.tolist(), chosen.with_columns(times).to_dicts(), strict=True))
         for i, (witness, rows) in enumerate(explained):
             shown = None if witness is None or rows is None else _shown(witness, rows, events)
             yield self._record(i, events[int(self.found.stamps[i])], shown)
@@ -120,7 +117,7 @@ class _Reading:
             "rule": rule.id,
             "rule_digest": digest,
             "session_id": event["session_id"],
-            "occurrence": rfc3339(event["occurrence"]),
+            "occurrence": event["occurrence"],
             "slice": self._slice_value(i),
             "event_id": event["event_id"],
             "verdict": verdict.value,
@@ -129,7 +126,7 @@ class _Reading:
             "id": verdict_id(**named),
             **named,
             "seq": event["seq"],
-            "time": rfc3339(event["time"]),
+            "time": event["time"],
             "severity": rule.severity.value,
             "agent": event["agent"],
             "late": event["late"],
@@ -154,6 +151,8 @@ class _Reading:
         """The rows up to `last` that the run of finding `i` stepped on: of its slice, seen by its rule."""
         column = int(self.found.columns[i])
         begin = int(self.judged.sessions.bounds[self.found.slots[i]])
+        if column < self.statute.program.plain:
+            return np.arange(begin, last + 1)
         codes = self.judged.codes[begin : last + 1]
         seen = self.judged.letters[codes, column] != self.statute.program.skip[column]
         key = int(self.statute.program.groups[column])
@@ -166,29 +165,27 @@ class _Reading:
         """The witnesses at these stamps of one run, made in one replay or remembered."""
         column = int(self.found.columns[i])
         number = int(self.statute.program.order[column])
-        labels = [self._label(number, code) for code in self.judged.codes[rows].tolist()]
+        machine = self.statute.machines[number]
         at = tuple(np.searchsorted(rows, stamps).tolist())
-        key = (column, np.array([word for word, _ in labels], dtype=np.int64).tobytes(), at)
+        words = self._words(number)[self.judged.codes[rows]]
+        key = (column, words.tobytes(), at)
         made = self.known.get(key)
         if made is None:
-            rule, machine = self.statute.rules[number], self.statute.machines[number]
-            found = witnesses(rule, machine, [true for _, true in labels], at)
+            names = machine.propositions
+            labels = [[name for bit, name in enumerate(names) if word >> bit & 1] for word in words.tolist()]
+            found = witnesses(self.statute.rules[number], machine, labels, at)
             made = tuple(found[index] for index in at)
             if len(self.known) < WITNESSES_KEPT_MAX:
                 self.known[key] = made
         return made
 
-    def _label(self, number: int, code: int) -> tuple[int, frozenset[str]]:
-        """What a rule reads in a word: its machine's word, and the names of its propositions that hold."""
-        label = self.labels.get((number, code))
-        if label is None:
-            rule, held = self.statute.rules[number], self.judged.words.true[code]
-            bits = {name: self.statute.propositions[rule.pack, name] for name in rule.propositions}
-            true = frozenset(
-                name for name, bit in bits.items() if int(held[bit // WORD_BITS]) >> bit % WORD_BITS & 1
-            )
-            label = self.labels[number, code] = (self.statute.machines[number].word(true), true)
-        return label
+    def _words(self, number: int) -> I64:
+        """For each word of the bucket, the word that the machine of a rule reads in it."""
+        if number not in self.words:
+            pack, names = self.statute.rules[number].pack, self.statute.machines[number].propositions
+            bits = [self.statute.propositions[pack, name] for name in names]
+            self.words[number] = self.judged.words.packed(bits)
+        return self.words[number]
 
     def _slice_value(self, i: int) -> str | None:
         slice_slot = int(self.found.slices[i])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..rules import kernel
-from ..rules.kernel import I32, I64
+from ..rules.kernel import I64
 from ..rules.rule import Rule
 from .archive import day_of
-from .judge import Judged, Statute
+from .judge import Judged, Mask, Statute, take
 from .read import Population
 
 COUNTS = (
@@ -73,11 +73,13 @@ class Tally:
         self.open_sessions += int((sessions.counted & sessions.open).sum())
         self.duplicates += judged.duplicates
         self.conflicts += judged.conflicts
-        told = _by_session(statute, judged) * sessions.counted[None, :, None]
-        for group, slots in _groups(judged).items():
-            self.groups[group] += int(sessions.counted[slots].sum())
+        groups, slots = _groups(judged)
+        told = _by_group(statute, judged, slots, len(groups))
+        sizes = np.bincount(slots[sessions.counted], minlength=len(groups)).tolist()
+        for number, group in enumerate(groups):
+            self.groups[group] += sizes[number]
             counts = self.counts.setdefault(group, np.zeros((len(COUNTS), self.rules), dtype=np.int64))
-            counts[:, statute.program.order] += told[:, slots].sum(axis=1)
+            counts[:, statute.program.order] += told[:, number]
         crowded = judged.found.columns[judged.found.kinds == kernel.FOUND_SLICES]
         self.crowded.update(statute.program.order[crowded].tolist())
 
@@ -99,8 +101,8 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: Tally, populat
             "rejected": rejected.total(),
             "rejected_by_reason": {code: count for code, count in rejected.items() if count},
             "skipped_files": len(population.skipped),
-            "sessions_by_agent": _sums(tally.groups, 0, agents),
-            "sessions_by_day": _sums(tally.groups, 1, None),
+            "sessions_by_agent": _by_name(tally.groups, 0, agents),
+            "sessions_by_day": _by_name(tally.groups, 1, None),
         },
         "rules": {
             key: {
@@ -125,40 +127,57 @@ def rule_keys(rules: Sequence[Rule]) -> tuple[str, ...]:
     return tuple(rule.id if shared[rule.id] == 1 else f"{rule.pack}/{rule.id}" for rule in rules)
 
 
-def _by_session(statute: Statute, judged: Judged) -> Counts:
-    """The `COUNTS` by slot and column."""
-    shape = judged.satisfactions.shape
-    rated = ~judged.rows["history"].to_numpy()
+def _by_group(statute: Statute, judged: Judged, groups: I64, count: int) -> Counts:
+    """The `COUNTS` by group and column; `groups` says which group each slot is in."""
     found, closed = judged.found, judged.closed
-    violated = (found.kinds == kernel.FOUND_VIOLATED) & rated[found.stamps]
-    unmet = (closed.kinds == kernel.CLOSING_UNMET) & rated[closed.stamps]
-    violations = _count(found.slots[violated], found.columns[violated], shape)
-    unmets = _count(closed.slots[unmet], closed.columns[unmet], shape)
-    violating = (violations + unmets) > 0
-    unjudged = kernel.unjudged(statute.program, judged.memory)
-    said = (found.kinds == kernel.FOUND_UNKNOWN) | (found.kinds == kernel.FOUND_SLICES)
-    applicable = violating | (kernel.applies(judged.memory) & ~unjudged)
-    unjudged_inside = _count(found.slots[said], found.columns[said], shape)
+    rated = ~judged.rows["history"].to_numpy()
+    violated = take(found, (found.kinds == kernel.FOUND_VIOLATED) & rated[found.stamps])
+    unmet = take(closed, (closed.kinds == kernel.CLOSING_UNMET) & rated[closed.stamps])
+    said = take(found, (found.kinds == kernel.FOUND_UNKNOWN) | (found.kinds == kernel.FOUND_SLICES))
+    violating = np.zeros(judged.memory.state.shape, dtype=np.bool_)
+    violating[violated.slots, violated.columns] = True
+    violating[unmet.slots, unmet.columns] = True
+    applicable = kernel.applies(judged.memory) & ~kernel.unjudged(statute.program, judged.memory)
+    applicable &= judged.sessions.counted[:, None]
+    slots, columns = np.nonzero(judged.satisfactions)
+    shape = (count, violating.shape[1])
     return np.stack(
-        [violations, unmets, judged.satisfactions.astype(np.int64), violating, applicable, unjudged_inside]
-    ).astype(np.int64)
-
-
-def _count(slots: I32, columns: I32, shape: tuple[int, ...]) -> Counts:
-    return np.bincount(slots.astype(np.int64) * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(
-        shape
+        [
+            _count(groups[violated.slots], violated.columns, shape),
+            _count(groups[unmet.slots], unmet.columns, shape),
+            _count(groups[slots], columns, shape, judged.satisfactions[slots, columns]),
+            _sums(groups, violating, count),
+            _sums(groups, violating | applicable, count),
+            _count(groups[said.slots], said.columns, shape),
+        ]
     )
 
 
-def _groups(judged: Judged) -> Mapping[tuple[str, str], I64]:
-    """The slots of each (agent, day)."""
-    slots = np.repeat(np.arange(len(judged.sessions.open)), np.diff(judged.sessions.bounds))
-    named = judged.rows.select(pl.Series("slot", slots), "agent", day_of(pl.col("occurrence")).alias("day"))
-    first = named.group_by("slot", maintain_order=True).agg(
-        pl.col("agent").drop_nulls().first().fill_null(NO_AGENT), pl.col("day").first()
-    )
-    parts = first.group_by(["agent", "day"], maintain_order=True).agg("slot")
-    return {(agent, day): np.array(own, dtype=np.int64) for agent, day, own in parts.iter_rows()}
+def _count(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int], each: Any = None) -> Counts:
+    """A table of how often each row and column is named (or of the sums of `each`)."""
+    flat = rows.astype(np.int64) * shape[1] + columns
+    return np.bincount(flat, each, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
+
+
+def _sums(groups: I64, marked: Mask, count: int) -> Counts:
+    """How many slots of each group are marked, by group and column."""
+    slots, columns = np.nonzero(marked)
+    return _count(groups[slots], columns, (count, marked.shape[1]))
+
+
+def _groups(judged: Judged) -> tuple[list[tuple[str, str]], I64]:
+    """The (agent, day) groups of a bucket, and the number of each slot's group."""
+    begins = judged.sessions.bounds[:-1]
+    named = np.flatnonzero(judged.rows["agent"].is_not_null().to_numpy())
+    # The first named row of each session; past its end where it has none.
+    first = np.append(named, len(judged.rows))[np.searchsorted(named, begins)]
+    has = first < judged.sessions.bounds[1:]
+    agents = judged.rows["agent"].gather(np.where(has, first, begins))
+    sessions = pl.DataFrame({"agent": agents, "begin": judged.rows["occurrence"].gather(begins)})
+    keyed = sessions.select(pl.col("agent").fill_null(NO_AGENT), day=day_of(pl.col("begin")))
+    distinct = keyed.unique(maintain_order=True).with_row_index("group")
+    group = keyed.join(distinct, on=["agent", "day"], how="left", maintain_order="left")["group"]
+    return list(distinct.select("agent", "day").iter_rows()), group.cast(pl.Int64).to_numpy()
 
 
 def _capped(tally: Tally) -> frozenset[str]:
@@ -179,7 +198,7 @@ def _split(tally: Tally, number: int, part: int, kept: frozenset[str] | None) ->
     return {name: _named(parts[name]) for name in sorted(parts) if parts[name].any()}
 
 
-def _sums(groups: Counter[tuple[str, str]], part: int, kept: frozenset[str] | None) -> dict[str, int]:
+def _by_name(groups: Counter[tuple[str, str]], part: int, kept: frozenset[str] | None) -> dict[str, int]:
     sums: Counter[str] = Counter()
     for group, count in groups.items():
         sums[group[part] if kept is None or group[part] in kept else OTHER_AGENTS] += count

@@ -39,6 +39,13 @@ class Words:
         """For each word, whether the proposition is unknown."""
         return _bit(self.unknown, proposition)
 
+    def packed(self, propositions: Sequence[int]) -> NDArray[np.int64]:
+        """For each word, the word of a machine: bit `i` is the truth of the proposition in place `i`."""
+        packed = np.zeros(len(self.true), dtype=np.int64)
+        for place, proposition in enumerate(propositions):
+            packed |= self.holds(proposition).astype(np.int64) << place
+        return packed
+
 
 def _bit(words: U64, proposition: int) -> Bits:
     place, bit = divmod(proposition, WORD_BITS)
@@ -62,9 +69,7 @@ def letters(
     for column, number in enumerate(cast("list[int]", program.order.tolist())):
         rule, machine = rules[number], machines[number]
         bits = {name: propositions[rule.pack, name] for name in rule.propositions}
-        word = np.zeros(len(words.true), dtype=np.int64)
-        for place, name in enumerate(machine.propositions):
-            word |= words.holds(bits[name]).astype(np.int64) << place
+        word = words.packed([bits[name] for name in machine.propositions])
         own = np.frombuffer(machine.letters, dtype=np.uint8)[word]
         blind = np.zeros(len(words.true), dtype=np.bool_)
         for name in asked(rule):
