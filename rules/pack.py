@@ -91,37 +91,26 @@ def _files(paths: Sequence[str | Path], errors: list[Problem]) -> dict[Path, str
     """The files that the paths mean, each once, with the name that errors give them."""
     found: dict[Path, str] = {}
     for path in map(Path, paths):
-        inside = sorted(
-            file for file in path.glob("*") if file.suffix in (".yaml", ".yml") and file.is_file()
-        )
-        shipped = LIBRARY / f"{path}.yaml"
-        if path.is_dir() and inside:
-            here = inside
-        elif path.is_dir():
-            errors.append(
-                Problem("TRL201", f"{path}: the folder holds no pack", "a pack's name ends in .yaml")
-            )
-            continue
-        elif path.exists() or str(path) not in shipped_packs():
-            here = [path]
+        if path.is_dir():
+            here = {file: str(file) for file in sorted(path.iterdir()) if _is_pack(file)}
+            message, hint = f"{path}: the folder holds no pack", "a pack's name ends in .yaml"
+        elif path.exists():
+            here, message, hint = {path: str(path)}, "", ""
         else:
-            here = [shipped]
-        for file in here:
-            if file.exists():
-                found.setdefault(file.resolve(), file.name if file == shipped else str(file))
-            else:
-                hint = f"name a YAML file, a folder of them, or a shipped pack; {_shipped_hint(str(path))}"
-                errors.append(Problem("TRL201", f"{path}: there is no such file or shipped pack", hint))
+            shipped = LIBRARY / f"{path}.yaml"
+            here = {shipped: shipped.name} if str(path) in shipped_packs() else {}
+            message = f"{path}: there is no such file or shipped pack"
+            hint = "name a YAML file, a folder of them, or a shipped pack; "
+            hint += did_you_mean(str(path), shipped_packs())
+        for file, source in here.items():
+            found.setdefault(file.resolve(), source)
+        errors += [] if here else [Problem("TRL201", message, hint)]
     return found
 
 
 def _is_pack(file: Path) -> bool:
     """Whether a folder's file is taken for a pack; hidden ones, as editors leave them, are not."""
     return file.suffix in (".yaml", ".yml") and not file.name.startswith(".") and file.is_file()
-
-
-def _shipped_hint(name: str) -> str:
-    return did_you_mean(name, shipped_packs())
 
 
 def _text(file: Path) -> str:
