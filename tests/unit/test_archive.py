@@ -210,6 +210,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @STEADY
 @given(ROWS, st.randoms(), st.integers(1, 3))
 def test_the_order_of_rows_in_the_files_does_not_matter(rows: list[Any], random: Any, idle_s: int) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 from tracline.cli import tracline
 from tracline.cli.demo import find_spike
@@ -17,6 +18,7 @@ def demo(out: Path, sessions: int, *more: str) -> Result:
     return CliRunner().invoke(tracline, args)
 
 
+@pytest.mark.slow
 def test_the_demo_finds_what_the_simulation_did_and_the_day_of_the_spike(tmp_path: Path) -> None:
     """It audits every conversation, agrees with the simulation's own books and names the spike's day."""
     result = demo(tmp_path / "demo", 900)
@@ -33,6 +35,7 @@ def test_the_demo_finds_what_the_simulation_did_and_the_day_of_the_spike(tmp_pat
     assert summary["population"]["rejected"] == summary["population"]["open_sessions"] == 0
 
 
+@pytest.mark.slow
 def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
     """The same demo again writes the same verdicts; another seed leaves nothing of the first."""
     verdicts = tmp_path / "demo" / "bundle" / "verdicts.jsonl"

@@ -135,6 +135,7 @@ def test_the_event_frame_holds_judged_events_and_an_end_per_conversation() -> No
         assert kind.index(Kind.END) == len(kind) - 1
 
 
+@pytest.mark.slow
 def test_synthetic_events_are_the_same_however_they_are_cut() -> None:
     """Chunks of any size make up the same rows in order of time; event ids are distinct."""
     one, many = (pl.concat(synthetic_events(20_000, 2, chunk_events=chunk)) for chunk in (10**6, 3_000))
