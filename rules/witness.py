@@ -121,9 +121,16 @@ def _watch(
     for node in watched:
         now = value(node)
         if node in trail.values and trail.values[node] is not now:
-            trail.changed_at[node] = index
+            trail.changed_at[node] = index - _delay(node)
         trail.values[node] = now
     return past.after(memory, value)
+
+
+def _delay(node: Formula) -> int:
+    """How many events ago the one that changed a bit was: `previous p` speaks of the event before."""
+    if node.op in (Op.PREVIOUS, Op.WEAK_PREVIOUS):
+        return 1 if node.bounds is None else node.bounds[0]
+    return 0
 
 
 def _reader(true: Collection[str], bits: Collection[str]) -> Callable[[Formula], bool | None]:

@@ -69,6 +69,16 @@ def test_a_bit_that_never_changed_names_no_event() -> None:
     assert (bit.formula, bit.value, bit.index) == ("once agreed", False, None)
 
 
+def test_a_delayed_bit_names_the_event_it_speaks_of() -> None:
+    """`previous call` is true at the second call because of the first; a longer delay points further back."""
+    labels = [set(), {"call"}, {"call"}]
+    (bit,) = witness_of(rule("always not (call and previous call)"), labels).history
+    assert (bit.formula, bit.value, bit.index) == ("previous call", True, 1)
+    labels = [set(), {"call"}, set(), {"call"}]
+    (bit,) = witness_of(rule("always not (call and previous[2] call)"), labels).history
+    assert (bit.formula, bit.index) == ("previous[2] call", 1)
+
+
 def test_only_the_operand_that_decides_is_shown() -> None:
     """Of a conjunction that is false, the false operands; the true one explains nothing."""
     found = witness_of(rule("always (pay -> once agreed and once known)"), [{"known"}, {"pay"}])
