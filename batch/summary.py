@@ -134,7 +134,7 @@ def _by_group(statute: Statute, judged: Judged, groups: I64, count: int) -> Coun
     violated = take(found, (found.kinds == kernel.FOUND_VIOLATED) & rated[found.stamps])
     unmet = take(closed, (closed.kinds == kernel.CLOSING_UNMET) & rated[closed.stamps])
     said = take(found, (found.kinds == kernel.FOUND_UNKNOWN) | (found.kinds == kernel.FOUND_SLICES))
-    violating = np.zeros(judged.memory.state.shape, dtype=np.bool_)
+    violating: NDArray[np.bool_] = np.zeros(judged.memory.state.shape, dtype=np.bool_)
     violating[violated.slots, violated.columns] = True
     violating[unmet.slots, unmet.columns] = True
     applicable = kernel.applies(judged.memory) & ~kernel.unjudged(statute.program, judged.memory)
