@@ -12,7 +12,7 @@ from . import label_value as values
 from .label_guard import CAPTURED_FIELDS, TRUE, is_cheap
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Test
 
-ANSWERS, GUARDS, DOCUMENTS, FOUND, VALUES, COSTLY, FLAT, TUPLES, RESULTS = range(9)
+ANSWERS, GUARDS, DOCUMENTS, FOUND, VALUES, COSTLY, RESULTS = range(7)
 """The stages, each a `with_columns` that may read the columns of the earlier ones."""
 
 

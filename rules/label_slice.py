@@ -9,7 +9,7 @@ import polars as pl
 
 from ..schemas.event import Kind, canonical_text
 from . import label_value as values
-from .label_sheet import FLAT, FOUND, TUPLES, VALUES, Sheet
+from .label_sheet import FOUND, VALUES, Sheet
 from .predicate import Path
 from .rule import SliceKey
 
@@ -17,17 +17,22 @@ _WORDS = frozenset({"kind", "content", "nested", "late", "history"})
 """Fields that hold no text, though their values have one."""
 
 _ESCAPED = r'["\\\x00-\x1f]'
-_SCALAR = r'(?:"(?:[^"\\]|\\.)*"|-?[0-9]{1,15}(?:\.[0-9]*[1-9])?|true|false|null)'
-_PAIR = rf'"[A-Za-z0-9_.-]+":(?:{_SCALAR}|\[(?:{_SCALAR}(?:,{_SCALAR})*)?\])'
-"""Parts of compact JSON that are canonical as Polars writes them: no exponents, no integers near 2**53."""
+_SCALAR = r'(?:"(?:[^"\\]|\\.)*"|-?[0-9]{1,15}|true|false|null)'
+_AS_IT_IS = rf'^(?:{_SCALAR}|\{{(?:"(?:[^"\\]|\\.)*":{_SCALAR})?\}})$'
+"""Compact JSON that is canonical: a plain scalar, or an object with no more than one of them."""
+_SUBTLE = (
+    r"(?:^|[:\[,])-?(?:[0-9]{16}|[0-9]+\.0000|[0-9]+\.[0-9]*0(?:[,\]}]|$)|[0-9]+(?:\.[0-9]+)?[eE])"
+    r"|[\x{10000}-\x{10ffff}]"
+)
+"""Where compact JSON may hold what orjson sorts or writes otherwise: odd numbers, and keys beyond plane 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A member of a tuple: its text, null where it is absent; where that is JSON (None: it is a string)."""
+    """A member of a tuple: its text, null where it is absent, and where that is JSON and not a string."""
 
     text: pl.Expr
-    is_json: pl.Expr | None
+    is_json: pl.Expr
 
 
 def slice_columns(sheet: Sheet, key: SliceKey) -> tuple[pl.Expr, pl.Expr]:
@@ -55,32 +60,11 @@ def _tuple(sheet: Sheet, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
     opens = [_open(sheet, path) for path in paths]
     known = zip(parts, opens, strict=True)
     absent = pl.any_horizontal([part.text.is_null() & ~unsaid for part, unsaid in known])
-    unknown = sheet.put(FLAT, ("unknown", paths), pl.any_horizontal(opens) & ~absent)
-    simple = [_simple(sheet, part) for part in parts]
-    quick = pl.concat_str(pl.lit("["), pl.concat_str(simple, separator=","), pl.lit("]"))
-    quick = sheet.put(TUPLES, paths, pl.when(~unknown).then(quick))
-    columns = [pl.when(quick.is_null()).then(part.text).alias(f"text{i}") for i, part in enumerate(parts)]
-    columns += [
-        (pl.lit(False) if part.is_json is None else part.is_json).alias(f"json{i}")
-        for i, part in enumerate(parts)
-    ]
-    slow = pl.struct(columns).map_batches(_canonical_tuples, return_dtype=pl.String, is_elementwise=True)
-    return pl.when(~unknown).then(pl.coalesce(quick, slow)), unknown
-
-
-def _simple(sheet: Sheet, part: _Part) -> pl.Expr:
-    """A member's canonical JSON where Polars can write it: strings, numbers, flat objects; else null."""
-    text = part.text
-    quoted = pl.when(~text.str.contains(_ESCAPED)).then(pl.concat_str(pl.lit('"'), text, pl.lit('"')))
-    if part.is_json is None:
-        return quoted
-    members = pl.when(text.str.starts_with("{")).then(text).str.extract_all(_PAIR).list.sort().list.join(",")
-    # The members of a flat object are all of it but braces and commas. A quote sorts before whatever else may
-    # stand in a key here, so members sort as their keys do.
-    flat = sheet.put(FLAT, text.meta.output_name(), pl.concat_str(pl.lit("{"), members, pl.lit("}")))
-    scalar = pl.when(text.str.contains(f"^{_SCALAR}$")).then(text)
-    flat = pl.when(flat.str.len_bytes() == text.str.len_bytes()).then(flat)
-    return pl.when(part.is_json).then(pl.coalesce(flat, scalar)).otherwise(quoted)
+    unknown = pl.any_horizontal(opens) & ~absent
+    columns = [part.text.alias(f"text{i}") for i, part in enumerate(parts)]
+    columns += [part.is_json.alias(f"json{i}") for i, part in enumerate(parts)]
+    value = pl.struct(columns).map_batches(_canonical_tuples, return_dtype=pl.String, is_elementwise=True)
+    return pl.when(~unknown).then(value), unknown
 
 
 def _open(sheet: Sheet, path: Path) -> pl.Expr:
@@ -98,7 +82,7 @@ def _text(sheet: Sheet, path: Path) -> pl.Expr:
 def _part(sheet: Sheet, path: Path) -> _Part:
     """What a path gives a tuple. A whole `result` may be plain text, and so may broken arguments."""
     if path.field not in values.JSON_FIELDS:
-        return _Part(_text(sheet, path), None)
+        return _Part(_text(sheet, path), pl.lit(False))
     document, json = sheet.document(path), ("json", path)
     found = sheet.put(FOUND, json, values.at_path(document, path.steps))
     if path.steps:
@@ -111,21 +95,39 @@ def _part(sheet: Sheet, path: Path) -> _Part:
 
 def _canonical_tuples(members: pl.Series) -> pl.Series:
     """One JSON array a row, null where a member is; `members` has the fields `text0`... and `json0`..."""
-    count = len(members.struct.fields) // 2
-    texts = [members.struct.field(f"text{i}") for i in range(count)]
-    rows = pl.select(
-        pl.arg_where(pl.all_horizontal([pl.lit(text).is_not_null() for text in texts]))
-    ).to_series()
-    jsons = [members.struct.field(f"json{i}").gather(rows) for i in range(count)]
-    columns = [
-        [_member(text, json) for text, json in zip(text.gather(rows), json, strict=True)]
-        for text, json in zip(texts, jsons, strict=True)
-    ]
-    tuples = [f"[{','.join(row)}]" for row in zip(*columns, strict=True)]
-    written = pl.Series(members.name, [None], dtype=pl.String).new_from_index(0, len(members))
-    return written.scatter(rows, tuples)
+    frame = members.struct.unnest()
+    count = frame.width // 2
+    texts = [f"text{i}" for i in range(count)]
+    places = frame.select(pl.arg_where(pl.all_horizontal(pl.col(texts).is_not_null()))).to_series()
+    rows = frame[places]
+    columns = [_canonical(rows[f"text{i}"], rows[f"json{i}"]) for i in range(count)]
+    joined = pl.concat_str([pl.lit(column) for column in columns], separator=",")
+    tuples = pl.select(pl.concat_str(pl.lit("["), joined, pl.lit("]"))).to_series()
+    return (
+        pl.Series(members.name, [None], dtype=pl.String)
+        .new_from_index(0, len(members))
+        .scatter(places, tuples)
+    )
 
 
-def _member(text: str, is_json: bool) -> str:
-    """The canonical JSON (RFC 8785) of a string, or of JSON text."""
-    return canonical_text(text) if is_json else orjson.dumps(text).decode()
+def _canonical(texts: pl.Series, jsons: pl.Series) -> pl.Series:
+    """The canonical JSON (RFC 8785) of strings, and of compact JSON texts."""
+    text = pl.lit(texts)
+    quoted = pl.when(~text.str.contains(_ESCAPED)).then(pl.concat_str(pl.lit('"'), text, pl.lit('"')))
+    as_it_is = pl.when(text.str.contains(_AS_IT_IS)).then(text)
+    written = pl.select(pl.when(pl.lit(jsons)).then(as_it_is).otherwise(quoted)).to_series()
+    left = written.is_null().arg_true()
+    if left.is_empty():
+        return written
+    rest = texts.gather(left)
+    rows = zip(rest, jsons.gather(left), rest.str.contains(_SUBTLE), strict=True)
+    return written.scatter(left, [_written(*row) for row in rows])
+
+
+def _written(text: str, is_json: bool, is_subtle: bool) -> str:
+    """The canonical JSON of a string, or of a compact JSON text."""
+    if not is_json:
+        return orjson.dumps(text).decode()
+    if is_subtle:
+        return canonical_text(text)
+    return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
