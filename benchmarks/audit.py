@@ -1,0 +1,155 @@
+"""The whole audit beside merely reading its columns, and beside a naive interpreter.
+
+`python benchmarks/audit.py [EVENTS]` (1,000,000 by default, 10,000,000 for the figure in the documentation)
+writes synthetic events as Parquet to a temporary folder. Each measurement runs in a process of its own: time
+on the wall, processor time of all threads, and the most memory it held. The naive interpreter (`naive.py`)
+gets a small archive, and must find what the audit finds there.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PACK = Path(__file__).with_name("retail.yaml")
+NAIVE_EVENTS = 20_000
+FILLER = "the order of a parcel was sent with care and will reach you on monday at noon"
+FILLER_WORDS = 130
+"""Words that make a tool's result longer, about 600 characters; a message gets 150 of them."""
+
+
+def main() -> None:
+    """Run the benchmark and print what it measured."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    with tempfile.TemporaryDirectory() as folder:
+        big, small, out = Path(folder) / "big", Path(folder) / "small", Path(folder) / "bundle"
+        write(big, count)
+        write(small, NAIVE_EVENTS)
+        read = measured("read", big)
+        audited = measured("audit", big, out)
+        print(f"{audited['events']:,} events, 20 rules, 25 propositions, {audited['findings']:,} findings")
+        for name, one in (("reading", read), ("the audit", audited)):
+            wall, cpu, peak = (one[key] for key in ("wall_s", "cpu_s", "peak_mb"))
+            print(f"{name:>10}: {wall:7.1f} s, {cpu:7.1f} s of processors, {peak:5.0f} MB at most")
+        wall, cpu = (audited[key] / read[key] for key in ("wall_s", "cpu_s"))
+        print(f"the audit takes {wall:.1f} times as long as reading ({cpu:.1f} of processor time)")
+        naive = measured("naive", small)
+        assert naive["breaches"] == measured("audit", small, out)["breaches"], "the two do not agree"
+        rate, naive_rate = (one["events"] / one["cpu_s"] for one in (audited, naive))
+        print(
+            f"per second of processor: the audit {rate:,.0f} events, the naive interpreter {naive_rate:,.0f}"
+        )
+
+
+def write(folder: Path, count: int) -> None:
+    """Write an archive of that many events, with texts as long as in recorded logs and no two the same.
+
+    The simulated messages are shorter and repeat, which would make reading them too cheap.
+    """
+    import numpy as np
+    import polars as pl
+    from tracline.examples.synthetic_events import synthetic_events
+
+    folder.mkdir()
+    random = np.random.default_rng(1)
+    words = np.array(FILLER.split())
+    filler = pl.Series([" ".join(random.choice(words, FILLER_WORDS)) for _ in range(10_000)])
+    for number, chunk in enumerate(synthetic_events(count, seed=1)):
+        picked = filler.gather(random.integers(0, len(filler), len(chunk)))
+        longer = pl.Series(random.integers(10**8, 10**9, len(chunk))).cast(pl.String) + " " + picked
+        more = chunk.with_columns(
+            text=pl.col("text") + " " + longer.str.head(150),
+            result=pl.when(pl.col("result").str.ends_with("}"))
+            .then(pl.col("result").str.head(-1) + ', "note": "' + longer + '"}')
+            .otherwise(pl.col("result")),
+        )
+        more.write_parquet(folder / f"{number:05d}.parquet", row_group_size=100_000)
+
+
+def measured(what: str, *paths: Path) -> dict:
+    """What a process of its own says of one stage."""
+    run = subprocess.run([sys.executable, __file__, what, *paths], check=True, stdout=subprocess.PIPE)
+    return json.loads(run.stdout)
+
+
+def read(folder: Path) -> dict:
+    """Read the columns that the audit reads, and keep nothing."""
+    import polars as pl
+    from tracline.batch.judge import JUDGED_COLUMNS
+    from tracline.rules.label import Labeler
+    from tracline.rules.pack import load_packs
+
+    fields = dict.fromkeys([*JUDGED_COLUMNS, *Labeler(load_packs([PACK])).fields])
+    events = pl.scan_parquet(sorted(folder.glob("*.parquet"))).select(list(fields))
+    with Clock() as clock:
+        events.sink_batches(lambda _batch: None, engine="streaming")
+    return clock.told
+
+
+def audit(folder: Path, out: Path) -> dict:
+    """Audit the archive."""
+    import os
+
+    from tracline.batch.audit import Terms
+    from tracline.batch.audit import audit as run
+    from tracline.rules.pack import load_packs
+
+    with Clock() as clock:
+        outcome = run(folder, load_packs([PACK]), out, Terms(threads=os.cpu_count() or 1))
+    rules = outcome.summary["rules"]
+    breaches = {
+        f"{key} {kind}": rule[kind] for key, rule in rules.items() for kind in ("violations", "unmet")
+    }
+    return {
+        **clock.told,
+        "events": outcome.summary["population"]["events"],
+        "findings": sum(breaches.values()),
+        "breaches": {name: count for name, count in sorted(breaches.items()) if count},
+    }
+
+
+def naive(folder: Path) -> dict:
+    """Judge the archive by the naive interpreter."""
+    import polars as pl
+    from naive import judge
+    from tracline.rules.pack import load_packs
+
+    rules = load_packs([PACK]).rules
+    with Clock() as clock:
+        events = pl.read_parquet(folder).filter(pl.col("kind") != "end").sort("session_id", "seq")
+        sessions = [part.to_dicts() for part in events.partition_by("session_id", maintain_order=True)]
+        found = judge(rules, sessions)
+    names = {"violated": "violations", "unmet": "unmet"}
+    breaches = {
+        f"{rule} {names[verdict]}": count for (rule, verdict), count in sorted(found.items()) if count
+    }
+    return {**clock.told, "events": len(events), "breaches": dict(sorted(breaches.items()))}
+
+
+class Clock:
+    """Time on the wall, processor time of all threads, and the most memory that the process held."""
+
+    def __enter__(self) -> Clock:
+        self.wall, self.cpu = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        self.told = {
+            "wall_s": time.perf_counter() - self.wall,
+            "cpu_s": time.process_time() - self.cpu,
+            "peak_mb": int(status["VmHWM"].split()[0]) / 1000,
+        }
+
+
+STAGES = {"read": read, "audit": audit, "naive": naive}
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1] in STAGES:
+        print(json.dumps(STAGES[sys.argv[1]](*map(Path, sys.argv[2:]))))
+    else:
+        main()
