@@ -18,10 +18,11 @@ from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from . import bundle
 from .bucket import labelled
-from .judge import Clock, Judged, Statute, judge, statute_of
+from .judge import Judged, Statute, judge, statute_of
 from .prepare import Settings, prepare
 from .read import Population
 from .record import Known, Record, records
+from .sessions import Clock
 from .summary import Tally, rule_keys, summary
 
 EXAMPLES_MAX = 3

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from ..rules import kernel
 from ..rules.compiler.compile import compile_rule
@@ -17,9 +16,7 @@ from ..rules.label import Labeler
 from ..rules.machine import Machine
 from ..rules.rule import Rule, RuleSet
 from ..rules.words import Words, letters
-from ..schemas.event import Kind
-
-Mask = NDArray[np.bool_]
+from .sessions import Clock, Mask, Order, Sessions, in_order, numbers, occurrences_of
 
 JUDGED_COLUMNS = (
     "session_id",
@@ -52,63 +49,33 @@ class Statute:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
-    """What time decides: all in nanoseconds since the epoch.
-
-    A session without an end closes when `last` has passed its last event by more than `idle`. Verdicts
-    outside `since <= time < until` are left out, and so are sessions with no event inside.
-    """
-
-    last: int
-    idle: int
-    since: int | None = None
-    until: int | None = None
-
-    def inside(self, times: I64) -> Mask:
-        """Which of the times lie in the window."""
-        inside = np.ones(len(times), dtype=np.bool_)
-        if self.since is not None:
-            inside &= times >= self.since
-        if self.until is not None:
-            inside &= times < self.until
-        return inside
-
-
-@dataclass(frozen=True, slots=True)
-class Sessions:
-    """The occurrences of a bucket, by slot; `bounds[slot]` to `bounds[slot + 1]` are its rows.
-
-    `counted` are those with an event inside the window, `open` those that have not closed.
-    """
-
-    bounds: I64
-    counted: Mask
-    open: Mask
-
-
-@dataclass(frozen=True, slots=True)
 class Judged:
     """A bucket's events in judged order, where every session stands, and what was found in the window.
 
-    `found` holds violations and unjudged sessions (and satisfactions on request), `closed` closing verdicts;
-    stamps are places in `rows`. `slices` are as in `kernel.Rows`, and `slice_rows` holds a row of each slice
-    slot that carries its value. `satisfactions` counts by slot and column, without those at history events.
-    `duplicates` and `conflicts` count rows that were left out.
+    `labelled` is what was judged, in its own order; `column` gives a column in judged order. `found` holds
+    violations and unjudged sessions (and satisfactions on request), `closed` closing verdicts; their stamps
+    are places in judged order. `slices` are as in `kernel.Rows`, and `slice_places` holds a place of each
+    slice slot that carries its value. `satisfactions` counts by slot and column, without those at history
+    events, which `rated` leaves out.
     """
 
-    rows: pl.DataFrame
+    labelled: pl.DataFrame
+    order: Order
     sessions: Sessions
+    rated: Mask
     words: Words
     codes: I32
     letters: U8
     slices: I32
-    slice_rows: I64
+    slice_places: I64
     memory: Memory
     found: Found
     closed: Found
     satisfactions: I32
-    duplicates: int
-    conflicts: int
+
+    def column(self, name: str, places: I64 | None = None) -> pl.Series:
+        """A column of the events in judged order, or at some places of it."""
+        return self.labelled[name].gather(self.order.rows if places is None else self.order.rows[places])
 
 
 def statute_of(rule_set: RuleSet) -> Statute:
@@ -135,89 +102,48 @@ def judge(statute: Statute, labelled: pl.DataFrame, clock: Clock, *, satisfied: 
 
     `labelled` has `JUDGED_COLUMNS` and the labeler's columns, in any order of rows, `end` rows among them.
     """
-    rows, ended, duplicates, conflicts = _in_order(labelled)
-    sessions = _sessions(rows, ended, clock)
+    order = in_order(labelled)
+    labels = labelled.select(_label_columns(statute))[order.rows]
+    times = numbers(labelled["time"])[order.rows]
+    sessions = occurrences_of(order, numbers(labelled["occurrence"])[order.rows], times, clock)
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
-    words, codes = _words(rows, statute.labeler.words)
-    slices, slice_rows = _slices(rows, slots, statute.program.keys)
+    words, codes = _words(labels, statute.labeler.words)
+    slices, slice_places = _slices(labels, slots, statute.program.keys)
     table = letters(statute.program, statute.rules, statute.machines, statute.propositions, words)
-    memory = kernel.remember(statute.program, len(sessions.counted), len(slice_rows))
+    memory = kernel.remember(statute.program, len(sessions.counted), len(slice_places))
     told = kernel.Rows(words=codes, slots=slots, stamps=np.arange(len(codes), dtype=np.int64), slices=slices)
-    inside = clock.inside(_numbers(rows["time"]))
-    history = rows["history"].to_numpy()
+    inside = clock.inside(times)
+    rated = ~labelled["history"].to_numpy()[order.rows]
     satisfactions = np.zeros((len(sessions.counted), statute.program.columns), dtype=np.int32)
     kept: list[Found] = []
     for found in kernel.judge(statute.program, table, told, memory):
-        met = (found.kinds == kernel.FOUND_SATISFIED) & inside[found.stamps]
-        rated = met & ~history[found.stamps]
-        np.add.at(satisfactions, (found.slots[rated], found.columns[rated]), 1)
-        kept.append(take(found, inside[found.stamps] & (satisfied | (found.kinds != kernel.FOUND_SATISFIED))))
+        within, met = inside[found.stamps], found.kinds == kernel.FOUND_SATISFIED
+        counted = within & met & rated[found.stamps]
+        np.add.at(satisfactions, (found.slots[counted], found.columns[counted]), 1)
+        kept.append(take(found, within & (satisfied | ~met)))
     closing = kernel.close(statute.program, memory, np.flatnonzero(~sessions.open).astype(np.int32))
     unmet = closing.kinds == kernel.CLOSING_UNMET
     return Judged(
-        rows=rows,
+        labelled=labelled,
+        order=order,
         sessions=sessions,
+        rated=rated,
         words=words,
         codes=codes,
         letters=table,
         slices=slices,
-        slice_rows=slice_rows,
+        slice_places=slice_places,
         memory=memory,
         found=join(kept),
         closed=take(closing, inside[closing.stamps] & (satisfied | unmet)),
         satisfactions=satisfactions,
-        duplicates=duplicates,
-        conflicts=conflicts,
     )
 
 
-def _in_order(labelled: pl.DataFrame) -> tuple[pl.DataFrame, Mask, int, int]:
-    """The events in judged order, whether an `end` row follows each, and the repeats and conflicts left out.
-
-    Of several rows for one place (an archive that holds a file twice) the one with the smallest event id
-    stays: equal ids are repeats, others conflict.
-    """
-    by = ["session_id", "occurrence", "end", "seq"]
-    rows = labelled.with_columns(end=pl.col("kind") == Kind.END.value)
-    rows = rows.sort([*by, "event_id"], nulls_last=True)
-    again = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in by).fill_null(False)
-    equal = pl.col("event_id").eq_missing(pl.col("event_id").shift())
-    repeats = rows.select(again=again, event=~pl.col("end"), equal=equal)
-    duplicates = int(repeats.select((pl.col("again") & pl.col("event") & pl.col("equal")).sum()).item())
-    conflicts = int(repeats.select((pl.col("again") & pl.col("event") & ~pl.col("equal")).sum()).item())
-    if repeats["again"].any():
-        rows = rows.filter(~repeats["again"])
-    follows = pl.all_horizontal(pl.col(name).shift(-1) == pl.col(name) for name in by[:2])
-    ended = rows.select((follows & pl.col("end").shift(-1)).fill_null(False)).to_series()
-    events = ~rows["end"]
-    return rows.filter(events).drop("end"), ended.filter(events).to_numpy(), duplicates, conflicts
-
-
-def _sessions(rows: pl.DataFrame, ended: Mask, clock: Clock) -> Sessions:
-    """Cut the rows, in judged order, into occurrences, and say which are open and which count."""
-    count = len(rows)
-    if not count:
-        return Sessions(np.zeros(1, dtype=np.int64), np.empty(0, np.bool_), np.empty(0, np.bool_))
-    new_session = _changes(rows["session_id"])
-    starts = np.flatnonzero(new_session | _changes(rows["occurrence"]))
-    bounds = np.append(starts, count)
-    times = _numbers(rows["time"])
-    last = np.maximum.reduceat(times, starts)
-    # The session's next occurrence, or the time, has passed its last event.
-    followed = np.append(~new_session[starts[1:]], False)
-    closed = ended[bounds[1:] - 1] | followed | (clock.last - last > clock.idle)
-    counted = np.logical_or.reduceat(clock.inside(times), starts)
-    return Sessions(bounds=bounds, counted=counted, open=~closed)
-
-
-def _changes(column: pl.Series) -> Mask:
-    """Where a column has another value than one row before; true at the first row."""
-    return (column != column.shift()).fill_null(True).to_numpy()
-
-
-def _numbers(times: pl.Series) -> I64:
-    """Times as nanoseconds since the epoch."""
-    return times.to_physical().cast(pl.Int64).to_numpy()
+def _label_columns(statute: Statute) -> list[str]:
+    """The labeler's columns, by name."""
+    words = [f"{letter}{word}" for letter in "tu" for word in range(statute.labeler.words)]
+    return words + [f"{letter}{key}" for letter in ("s", "su") for key in range(statute.program.keys)]
 
 
 def _words(rows: pl.DataFrame, count: int) -> tuple[Words, I32]:

@@ -99,7 +99,7 @@ class _Reading:
         explained = list(self._explained())
         told = (rows[_indices(witness)] for witness, rows in explained if witness and rows is not None)
         needed = np.unique(np.concatenate([self.found.stamps, *told]))
-        chosen = self.judged.rows.select(EVENT_COLUMNS)[needed]
+        chosen = self.judged.labelled.select(EVENT_COLUMNS)[self.judged.order.rows[needed]]
         times = pl.col("occurrence", "time").dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ")
         events = dict(zip(needed.tolist(), chosen.with_columns(times).to_dicts(), strict=True))
         for i, (witness, rows) in enumerate(explained):
@@ -192,7 +192,9 @@ class _Reading:
         if slice_slot == kernel.NO_SLICE:
             return None
         key = int(self.statute.program.groups[self.found.columns[i]])
-        return self.judged.rows[f"s{key}"][int(self.judged.slice_rows[slice_slot])]
+        return self.judged.labelled[f"s{key}"][
+            int(self.judged.order.rows[self.judged.slice_places[slice_slot]])
+        ]
 
 
 def _indices(witness: Witness) -> list[int]:

@@ -15,8 +15,9 @@ from ..rules import kernel
 from ..rules.kernel import I64
 from ..rules.rule import Rule
 from .archive import day_of
-from .judge import Judged, Mask, Statute, take
+from .judge import Judged, Statute, take
 from .read import Population
+from .sessions import Mask
 
 COUNTS = (
     "violations",
@@ -71,8 +72,8 @@ class Tally:
         self.events += int(np.diff(sessions.bounds)[sessions.counted].sum())
         self.sessions += int(sessions.counted.sum())
         self.open_sessions += int((sessions.counted & sessions.open).sum())
-        self.duplicates += judged.duplicates
-        self.conflicts += judged.conflicts
+        self.duplicates += judged.order.duplicates
+        self.conflicts += judged.order.conflicts
         groups, slots = _groups(judged)
         told = _by_group(statute, judged, slots, len(groups))
         sizes = np.bincount(slots[sessions.counted], minlength=len(groups)).tolist()
@@ -130,9 +131,8 @@ def rule_keys(rules: Sequence[Rule]) -> tuple[str, ...]:
 def _by_group(statute: Statute, judged: Judged, groups: I64, count: int) -> Counts:
     """The `COUNTS` by group and column; `groups` says which group each slot is in."""
     found, closed = judged.found, judged.closed
-    rated = ~judged.rows["history"].to_numpy()
-    violated = take(found, (found.kinds == kernel.FOUND_VIOLATED) & rated[found.stamps])
-    unmet = take(closed, (closed.kinds == kernel.CLOSING_UNMET) & rated[closed.stamps])
+    violated = take(found, (found.kinds == kernel.FOUND_VIOLATED) & judged.rated[found.stamps])
+    unmet = take(closed, (closed.kinds == kernel.CLOSING_UNMET) & judged.rated[closed.stamps])
     said = take(found, (found.kinds == kernel.FOUND_UNKNOWN) | (found.kinds == kernel.FOUND_SLICES))
     violating: NDArray[np.bool_] = np.zeros(judged.memory.state.shape, dtype=np.bool_)
     violating[violated.slots, violated.columns] = True
@@ -140,7 +140,7 @@ def _by_group(statute: Statute, judged: Judged, groups: I64, count: int) -> Coun
     applicable = kernel.applies(judged.memory) & ~kernel.unjudged(statute.program, judged.memory)
     applicable &= judged.sessions.counted[:, None]
     slots, columns = np.nonzero(judged.satisfactions)
-    shape = (count, violating.shape[1])
+    shape = (count, *violating.shape[1:])
     return np.stack(
         [
             _count(groups[violated.slots], violated.columns, shape),
@@ -153,7 +153,7 @@ def _by_group(statute: Statute, judged: Judged, groups: I64, count: int) -> Coun
     )
 
 
-def _count(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int], each: Any = None) -> Counts:
+def _count(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, ...], each: Any = None) -> Counts:
     """A table of how often each row and column is named (or of the sums of `each`)."""
     flat = rows.astype(np.int64) * shape[1] + columns
     return np.bincount(flat, each, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
@@ -162,18 +162,18 @@ def _count(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int], ea
 def _sums(groups: I64, marked: Mask, count: int) -> Counts:
     """How many slots of each group are marked, by group and column."""
     slots, columns = np.nonzero(marked)
-    return _count(groups[slots], columns, (count, marked.shape[1]))
+    return _count(groups[slots], columns, (count, *marked.shape[1:]))
 
 
 def _groups(judged: Judged) -> tuple[list[tuple[str, str]], I64]:
     """The (agent, day) groups of a bucket, and the number of each slot's group."""
     begins = judged.sessions.bounds[:-1]
-    named = np.flatnonzero(judged.rows["agent"].is_not_null().to_numpy())
+    named = np.flatnonzero(judged.labelled["agent"].is_not_null().to_numpy()[judged.order.rows])
     # The first named row of each session; past its end where it has none.
-    first = np.append(named, len(judged.rows))[np.searchsorted(named, begins)]
+    first = np.append(named, len(judged.codes))[np.searchsorted(named, begins)]
     has = first < judged.sessions.bounds[1:]
-    agents = judged.rows["agent"].gather(np.where(has, first, begins))
-    sessions = pl.DataFrame({"agent": agents, "begin": judged.rows["occurrence"].gather(begins)})
+    agents = judged.column("agent", np.where(has, first, begins))
+    sessions = pl.DataFrame({"agent": agents, "begin": judged.column("occurrence", begins)})
     keyed = sessions.select(pl.col("agent").fill_null(NO_AGENT), day=day_of(pl.col("begin")))
     distinct = keyed.unique(maintain_order=True).with_row_index("group")
     group = keyed.join(distinct, on=["agent", "day"], how="left", maintain_order="left")["group"]

@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tracline.batch.judge import Clock, Judged, Statute, judge, statute_of
+from tracline.batch.judge import Judged, Statute, judge, statute_of
+from tracline.batch.sessions import Clock
 from tracline.examples.support_bot import Desk, conversations
 from tracline.examples.support_telling import event_frame
 from tracline.rules import kernel

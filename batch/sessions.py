@@ -1,0 +1,139 @@
+"""Rows to sessions: events in judged order, repeats left out, occurrences cut, open ones told from closed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..rules.kernel import I64
+from ..schemas.event import Kind
+
+Mask = NDArray[np.bool_]
+
+_END_BIT = np.uint64(31)
+_SESSION_BIT = np.uint64(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What time decides: all in nanoseconds since the epoch.
+
+    A session without an end closes when `last` has passed its last event by more than `idle`. Verdicts
+    outside `since <= time < until` are left out, and so are sessions with no event inside.
+    """
+
+    last: int
+    idle: int
+    since: int | None = None
+    until: int | None = None
+
+    def inside(self, times: I64) -> Mask:
+        """Which of the times lie in the window."""
+        inside = np.ones(len(times), dtype=np.bool_)
+        if self.since is not None:
+            inside &= times >= self.since
+        if self.until is not None:
+            inside &= times < self.until
+        return inside
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Events in judged order, as `rows` of the frame they came in; `end` rows and repeats are not among them.
+
+    `sessions` numbers their session ids, `ended` says whether an `end` row follows. `duplicates` repeat an
+    event, `conflicts` have the place of another.
+    """
+
+    rows: I64
+    sessions: I64
+    ended: Mask
+    duplicates: int
+    conflicts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """The occurrences of a bucket, by slot; `bounds[slot]` to `bounds[slot + 1]` are its events.
+
+    `counted` are those with an event inside the window, `open` those that have not closed.
+    """
+
+    bounds: I64
+    counted: Mask
+    open: Mask
+
+
+def in_order(labelled: pl.DataFrame) -> Order:
+    """Put the rows of whole sessions into judged order: by session, occurrence, `end` rows last, seq.
+
+    Of several rows for one place (an archive that holds a file twice) the one with the smallest event id
+    stays: equal ids are repeats, others conflict.
+    """
+    local = pl.Categorical(pl.Categories.random())
+    codes = labelled["session_id"].cast(local).to_physical().cast(pl.Int64).to_numpy()
+    occurrences, ends = numbers(labelled["occurrence"]), (labelled["kind"] == Kind.END.value).to_numpy()
+    seq = labelled["seq"].to_numpy()
+    found = _by_one_key(codes, occurrences, ends, seq)
+    duplicates = conflicts = 0
+    if found is None:
+        found, duplicates, conflicts = _by_all_keys(codes, occurrences, ends, labelled)
+    follows = (codes[found[1:]] == codes[found[:-1]]) & (occurrences[found[1:]] == occurrences[found[:-1]])
+    ended = np.append(follows & ends[found[1:]], False)[: len(found)]
+    events = ~ends[found]
+    rows = found[events]
+    return Order(rows, codes[rows], ended[events], duplicates, conflicts)
+
+
+def _by_one_key(codes: I64, occurrences: I64, ends: Mask, seq: NDArray[np.uint32]) -> I64 | None:
+    """The order by session, end and seq, if that is the order wanted: no place twice, occurrences in turn."""
+    if len(seq) and seq.max() >> _END_BIT:
+        return None
+    key = codes.astype(np.uint64) << _SESSION_BIT | ends.astype(np.uint64) << _END_BIT | seq
+    order = np.argsort(key)
+    key, codes, occurrences = key[order], codes[order], occurrences[order]
+    back = (occurrences[1:] < occurrences[:-1]) & (codes[1:] == codes[:-1])
+    return None if back.any() or (key[1:] == key[:-1]).any() else order
+
+
+def _by_all_keys(codes: I64, occurrences: I64, ends: Mask, labelled: pl.DataFrame) -> tuple[I64, int, int]:
+    """The order in full, without repeats and conflicts, and how many of these were events."""
+    told = labelled.select("seq", "event_id").with_columns(
+        code=codes, occurrence=occurrences, end=ends, row=np.arange(len(codes))
+    )
+    by = ["code", "occurrence", "end", "seq"]
+    told = told.sort([*by, "event_id"])
+    again = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in by).fill_null(False)
+    told = told.with_columns(again=again, equal=pl.col("event_id") == pl.col("event_id").shift())
+    repeats = told.filter(pl.col("again") & ~pl.col("end"))
+    duplicates = int(repeats["equal"].sum())
+    return told.filter(~pl.col("again"))["row"].to_numpy(), duplicates, len(repeats) - duplicates
+
+
+def occurrences_of(order: Order, occurrences: I64, times: I64, clock: Clock) -> Sessions:
+    """Cut events in judged order into occurrences, and say which are open and which count."""
+    count = len(order.rows)
+    if not count:
+        return Sessions(np.zeros(1, dtype=np.int64), np.empty(0, np.bool_), np.empty(0, np.bool_))
+    new_session = changes(order.sessions)
+    starts = np.flatnonzero(new_session | changes(occurrences))
+    bounds = np.append(starts, count)
+    last = np.maximum.reduceat(times, starts)
+    # The session's next occurrence, or the time, has passed its last event.
+    followed = np.append(~new_session[starts[1:]], False)
+    closed = order.ended[bounds[1:] - 1] | followed | (clock.last - last > clock.idle)
+    counted = np.logical_or.reduceat(clock.inside(times), starts)
+    return Sessions(bounds=bounds, counted=counted, open=~closed)
+
+
+def changes(values: I64) -> Mask:
+    """Where a value differs from the one before; true at the first."""
+    return np.append(True, values[1:] != values[:-1])
+
+
+def numbers(times: pl.Series) -> I64:
+    """Times as nanoseconds since the epoch."""
+    return times.to_physical().cast(pl.Int64).to_numpy()
