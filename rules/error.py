@@ -76,6 +76,7 @@ CODES: dict[str, str] = {
     "TRL509": "a name is defined and never used",
     # 3xx: compiling a rule
     "TRL301": "a rule's machine is too large",
+    "TRL302": "the rules are too large together",
 }
 """Every code and its meaning. None is ever given a second meaning, and each has a test that triggers it."""
 

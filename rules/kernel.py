@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..schemas.verdict import Verdict
+from .error import Problem, RuleError
 from .machine import APPLIES, SATISFIED, VERDICT_MASK, VIOLATED, Machine
 
 U8 = NDArray[np.uint8]
@@ -26,6 +27,9 @@ I64 = NDArray[np.int64]
 
 SLICES_MAX = 1_000
 """Slices that one rule may have in one session; one more makes the rule unjudged there."""
+
+TABLE_ENTRIES_MAX = 1 << 28
+"""Entries of all rules' tables together: what a state number can address beside the output's four bits."""
 
 FOUND_VIOLATED = 1
 FOUND_SATISFIED = 2
@@ -47,7 +51,6 @@ _APPLIES = np.uint32(8)
 _OUTPUT_BITS = np.uint32(4)
 _UNBORN = np.uint32(0xFFFFFFFF)
 _UNLINKED = -2
-_TABLE_ENTRIES_MAX = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +139,13 @@ class Found:
 def lay_out(machines: Sequence[Machine], stepped: Sequence[bool], keys: Sequence[int | None]) -> Program:
     """The program of these machines, given which rules have `steps` and the `for_each` key of each.
 
-    Keys are numbered from 0 without a gap. Raises ValueError when the tables together hold more entries
-    than a state number can address.
+    Keys are numbered from 0 without a gap. Raises RuleError when the tables together hold more entries
+    than a state can number.
     """
+    entries = sum((len(machine.next) + 1) * (len(machine.next[0]) + 2) for machine in machines)
+    if entries > TABLE_ENTRIES_MAX:
+        message = f"the rules are too large together: {entries} table entries, more than {TABLE_ENTRIES_MAX}"
+        raise RuleError((Problem("TRL302", message, "judge by some of the packs at a time", None),))
     rank = [(-1 if key is None else key, bool(steps)) for key, steps in zip(keys, stepped, strict=True)]
     order = sorted(range(len(machines)), key=lambda i: (rank[i], i))
     tables: list[U32] = []
@@ -149,8 +156,6 @@ def lay_out(machines: Sequence[Machine], stepped: Sequence[bool], keys: Sequence
         tables.append(table)
         closings.append(closing)
         offsets.append(offsets[-1] + len(table))
-    if offsets[-1] >= _TABLE_ENTRIES_MAX:
-        raise ValueError(f"the rules' tables hold {offsets[-1]} entries, the limit is {_TABLE_ENTRIES_MAX}")
     widths = np.array([len(machines[i].next[0]) + 2 for i in order], dtype=np.uint32)
     states = np.array([len(machines[i].next) for i in order], dtype=np.uint32)
     start = np.array(offsets[:-1], dtype=np.uint32)
