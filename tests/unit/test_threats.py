@@ -245,3 +245,18 @@ def test_findings_cannot_break_out_of_their_format(tmp_path: Path) -> None:
 def test_slices_stay_out_of_notes_and_errors(tmp_path: Path) -> None:
     """A slice may be an e-mail address: it is part of the results, never of standard error."""
     assert "owned" not in audited(tmp_path, "json")[1]
+
+
+def test_a_mistaken_out_destroys_nothing(tmp_path: Path) -> None:
+    """A folder that holds anything but an earlier bundle or demo is refused, and stays as it was."""
+    home = tmp_path / "home"
+    (home / "archive").mkdir(parents=True)
+    (home / "archive" / "thesis.txt").write_text("years of work", encoding="utf-8")
+    log = tmp_path / "log.json"
+    log.write_text('[{"role": "user", "content": "hello"}]', encoding="utf-8")
+    audit = ["audit", str(log), "--rules", "privacy", "--out", str(home)]
+    for words in (audit, ["demo", "--sessions", "1", "--out", str(home)]):
+        result = CliRunner().invoke(tracline, words)
+        assert result.exit_code == 2
+        assert "TRL406" in result.stderr
+    assert [path for path in home.rglob("*") if path.is_file()] == [home / "archive" / "thesis.txt"]
