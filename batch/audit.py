@@ -31,6 +31,9 @@ EXAMPLES_MAX = 3
 RUN_RECORDS = 50_000
 """Records that are sorted at a time."""
 
+TYPED_RECORDS = 10_000
+"""Records that are written as a row group of Parquet."""
+
 Progress = Callable[[str, int, int], None]
 """Hears what is being done, how far it has come, and of how much (0 where that is not known yet)."""
 
@@ -83,9 +86,11 @@ def audit(
         runs = _judged(archive, statute, scratch, terms, population, tally, progress)
         keys = {(r.pack, r.id): key for key, r in zip(rule_keys(statute.rules), statute.rules, strict=True)}
         examples: dict[str, list[Record]] = {}
-        for record in bundle.merge(runs, work / bundle.VERDICTS):
-            _keep(examples.setdefault(keys[record["pack"], record["rule"]], []), record)
-        bundle.write_typed(work / bundle.VERDICTS, work / bundle.TYPED_VERDICTS)
+        with bundle.typed_writer(work / bundle.TYPED_VERDICTS) as write_typed:
+            for some in _pieces(bundle.merge(runs, work / bundle.VERDICTS), TYPED_RECORDS):
+                write_typed(some)
+                for record in some:
+                    _keep(examples.setdefault(keys[record["pack"], record["rule"]], []), record)
         content = summary(statute.rules, statute.digests, tally, population)
         bundle.write_summary(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
@@ -122,17 +127,17 @@ def _judged(
 
     for judged in _in_threads(one, buckets.frames, terms.threads):
         tally.add(statute, judged)
-        for some in _pieces(records(statute, judged, known)):
+        for some in _pieces(records(statute, judged, known), RUN_RECORDS):
             runs.append(scratch / f"run-{len(runs):06d}.jsonl")
             bundle.write_run(runs[-1], some)
         progress("judging", len(runs), len(buckets.frames))
     return runs
 
 
-def _pieces(found: Iterable[Record]) -> Iterator[list[Record]]:
+def _pieces(found: Iterable[Record], size: int) -> Iterator[list[Record]]:
     """The records in lists of bounded length."""
     rest = iter(found)
-    while piece := list(islice(rest, RUN_RECORDS)):
+    while piece := list(islice(rest, size)):
         yield piece
 
 

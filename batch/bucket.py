@@ -85,7 +85,9 @@ def _write(frame: pl.LazyFrame, folder: Path, count: int, seed: int) -> None:
     """Write whole sessions to `count` buckets in a folder each, as they are in memory: read once, soon."""
     bucket = (pl.col("session_id").hash(seed) % count).alias("bucket")
     folders = pl.PartitionBy(folder, key="bucket", include_key=False)
-    frame.with_columns(bucket).sink_ipc(folders, compression="uncompressed", mkdir=True, engine="streaming")
+    frame.with_columns(bucket).sink_ipc(
+        folders, compression="uncompressed", maintain_order=False, mkdir=True, engine="streaming"
+    )
 
 
 def _read(files: Sequence[Path]) -> pl.LazyFrame:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import heapq
 import shutil
 import tempfile
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
+import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
+import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 import rfc8785
 
 from .error import SourceError
@@ -121,19 +123,28 @@ def read_verdicts(path: Path) -> Iterator[Record]:
             yield orjson.loads(text)
 
 
-def write_typed(verdicts: Path, out: Path) -> None:
-    """Write the verdicts again as Parquet, typed, in the same order."""
+@contextmanager
+def typed_writer(out: Path) -> Generator[Callable[[Sequence[Record]], None]]:
+    """Write records as Parquet, typed, a bounded number at a time: call it with each piece in turn."""
+    empty: Any = pl.DataFrame(schema=VERDICT_SCHEMA)
     texts = {name: pl.String if kind == _TIME else kind for name, kind in VERDICT_SCHEMA.items()}
-    if not verdicts.stat().st_size:
-        pl.DataFrame(schema=VERDICT_SCHEMA).write_parquet(out)
-        return
+    told: Any = pl.DataFrame(schema=texts)
+    arrow, final = told.to_arrow().schema, empty.to_arrow().schema
     times = [
         pl.col(name).str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_unit="ns", time_zone="UTC")
         for name, kind in VERDICT_SCHEMA.items()
         if kind == _TIME
     ]
-    frame = pl.scan_ndjson(verdicts, schema=texts).with_columns(times).select(list(VERDICT_SCHEMA))
-    frame.sink_parquet(out, maintain_order=True, engine="streaming")
+    arrow_room: Any = pa
+    polars: Any = pl
+    parquet: Any = pq
+    with parquet.ParquetWriter(out, final, compression="zstd") as writer:
+
+        def write(records: Sequence[Record]) -> None:
+            frame = polars.from_arrow(arrow_room.Table.from_pylist(records, schema=arrow))
+            writer.write_table(frame.with_columns(times).to_arrow().cast(final))
+
+        yield write
 
 
 def write_summary(path: Path, content: Any) -> None:

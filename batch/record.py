@@ -20,7 +20,9 @@ from .judge import Judged, Statute, join, take
 RECORDS_AT_ONCE = 20_000
 """Findings that are turned into records together."""
 WITNESSES_KEPT_MAX = 50_000
-"""Witnesses remembered: sessions that went alike, as one rule sees them, share theirs."""
+"""Runs whose witnesses are remembered: those that went alike, as their rule sees them, share theirs."""
+KNOWN_EVENTS_MAX = 200
+"""Events of a run whose witnesses are remembered; longer ones are hardly alike."""
 
 FINDINGS = {
     kernel.FOUND_VIOLATED: Verdict.VIOLATED,
@@ -175,7 +177,7 @@ class _Reading:
             labels = [[name for bit, name in enumerate(names) if word >> bit & 1] for word in words.tolist()]
             found = witnesses(self.statute.rules[number], machine, labels, at)
             made = tuple(found[index] for index in at)
-            if len(self.known) < WITNESSES_KEPT_MAX:
+            if len(self.known) < WITNESSES_KEPT_MAX and len(rows) <= KNOWN_EVENTS_MAX:
                 self.known[key] = made
         return made
 
