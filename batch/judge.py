@@ -121,8 +121,8 @@ def judge(statute: Statute, labelled: pl.DataFrame, clock: Clock, *, satisfied: 
         counted = within & met & rated[found.stamps]
         np.add.at(satisfactions, (found.slots[counted], found.columns[counted]), 1)
         kept.append(take(found, within & (satisfied | ~met)))
-    closing = kernel.close(statute.program, memory, np.flatnonzero(~sessions.open).astype(np.int32))
-    unmet = closing.kinds == kernel.CLOSING_UNMET
+    closing = np.flatnonzero(~sessions.open).astype(np.int32)
+    closed = kernel.close(statute.program, memory, closing, held=satisfied)
     return Judged(
         labelled=labelled,
         order=order,
@@ -135,7 +135,7 @@ def judge(statute: Statute, labelled: pl.DataFrame, clock: Clock, *, satisfied: 
         slice_places=slice_places,
         memory=memory,
         found=join(kept),
-        closed=take(closing, inside[closing.stamps] & (satisfied | unmet)),
+        closed=take(closed, inside[closed.stamps]),
         satisfactions=satisfactions,
     )
 

@@ -280,15 +280,16 @@ def unjudged(program: Program, memory: Memory) -> NDArray[np.bool_]:
     return memory.state >> _OUTPUT_BITS == program.dead
 
 
-def close(program: Program, memory: Memory, slots: I32) -> Found:
-    """The closing verdicts of these sessions; `kinds` holds codes of `CLOSING`, never 0.
+def close(program: Program, memory: Memory, slots: I32, *, held: bool = True) -> Found:
+    """The closing verdicts of these sessions, unmet ones alone unless `held`; `kinds` are codes of `CLOSING`.
 
     A rule with `for_each` closes by slice, and slice null says nothing; an unjudged rule has no closing.
     The stamps are those of the last event that the rule saw, in the slice where there is one.
     """
-    parts = [_close_unsliced(program, memory, slots)]
+    said = program.closing if held else np.where(program.closing == CLOSING_UNMET, program.closing, 0)
+    parts = [_close_unsliced(program, memory, slots, said)]
     if program.keys:
-        parts.append(_close_slices(program, memory, slots))
+        parts.append(_close_slices(program, memory, slots, said))
     joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
     return Found(
         stamps=joined[0],
@@ -302,8 +303,8 @@ def close(program: Program, memory: Memory, slots: I32) -> Found:
 _Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
-def _close_unsliced(program: Program, memory: Memory, slots: I32) -> _Columns:
-    codes = program.closing[memory.state[slots, : program.unsliced] >> _OUTPUT_BITS]
+def _close_unsliced(program: Program, memory: Memory, slots: I32, said: U8) -> _Columns:
+    codes = said[memory.state[slots, : program.unsliced] >> _OUTPUT_BITS]
     at, columns = np.nonzero(codes)
     stamps = memory.seen[slots[at]]
     stepped = columns >= program.plain
@@ -311,7 +312,7 @@ def _close_unsliced(program: Program, memory: Memory, slots: I32) -> _Columns:
     return stamps, slots[at], columns, np.full(len(at), NO_SLICE), codes[at, columns]
 
 
-def _close_slices(program: Program, memory: Memory, slots: I32) -> _Columns:
+def _close_slices(program: Program, memory: Memory, slots: I32, said: U8) -> _Columns:
     owners, members, keys = _members(memory.head, memory.link, slots)
     parts: list[_Columns] = []
     for column in range(program.unsliced, program.columns):
@@ -322,7 +323,7 @@ def _close_slices(program: Program, memory: Memory, slots: I32) -> _Columns:
         state = memory.slice_state[slice_slot, place]
         judged = (state != _UNBORN) & (memory.state[session, column] >> _OUTPUT_BITS != program.dead[column])
         session, slice_slot, state = session[judged], slice_slot[judged], state[judged]
-        code = program.closing[state >> _OUTPUT_BITS]
+        code = said[state >> _OUTPUT_BITS]
         some = code != 0
         session, slice_slot = session[some], slice_slot[some]
         stamps = memory.slice_last[slice_slot, place]
