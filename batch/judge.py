@@ -103,7 +103,7 @@ def judge(statute: Statute, labelled: pl.DataFrame, clock: Clock, *, satisfied: 
     `labelled` has `JUDGED_COLUMNS` and the labeler's columns, in any order of rows, `end` rows among them.
     """
     order = in_order(labelled)
-    labels = labelled.select(_label_columns(statute))[order.rows]
+    labels = labelled.select("seq", *_label_columns(statute))[order.rows]
     times = numbers(labelled["time"])[order.rows]
     sessions = occurrences_of(order, numbers(labelled["occurrence"])[order.rows], times, clock)
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
@@ -147,7 +147,7 @@ def _label_columns(statute: Statute) -> list[str]:
 
 
 def _words(rows: pl.DataFrame, count: int) -> tuple[Words, I32]:
-    """The distinct words of the rows, and the number of each row's word."""
+    """The distinct words of the rows, and the number of each row's word; one where nothing is asked."""
     names = [f"{letter}{word}" for letter in "tu" for word in range(count)]
     if not names:
         none = np.empty((1, 0), dtype=np.uint64)
@@ -160,7 +160,7 @@ def _words(rows: pl.DataFrame, count: int) -> tuple[Words, I32]:
 
 def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:
     """The slice slot of each row and key, one per session and value, and for each slot a row that has it."""
-    slices = np.full((len(rows), keys), kernel.NO_SLICE, dtype=np.int32)
+    slices = np.full((len(slots), keys), kernel.NO_SLICE, dtype=np.int32)
     firsts = [np.empty(0, dtype=np.int64)]
     count = 0
     for key in range(keys):

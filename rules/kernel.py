@@ -332,8 +332,13 @@ def _close_slices(program: Program, memory: Memory, slots: I32, said: U8) -> _Co
 
 
 def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled on first use, without the interpreter lock, and kept on disk between runs."""
-    return cast(Callable[..., Any], numba.njit(nogil=True, cache=True, error_model="numpy")(function))  # pyright: ignore[reportUnknownMemberType]
+    """Compiled on first use, without the interpreter lock, and kept on disk where that may be written."""
+    room = cast(Any, numba)
+    try:
+        return room.njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:
+        # Neither this folder nor the user's cache can be written, as in a container that is read only.
+        return room.njit(nogil=True, error_model="numpy")(function)
 
 
 @_njit

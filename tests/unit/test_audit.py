@@ -246,3 +246,11 @@ def test_two_packs_may_use_one_rule_id(tmp_path: Path) -> None:
     names = set(outcome.summary["rules"])
     assert {"desk/calm", "other/calm", "answered"} <= names
     assert "calm" not in names
+
+
+def test_rules_that_ask_nothing_are_judged_too(tmp_path: Path) -> None:
+    """A pack without propositions steps over every event."""
+    rules = pack_text("pack: other\nversion: 1\nrules:\n  - {id: short, formula: next next false}\n")
+    archive = write(tmp_path / "events.parquet", session("a", user("one"), user("two"), user("three")))
+    outcome = audit(archive, rules, tmp_path / "bundle", Terms())
+    assert outcome.summary["rules"]["short"]["violations"] == 3
