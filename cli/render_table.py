@@ -37,7 +37,7 @@ def print_table(outcome: Outcome, out: Path, *, color: bool | None) -> None:
     _say(console, "Held", [key for key in rest if rules[key]["sessions_applicable"]])
     _say(console, "Applied to no session", [key for key in rest if not rules[key]["sessions_applicable"]])
     told = [f"{key} ({rules[key]['sessions_unjudged']:,})" for key in unjudged]
-    _say(console, "Could not judge some sessions, because something was not captured", told)
+    _say(console, "Unjudged in some sessions", told)
     console.print(Text(f"The bundle is {clean(str(out))}"))
 
 

@@ -65,7 +65,7 @@ def test_the_table_tells_what_a_person_wants_to_know(place: Path) -> None:
     assert "calm: Nobody shouts" in text
     assert "step 1" in text
     assert "Held: paid-once" in text
-    assert "was not captured: calm (1), gives-up (1)" in " ".join(text.split())
+    assert "Unjudged in some sessions: calm (1), gives-up (1)" in " ".join(text.split())
     assert str(place / "bundle") in text.replace("\n", "")
 
 
