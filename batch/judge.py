@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ..rules import kernel
+from ..rules import kernel, kernel_loop
 from ..rules.compiler.compile import compile_rule
 from ..rules.digest import rule_digest
 from ..rules.kernel import I32, I64, U8, Found, Memory, Program
@@ -117,7 +117,7 @@ def judge(statute: Statute, labelled: pl.DataFrame, clock: Clock, *, satisfied: 
     satisfactions = np.zeros((len(sessions.counted), statute.program.columns), dtype=np.int32)
     kept: list[Found] = []
     for found in kernel.judge(statute.program, table, told, memory):
-        within, met = inside[found.stamps], found.kinds == kernel.FOUND_SATISFIED
+        within, met = inside[found.stamps], found.kinds == kernel_loop.FOUND_SATISFIED
         counted = within & met & rated[found.stamps]
         np.add.at(satisfactions, (found.slots[counted], found.columns[counted]), 1)
         kept.append(take(found, within & (satisfied | ~met)))
@@ -160,12 +160,12 @@ def _words(rows: pl.DataFrame, count: int) -> tuple[Words, I32]:
 
 def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:
     """The slice slot of each row and key, one per session and value, and for each slot a row that has it."""
-    slices = np.full((len(slots), keys), kernel.NO_SLICE, dtype=np.int32)
+    slices = np.full((len(slots), keys), kernel_loop.NO_SLICE, dtype=np.int32)
     firsts = [np.empty(0, dtype=np.int64)]
     count = 0
     for key in range(keys):
         unknown = rows[f"su{key}"].to_numpy()
-        slices[unknown, key] = kernel.UNKNOWN_SLICE
+        slices[unknown, key] = kernel_loop.UNKNOWN_SLICE
         valued = np.flatnonzero(rows[f"s{key}"].is_not_null().to_numpy() & ~unknown)
         pairs = pl.DataFrame({"slot": slots[valued], "value": rows[f"s{key}"].gather(valued), "row": valued})
         by = ["slot", "value"]

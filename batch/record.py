@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 import polars as pl
 
-from ..rules import kernel
+from ..rules import kernel, kernel_loop
 from ..rules.digest import verdict_id
 from ..rules.kernel import I64, Found
 from ..rules.witness import Witness, witnesses
@@ -25,14 +25,14 @@ KNOWN_EVENTS_MAX = 200
 """Events of a run whose witnesses are remembered; longer ones are hardly alike."""
 
 FINDINGS = {
-    kernel.FOUND_VIOLATED: Verdict.VIOLATED,
-    kernel.FOUND_SATISFIED: Verdict.SATISFIED,
-    kernel.FOUND_UNKNOWN: Verdict.UNJUDGED,
-    kernel.FOUND_SLICES: Verdict.UNJUDGED,
+    kernel_loop.FOUND_VIOLATED: Verdict.VIOLATED,
+    kernel_loop.FOUND_SATISFIED: Verdict.SATISFIED,
+    kernel_loop.FOUND_UNKNOWN: Verdict.UNJUDGED,
+    kernel_loop.FOUND_SLICES: Verdict.UNJUDGED,
 }
 REASONS = {
-    kernel.FOUND_UNKNOWN: "something that the rule asks about was not captured",
-    kernel.FOUND_SLICES: f"the session has more than {kernel.SLICES_MAX} slices",
+    kernel_loop.FOUND_UNKNOWN: "something that the rule asks about was not captured",
+    kernel_loop.FOUND_SLICES: f"the session has more than {kernel.SLICES_MAX} slices",
 }
 """Why a session is unjudged."""
 
@@ -143,7 +143,7 @@ class _Reading:
         cuts = (np.flatnonzero(np.any(runs[:, 1:] != runs[:, :-1], axis=0)) + 1).tolist()
         for begin, end in zip([0, *cuts], [*cuts, runs.shape[1]], strict=True):
             kinds = self.found.kinds[begin:end]
-            judged = (kinds != kernel.FOUND_UNKNOWN) & (kinds != kernel.FOUND_SLICES)
+            judged = (kinds != kernel_loop.FOUND_UNKNOWN) & (kinds != kernel_loop.FOUND_SLICES)
             stamps = self.found.stamps[begin:end][judged]
             rows = self._run(begin, int(stamps.max())) if len(stamps) else None
             made = iter(() if rows is None else self._replayed(begin, rows, stamps))
@@ -160,7 +160,7 @@ class _Reading:
         key = int(self.statute.program.groups[column])
         if key >= 0:
             own = self.judged.slices[begin : last + 1, key]
-            seen &= (own == kernel.NO_SLICE) | (own == self.found.slices[i])
+            seen &= (own == kernel_loop.NO_SLICE) | (own == self.found.slices[i])
         return np.flatnonzero(seen) + begin
 
     def _replayed(self, i: int, rows: I64, stamps: I64) -> tuple[Witness, ...]:
@@ -191,7 +191,7 @@ class _Reading:
 
     def _slice_value(self, i: int) -> str | None:
         slice_slot = int(self.found.slices[i])
-        if slice_slot == kernel.NO_SLICE:
+        if slice_slot == kernel_loop.NO_SLICE:
             return None
         key = int(self.statute.program.groups[self.found.columns[i]])
         return self.judged.labelled[f"s{key}"][

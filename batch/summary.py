@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..rules import kernel
+from ..rules import kernel, kernel_loop
 from ..rules.kernel import I64
 from ..rules.rule import Rule
 from .archive import day_of
@@ -81,7 +81,7 @@ class Tally:
             self.groups[group] += sizes[number]
             counts = self.counts.setdefault(group, np.zeros((len(COUNTS), self.rules), dtype=np.int64))
             counts[:, statute.program.order] += told[:, number]
-        crowded = judged.found.columns[judged.found.kinds == kernel.FOUND_SLICES]
+        crowded = judged.found.columns[judged.found.kinds == kernel_loop.FOUND_SLICES]
         self.crowded.update(statute.program.order[crowded].tolist())
 
 
@@ -131,9 +131,9 @@ def rule_keys(rules: Sequence[Rule]) -> tuple[str, ...]:
 def _by_group(statute: Statute, judged: Judged, groups: I64, count: int) -> Counts:
     """The `COUNTS` by group and column; `groups` says which group each slot is in."""
     found, closed = judged.found, judged.closed
-    violated = take(found, (found.kinds == kernel.FOUND_VIOLATED) & judged.rated[found.stamps])
+    violated = take(found, (found.kinds == kernel_loop.FOUND_VIOLATED) & judged.rated[found.stamps])
     unmet = take(closed, (closed.kinds == kernel.CLOSING_UNMET) & judged.rated[closed.stamps])
-    said = take(found, (found.kinds == kernel.FOUND_UNKNOWN) | (found.kinds == kernel.FOUND_SLICES))
+    said = take(found, (found.kinds == kernel_loop.FOUND_UNKNOWN) | (found.kinds == kernel_loop.FOUND_SLICES))
     violating: NDArray[np.bool_] = np.zeros(judged.memory.state.shape, dtype=np.bool_)
     violating[violated.slots, violated.columns] = True
     violating[unmet.slots, unmet.columns] = True

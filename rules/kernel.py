@@ -8,16 +8,27 @@ loop has no branch. `rules/stepper.py` says the same in plain Python.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ..schemas.verdict import Verdict
 from .error import Problem, RuleError
+from .kernel_loop import (
+    APPLIES_BIT,
+    FOUND_SATISFIED,
+    FOUND_UNKNOWN,
+    FOUND_VIOLATED,
+    NO_SLICE,
+    OUTPUT_BITS,
+    UNBORN,
+    UNLINKED,
+    chained,
+    judge_rows,
+)
 from .machine import APPLIES, SATISFIED, VERDICT_MASK, VIOLATED, Machine
 
 U8 = NDArray[np.uint8]
@@ -31,26 +42,10 @@ SLICES_MAX = 1_000
 TABLE_ENTRIES_MAX = 1 << 28
 """Entries of all rules' tables together: what a state number can address beside the output's four bits."""
 
-FOUND_VIOLATED = 1
-FOUND_SATISFIED = 2
-FOUND_UNKNOWN = 4
-FOUND_SLICES = 5
-"""Values of `Found.kinds`; the last two are both `unjudged`: by an unknown, and by too many slices."""
-
 CLOSING = (None, Verdict.HELD, Verdict.UNMET)
 """The closing verdict of each code in `Program.closing`."""
 
 CLOSING_UNMET = CLOSING.index(Verdict.UNMET)
-
-NO_SLICE = -1
-UNKNOWN_SLICE = -2
-"""Entries of `Rows.slices`: the event carries no value of that key, or one that cannot be read."""
-
-_FOUND = np.uint32(7)
-_APPLIES = np.uint32(8)
-_OUTPUT_BITS = np.uint32(4)
-_UNBORN = np.uint32(0xFFFFFFFF)
-_UNLINKED = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +181,7 @@ def _rows_of(machine: Machine, offset: int) -> tuple[U32, U8]:
     output = np.array(machine.output, dtype=np.uint32)
     verdict = output & VERDICT_MASK
     bits = np.where(verdict == VIOLATED, FOUND_VIOLATED, np.where(verdict == SATISFIED, FOUND_SATISFIED, 0))
-    bits = bits | np.where((output & APPLIES) != 0, int(_APPLIES), 0)
+    bits = bits | np.where((output & APPLIES) != 0, int(APPLIES_BIT), 0)
     target = np.empty((states + 1, width), dtype=np.int64)
     target[:states, :own] = np.array(machine.next)
     target[:, own] = np.arange(states + 1)
@@ -197,7 +192,7 @@ def _rows_of(machine: Machine, offset: int) -> tuple[U32, U8]:
     found[:states, own + 1] = FOUND_UNKNOWN
     closing = np.zeros((states + 1, width), dtype=np.uint8)
     closing[:states] = np.array([[CLOSING.index(verdict)] for verdict in machine.closing])
-    entries = ((offset + target * width) << _OUTPUT_BITS) | found
+    entries = ((offset + target * width) << OUTPUT_BITS) | found
     return entries.astype(np.uint32).ravel(), closing.ravel()
 
 
@@ -206,14 +201,14 @@ def remember(program: Program, slots: int, slices: int) -> Memory:
     widest = int(np.diff(program.group_columns).max(initial=0))
     sliced = program.columns - program.unsliced
     return Memory(
-        state=np.repeat((program.start << _OUTPUT_BITS)[None, :], slots, axis=0),
+        state=np.repeat((program.start << OUTPUT_BITS)[None, :], slots, axis=0),
         seen=np.full(slots, -1, dtype=np.int64),
         last=np.full((slots, program.columns - program.plain), -1, dtype=np.int64),
         born=np.zeros((slots, sliced), dtype=np.int32),
         head=np.full((slots, program.keys), -1, dtype=np.int32),
         linked=np.zeros((slots, program.keys), dtype=np.int32),
-        link=np.full(slices, _UNLINKED, dtype=np.int32),
-        slice_state=np.full((slices, widest), _UNBORN, dtype=np.uint32),
+        link=np.full(slices, UNLINKED, dtype=np.int32),
+        slice_state=np.full((slices, widest), UNBORN, dtype=np.uint32),
         slice_last=np.full((slices, widest), -1, dtype=np.int64),
     )
 
@@ -235,7 +230,7 @@ def judge(
     begin, total = 0, len(rows.words)
     while begin < total:
         found = _empty(found_max)
-        begin, used = _judge(
+        begin, used = judge_rows(
             begin,
             (rows.words, rows.slots, rows.stamps, rows.slices, letters.ravel()),
             (program.table, program.dead, program.skip, program.unknown, program.group_columns),
@@ -272,12 +267,12 @@ def _cut(found: Found, size: int) -> Found:
 
 def applies(memory: Memory) -> NDArray[np.bool_]:
     """Whether each rule (by column) has applied to each session (by slot) so far."""
-    return (memory.state & _APPLIES) != 0
+    return (memory.state & APPLIES_BIT) != 0
 
 
 def unjudged(program: Program, memory: Memory) -> NDArray[np.bool_]:
     """Whether each rule (by column) has become unjudged for each session (by slot)."""
-    return memory.state >> _OUTPUT_BITS == program.dead
+    return memory.state >> OUTPUT_BITS == program.dead
 
 
 def close(program: Program, memory: Memory, slots: I32, *, held: bool = True) -> Found:
@@ -304,7 +299,7 @@ _Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray
 
 
 def _close_unsliced(program: Program, memory: Memory, slots: I32, said: U8) -> _Columns:
-    codes = said[memory.state[slots, : program.unsliced] >> _OUTPUT_BITS]
+    codes = said[memory.state[slots, : program.unsliced] >> OUTPUT_BITS]
     at, columns = np.nonzero(codes)
     stamps = memory.seen[slots[at]]
     stepped = columns >= program.plain
@@ -313,7 +308,7 @@ def _close_unsliced(program: Program, memory: Memory, slots: I32, said: U8) -> _
 
 
 def _close_slices(program: Program, memory: Memory, slots: I32, said: U8) -> _Columns:
-    owners, members, keys = _members(memory.head, memory.link, slots)
+    owners, members, keys = chained(memory.head, memory.link, slots)
     parts: list[_Columns] = []
     for column in range(program.unsliced, program.columns):
         key = int(program.groups[column])
@@ -321,196 +316,11 @@ def _close_slices(program: Program, memory: Memory, slots: I32, said: U8) -> _Co
         own = keys == key
         session, slice_slot = owners[own], members[own]
         state = memory.slice_state[slice_slot, place]
-        judged = (state != _UNBORN) & (memory.state[session, column] >> _OUTPUT_BITS != program.dead[column])
+        judged = (state != UNBORN) & (memory.state[session, column] >> OUTPUT_BITS != program.dead[column])
         session, slice_slot, state = session[judged], slice_slot[judged], state[judged]
-        code = said[state >> _OUTPUT_BITS]
+        code = said[state >> OUTPUT_BITS]
         some = code != 0
         session, slice_slot = session[some], slice_slot[some]
         stamps = memory.slice_last[slice_slot, place]
         parts.append((stamps, session, np.full(len(session), column), slice_slot, code[some]))
     return cast(_Columns, tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled on first use, without the interpreter lock, and kept on disk where that may be written."""
-    room = cast(Any, numba)
-    try:
-        return room.njit(nogil=True, cache=True, error_model="numpy")(function)
-    except RuntimeError:
-        # Neither this folder nor the user's cache can be written, as in a container that is read only.
-        return room.njit(nogil=True, error_model="numpy")(function)
-
-
-@_njit
-def _members(head: Any, link: Any, slots: Any) -> Any:
-    """Every (session, slice slot, key) on the chains of these sessions."""
-    count = 0
-    for s in slots:
-        for k in range(head.shape[1]):
-            x = head[s, k]
-            while x >= 0:
-                count += 1
-                x = link[x]
-    owners = np.empty(count, dtype=np.int32)
-    members = np.empty(count, dtype=np.int32)
-    keys = np.empty(count, dtype=np.int32)
-    i = 0
-    for s in slots:
-        for k in range(head.shape[1]):
-            x = head[s, k]
-            while x >= 0:
-                owners[i], members[i], keys[i] = s, x, k
-                i += 1
-                x = link[x]
-    return owners, members, keys
-
-
-@_njit
-def _judge(begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, slicing: Any, out: Any) -> Any:
-    """Judge from row `begin` while the findings surely fit; the row reached, and the findings written."""
-    words, slots, stamps, _slices, letters = rows
-    table, _dead, skip, _unknown, group_columns = tables
-    plain, unsliced, columns, _slices_max = sizes
-    state, seen, last = sessions
-    linked = slicing[2]
-    keys = group_columns.shape[0] - 1
-    used = 0
-    for i in range(begin, words.shape[0]):
-        slot = slots[i]
-        room = columns
-        for k in range(keys):
-            room += (linked[slot, k] + 1) * (group_columns[k + 1] - group_columns[k])
-        if used + room > out[0].shape[0]:
-            return i, used
-        # Unsigned indices: signed ones cost a test for counting from the end.
-        s = np.uint64(slot) * np.uint64(columns)
-        w = np.uint64(words[i]) * np.uint64(columns)
-        seen[slot] = stamps[i]
-        some = np.uint32(0)
-        for c in range(np.uint64(unsliced)):
-            old = state[s + c]
-            entry = table[np.uint64(old >> _OUTPUT_BITS) + np.uint64(letters[w + c])]
-            state[s + c] = entry | (old & _APPLIES)
-            some |= entry
-        if some & _FOUND:
-            for c in range(unsliced):
-                kind = state[s + np.uint64(c)] & _FOUND
-                if kind:
-                    used = _emit(out, used, stamps[i], slot, c, -1, kind)
-        for c in range(plain, unsliced):
-            if letters[w + np.uint64(c)] != skip[c]:
-                last[slot, c - plain] = stamps[i]
-        for k in range(keys):
-            used = _judge_key(i, k, rows, tables, sizes, sessions, slicing, out, used)
-    return words.shape[0], used
-
-
-@_njit
-def _emit(out: Any, used: Any, stamp: Any, slot: Any, column: Any, slice_slot: Any, kind: Any) -> Any:
-    """Write one finding; the number written by then."""
-    out[0][used] = stamp
-    out[1][used] = slot
-    out[2][used] = column
-    out[3][used] = slice_slot
-    out[4][used] = kind
-    return used + 1
-
-
-@_njit
-def _judge_key(
-    i: Any, k: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, slicing: Any, out: Any, used: Any
-) -> Any:
-    """Step the rules of `for_each` key `k` over row `i`; how many findings are written by then."""
-    words, slots, stamps, slices, letters = rows
-    _table, dead, skip, unknown, group_columns = tables
-    _plain, unsliced, columns, slices_max = sizes
-    state = sessions[0]
-    born, head, linked, link, slice_state, _slice_last = slicing
-    slot, x = slots[i], slices[i, k]
-    if x >= 0 and link[x] == _UNLINKED:
-        link[x] = head[slot, k]
-        head[slot, k] = x
-        linked[slot, k] += 1
-    first = group_columns[k]
-    for c in range(first, group_columns[k + 1]):
-        at = slot * np.int64(columns) + c
-        letter = letters[words[i] * np.int64(columns) + c]
-        if letter == skip[c] or state[at] >> _OUTPUT_BITS == dead[c]:
-            continue
-        kind = 0
-        if x == UNKNOWN_SLICE or letter == unknown[c]:
-            kind = FOUND_UNKNOWN
-        elif x >= 0 and slice_state[x, c - first] == _UNBORN:
-            if born[slot, c - unsliced] == slices_max:
-                kind = FOUND_SLICES
-            else:
-                born[slot, c - unsliced] += 1
-                slice_state[x, c - first] = state[at]
-        if kind:
-            state[at] = dead[c] << _OUTPUT_BITS | (state[at] & _APPLIES)
-            used = _emit(out, used, stamps[i], slot, c, NO_SLICE, kind)
-        elif x >= 0:
-            used = _step_slice(i, c, x, letter, first, tables, sizes, rows, sessions, slicing, out, used)
-        else:
-            used = _step_valueless(i, c, k, letter, tables, sizes, rows, sessions, slicing, out, used)
-    return used
-
-
-@_njit
-def _step_slice(
-    i: Any,
-    c: Any,
-    x: Any,
-    letter: Any,
-    first: Any,
-    tables: Any,
-    sizes: Any,
-    rows: Any,
-    sessions: Any,
-    slicing: Any,
-    out: Any,
-    used: Any,
-) -> Any:
-    """Step column `c` in slice slot `x`."""
-    slice_state, slice_last = slicing[4], slicing[5]
-    entry = tables[0][(slice_state[x, c - first] >> _OUTPUT_BITS) + letter]
-    slice_state[x, c - first] = entry
-    slice_last[x, c - first] = rows[2][i]
-    slot = rows[1][i]
-    sessions[0][slot * np.int64(sizes[2]) + c] |= entry & _APPLIES
-    if entry & _FOUND:
-        used = _emit(out, used, rows[2][i], slot, c, x, entry & _FOUND)
-    return used
-
-
-@_njit
-def _step_valueless(
-    i: Any,
-    c: Any,
-    k: Any,
-    letter: Any,
-    tables: Any,
-    sizes: Any,
-    rows: Any,
-    sessions: Any,
-    slicing: Any,
-    out: Any,
-    used: Any,
-) -> Any:
-    """Step column `c` in slice null and in every slice of the session."""
-    plain, unsliced, columns = sizes[0], sizes[1], sizes[2]
-    born, head, link, slice_state = slicing[0], slicing[1], slicing[3], slicing[4]
-    slot, stamp = rows[1][i], rows[2][i]
-    at = slot * np.int64(columns) + c
-    entry = tables[0][(sessions[0][at] >> _OUTPUT_BITS) + letter]
-    sessions[0][at] = entry & ~_FOUND | (sessions[0][at] & _APPLIES)
-    sessions[2][slot, c - plain] = stamp
-    if born[slot, c - unsliced] == 0 and entry & _FOUND == FOUND_VIOLATED:
-        used = _emit(out, used, stamp, slot, c, NO_SLICE, FOUND_VIOLATED)
-    first = tables[4][k]
-    y = head[slot, k]
-    while y >= 0:
-        if slice_state[y, c - first] != _UNBORN:
-            used = _step_slice(i, c, y, letter, first, tables, sizes, rows, sessions, slicing, out, used)
-        y = link[y]
-    return used

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from tracline.rules import kernel
+from tracline.rules import kernel, kernel_loop
 from tracline.rules.machine import (
     APPLIES,
     PENDING,
@@ -124,7 +124,7 @@ def quickly(
     """The same by the kernel, and how often each kind of finding came out of it."""
     program = kernel.lay_out(case.machines, case.stepped, case.keys)
     letters = np.zeros((len(case.order), program.columns), dtype=np.uint8)
-    slices = np.full((len(case.order), program.keys), kernel.NO_SLICE, dtype=np.int32)
+    slices = np.full((len(case.order), program.keys), kernel_loop.NO_SLICE, dtype=np.int32)
     slots: dict[tuple[int, int, str], int] = {}
     for i, (session, at) in enumerate(case.order):
         for column, rule in enumerate(program.order):
@@ -137,10 +137,10 @@ def quickly(
             else:
                 letters[i, column] = machine.letters[machine.word(event.true)]
             if key is not None and event.value_unknown:
-                slices[i, key] = kernel.UNKNOWN_SLICE
+                slices[i, key] = kernel_loop.UNKNOWN_SLICE
             elif key is not None and event.value is not None:
                 slices[i, key] = slots.setdefault((session, key, event.value), len(slots))
-    names = {slot: value for (_, _, value), slot in slots.items()} | {kernel.NO_SLICE: None}
+    names = {slot: value for (_, _, value), slot in slots.items()} | {kernel_loop.NO_SLICE: None}
     memory = kernel.remember(program, len(case.events), len(slots))
     rows = kernel.Rows(
         words=np.arange(len(case.order), dtype=np.int32),
@@ -187,7 +187,7 @@ def test_the_kernel_finds_what_the_plain_stepper_finds(found_max: int) -> None:
 def test_the_kernel_that_was_compared_is_compiled() -> None:
     """After a run the inner function holds machine code: the comparison above did not run it as Python."""
     quickly(random_case(0), 64)
-    assert kernel._judge.nopython_signatures
+    assert kernel_loop.judge_rows.nopython_signatures
 
 
 def test_sessions_may_be_cut_between_any_two_pieces_of_rows() -> None:
@@ -198,7 +198,7 @@ def test_sessions_may_be_cut_between_any_two_pieces_of_rows() -> None:
     random = np.random.default_rng(5)
     count = 200
     letters = random.integers(0, program.skip.min() + 1, (16, program.columns)).astype(np.uint8)
-    slices = np.full((count, program.keys), kernel.NO_SLICE, dtype=np.int32)
+    slices = np.full((count, program.keys), kernel_loop.NO_SLICE, dtype=np.int32)
     rows = kernel.Rows(
         words=random.integers(0, 16, count).astype(np.int32),
         slots=random.integers(0, 4, count).astype(np.int32),

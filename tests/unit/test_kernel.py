@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tracline.rules import kernel
+from tracline.rules import kernel, kernel_loop
 from tracline.rules.compiler.compile import compile_formula
 from tracline.rules.error import RuleError
 from tracline.rules.machine import Machine
@@ -56,7 +56,7 @@ def test_an_unknown_event_ends_a_rule_for_its_session() -> None:
     memory = kernel.remember(program, 1, 0)
     [found] = kernel.judge(program, letters, rows([1, 0, 2, 0, 2, 0]), memory)
     assert found.stamps.tolist() == [1, 2]
-    assert found.kinds.tolist() == [kernel.FOUND_VIOLATED, kernel.FOUND_UNKNOWN]
+    assert found.kinds.tolist() == [kernel_loop.FOUND_VIOLATED, kernel_loop.FOUND_UNKNOWN]
     assert kernel.unjudged(program, memory).tolist() == [[True]]
     assert len(kernel.close(program, memory, np.array([0], dtype=np.int32)).kinds) == 0
 

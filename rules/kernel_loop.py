@@ -1,0 +1,214 @@
+"""The kernel's inner loops, compiled: what a row does to the state of every rule, and to its slices.
+
+Arrays come and go as tuples, in the order in which `kernel.judge` puts them together. An entry of a state
+or of the table is the next state above `OUTPUT_BITS` bits: what is found there, and `APPLIES_BIT`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numba
+import numpy as np
+
+FOUND_VIOLATED = 1
+FOUND_SATISFIED = 2
+FOUND_UNKNOWN = 4
+FOUND_SLICES = 5
+"""Values of `Found.kinds`; the last two are both `unjudged`: by an unknown, and by too many slices."""
+
+NO_SLICE = -1
+UNKNOWN_SLICE = -2
+"""Entries of `Rows.slices`: the event carries no value of that key, or one that cannot be read."""
+
+FOUND_MASK = np.uint32(7)
+APPLIES_BIT = np.uint32(8)
+OUTPUT_BITS = np.uint32(4)
+UNBORN = np.uint32(0xFFFFFFFF)
+UNLINKED = -2
+
+
+def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled on first use, without the interpreter lock, and kept on disk where that may be written."""
+    room = cast(Any, numba)
+    try:
+        return room.njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:
+        # Neither this folder nor the user's cache can be written, as in a container that is read only.
+        return room.njit(nogil=True, error_model="numpy")(function)
+
+
+@_njit
+def chained(head: Any, link: Any, slots: Any) -> Any:
+    """Every (session, slice slot, key) on the chains of these sessions."""
+    count = 0
+    for s in slots:
+        for k in range(head.shape[1]):
+            x = head[s, k]
+            while x >= 0:
+                count += 1
+                x = link[x]
+    owners = np.empty(count, dtype=np.int32)
+    members = np.empty(count, dtype=np.int32)
+    keys = np.empty(count, dtype=np.int32)
+    i = 0
+    for s in slots:
+        for k in range(head.shape[1]):
+            x = head[s, k]
+            while x >= 0:
+                owners[i], members[i], keys[i] = s, x, k
+                i += 1
+                x = link[x]
+    return owners, members, keys
+
+
+@_njit
+def judge_rows(begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, slicing: Any, out: Any) -> Any:
+    """Judge from row `begin` while the findings surely fit; the row reached, and the findings written."""
+    words, slots, stamps, _slices, letters = rows
+    table, _dead, skip, _unknown, group_columns = tables
+    plain, unsliced, columns, _slices_max = sizes
+    state, seen, last = sessions
+    linked = slicing[2]
+    keys = group_columns.shape[0] - 1
+    used = 0
+    for i in range(begin, words.shape[0]):
+        slot = slots[i]
+        room = columns
+        for k in range(keys):
+            room += (linked[slot, k] + 1) * (group_columns[k + 1] - group_columns[k])
+        if used + room > out[0].shape[0]:
+            return i, used
+        # Unsigned indices: signed ones cost a test for counting from the end.
+        s = np.uint64(slot) * np.uint64(columns)
+        w = np.uint64(words[i]) * np.uint64(columns)
+        seen[slot] = stamps[i]
+        some = np.uint32(0)
+        for c in range(np.uint64(unsliced)):
+            old = state[s + c]
+            entry = table[np.uint64(old >> OUTPUT_BITS) + np.uint64(letters[w + c])]
+            state[s + c] = entry | (old & APPLIES_BIT)
+            some |= entry
+        if some & FOUND_MASK:
+            for c in range(unsliced):
+                kind = state[s + np.uint64(c)] & FOUND_MASK
+                if kind:
+                    used = _emit(out, used, stamps[i], slot, c, -1, kind)
+        for c in range(plain, unsliced):
+            if letters[w + np.uint64(c)] != skip[c]:
+                last[slot, c - plain] = stamps[i]
+        for k in range(keys):
+            used = _judge_key(i, k, rows, tables, sizes, sessions, slicing, out, used)
+    return words.shape[0], used
+
+
+@_njit
+def _emit(out: Any, used: Any, stamp: Any, slot: Any, column: Any, slice_slot: Any, kind: Any) -> Any:
+    """Write one finding; the number written by then."""
+    out[0][used] = stamp
+    out[1][used] = slot
+    out[2][used] = column
+    out[3][used] = slice_slot
+    out[4][used] = kind
+    return used + 1
+
+
+@_njit
+def _judge_key(
+    i: Any, k: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, slicing: Any, out: Any, used: Any
+) -> Any:
+    """Step the rules of `for_each` key `k` over row `i`; how many findings are written by then."""
+    words, slots, stamps, slices, letters = rows
+    _table, dead, skip, unknown, group_columns = tables
+    _plain, unsliced, columns, slices_max = sizes
+    state = sessions[0]
+    born, head, linked, link, slice_state, _slice_last = slicing
+    slot, x = slots[i], slices[i, k]
+    if x >= 0 and link[x] == UNLINKED:
+        link[x] = head[slot, k]
+        head[slot, k] = x
+        linked[slot, k] += 1
+    first = group_columns[k]
+    for c in range(first, group_columns[k + 1]):
+        at = slot * np.int64(columns) + c
+        letter = letters[words[i] * np.int64(columns) + c]
+        if letter == skip[c] or state[at] >> OUTPUT_BITS == dead[c]:
+            continue
+        kind = 0
+        if x == UNKNOWN_SLICE or letter == unknown[c]:
+            kind = FOUND_UNKNOWN
+        elif x >= 0 and slice_state[x, c - first] == UNBORN:
+            if born[slot, c - unsliced] == slices_max:
+                kind = FOUND_SLICES
+            else:
+                born[slot, c - unsliced] += 1
+                slice_state[x, c - first] = state[at]
+        if kind:
+            state[at] = dead[c] << OUTPUT_BITS | (state[at] & APPLIES_BIT)
+            used = _emit(out, used, stamps[i], slot, c, NO_SLICE, kind)
+        elif x >= 0:
+            used = _step_slice(i, c, x, letter, first, tables, sizes, rows, sessions, slicing, out, used)
+        else:
+            used = _step_valueless(i, c, k, letter, tables, sizes, rows, sessions, slicing, out, used)
+    return used
+
+
+@_njit
+def _step_slice(
+    i: Any,
+    c: Any,
+    x: Any,
+    letter: Any,
+    first: Any,
+    tables: Any,
+    sizes: Any,
+    rows: Any,
+    sessions: Any,
+    slicing: Any,
+    out: Any,
+    used: Any,
+) -> Any:
+    """Step column `c` in slice slot `x`."""
+    slice_state, slice_last = slicing[4], slicing[5]
+    entry = tables[0][(slice_state[x, c - first] >> OUTPUT_BITS) + letter]
+    slice_state[x, c - first] = entry
+    slice_last[x, c - first] = rows[2][i]
+    slot = rows[1][i]
+    sessions[0][slot * np.int64(sizes[2]) + c] |= entry & APPLIES_BIT
+    if entry & FOUND_MASK:
+        used = _emit(out, used, rows[2][i], slot, c, x, entry & FOUND_MASK)
+    return used
+
+
+@_njit
+def _step_valueless(
+    i: Any,
+    c: Any,
+    k: Any,
+    letter: Any,
+    tables: Any,
+    sizes: Any,
+    rows: Any,
+    sessions: Any,
+    slicing: Any,
+    out: Any,
+    used: Any,
+) -> Any:
+    """Step column `c` in slice null and in every slice of the session."""
+    plain, unsliced, columns = sizes[0], sizes[1], sizes[2]
+    born, head, link, slice_state = slicing[0], slicing[1], slicing[3], slicing[4]
+    slot, stamp = rows[1][i], rows[2][i]
+    at = slot * np.int64(columns) + c
+    entry = tables[0][(sessions[0][at] >> OUTPUT_BITS) + letter]
+    sessions[0][at] = entry & ~FOUND_MASK | (sessions[0][at] & APPLIES_BIT)
+    sessions[2][slot, c - plain] = stamp
+    if born[slot, c - unsliced] == 0 and entry & FOUND_MASK == FOUND_VIOLATED:
+        used = _emit(out, used, stamp, slot, c, NO_SLICE, FOUND_VIOLATED)
+    first = tables[4][k]
+    y = head[slot, k]
+    while y >= 0:
+        if slice_state[y, c - first] != UNBORN:
+            used = _step_slice(i, c, y, letter, first, tables, sizes, rows, sessions, slicing, out, used)
+        y = link[y]
+    return used
