@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 
 import orjson
 import rfc8785
@@ -21,9 +20,9 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 def rule_digest(rule: Rule) -> str:
     """The SHA-256, in hex, of what decides a rule's verdicts, and of nothing cosmetic.
 
-    It covers the formula with operators expanded, the propositions and transitions that the formula and
-    `steps` use, `steps`, `recover`, `for_each` and the version of the semantics; not the rule's id, title or
-    severity, nor `applies_to`, which decides rates only.
+    It covers the formula with operators expanded, `steps`, `applies_to` (where it is unknown the rule is
+    unjudged), the propositions and transitions that these use, `recover`, `for_each` and the version of the
+    semantics; not the rule's id, title or severity.
     """
     used = _used(rule)
     content: Json = {
@@ -32,6 +31,7 @@ def rule_digest(rule: Rule) -> str:
         "propositions": {n: _predicate(p) for n, p in rule.propositions.items() if n in used},
         "transitions": {n: _formula(f) for n, f in rule.transitions.items() if n in used},
         "steps": None if rule.steps is None else _formula(rule.steps),
+        "applies_to": None if rule.applies_to is None else _formula(rule.applies_to),
         "recover": rule.recover.value,
         "for_each": None if rule.for_each is None else _slice_key(rule.for_each),
     }
@@ -69,10 +69,10 @@ def verdict_id(
 
 
 def _used(rule: Rule) -> frozenset[str]:
-    """The propositions and transition bits that the formula and `steps` reach."""
-    roots: Iterable[Formula] = (rule.formula,) if rule.steps is None else (rule.formula, rule.steps)
+    """The propositions and transition bits that the formula, `steps` and `applies_to` reach."""
     found: set[str] = set()
-    todo = [name for root in roots for name in names(root)]
+    roots = (rule.formula, rule.steps, rule.applies_to)
+    todo = [name for root in roots if root is not None for name in names(root)]
     while todo:
         name = todo.pop()
         if name not in found:

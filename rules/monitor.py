@@ -29,6 +29,7 @@ class Monitor:
 
     def step(self, true: Collection[str]) -> Verdict:
         """The verdict after an event at which just these propositions are true; unknown names are ignored."""
+        assert not isinstance(true, str), "step takes a set of names; a text would be asked for its parts"
         self._state, output = self.machine.step(self._state, self.machine.word(true))
         return VERDICTS[output & VERDICT_MASK]
 

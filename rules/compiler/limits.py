@@ -15,6 +15,10 @@ class Limits:
     """Propositions of one rule; a word has a bit for each."""
     nodes_max: int = 50_000
     """Nodes of the rule's formula and residuals after bounded operators are written out."""
+    delay_max: int = 250
+    """Steps that `next` and bounded future operators, nested, look ahead."""
+    pending_max: int = 300
+    """Obligations that one residual may hold."""
     letters_max: int = 1_024
     """Letter classes that the search tells apart."""
     states_max: int = 1_000

@@ -55,6 +55,7 @@ class Nodes:
         self.kind: list[Kind] = []
         self.args: list[tuple[int, ...]] = []
         self.leaf: list[tuple[Formula, bool] | None] = []
+        self._delay: list[int] = []
         self._negation: dict[int, int] = {}
         self.of_formula: dict[tuple[Formula, bool], int] = {}
         """The node of each formula (and sign) that was brought into normal form."""
@@ -75,6 +76,11 @@ class Nodes:
             self.kind.append(kind)
             self.args.append(args)
             self.leaf.append(None if leaf is None else (leaf, sign))
+            self._delay.append(self._delay[args[0]] + 1 if kind in (Kind.X, Kind.N) else 0)
+            # One step more than the rule looks ahead: all of it is asked of the next event first.
+            if self._delay[number] > self._limits.delay_max + 1:
+                hint = "an exact or very late step is seldom what is meant; use smaller bounds"
+                raise exceeded(self._rule, "steps of delay", self._limits.delay_max, hint)
         return number
 
     @property

@@ -3,7 +3,9 @@
 A residual is a monotone Boolean function of *obligations*, the `X` and `N` nodes of the normal form: what
 must (or, weakly, would have to) hold from the next event on. It is kept as a reduced ordered decision
 diagram, so that equal functions are one number: `F[0,15] q and F[0,14] q` absorbs into the latter by
-itself. Node `f` with variable `x` stands for `low or (x and high)`, where `low` implies `high`.
+itself. Node `f` with variable `x` stands for `low or (x and high)`, where `low` implies `high`. The latest
+variable stands first: the residuals of `F[0,n] q`, each with a step less than the one before, then share
+all but one node.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ class Residuals:
         self._rule = rule
         self._limits = limits
         self._number: dict[tuple[int, int, int], int] = {}
-        last = 1 << 60  # the constants come after every variable
-        self.variable: list[int] = [last, last]
+        self.variable: list[int] = [-1, -1]
+        self._depth: list[int] = [0, 0]
         self.low: list[int] = [FALSE, TRUE]
         self.high: list[int] = [FALSE, TRUE]
         self._and: dict[tuple[int, int], int] = {}
@@ -38,7 +40,7 @@ class Residuals:
         self._ends: dict[int, bool] = {FALSE: False, TRUE: True}
 
     def node(self, variable: int, low: int, high: int) -> int:
-        """`low or (variable and high)`, for parts whose own variables all come after this one."""
+        """`low or (variable and high)`, for parts whose own variables are all smaller."""
         if low == high:
             return low
         key = (variable, low, high)
@@ -51,6 +53,10 @@ class Residuals:
             self.variable.append(variable)
             self.low.append(low)
             self.high.append(high)
+            self._depth.append(1 + max(self._depth[low], self._depth[high]))
+            if self._depth[number] > self._limits.pending_max:
+                hint = "use smaller bounds, or split the rule"
+                raise exceeded(self._rule, "pending obligations", self._limits.pending_max, hint)
         return number
 
     def single(self, variable: int) -> int:
@@ -63,7 +69,12 @@ class Residuals:
             return f
         if f == TRUE or g == FALSE:
             return g
-        return self._apply(f, g, self._and, self.both)
+        key = (f, g) if f < g else (g, f)
+        known = self._and.get(key)
+        if known is None:
+            x, f_low, f_high, g_low, g_high = self._split(f, g)
+            known = self._and[key] = self.node(x, self.both(f_low, g_low), self.both(f_high, g_high))
+        return known
 
     def either(self, f: int, g: int) -> int:
         """The disjunction of two residuals."""
@@ -71,19 +82,19 @@ class Residuals:
             return f
         if f == FALSE or g == TRUE:
             return g
-        return self._apply(f, g, self._or, self.either)
-
-    def _apply(
-        self, f: int, g: int, memo: dict[tuple[int, int], int], join: Callable[[int, int], int]
-    ) -> int:
         key = (f, g) if f < g else (g, f)
-        known = memo.get(key)
+        known = self._or.get(key)
         if known is None:
-            x = min(self.variable[f], self.variable[g])
-            f_low, f_high = (self.low[f], self.high[f]) if self.variable[f] == x else (f, f)
-            g_low, g_high = (self.low[g], self.high[g]) if self.variable[g] == x else (g, g)
-            known = memo[key] = self.node(x, join(f_low, g_low), join(f_high, g_high))
+            x, f_low, f_high, g_low, g_high = self._split(f, g)
+            known = self._or[key] = self.node(x, self.either(f_low, g_low), self.either(f_high, g_high))
         return known
+
+    def _split(self, f: int, g: int) -> tuple[int, int, int, int, int]:
+        """The first variable of the two, and both parts of each on it."""
+        x = max(self.variable[f], self.variable[g])
+        f_low, f_high = (self.low[f], self.high[f]) if self.variable[f] == x else (f, f)
+        g_low, g_high = (self.low[g], self.high[g]) if self.variable[g] == x else (g, g)
+        return x, f_low, f_high, g_low, g_high
 
     def dual(self, f: int) -> int:
         """`and` and `or` exchanged: its prime implicants are the prime implicates of `f`."""

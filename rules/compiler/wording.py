@@ -110,7 +110,7 @@ class Wording:
         known: dict[int, int] = {}
 
         def of(g: int) -> int:
-            if r.variable[g] > x:
+            if r.variable[g] < x:
                 return g
             if r.variable[g] == x:
                 return r.high[g] if value else r.low[g]

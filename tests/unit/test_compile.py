@@ -51,6 +51,8 @@ def test_an_exponential_rule_is_refused_by_name_and_limit() -> None:
     ("limits", "text", "named"),
     [
         (Limits(propositions_max=2), "always (a -> eventually (b or c))", "propositions"),
+        (Limits(delay_max=9), "F[0,10] p", "steps of delay"),
+        (Limits(pending_max=9), "F[0,10] p", "pending obligations"),
         (Limits(letters_max=4), "always (a -> eventually b) and next c", "letter classes"),
         (Limits(nodes_max=40), "F[0,50] p", "formula nodes"),
         (Limits(states_max=5), "always (p -> F[0,16] q)", "machine states"),
@@ -62,6 +64,27 @@ def test_every_limit_stops_the_search_with_its_name(limits: Limits, text: str, n
     """A rule that is too large is an error that names the limit, never a slow or wrong machine."""
     with pytest.raises(RuleError, match=named):
         compiled(text.replace("p xor_ q", "not (p <-> q)"), limits=limits)
+
+
+@pytest.mark.parametrize(
+    "text", ["X[1000] p", "N[1000] p", "F[600,600] p", "G[500,505] p", "X[200] X[200] p"]
+)
+def test_a_long_delay_is_refused_by_name(text: str) -> None:
+    """Bounds that the language reads but no machine can hold never end in a traceback."""
+    with pytest.raises(RuleError, match="steps of delay"):
+        compiled(text)
+
+
+def test_the_longest_delays_compile() -> None:
+    """`F[0,250]` and counts near a thousand are within the limits."""
+    assert len(residuals(compiled("F[0,250] p"))) == 251
+    assert len(compiled("always at_most[900] p").next) > 900
+
+
+def test_a_text_is_no_set_of_names() -> None:
+    """`step("happy")` would find the proposition `app` in it."""
+    with pytest.raises(AssertionError):
+        Monitor("app").step("happy")
 
 
 def test_a_table_has_letters_for_what_the_rule_tells_apart_only() -> None:

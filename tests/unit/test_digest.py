@@ -33,12 +33,11 @@ RULE = Rule(
         {"severity": Severity.LOW},
         {"text": "G(write -> (O known | odd))"},
         {"why": "because"},
-        {"applies_to": parse_formula("extra")},
         {"propositions": RULE.propositions | {"extra": parse_predicate("nested")}},
     ],
 )
 def test_nothing_cosmetic_changes_a_digest(change: dict[str, object]) -> None:
-    """Names, words and what only rates depend on do not count, nor do propositions that go unused."""
+    """Names and words do not count, nor do propositions that go unused."""
     assert rule_digest(replace(RULE, **change)) == rule_digest(RULE)  # type: ignore[arg-type]
 
 
@@ -49,13 +48,14 @@ def test_nothing_cosmetic_changes_a_digest(change: dict[str, object]) -> None:
         {"propositions": RULE.propositions | {"write": parse_predicate('kind == "tool_call"')}},
         {"transitions": {"odd": parse_formula("previous odd")}},
         {"steps": parse_formula("write or known")},
+        {"applies_to": parse_formula("extra")},
         {"recover": Recover.NONE},
         {"for_each": SliceKey((parse_path("args.order_id"),), joint=False)},
         {"for_each": SliceKey((parse_path("args.order_id"),), joint=True)},
     ],
 )
 def test_what_decides_verdicts_changes_a_digest(change: dict[str, object]) -> None:
-    """Formula, propositions, transitions, steps, recovery and slicing all count."""
+    """Formula, propositions, transitions, `steps`, `applies_to`, recovery and slicing all count."""
     changed = replace(RULE, **change)  # type: ignore[arg-type]
     assert rule_digest(changed) != rule_digest(RULE)
 
