@@ -135,11 +135,13 @@ def progress(f: Formula, true: set[str]) -> Formula:
             return joined(Op.OR, [progress(f.args[0], true), f])
         case Op.ALWAYS:
             return joined(Op.AND, [progress(f.args[0], true), f])
-        case Op.UNTIL:
+        case Op.UNTIL | Op.WEAK_UNTIL:
             left, right = (progress(arg, true) for arg in f.args)
             return joined(Op.OR, [right, joined(Op.AND, [left, f])])
-        case _:
+        case Op.TRUE | Op.FALSE:
             return f
+        case _:
+            raise ValueError(f"the naive interpreter has no {f.op.value}")
 
 
 def negate(f: Formula) -> Formula:
