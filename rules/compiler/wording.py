@@ -70,14 +70,10 @@ class Wording:
         needed = [x for x in support if not r.holds(f, support - {x})]
         enough = [x for x in support if r.holds(f, frozenset({x}))]
         if needed:
-            rest = f
-            for x in needed:
-                rest = self._restricted(rest, x, value=True)
+            rest = self._restricted(f, frozenset(needed), value=True)
             return self._join(Op.AND, needed, [] if rest == TRUE else [self._function(rest)])
         if enough:
-            rest = f
-            for x in enough:
-                rest = self._restricted(rest, x, value=False)
+            rest = self._restricted(f, frozenset(enough), value=False)
             return self._join(Op.OR, enough, [] if rest == FALSE else [self._function(rest)])
         implicants = list(islice(r.primes(f), CLAUSES_MAX + 1))
         implicates = list(islice(r.primes(r.dual(f)), CLAUSES_MAX + 1))
@@ -105,17 +101,17 @@ class Wording:
                 todo += [self._residuals.low[g], self._residuals.high[g]]
         return frozenset(found)
 
-    def _restricted(self, f: int, x: int, *, value: bool) -> int:
+    def _restricted(self, f: int, fixed: frozenset[int], *, value: bool) -> int:
+        """The function with these variables fixed."""
         r = self._residuals
-        known: dict[int, int] = {}
+        known: dict[int, int] = {TRUE: TRUE, FALSE: FALSE}
 
         def of(g: int) -> int:
-            if r.variable[g] < x:
-                return g
-            if r.variable[g] == x:
-                return r.high[g] if value else r.low[g]
             if g not in known:
-                known[g] = r.node(r.variable[g], of(r.low[g]), of(r.high[g]))
+                if r.variable[g] in fixed:
+                    known[g] = of(r.high[g] if value else r.low[g])
+                else:
+                    known[g] = r.node(r.variable[g], of(r.low[g]), of(r.high[g]))
             return known[g]
 
         return of(f)
