@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import orjson
@@ -24,12 +25,6 @@ WITNESSES_KEPT_MAX = 50_000
 KNOWN_EVENTS_MAX = 200
 """Events of a run whose witnesses are remembered; longer ones are hardly alike."""
 
-FINDINGS = {
-    kernel_loop.FOUND_VIOLATED: Verdict.VIOLATED,
-    kernel_loop.FOUND_SATISFIED: Verdict.SATISFIED,
-    kernel_loop.FOUND_UNKNOWN: Verdict.UNJUDGED,
-    kernel_loop.FOUND_SLICES: Verdict.UNJUDGED,
-}
 REASONS = {
     kernel_loop.FOUND_UNKNOWN: "something that the rule asks about was not captured",
     kernel_loop.FOUND_SLICES: f"the session has more than {kernel.SLICES_MAX} slices",
@@ -41,6 +36,15 @@ EVENT_COLUMNS = ("session_id", "occurrence", "time", "seq", "late", "history", "
 
 _CLOSED = 8
 """Added to the codes of closing verdicts where they stand among the kinds of findings."""
+
+VERDICTS = {
+    kernel_loop.FOUND_VIOLATED: Verdict.VIOLATED.value,
+    kernel_loop.FOUND_SATISFIED: Verdict.SATISFIED.value,
+    kernel_loop.FOUND_UNKNOWN: Verdict.UNJUDGED.value,
+    kernel_loop.FOUND_SLICES: Verdict.UNJUDGED.value,
+    **{_CLOSED + code: verdict.value for code, verdict in enumerate(kernel.CLOSING) if verdict is not None},
+}
+"""The verdict of each kind of finding."""
 
 Record = dict[str, Any]
 
@@ -87,8 +91,20 @@ def place(record: Record) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Explained:
+    """A witness, and the rows that its indices mean."""
+
+    witness: Witness
+    rows: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
 class _Reading:
-    """Some findings of a bucket, ordered by slot, column, slice and stamp, and what explains them."""
+    """Some findings of a bucket, ordered by slot, column, slice and stamp, and what explains them.
+
+    Findings are few and their runs short, so they are read one by one as plain numbers: to call NumPy
+    for each would take longer.
+    """
 
     statute: Statute
     judged: Judged
@@ -99,30 +115,34 @@ class _Reading:
     def records(self) -> Iterator[Record]:
         """One record for each finding."""
         explained = list(self._explained())
-        told = (rows[_indices(witness)] for witness, rows in explained if witness and rows is not None)
-        needed = np.unique(np.concatenate([self.found.stamps, *told]))
-        chosen = self.judged.labelled.select(EVENT_COLUMNS)[self.judged.order.rows[needed]]
+        stamps = cast("list[int]", self.found.stamps.tolist())
+        needed = set(stamps)
+        for one in explained:
+            if one is not None:
+                needed.update(one.rows[index] for index in _indices(one.witness))
+        rows = np.array(sorted(needed), dtype=np.int64)
+        chosen = self.judged.labelled.select(EVENT_COLUMNS)[self.judged.order.rows[rows]]
         times = pl.col("occurrence", "time").dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ")
-        events = dict(zip(needed.tolist(), chosen.with_columns(times).to_dicts(), strict=True))
-        for i, (witness, rows) in enumerate(explained):
-            shown = None if witness is None or rows is None else _shown(witness, rows, events)
-            yield self._record(i, events[int(self.found.stamps[i])], shown)
+        events = dict(zip(rows.tolist(), chosen.with_columns(times).to_dicts(), strict=True))
+        columns = self.statute.program.order[self.found.columns].tolist()
+        told = zip(columns, self.found.kinds.tolist(), stamps, explained, strict=True)
+        for i, (number, kind, stamp, one) in enumerate(told):
+            shown = None if one is None else _shown(one, events)
+            yield self._record(number, kind, self._slice_value(i), events[stamp], shown)
 
-    def _record(self, i: int, event: Record, witness: Record | None) -> Record:
-        number = int(self.statute.program.order[self.found.columns[i]])
-        rule, digest = self.statute.rules[number], self.statute.digests[number]
-        kind = int(self.found.kinds[i])
-        verdict = kernel.CLOSING[kind - _CLOSED] if kind >= _CLOSED else FINDINGS[kind]
-        assert verdict is not None, "the kernel reports no empty closing"
+    def _record(
+        self, number: int, kind: int, slice_value: str | None, event: Record, witness: Record | None
+    ) -> Record:
+        rule = self.statute.rules[number]
         named: Record = {
             "pack": rule.pack,
             "rule": rule.id,
-            "rule_digest": digest,
+            "rule_digest": self.statute.digests[number],
             "session_id": event["session_id"],
             "occurrence": event["occurrence"],
-            "slice": self._slice_value(i),
+            "slice": slice_value,
             "event_id": event["event_id"],
-            "verdict": verdict.value,
+            "verdict": VERDICTS[kind],
         }
         return {
             "id": verdict_id(**named),
@@ -137,42 +157,49 @@ class _Reading:
             "witness": witness,
         }
 
-    def _explained(self) -> Iterator[tuple[Witness | None, I64 | None]]:
-        """For each finding its witness and the rows that the witness's indices mean; none if unjudged."""
-        runs = np.stack([self.found.slots, self.found.columns, self.found.slices])
+    def _explained(self) -> Iterator[_Explained | None]:
+        """For each finding what explains it, None where it is unjudged."""
+        found = self.found
+        runs = np.stack([found.slots, found.columns, found.slices])
         cuts = (np.flatnonzero(np.any(runs[:, 1:] != runs[:, :-1], axis=0)) + 1).tolist()
-        for begin, end in zip([0, *cuts], [*cuts, runs.shape[1]], strict=True):
-            kinds = self.found.kinds[begin:end]
-            judged = (kinds != kernel_loop.FOUND_UNKNOWN) & (kinds != kernel_loop.FOUND_SLICES)
-            stamps = self.found.stamps[begin:end][judged]
-            rows = self._run(begin, int(stamps.max())) if len(stamps) else None
-            made = iter(() if rows is None else self._replayed(begin, rows, stamps))
-            yield from ((next(made), rows) if one else (None, None) for one in judged)
+        first = cast("list[int]", self.judged.sessions.bounds[found.slots].tolist())
+        stamps = cast("list[int]", found.stamps.tolist())
+        judged = (
+            (found.kinds != kernel_loop.FOUND_UNKNOWN) & (found.kinds != kernel_loop.FOUND_SLICES)
+        ).tolist()
+        for begin, end in zip([0, *cuts], [*cuts, len(stamps)], strict=True):
+            at = [stamps[i] for i in range(begin, end) if judged[i]]
+            made: Iterator[_Explained] = iter(())
+            if at:
+                rows = self._run(begin, first[begin], at[-1])
+                made = (_Explained(one, rows) for one in self._replayed(begin, rows, at))
+            yield from (next(made) if judged[i] else None for i in range(begin, end))
 
-    def _run(self, i: int, last: int) -> I64:
+    def _run(self, i: int, begin: int, last: int) -> Sequence[int]:
         """The rows up to `last` that the run of finding `i` stepped on: of its slice, seen by its rule."""
         column = int(self.found.columns[i])
-        begin = int(self.judged.sessions.bounds[self.found.slots[i]])
         if column < self.statute.program.plain:
-            return np.arange(begin, last + 1)
+            return range(begin, last + 1)
         codes = self.judged.codes[begin : last + 1]
         seen = self.judged.letters[codes, column] != self.statute.program.skip[column]
         key = int(self.statute.program.groups[column])
         if key >= 0:
             own = self.judged.slices[begin : last + 1, key]
             seen &= (own == kernel_loop.NO_SLICE) | (own == self.found.slices[i])
-        return np.flatnonzero(seen) + begin
+        return (np.flatnonzero(seen) + begin).tolist()
 
-    def _replayed(self, i: int, rows: I64, stamps: I64) -> tuple[Witness, ...]:
+    def _replayed(self, i: int, rows: Sequence[int], stamps: Sequence[int]) -> tuple[Witness, ...]:
         """The witnesses at these stamps of one run, made in one replay or remembered."""
         column = int(self.found.columns[i])
         number = int(self.statute.program.order[column])
-        machine = self.statute.machines[number]
-        at = tuple(np.searchsorted(rows, stamps).tolist())
-        words = self._words(number)[self.judged.codes[rows]]
+        whole = isinstance(rows, range)
+        at = tuple(stamp - rows[0] if whole else bisect_left(rows, stamp) for stamp in stamps)
+        codes = self.judged.codes[rows.start : rows.stop] if whole else self.judged.codes[rows]
+        words = self._words(number)[codes]
         key = (column, words.tobytes(), at)
         made = self.known.get(key)
         if made is None:
+            machine = self.statute.machines[number]
             names = machine.propositions
             labels = [[name for bit, name in enumerate(names) if word >> bit & 1] for word in words.tolist()]
             found = witnesses(self.statute.rules[number], machine, labels, at)
@@ -204,11 +231,12 @@ def _indices(witness: Witness) -> list[int]:
     return [event.index for event in witness.events] + past
 
 
-def _shown(witness: Witness, rows: I64, events: Mapping[int, Record]) -> Record:
+def _shown(explained: _Explained, events: Mapping[int, Record]) -> Record:
     """A witness as JSON: its indices become the events' ids and places in the session."""
+    witness, rows = explained.witness, explained.rows
 
     def named(index: int | None) -> Record:
-        event: Record = {} if index is None else events[int(rows[index])]
+        event: Record = {} if index is None else events[rows[index]]
         return {"event_id": event.get("event_id"), "seq": event.get("seq")}
 
     return {
