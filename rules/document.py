@@ -16,6 +16,9 @@ DEPTH_MAX = 12
 ALIASES_MAX = 100
 """Limits of one file: its length, its values with aliases followed, how deep they nest, its aliases."""
 
+STOPPING = frozenset({"TRL202", "TRL204"})
+"""Codes after which nothing more can be said of a file."""
+
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Data = str | None | list["Data"] | dict[str, "Data"]
@@ -65,11 +68,15 @@ Node = Scalar | Items | Fields
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML file: its name in errors, its text, and the tree."""
+    """One YAML file: its name in errors, its text, the tree, and what is wrong beside it.
+
+    The tree is without what `problems` tells: of two equal keys it has the first.
+    """
 
     source: str
     text: str
     root: Node
+    problems: tuple[Problem, ...] = ()
 
     def place(self, node: Node, start: int = 0, end: int | None = None) -> Place:
         """Where the node stands; for a scalar, where `text[start:end]` of it stands in the file.
@@ -122,7 +129,10 @@ def data(node: Node) -> Data:
 
 
 def read_document(text: str, source: str) -> Document:
-    """Read one YAML document. Raises RuleError (TRL202 to TRL205) with all that can be told at once."""
+    """Read one YAML document; what is wrong in it and lets the rest be read stands in its `problems`.
+
+    Raises RuleError with all that can be told at once where it is no YAML or too much (TRL202, TRL204).
+    """
     text = text.removeprefix("\ufeff")
     if len(text) > TEXT_CHARACTERS_MAX:
         message = f"the file has {len(text)} characters, more than {TEXT_CHARACTERS_MAX}"
@@ -132,9 +142,9 @@ def read_document(text: str, source: str) -> Document:
         root = reader.read()
     except yaml.YAMLError as error:
         raise RuleError([*reader.problems, _syntax_problem(error, source, text)]) from None
-    if reader.problems:
+    if any(problem.code in STOPPING for problem in reader.problems):
         raise RuleError(reader.problems)
-    return Document(source, text, root)
+    return Document(source, text, root, tuple(reader.problems))
 
 
 @dataclass(slots=True)

@@ -116,6 +116,11 @@ class Problem:
         return render(self)
 
 
+def by_place(problem: Problem) -> tuple[int, int]:
+    """What problems of one file are sorted by: line and column, those without a place first."""
+    return (problem.place.line, problem.place.column) if problem.place else (0, 0)
+
+
 class RuleError(Exception):
     """A rule text that cannot be accepted; `problems` holds at least one, in the order of the text."""
 

@@ -24,7 +24,8 @@ FILE_BYTES_MAX = 4 * TEXT_CHARACTERS_MAX
 class Packs:
     """What was read: the rules that are whole, the errors, and each pack's document by the pack's name.
 
-    `written` counts the rules that stand in the files, those with errors included.
+    A pack without a name of its own has its file's there. `written` counts the rules that stand in the
+    files, those with errors included.
     """
 
     rule_set: RuleSet
@@ -33,8 +34,12 @@ class Packs:
     written: int
 
 
-def load_packs(paths: Sequence[str | Path]) -> RuleSet:
-    """The rules of the packs at `paths`: YAML files, folders of them, or names of shipped packs.
+Paths = str | Path | Sequence[str | Path]
+"""YAML files, folders of them, or names of shipped packs: one, or several."""
+
+
+def load_packs(paths: Paths) -> RuleSet:
+    """The rules of the packs at `paths`.
 
     Raises RuleError with every problem of every pack.
     """
@@ -44,7 +49,7 @@ def load_packs(paths: Sequence[str | Path]) -> RuleSet:
     return packs.rule_set
 
 
-def read_packs(paths: Sequence[str | Path]) -> Packs:
+def read_packs(paths: Paths) -> Packs:
     """As `load_packs`, but errors are returned beside what could be read."""
     errors: list[Problem] = []
     documents: dict[str, Document] = {}
@@ -58,7 +63,7 @@ def read_packs(paths: Sequence[str | Path]) -> Packs:
         pack = resolve(document, _library())
         rules += pack.rules
         errors += pack.problems
-        if pack.name in documents:
+        if pack.name in documents and pack.named:
             hint = f"the other is in {documents[pack.name].source}: rename one of them"
             place = document.place(document.at(("pack",)))
             errors.append(Problem("TRL221", f"two packs are named `{pack.name}`", hint, place))
@@ -87,10 +92,10 @@ def pack_text(text: str, source: str = "<pack>") -> RuleSet:
     return RuleSet(pack.rules, {pack.name: document.text})
 
 
-def _files(paths: Sequence[str | Path], errors: list[Problem]) -> dict[Path, str]:
+def _files(paths: Paths, errors: list[Problem]) -> dict[Path, str]:
     """The files that the paths mean, each once, with the name that errors give them."""
     found: dict[Path, str] = {}
-    for path in map(Path, paths):
+    for path in map(Path, [paths] if isinstance(paths, str | Path) else paths):
         if path.is_dir():
             here = {file: str(file) for file in sorted(path.iterdir()) if _is_pack(file)}
             message, hint = f"{path}: the folder holds no pack", "a pack's name ends in .yaml"

@@ -6,18 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from .document import Document, Fields, Items, Node, Scalar
-from .error import Problem, RuleError, Snippet, did_you_mean
+from .document import Document, Fields, Items, Node, Scalar, data
+from .error import Problem, RuleError, Snippet, by_place, did_you_mean
 from .formula import BOOLEAN, Formula, Op, has_future, names, walk
 from .parse import Operator, parse_formula, parse_name, parse_operators, parse_path, parse_predicate
 from .predicate import Path, Predicate
 from .rule import Examples, Rule, SliceKey
-from .schema import SHAPES, RuleEntry, Way, entries
+from .schema import SHAPES, Entry, Way, entries
 
 OWN_PREFIX = "tracline_"
 """Names of the operator library's transition bits begin so, and no pack's do."""
 
 Session = tuple[frozenset[str], ...]
+Section = Mapping[str, tuple[Scalar, Scalar | None]]
+"""Each name of a section with its key's node and its value's, or None where that is no text."""
+
 T = TypeVar("T")
 
 
@@ -31,9 +34,13 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A pack's rules that have no problem, what it defines (the library included), and its problems."""
+    """A pack's rules that have no problem, what it defines (the library included), and its problems.
+
+    `name` is the file's where the pack has none of its own, and `named` says which.
+    """
 
     name: str
+    named: bool
     rules: tuple[Rule, ...]
     scope: Scope
     problems: tuple[Problem, ...]
@@ -47,12 +54,9 @@ def resolve(document: Document, library: Scope | None) -> Resolved:
     resolver = _Resolver(document, library)
     rules = resolver.rules()
     scope = Scope(resolver.operators, resolver.transitions)
-    problems = sorted(resolver.problems, key=_order)
-    return Resolved(resolver.name, tuple(rules), scope, tuple(problems))
-
-
-def _order(problem: Problem) -> tuple[int, int]:
-    return (problem.place.line, problem.place.column) if problem.place else (0, 0)
+    problems = sorted(resolver.problems, key=by_place)
+    named = resolver.entries.name is not None
+    return Resolved(resolver.name, named, tuple(rules), scope, tuple(problems))
 
 
 class _Resolver:
@@ -62,8 +66,8 @@ class _Resolver:
         self.document = document
         self.own_library = library is None
         self.entries = entries(document)
-        self.problems: list[Problem] = list(self.entries.problems)
-        self.name = self.entries.head.pack
+        self.problems: list[Problem] = [*document.problems, *self.entries.problems]
+        self.name = self.entries.name or document.source
         propositions, transitions = self.section("propositions"), self.section("transitions")
         self.heads = self.section("operators")
         own = self.check_names(propositions, transitions)
@@ -76,34 +80,39 @@ class _Resolver:
         self.propositions = self.parsed(propositions, self.predicate)
         self.transitions = {**given.transitions, **self.parsed(transitions, self.transition)}
 
-    def section(self, name: str) -> dict[str, tuple[Scalar, Scalar]]:
-        """The entries of a section that have the right shape: each name with its key's and value's nodes."""
+    def section(self, name: str) -> Section:
+        """The entries of a section; those whose value is no text are defined all the same."""
         node = self.document.root
         section = node.value(name) if isinstance(node, Fields) else None
         if not isinstance(section, Fields):
             return {}
-        return {key.text: (key, value) for key, value in section.entries if isinstance(value, Scalar)}
+        return {
+            key.text: (key, value if isinstance(value, Scalar) and data(value) is not None else None)
+            for key, value in section.entries
+        }
 
     def rules(self) -> list[Rule]:
         """The rules that have no problem, in the order of the file."""
         found: list[Rule] = []
         first: dict[str, Node] = {}
-        for i, entry in self.entries.rules:
-            node = self.document.at(("rules", i, "id"))
-            if entry.id in first:
-                line = self.document.place(first[entry.id]).line
+        for entry in self.entries.rules:
+            name, node = entry.fields.id, self.document.at(("rules", entry.index, "id"))
+            if name in first and "id" not in entry.lacks:
+                line = self.document.place(first[name]).line
                 hint = f"the first is in line {line}: rename one of them"
-                self.say("TRL220", f"two rules have the id `{entry.id}`", hint, node)
-            first.setdefault(entry.id, node)
+                self.say("TRL220", f"two rules have the id `{name}`", hint, node)
+            if "id" not in entry.lacks:
+                first.setdefault(name, node)
             before = len(self.problems)
-            rule = self.rule(entry, ("rules", i))
+            rule = self.rule(entry)
             if rule is not None and len(self.problems) == before:
                 found.append(rule)
         return found
 
-    def rule(self, entry: RuleEntry, way: Way) -> Rule | None:
+    def rule(self, whole: Entry) -> Rule | None:
         """The rule, resolved; problems go to `problems`."""
-        formula = self.formula(self.document.at((*way, "formula")))
+        entry, way = whole.fields, ("rules", whole.index)
+        formula = None if "formula" in whole.lacks else self.formula(self.document.at((*way, "formula")))
         steps = self.optional(entry.steps, (*way, "steps"), self.steps)
         applies_to = self.optional(entry.applies_to, (*way, "applies_to"), self.applies_to)
         for_each = None if entry.for_each is None else self.for_each(entry.for_each, (*way, "for_each"))
@@ -111,7 +120,7 @@ class _Resolver:
             self.examples(entry.examples.violated, (*way, "examples", "violated")),
             self.examples(entry.examples.holds, (*way, "examples", "holds")),
         )
-        if formula is None:
+        if formula is None or whole.lacks:
             return None
         parts = [part for part in (formula, steps, applies_to) if part is not None]
         transitions = self.reached(frozenset[str]().union(*map(names, parts)))
@@ -147,7 +156,7 @@ class _Resolver:
 
     # ---- names
 
-    def check_names(self, *sections: Mapping[str, tuple[Scalar, Scalar]]) -> frozenset[str]:
+    def check_names(self, *sections: Section) -> frozenset[str]:
         """The names that the pack defines; each must be one, and mean one thing."""
         first: dict[str, Scalar] = {}
         for name, (key, _) in [item for section in sections for item in section.items()]:
@@ -192,11 +201,9 @@ class _Resolver:
             self.found(error.problems, node)
             return None
 
-    def parsed(
-        self, section: Mapping[str, tuple[Scalar, Scalar]], parse: Callable[[Scalar], T | None]
-    ) -> dict[str, T]:
+    def parsed(self, section: Section, parse: Callable[[Scalar], T | None]) -> dict[str, T]:
         """The values of a section that have no problem."""
-        parsed = {name: parse(value) for name, (_, value) in section.items()}
+        parsed = {name: parse(value) for name, (_, value) in section.items() if value is not None}
         return {name: value for name, value in parsed.items() if value is not None}
 
     def optional(self, text: str | None, way: Way, parse: Callable[[Node], Formula | None]) -> Formula | None:
@@ -217,8 +224,10 @@ class _Resolver:
         """The given operators and the pack's own."""
         nodes: dict[str, Scalar] = {}
         pairs: list[tuple[Snippet, Snippet]] = []
-        heads = [pair for head, pair in self.heads.items() if _called(head) not in self.known]
-        for i, pair in enumerate(heads):
+        heads = [(head, body) for name, (head, body) in self.heads.items() if _called(name) not in self.known]
+        for i, (head, body) in enumerate(heads):
+            # With a body that is no text, calls of the operator are no further problems.
+            pair = (head, body or Scalar("true", "", head.start, head.end))
             snippets = [Snippet(node.text, f"{i}.{j}") for j, node in enumerate(pair)]
             nodes |= {snippet.source: node for snippet, node in zip(snippets, pair, strict=True)}
             pairs.append((snippets[0], snippets[1]))
@@ -257,9 +266,7 @@ class _Resolver:
         """When a rule applies: a formula about the present and past."""
         formula = self.formula(node)
         if formula is not None and has_future(formula):
-            hint = (
-                "say when the rule begins to apply, of the present and past: `account_write`, `once refund`"
-            )
+            hint = "say when the rule begins to apply, of the present and past, such as `p` or `once p`"
             self.say("TRL233", "`applies_to` speaks of the future", hint, node)
         return formula
 
@@ -323,4 +330,6 @@ def _now(formula: Formula) -> Iterator[Formula]:
     while todo:
         node = todo.pop()
         yield node
-        todo.extend(() if node.op is Op.PREVIOUS else reversed(node.args))
+        # previous[0] p  =  p
+        back = node.op is Op.PREVIOUS and node.bounds != (0, 0)
+        todo.extend(() if back else reversed(node.args))

@@ -137,14 +137,26 @@ def json_schema() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
-    """A pack file as far as it has the right shape: its own fields, and its rules with their index.
+class Entry:
+    """One rule of the file: its `index` in the list, and its fields but for those that are wrong.
 
-    `head` has no rules. What was wrong is left out of both and stands in `problems`.
+    Where a field that a rule must have is missing or wrong, it stands in `lacks` and `fields` has a stand-in.
     """
 
-    head: PackFile
-    rules: tuple[tuple[int, RuleEntry], ...]
+    index: int
+    fields: RuleEntry
+    lacks: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A pack file as far as it has the right shape: its name, if that is one, and its rules.
+
+    What was wrong is left out of both and stands in `problems`.
+    """
+
+    name: str | None
+    rules: tuple[Entry, ...]
     problems: tuple[Problem, ...]
 
 
@@ -153,27 +165,30 @@ def entries(document: Document) -> Entries:
     values = data(document.root)
     if not isinstance(values, dict):
         fault = {"type": "dict_type", "loc": (), "input": values}
-        return Entries(PackFile(pack="unnamed"), (), (_problem(document, fault),))
+        return Entries(None, (), (_problem(document, fault),))
     problems: dict[Problem, None] = {}
     rules = values.pop("rules", None)
     if not isinstance(rules, list | None):
         problems[_problem(document, {"type": "list_type", "loc": ("rules",), "input": rules})] = None
         rules = None
     head = _validated(document, PackFile, values, (), problems)
-    found = [
-        (i, entry)
-        for i, rule in enumerate(rules or [])
-        if (entry := _validated(document, RuleEntry, rule, ("rules", i), problems)) is not None
-    ]
-    return Entries(head or PackFile(pack="unnamed"), tuple(found), tuple(problems))
+    found: list[Entry] = []
+    for i, rule in enumerate(rules or []):
+        read = _validated(document, RuleEntry, rule, ("rules", i), problems)
+        found += [] if read is None else [Entry(i, *read)]
+    name = head[0].pack if head and "pack" not in head[1] else None
+    return Entries(name, tuple(found), tuple(problems))
 
 
 def _validated(
     document: Document, model: type[Model], values: Data, at: Way, problems: dict[Problem, None]
-) -> Model | None:
-    """The values as that model without what is wrong in them, or None where too little is left."""
+) -> tuple[Model, frozenset[str]] | None:
+    """The values as that model without what is wrong in them, and the required fields that it lacks.
+
+    None where the values are no mapping.
+    """
     try:
-        return model.model_validate(values)
+        return model.model_validate(values), frozenset()
     except ValidationError as error:
         faults = error.errors(include_url=False)
     for fault in faults:
@@ -181,68 +196,80 @@ def _validated(
         problems[_problem(document, {**fault, "loc": (*at, *way)})] = None
         if isinstance(values, dict) and way:
             _drop(values, str(way[0]), way[1:])
-    try:
-        return model.model_validate(values)
-    except ValidationError:
+    if not isinstance(values, dict):
         return None
+    required = {name for name, field in model.model_fields.items() if field.is_required()}
+    lacks = frozenset(required - values.keys())
+    return model.model_validate({**values, **dict.fromkeys(lacks, STAND_IN)}), lacks
+
+
+STAND_IN = "unnamed"
+"""Stands for a missing name or expression, so that the rest of a pack or rule can be looked at."""
+
+SECTIONS = frozenset({"propositions", "operators", "transitions", "examples"})
+"""The fields that are mappings: of these the wrong entry is left out, of any other the whole field."""
 
 
 def _drop(values: dict[str, Data], key: str, inner: Way) -> None:
-    """Take out the value under the key, or only the entry of it that is at fault."""
+    """Take out what is at fault."""
     section = values.get(key)
-    if isinstance(section, dict) and inner:
+    if key in SECTIONS and isinstance(section, dict) and inner:
         section.pop(str(inner[0]), None)
     else:
         values.pop(key, None)
 
 
+# ---- what is wrong, in words
+
+
 def _problem(document: Document, fault: Mapping[str, Any]) -> Problem:
     """One fault that pydantic found, as a problem of ours."""
     way: Way = fault["loc"]
-    given = fault["input"]
     for i, part in enumerate(way):
         if i >= 2 and part in SHAPES:
-            code, message, hint = SHAPES[str(part)]
-            return Problem(code, message, hint, _place(document, way[: i + 1]))
+            return Problem(*SHAPES[str(part)], _place(document, way[: i + 1]))
     match fault["type"]:
         case "missing":
             message, hint = f"{_whose(way)} has no `{way[-1]}`", f"add `{way[-1]}: ...`"
             return Problem("TRL210", message, hint, _place(document, way[:-1]))
         case "extra_forbidden":
-            known = did_you_mean(str(way[-1]), _fields(way))
-            return Problem(
-                "TRL211", f"{_whose(way)} has no field `{way[-1]}`", known, _key_place(document, way)
+            message, hint = (
+                f"{_whose(way)} has no field `{way[-1]}`",
+                did_you_mean(str(way[-1]), _fields(way)),
             )
-        case "enum":
-            choices = ", ".join(
-                f"`{value.value}`" for value in (Severity if way[-1] == "severity" else Recover)
-            )
-            message = f"`{given}` is no `{way[-1]}`"
-            return Problem("TRL213", message, f"write one of {choices}", _place(document, way))
-        case "string_pattern_mismatch":
-            hint = "begin with a letter or digit, then letters, digits, `-`, `_` and `.`, at most 100 in all"
-            return Problem(
-                "TRL214", f"`{given}` cannot be the name of a pack or rule", hint, _place(document, way)
-            )
+            return Problem("TRL211", message, hint, _key_place(document, way))
         case kind:
-            message = f"{_what(way)} is {_kind(given)}"
-            return Problem(
-                "TRL212", message, KINDS.get(kind, "write a whole number from 1"), _place(document, way)
-            )
+            code, message, hint = _value_fault(kind, way, fault["input"])
+            return Problem(code, message, hint, _place(document, way))
+
+
+def _value_fault(kind: str, way: Way, given: object) -> tuple[str, str, str]:
+    """The code, message and hint of a value that is not what its field takes."""
+    written = f"`{given}`" if isinstance(given, str | int) else None
+    if kind == "string_pattern_mismatch":
+        hint = "begin with a letter or digit, then letters, digits, `-`, `_` and `.`, at most 100 in all"
+        return "TRL214", f"{written} cannot be the name of a pack or rule", hint
+    if kind == "enum" and written:
+        choices = ", ".join(f"`{value.value}`" for value in (Severity if way[-1] == "severity" else Recover))
+        return "TRL213", f"{written} is no `{way[-1]}`", f"write one of {choices}"
+    if way[-1:] == ("version",):
+        message = f"{written} is no version" if written else f"`version` is {_kind(given)}"
+        return "TRL212", message, f"write a whole number from 1 to {VERSION_MAX}"
+    return "TRL212", f"{_what(way)} is {_kind(given)}", KINDS.get(kind, "write one of the field's words")
 
 
 SHAPES = {
     "for_each": (
         "TRL234",
         "`for_each` is no path, list of paths or tuple of paths",
-        "write `args.order_id`, or the first present of `[args.order_id, args.id]`, or `[[tool, args]]`",
+        "write such as `args.order_id`, the first present of `[args.order_id, args.id]`, or `[[tool, args]]`",
     ),
     **dict.fromkeys(
         ("violated", "holds"),
         (
             "TRL240",
             "an example is a session: a list of steps, each the list of what is true at it",
-            "write `[[], [account_write]]`; several sessions are a list of those, `[[[], [a]], [[b]]]`",
+            "write one as `[[], [a]]`; several sessions are a list of those, `[[[], [a]], [[b]]]`",
         ),
     ),
 }

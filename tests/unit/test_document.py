@@ -33,10 +33,11 @@ flow: {a: [one, 'two']}
 
 
 def codes(text: str) -> list[str]:
-    """The codes of what is wrong with the text."""
-    with pytest.raises(RuleError) as caught:
-        read_document(text, "x.yaml")
-    return [problem.code for problem in caught.value.problems]
+    """The codes of what is wrong with the text, whether or not the rest of it can be read."""
+    try:
+        return [problem.code for problem in read_document(text, "x.yaml").problems]
+    except RuleError as error:
+        return [problem.code for problem in error.problems]
 
 
 @pytest.mark.parametrize(
@@ -156,6 +157,20 @@ def test_a_repeated_key_says_where_the_first_stands() -> None:
     assert (repeated.place.line, repeated.place.column) == (3, 3)
     assert "line 2" in repeated.hint
     assert broken.code == "TRL202"
+
+
+def test_what_is_wrong_beside_the_tree_does_not_stop_reading() -> None:
+    """Of two equal keys the first counts, a tag and a key that is no text are left out, and all are told."""
+    document = read_document("a: 1\na: 2\n[b]: 3\nc: !t 4\n", "x.yaml")
+    assert data(document.root) == {"a": "1", "c": "4"}
+    assert [problem.code for problem in document.problems] == ["TRL205", "TRL203", "TRL205"]
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: *x", "[" * 100_000])
+def test_what_is_no_yaml_or_too_much_stops_reading(text: str) -> None:
+    """There is no tree of a broken file."""
+    with pytest.raises(RuleError):
+        read_document(text, "x.yaml")
 
 
 def test_keys_keep_their_order() -> None:

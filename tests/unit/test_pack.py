@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.error import CODES, Problem, RuleError
 from tracline.rules.pack import load_packs, pack_text, read_packs, shipped_packs
 from tracline.rules.parse import parse_formula, parse_predicate
@@ -158,9 +159,13 @@ TRIGGERS = [
     ("TRL211", SMALL + "rules:\n  - {id: r, formula: a, examples: {broken: [[a]]}}\n", (4, 36)),
     ("TRL212", "- pack\n", (1, 1)),
     ("TRL212", "pack: x\nversion: 0.1\n", (2, 10)),
+    ("TRL212", "pack: x\nversion: 0\n", (2, 10)),
     ("TRL212", "pack: x\nrules: none\n", (2, 8)),
     ("TRL212", "pack: x\npropositions:\n  a: [b]\n", (3, 6)),
+    ("TRL212", "pack: x\npropositions:\n  a:\nrules:\n  - {id: r, formula: a}\n", (3, 3)),
+    ("TRL212", "pack: x\noperators:\n  f(p): [b]\nrules:\n  - {id: r, formula: f(true)}\n", (3, 9)),
     ("TRL212", SMALL + "rules:\n  - id: r\n    formula:\n", (5, 5)),
+    ("TRL212", SMALL + "rules:\n  - {id: r, formula: a, recover: [both]}\n", (4, 34)),
     ("TRL213", SMALL + "rules:\n  - {id: r, formula: a, severity: bad}\n", (4, 35)),
     ("TRL213", SMALL + "rules:\n  - {id: r, formula: a, recover: yes}\n", (4, 34)),
     ("TRL214", "pack: no name\n", (1, 7)),
@@ -171,6 +176,7 @@ TRIGGERS = [
     ("TRL230", SMALL + "transitions:\n  t: once a\n", (4, 6)),
     ("TRL230", SMALL + "transitions:\n  t: a and eventually b\n", (4, 6)),
     ("TRL231", SMALL + "transitions:\n  t: previous t and u\n  u: a\n", (4, 6)),
+    ("TRL231", SMALL + "transitions:\n  t: previous[0] t\nrules:\n  - {id: r, formula: t}\n", (4, 6)),
     ("TRL232", SMALL + "rules:\n  - {id: r, formula: a, steps: once a}\n", (4, 32)),
     ("TRL232", SMALL + "transitions:\n  t: a\nrules:\n  - {id: r, formula: a, steps: t}\n", (6, 32)),
     ("TRL233", SMALL + "rules:\n  - {id: r, formula: a, applies_to: a and next b}\n", (4, 37)),
@@ -241,6 +247,64 @@ def test_all_errors_come_at_once_in_the_order_of_the_file() -> None:
     assert places == sorted(places)
 
 
+def test_a_wrong_field_hides_no_other() -> None:
+    """Whatever is wrong with one field of a rule, its other fields and the rest of the pack are read."""
+    text = SMALL + dedent(
+        """\
+        rules:
+          - id: keyed
+            formula: one
+            for_each: {a: b}
+            steps: next a
+          - formula: two
+          - id: no name
+            formula: three
+          - id: listed
+            formula: [a, b]
+            steps: four
+          - id: none
+            applies_to: five
+            examples: {violated: 3, holds: [[six]]}
+        """
+    )
+    found = [(problem.code, problem.place.line) for problem in problems(text) if problem.place]
+    assert found == [
+        ("TRL120", 5),
+        ("TRL234", 6),
+        ("TRL232", 7),
+        ("TRL210", 8),
+        ("TRL120", 8),
+        ("TRL214", 9),
+        ("TRL120", 10),
+        ("TRL212", 12),
+        ("TRL120", 13),
+        ("TRL210", 14),
+        ("TRL120", 15),
+        ("TRL240", 16),
+        ("TRL120", 16),
+    ]
+
+
+def test_a_repeated_key_hides_nothing() -> None:
+    """A key that stands twice is told beside everything else that is wrong."""
+    text = SMALL + "rules:\n  - id: r\n    id: s\n    formula: one\n    steps: two\n"
+    assert [problem.code for problem in problems(text)] == ["TRL203", "TRL120", "TRL120"]
+
+
+@pytest.mark.parametrize(("written", "told"), [("0", "`0` is no version"), ("[1]", "`version` is a list")])
+def test_what_is_no_version(written: str, told: str) -> None:
+    """The number that was written is said to be no version, and which ones are."""
+    (problem,) = problems(f"pack: x\nversion: {written}\n")
+    assert problem.message == told
+    assert "from 1" in problem.hint
+
+
+def test_a_step_of_none_back_is_the_present() -> None:
+    """`previous[0]` of a proposition is what holds now, and may stand in a transition."""
+    (only,) = pack_text(SMALL + "transitions: {t: 'previous[0] a'}\nrules: [{id: r, formula: t}]\n").rules
+    assert compile_rule(only).next
+
+
 def test_files_folders_and_shipped_names(tmp_path: Path) -> None:
     """A path is a file, a folder of packs, or the name of a shipped pack; a file met twice is read once."""
     (tmp_path / "b.yaml").write_text("pack: b\nrules: []\n")
@@ -273,6 +337,23 @@ def test_what_is_wrong_with_files(tmp_path: Path) -> None:
     told = "\n".join(map(str, packs.errors))
     assert "byte 10 is no UTF-8" in told
     assert "did you mean `customer-service`?" in told
+
+
+def test_packs_without_a_name_do_not_share_one(tmp_path: Path) -> None:
+    """A pack whose name is none goes by its file's, so two of them are told apart."""
+    for name in ("one.yaml", "two.yaml"):
+        (tmp_path / name).write_text("pack: no name\n")
+    packs = read_packs(tmp_path)
+    assert [problem.code for problem in packs.errors] == ["TRL214", "TRL214"]
+    assert list(packs.documents) == [str(tmp_path / "one.yaml"), str(tmp_path / "two.yaml")]
+
+
+def test_one_path_needs_no_list(tmp_path: Path) -> None:
+    """A single path, as text or as a `Path`, is that pack."""
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL + "rules: [{id: r, formula: always a}]\n")
+    assert load_packs(str(file)) == load_packs(file) == load_packs([file])
+    assert list(load_packs("privacy").sources) == ["privacy"]
 
 
 def test_no_path_is_an_error() -> None:
