@@ -9,13 +9,13 @@ from ..schemas.verdict import Recover, Verdict
 from .compiler.compile import compile_rule
 from .compiler.shape import invariant_body
 from .document import Document, Fields, Items, Node, Scalar, read_document
-from .error import Place, Problem, RuleError, Snippet
-from .events import met
+from .error import Place, Problem, RuleError, Snippet, by_place
 from .finite import contradicted
-from .formula import Formula, Op, has_future, has_past
+from .formula import FUTURE, STEPPED, Formula, Op, has_future, has_past, walk
 from .machine import STAYS_VIOLATED, VERDICT_MASK, VIOLATED, Machine
 from .misread import misread
 from .possible import can_hold
+from .reachable import met
 from .restart import begins_anew, forgotten
 from .rule import Rule, RuleSet
 from .text import to_text
@@ -33,7 +33,7 @@ def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) ->
         rules = [rule for rule in rule_set.rules if rule.pack == name]
         here = [problem for rule in rules for problem in _of_rule(rule, _formula_place(known[name], rule))]
         here += [*_impossible(rules, known[name]), *_misread(known[name]), *_unused(rules, known[name])]
-        found += sorted(here, key=_order)
+        found += sorted(here, key=by_place)
     return tuple(found)
 
 
@@ -169,9 +169,10 @@ def _past_spelling(formula: Formula) -> str:
         case Formula(Op.ALWAYS, (Formula(Op.IMPLIES, (last, Formula(Op.NOT, (Formula(Op.NEXT, _),)))),)):
             return f"say it of the past: `{to_text(_never_after(last))}`"
         case _:
-            return (
-                "say it of the past, as `always not previous once handover` for `handover -> weak_next false`"
-            )
+            ahead = [part for part in walk(formula) if part.op in FUTURE]
+            asked = min(ahead, key=lambda part: part.op not in STEPPED and part.bounds is None)
+            doubt = f"`{to_text(asked)}` hangs on whether the session goes on"
+            return f"{doubt}: say it of the past, at the later event"
 
 
 def _never_after(last: Formula) -> Formula:
@@ -190,12 +191,12 @@ def _once_spelling(formula: Formula) -> str:
         case Formula(Op.UNTIL | Op.WEAK_UNTIL, (Formula(Op.NOT, (early,)), first)) if not (
             has_future(early) or has_future(first)
         ):
-            spelling = _always(Formula(Op.IMPLIES, (early, Formula(Op.ONCE, (first,)))))
-            return f"{once}, or say it of every event: `{to_text(spelling)}`"
+            every = _always(Formula(Op.IMPLIES, (early, Formula(Op.ONCE, (first,)))))
+        case Formula(Op.IMPLIES, (cause, _)) if not has_future(cause):
+            every = _always(formula)
         case _:
-            return (
-                f"{once}, or say of every event what must have come before: `always (refund -> once verify)`"
-            )
+            return once
+    return f"{once}, or say it of every event: `{to_text(every)}`"
 
 
 def _always(formula: Formula) -> Formula:
@@ -258,7 +259,3 @@ def _formula_texts(document: Document) -> Iterator[Scalar]:
 
 def _listed(ids: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in ids[:5]) + (" and others" if len(ids) > 5 else "")
-
-
-def _order(problem: Problem) -> tuple[int, int]:
-    return (problem.place.line, problem.place.column) if problem.place else (0, 0)

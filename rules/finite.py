@@ -18,12 +18,7 @@ from .machine import (
     VIOLATED,
     Machine,
 )
-
-STEPS_MAX = 200_000
-"""Pairs of states times sorts of events that are looked at before the search gives up and finds nothing."""
-
-PROPOSITIONS_MAX = 12
-"""Propositions of a rule that is looked at; the search goes through every set of them."""
+from .product import PROPOSITIONS_MAX, Step, meets
 
 
 def contradicted(formula: Formula, transitions: Mapping[str, Formula]) -> bool:
@@ -42,21 +37,13 @@ def contradicted(formula: Formula, transitions: Mapping[str, Formula]) -> bool:
         ended = compile_formula(_ended(formula, end), transitions=transitions, recover=Recover.NONE)
     except RuleError:
         return False
-    words = _words(own, ended, end)
-    found = {(0, 0)}
-    todo = [(0, 0)]
-    while todo and len(found) * len(words) < STEPS_MAX:
-        left, right = todo.pop()
-        for word, other, last in words:
-            after, output = own.step(left, word)
-            verdict = output & VERDICT_MASK
-            beyond, decided = ended.step(right, other)
-            if verdict != PENDING and _reading(ended, beyond, decided, last) == OTHER[verdict]:
-                return True
-            if (after, beyond) not in found:
-                found.add((after, beyond))
-                todo.append((after, beyond))
-    return False
+    last = ended.word({end})
+
+    def found(one: Step, two: Step) -> bool:
+        verdict = one[1] & VERDICT_MASK
+        return verdict != PENDING and _reading(ended, *two, last) == OTHER[verdict]
+
+    return meets(own, ended, found, never={end})
 
 
 OTHER = {
@@ -78,19 +65,6 @@ def _reading(machine: Machine, state: int, output: int, last: int) -> int:
         passed.add(state)
         state, output = machine.step(state, last)
     return FIRST.get(output & VERDICT_MASK, PENDING)
-
-
-def _words(own: Machine, ended: Machine, end: str) -> list[tuple[int, int, int]]:
-    """An event of every sort: as a word of either machine, and the end as a word of the second."""
-    sets = [frozenset[str]()]
-    for name in sorted({*own.propositions, *ended.propositions} - {end}):
-        sets += [true | {name} for true in sets]
-    last = ended.word({end})
-    words = [(own.word(true), ended.word(true)) for true in sets]
-    return [
-        (word, other, last)
-        for word, other in {(own.letters[a], ended.letters[b]): (a, b) for a, b in words}.values()
-    ]
 
 
 def _counts(formula: Formula, transitions: Mapping[str, Formula]) -> bool:

@@ -2,55 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import reduce
 
 from ..schemas.verdict import Recover, Verdict
 from .compiler.compile import compile_formula
-from .formula import Formula, Op
+from .formula import FUTURE, Formula, Op, has_future, walk
 from .machine import PENDING, SATISFIED, STAYS_SATISFIED, VERDICT_MASK, VIOLATED, Machine
+from .product import Step, meets
 
-STEPS_MAX = 200_000
-"""Pairs of states times sorts of events that are looked at before the search gives up and finds nothing."""
-
-PROPOSITIONS_MAX = 10
-"""Propositions of two parts that are looked at together; the search goes through every set of them."""
+DUAL = {
+    Op.ALWAYS: Op.EVENTUALLY,
+    Op.EVENTUALLY: Op.ALWAYS,
+    Op.NEXT: Op.WEAK_NEXT,
+    Op.WEAK_NEXT: Op.NEXT,
+}
+"""not (op p)  =  dual (not p)"""
 
 
 def parts(formula: Formula) -> tuple[Formula, ...]:
     """The formulas that must all hold where this one must: `always (p -> q and r)` is two."""
-    return tuple(_parts(formula))
+    return tuple(dict.fromkeys(_parts(formula, True)))
 
 
-def _parts(formula: Formula) -> Iterator[Formula]:
-    # always (a and b)  =  (always a) and (always b);  p -> a and b  =  (p -> a) and (p -> b)
-    if formula.op is Op.AND:
-        for arg in formula.args:
-            yield from _parts(arg)
-    elif formula.op is Op.ALWAYS and formula.bounds is None:
-        for part in _parts(formula.args[0]):
-            yield Formula(Op.ALWAYS, (part,))
-    elif formula.op is Op.IMPLIES:
-        for part in _parts(formula.args[1]):
-            yield Formula(Op.IMPLIES, (formula.args[0], part))
-    else:
-        yield formula
+def _parts(formula: Formula, wanted: bool) -> Iterator[Formula]:
+    """The parts of the formula, or with `wanted` false those of its negation."""
+    match formula.op, wanted:
+        case Op.NOT, _:
+            yield from _parts(formula.args[0], not wanted)
+        case (Op.AND, True) | (Op.OR, False):
+            for arg in formula.args:
+                yield from _parts(arg, wanted)
+        case Op.IMPLIES, False:
+            yield from _parts(formula.args[0], True)
+            yield from _parts(formula.args[1], False)
+        case (Op.ALWAYS, True) | (Op.EVENTUALLY, False):
+            # always (a and b)  =  (always a) and (always b), with bounds as well
+            for part in _parts(formula.args[0], wanted):
+                yield Formula(Op.ALWAYS, (part,), bounds=formula.bounds)
+        case (Op.IMPLIES, True) | (Op.OR, True) | (Op.AND, False):
+            yield from _alternatives(formula, wanted)
+        case _:
+            yield formula if wanted else _negated(formula)
+
+
+def _alternatives(formula: Formula, wanted: bool) -> Iterator[Formula]:
+    """The parts of a formula of which one side must hold, as implications of the side about the future."""
+    # g -> a and b  =  (g -> a) and (g -> b)
+    left, right = formula.args
+    if formula.op is not Op.IMPLIES and has_future(left) and not has_future(right):
+        left, right = right, left
+    if has_future(left) or not has_future(right):
+        yield formula if wanted else _negated(formula)
+        return
+    guard = _negated(left) if formula.op is Op.OR else left
+    for part in _parts(right, wanted):
+        yield Formula(Op.IMPLIES, (guard, part))
+
+
+def _negated(formula: Formula) -> Formula:
+    """The negation, its `not` as far inside as the unary operators let it go."""
+    if formula.op is Op.NOT:
+        return formula.args[0]
+    if formula.op in DUAL:
+        return replace(formula, op=DUAL[formula.op], args=(_negated(formula.args[0]),))
+    return Formula(Op.NOT, (formula,))
 
 
 def forgotten(formula: Formula, transitions: Mapping[str, Formula]) -> tuple[Formula, Formula] | None:
     """A part that loses something when another part is broken, and that other part.
 
-    It loses the obligations that are open then, or, where it was satisfied, is asked for again.
+    It loses the obligations that are open then, or, where it was satisfied, is asked for again. Two parts
+    about a fixed number of first events lose nothing that would not end with them.
     """
+    found = parts(formula)
+    later = {(part.op, part.bounds) for part in found}
+    if len(later) == 1 and found[0].op in (Op.NEXT, Op.WEAK_NEXT):
+        # All begins later: what a part asks before that is not what it asks at its start.
+        inner = forgotten(_all(part.args[0] for part in found), transitions)
+        return None if inner is None else (_later(found[0], inner[0]), _later(found[0], inner[1]))
     machines = [
-        (part, compile_formula(part, transitions=transitions, recover=Recover.NONE))
-        for part in dict.fromkeys(parts(formula))
+        (part, compile_formula(part, transitions=transitions, recover=Recover.NONE)) for part in found
     ]
     breakable = [(part, machine) for part, machine in machines if _has(machine, VIOLATED)]
     for kept, left in machines:
         for broken, right in breakable:
-            if kept != broken and _loses(left, right):
+            fixed = _is_anchored(kept) and _is_anchored(broken)
+            if kept != broken and not fixed and _loses(left, right):
                 return kept, broken
     return None
+
+
+def _later(model: Formula, part: Formula) -> Formula:
+    return replace(model, args=(part,))
+
+
+def _all(formulas: Iterator[Formula]) -> Formula:
+    return reduce(lambda left, right: Formula(Op.AND, (left, right)), formulas)
+
+
+def _is_anchored(formula: Formula) -> bool:
+    """Whether it speaks of a fixed number of events from the first."""
+    return not any(
+        node.op in FUTURE and node.op not in (Op.NEXT, Op.WEAK_NEXT) and node.bounds is None
+        for node in walk(formula)
+    )
 
 
 def begins_anew(machine: Machine) -> bool:
@@ -84,34 +141,16 @@ def _has(machine: Machine, verdict: int) -> bool:
 
 def _loses(left: Machine, right: Machine) -> bool:
     """Whether the right machine can be violated where the left one asks otherwise than at its start."""
-    names = sorted({*left.propositions, *right.propositions})
-    can_break = _has(left, VIOLATED) or Verdict.UNMET in left.closing
-    if len(names) > PROPOSITIONS_MAX or not can_break:
+    if not _has(left, VIOLATED) and Verdict.UNMET not in left.closing:
         return False
-    words = _words(names, left, right)
-    found = {(0, 0)}
-    todo = [(0, 0)]
-    while todo and len(found) * len(words) < STEPS_MAX:
-        kept, broken = todo.pop()
-        for word, other in words:
-            after, kept_output = left.step(kept, word)
-            beyond, broken_output = right.step(broken, other)
-            verdict = kept_output & VERDICT_MASK
-            asks_more = verdict == PENDING and left.residual[after] != left.residual[0]
-            was_done = verdict in (SATISFIED, STAYS_SATISFIED)
-            if broken_output & VERDICT_MASK == VIOLATED and (asks_more or was_done):
-                return True
-            going = verdict != VIOLATED and broken_output & VERDICT_MASK == PENDING
-            if going and (after, beyond) not in found:
-                found.add((after, beyond))
-                todo.append((after, beyond))
-    return False
 
+    def found(kept: Step, broken: Step) -> bool:
+        verdict = kept[1] & VERDICT_MASK
+        asks_more = verdict == PENDING and left.residual[kept[0]] != left.residual[0]
+        was_done = verdict in (SATISFIED, STAYS_SATISFIED)
+        return broken[1] & VERDICT_MASK == VIOLATED and (asks_more or was_done)
 
-def _words(names: Sequence[str], left: Machine, right: Machine) -> list[tuple[int, int]]:
-    """An event of every sort that the two machines tell apart, as a word of each."""
-    sets = [frozenset[str]()]
-    for name in names:
-        sets += [true | {name} for true in sets]
-    words = [(left.word(true), right.word(true)) for true in sets]
-    return list({(left.letters[a], right.letters[b]): (a, b) for a, b in words}.values())
+    def goes_on(kept: Step, broken: Step) -> bool:
+        return kept[1] & VERDICT_MASK != VIOLATED and broken[1] & VERDICT_MASK == PENDING
+
+    return meets(left, right, found, goes_on)

@@ -41,11 +41,20 @@ POSITIVE = [
     ("TRL504", "always (call -> eventually result and not secret)", ""),
     ("TRL504", "always (call -> eventually result) and always (a -> once b)", ""),
     ("TRL504", "eventually survey and always not secret", "    recover: violation\n"),
+    ("TRL504", "not (eventually (call and always not result) or eventually secret)", ""),
+    ("TRL504", "always not (secret or (call and always not result))", ""),
+    ("TRL504", "not (eventually secret or not always (call -> eventually result))", ""),
+    ("TRL504", "next (always ((call -> eventually result) and not secret))", ""),
+    ("TRL504", "next always not secret and next always (call -> eventually result)", ""),
+    ("TRL504", "not weak_next eventually (secret or (call and always not result))", ""),
+    ("TRL504", "always[0,5] (not secret and (call -> eventually result))", "    recover: violation\n"),
+    ("TRL504", "greet and always (call -> eventually result)", ""),
     ("TRL505", "not refund until verify", ""),
     ("TRL505", "not refund weak_until verify", ""),
     ("TRL505", "F[0,3] greet", ""),
     ("TRL505", "request -> eventually reply", ""),
     ("TRL505", "greet", ""),
+    ("TRL505", "greet and next call", ""),
     ("TRL506", "always at_most[2] refund", ""),
     ("TRL506", "at_most[2] refund", ""),
     ("TRL506", "always historically p", ""),
@@ -106,6 +115,13 @@ NEAR_MISSES = [
     ("F[0,3] greet", "    recover: violation\n"),
     ("always ((call -> eventually result) and not secret)", "    recover: none\n"),
     ("always p", "    steps: p or q\n"),
+    ("next (always (not p and not q))", ""),
+    ("next always not p and next always not q", ""),
+    ("always[0,5] (not p and not q)", "    recover: violation\n"),
+    ("not (eventually p or eventually q)", ""),
+    ("not (eventually (p and always not q) or eventually (r and always not q))", ""),
+    ("always ((a or b) -> next c)", ""),
+    ("always (a <-> next b)", ""),
 ]
 
 
@@ -128,6 +144,8 @@ def test_a_sensible_rule_has_no_warning(formula: str, extra: str) -> None:
         ("greet", "always greet"),
         ("always ((call -> eventually result) and not secret)", "always (call -> eventually result)"),
         ("always ((call -> eventually result) and not secret)", "always not secret"),
+        ("always not (secret or (call and always not result))", "always (call -> eventually result)"),
+        ("request -> eventually reply", "always (request -> eventually reply)"),
         ("always p until q", "always (p until q)"),
     ],
 )
@@ -136,6 +154,22 @@ def test_the_hint_has_the_spelling(formula: str, spelling: str) -> None:
     assert any(f"`{spelling}`" in problem.hint for problem in warnings(formula))
     if spelling.startswith("always"):
         assert warnings(spelling) == []
+
+
+@pytest.mark.parametrize(
+    "formula", [*dict.fromkeys(formula for _, formula, _ in POSITIVE), "eventually (handover and next true)"]
+)
+def test_a_hint_speaks_of_the_rule_alone(formula: str) -> None:
+    """No hint names a proposition that the rule does not have."""
+    for problem in warnings(formula):
+        spelled = " ".join(re.findall("`(.*?)`", problem.hint))
+        named = set(re.findall(r"[a-z_]+", spelled)) & set(WORDS)
+        assert named <= set(re.findall(r"[a-z_]+", formula)), problem.hint
+
+
+def test_parts_about_the_first_events_forget_nothing() -> None:
+    """A rule about a fixed number of events begins anew when it is done, and is told that alone."""
+    assert [problem.code for problem in warnings("greet and next call")] == ["TRL505"]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,8 @@ from .formula import names
 from .machine import Machine
 from .possible import can_hold
 from .predicate import And
+from .product import PROPOSITIONS_MAX, sets_of
 from .rule import Rule
-
-PROPOSITIONS_MAX = 12
-"""Propositions of a rule that is looked into; with more, every event counts as possible."""
 
 
 def met(rule: Rule, machine: Machine) -> Machine:
@@ -43,11 +41,8 @@ def _letters(rule: Rule, machine: Machine) -> list[int]:
     asked = sorted({*machine.propositions, *(names(rule.steps) if rule.steps else ())})
     if len(asked) > PROPOSITIONS_MAX:
         return sorted(set(machine.letters))
-    sets = [frozenset[str]()]
-    for name in asked:
-        excluded = {other for other in asked if not _together(rule, name, other)}
-        if name not in excluded:
-            sets += [true | {name} for true in sets if true.isdisjoint(excluded)]
+    apart = {name: {other for other in asked if not _together(rule, name, other)} for name in asked}
+    sets = sets_of(asked, apart)
     counted = [true for true in sets if rule.steps is None or truth(rule.steps, true)]
     return sorted({machine.letters[machine.word(true)] for true in counted})
 
