@@ -16,32 +16,38 @@ class Shape(Enum):
     MAP = "a map of names to text"
 
 
+KINDS = ("user", "assistant", "tool_call", "tool_result", "unknown")
+TOOL = ("tool_call", "tool_result")
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of the event frame as predicates see it.
 
-    `choices` are the words of a `CHOICE`; `nullable` says whether an event can lack it.
+    `choices` are the words of a `CHOICE`; `nullable` says whether an event can lack it, and `kinds` are the
+    kinds of events that can have it.
     """
 
     name: str
     shape: Shape
     nullable: bool = True
     choices: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = KINDS
 
 
 FIELDS: dict[str, Field] = {
     field.name: field
     for field in (
-        Field("kind", Shape.CHOICE, False, ("user", "assistant", "tool_call", "tool_result", "unknown")),
+        Field("kind", Shape.CHOICE, False, KINDS),
         Field("agent", Shape.TEXT),
         Field("model", Shape.TEXT),
         Field("service", Shape.TEXT),
         Field("nested", Shape.FLAG, False),
-        Field("text", Shape.TEXT),
-        Field("tool", Shape.TEXT),
-        Field("call_id", Shape.TEXT),
-        Field("args", Shape.JSON),
-        Field("result", Shape.JSON),
+        Field("text", Shape.TEXT, kinds=("user", "assistant", "unknown")),
+        Field("tool", Shape.TEXT, kinds=TOOL),
+        Field("call_id", Shape.TEXT, kinds=TOOL),
+        Field("args", Shape.JSON, kinds=TOOL),
+        Field("result", Shape.JSON, kinds=("tool_result",)),
         Field("error", Shape.TEXT),
         Field("content", Shape.CHOICE, False, ("captured", "absent", "truncated", "redacted")),
         Field("late", Shape.FLAG, False),

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from ..schemas.event import Content, Kind
+from .field import FIELDS
 from .predicate import Leaf, Scalar, Test
 
 JSON_FIELDS = frozenset({"args", "result"})
@@ -26,13 +27,6 @@ WIDE_MAX = 2**127
 """Integers below this are compared exactly, larger ones as doubles."""
 
 SEARCHES = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
-
-HAVING = {
-    "text": (Kind.USER, Kind.ASSISTANT, Kind.UNKNOWN),
-    "args": (Kind.TOOL_CALL, Kind.TOOL_RESULT),
-    "result": (Kind.TOOL_RESULT,),
-}
-"""The kinds of events that have each of the fields that capture is about."""
 
 
 def json_path(steps: Sequence[str | int]) -> str:
@@ -50,7 +44,7 @@ def open_field(field: str) -> pl.Expr:
         (kind == Kind.UNKNOWN.value) | content.ne_missing(pl.lit(Content.CAPTURED.value))
     )
     cut = held.is_not_null() & content.is_in([Content.TRUNCATED.value, Content.REDACTED.value])
-    return kind.is_in([kind.value for kind in HAVING[field]]) & (missing | cut.fill_null(False))
+    return kind.is_in(FIELDS[field].kinds) & (missing | cut.fill_null(False))
 
 
 def whole(field: str, text: pl.Expr) -> pl.Expr:

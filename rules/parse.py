@@ -68,30 +68,6 @@ def parse_name(text: str, *, source: str = "<formula>", line: int = 1, column: i
     return text
 
 
-def parse_operator(
-    head: str,
-    body: str,
-    *,
-    source: str = "<formula>",
-    line: int = 1,
-    column: int = 1,
-    operators: Mapping[str, Operator] | None = None,
-    known: Collection[str] | None = None,
-) -> Operator:
-    """The operator that a head `happened_before(p, q)` and a body `historically (q -> once p)` define.
-
-    `line` and `column` are the head's, and the body is taken to follow it after `: ` (as in a pack); a
-    pack, which knows better, uses `parse_operators`. Raises RuleError with every problem found.
-    """
-    body_column = column + len(head) + 2
-    pair = (Snippet(head, source, line, column), Snippet(body, source, line, body_column))
-    found, problems = parse_operators([pair], operators=operators, known=known)
-    if problems:
-        raise RuleError(problems)
-    (operator,) = found.values()
-    return operator
-
-
 def parse_operators(
     definitions: Sequence[tuple[Snippet, Snippet]],
     *,

@@ -20,15 +20,6 @@ SORTS_MAX = 20_000
 GUESSES_MAX = 10
 """Questions without a sure answer that are guessed both ways; with more, a proposition counts as possible."""
 
-KINDS_WITH: Mapping[str, frozenset[str]] = {
-    "text": frozenset({"user", "assistant", "unknown"}),
-    "tool": frozenset({"tool_call", "tool_result"}),
-    "call_id": frozenset({"tool_call", "tool_result"}),
-    "args": frozenset({"tool_call", "tool_result"}),
-    "result": frozenset({"tool_result"}),
-}
-"""The kinds of events that have a field; a field that is not named here any event may have."""
-
 KIND = Path("kind")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 ORDER: Mapping[Test, Callable[..., bool]] = {
@@ -87,7 +78,7 @@ def can_hold(predicate: Predicate) -> bool:
 
 def _fits(kind: str, path: Path, sort: Sort) -> bool:
     """Whether an event of that kind can have such a value."""
-    return sort is MISSING or path.field not in KINDS_WITH or kind in KINDS_WITH[path.field]
+    return sort is MISSING or kind in FIELDS[path.field].kinds
 
 
 def _sorts(path: Path, asked: list[Leaf]) -> list[Sort]:

@@ -14,11 +14,11 @@ import polars as pl
 import pytest
 from tracline.rules import Monitor
 from tracline.rules.compiler.compile import compile_rule
-from tracline.rules.error import RuleError
+from tracline.rules.error import RuleError, Snippet
 from tracline.rules.examples import trials, truth
 from tracline.rules.label import Labeler, evaluate
 from tracline.rules.pack import pack_text
-from tracline.rules.parse import parse_formula, parse_operator, parse_predicate
+from tracline.rules.parse import parse_formula, parse_operators, parse_predicate
 from tracline.rules.reading import BOUND_MAX, NODES_MAX
 from tracline.rules.rule import Rule, RuleSet
 from tracline.rules.spelling import RESERVED
@@ -105,11 +105,11 @@ def test_a_question_gets_the_answer_that_the_manual_shows(block: Block) -> None:
 def test_a_mistake_gets_the_error_that_the_manual_shows(block: Block) -> None:
     """`formula:` or `predicate:` and the whole message, character by character."""
     lines = list(block.lines)
-    operators = {}
+    pairs: list[tuple[Snippet, Snippet]] = []
     while lines[0].startswith("operators: "):
-        head, body = re.fullmatch(r"operators: (.*?\)): (.*)", lines.pop(0)).groups()  # type: ignore[union-attr]
-        operator = parse_operator(head, body)
-        operators[operator.name] = operator
+        head, body = lines.pop(0).removeprefix("operators: ").split("): ", 1)
+        pairs.append((Snippet(f"{head})"), Snippet(body)))
+    operators, _ = parse_operators(pairs)
     kind, text = lines[0].split(": ", 1)
     read: dict[str, Callable[[str], object]] = {
         "formula": lambda text: parse_formula(text, operators=operators),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tracline.rules.field import FIELDS
 from tracline.rules.parse import parse_predicate
-from tracline.rules.possible import KINDS_WITH, can_hold
+from tracline.rules.possible import can_hold
 from tracline.rules.predicate import And, Leaf, Not, Or, Path, Predicate
 from tracline.rules.predicate import Test as Ask
 from tracline.schemas.frame import EVENT_SCHEMA
@@ -58,7 +59,7 @@ def fitting(event: Event) -> Event:
     kept = {
         name: value
         for name, value in event.items()
-        if name not in KINDS_WITH or event["kind"] in KINDS_WITH[name]
+        if name not in FIELDS or event["kind"] in FIELDS[name].kinds
     }
     return {**dict.fromkeys(EVENT_SCHEMA), "content": "captured", "nested": False, **kept}
 

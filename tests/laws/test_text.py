@@ -16,19 +16,9 @@ from tracline.rules.predicate import Test as Asks
 from tracline.rules.spelling import RESERVED
 from tracline.rules.text import path_text, predicate_text, to_text
 
+from ..differential.formulas import BINARY
+
 UNARY = (Op.NOT, *STEPPED, *BOUNDED, Op.AT_MOST)
-BINARY = (
-    Op.AND,
-    Op.OR,
-    Op.IMPLIES,
-    Op.IFF,
-    Op.UNTIL,
-    Op.WEAK_UNTIL,
-    Op.RELEASE,
-    Op.STRONG_RELEASE,
-    Op.SINCE,
-    Op.WEAK_SINCE,
-)
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True).filter(lambda name: name not in RESERVED)
 leaves = st.one_of(st.sampled_from([Formula(Op.TRUE), Formula(Op.FALSE)]), names.map(prop))

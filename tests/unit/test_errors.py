@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from tracline.rules.error import CODES, Problem, RuleError, Snippet, did_you_mean, place_in, render
@@ -11,15 +11,24 @@ from tracline.rules.label import evaluate
 from tracline.rules.parse import (
     parse_formula,
     parse_name,
-    parse_operator,
     parse_operators,
     parse_path,
     parse_predicate,
 )
+from tracline.rules.reading import Operator
 
 Read = Callable[[str], object]
 
-OPERATORS = {"hb": parse_operator("hb(p, q)", "historically (q -> once p)")}
+
+def defined(*pairs: tuple[str, str]) -> Mapping[str, Operator]:
+    """The operators of those heads and bodies."""
+    operators, problems = parse_operators([(Snippet(head), Snippet(body)) for head, body in pairs])
+    if problems:
+        raise RuleError(problems)
+    return operators
+
+
+OPERATORS = defined(("hb(p, q)", "historically (q -> once p)"))
 
 
 def formula(text: str) -> object:
@@ -29,20 +38,17 @@ def formula(text: str) -> object:
 
 def head(text: str) -> object:
     """Read as an operator's head."""
-    return parse_operator(text, "true")
+    return defined((text, "true"))
 
 
 def body(text: str) -> object:
     """Read as the body of `loop(p)`."""
-    return parse_operator("loop(p)", text)
+    return defined(("loop(p)", text))
 
 
 def twice(text: str) -> object:
     """Define an operator with the same head two times."""
-    operators, problems = parse_operators([(Snippet(text), Snippet("p")), (Snippet(text), Snippet("p"))])
-    if problems:
-        raise RuleError(problems)
-    return operators
+    return defined((text, "p"), (text, "p"))
 
 
 def label(text: str) -> object:

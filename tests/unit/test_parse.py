@@ -10,7 +10,6 @@ from tracline.rules.parse import (
     Operator,
     parse_formula,
     parse_name,
-    parse_operator,
     parse_operators,
 )
 from tracline.rules.reading import BOUND_MAX
@@ -95,8 +94,8 @@ def test_no_word_or_letter_of_the_language_is_a_name(word: str) -> None:
     with pytest.raises(RuleError, match="TRL113"):
         parse_name(word)
     for head in (f"{word}(p)", f"op({word})"):
-        with pytest.raises(RuleError, match="TRL113"):
-            parse_operator(head, "p")
+        _, problems = parse_operators([(Snippet(head), Snippet("p"))])
+        assert [problem.code for problem in problems] == ["TRL113"]
     if word not in ("true", "false"):
         with pytest.raises(RuleError, match=r"TRL1(02|13|10)"):
             parse_formula(f"p and {word}")
@@ -155,9 +154,10 @@ def test_past_inside_future_is_accepted() -> None:
 
 def test_calls_expand_with_their_operands() -> None:
     """Parameters stand for formulas; names that are no parameters are the pack's propositions."""
-    before = parse_operator("happened_before(p, q)", "historically (q -> once p and r)")
-    assert before.parameters == ("p", "q")
-    formula = parse_formula("always happened_before(not q, p)", operators={before.name: before})
+    pair = (Snippet("happened_before(p, q)"), Snippet("historically (q -> once p and r)"))
+    operators, _ = parse_operators([pair])
+    assert operators["happened_before"].parameters == ("p", "q")
+    formula = parse_formula("always happened_before(not q, p)", operators=operators)
     assert to_text(formula) == "always historically (p -> once not q and r)"
 
 
