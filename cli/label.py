@@ -95,7 +95,7 @@ def print_counts(counted: Census) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(no_color=colors() is False, highlight=False)
+    console = Console(no_color=colors() is False, highlight=False, markup=False, emoji=False)
     console.print(f"{counted.events:,} events in {counted.sessions:,} sessions")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("proposition", no_wrap=True)
@@ -113,7 +113,7 @@ def print_counts(counted: Census) -> None:
         console.print()
         console.print(Text(_name(count), style="bold"))
         for event in count.samples:
-            console.print(_line(event, console.width), no_wrap=True, overflow="ellipsis", markup=False)
+            console.print(_line(event, console.width), no_wrap=True, overflow="ellipsis")
 
 
 def _name(count: Count) -> str:

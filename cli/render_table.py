@@ -23,7 +23,8 @@ SESSION_WIDTH = 40
 
 def print_table(outcome: Outcome, out: Path, *, color: bool | None) -> None:
     """Print what was judged, how often each rule was broken, worst first, and where to look."""
-    console = Console(no_color=color is False, highlight=False)
+    # What is shown comes from telemetry: nothing in it is markup or an emoji's name.
+    console = Console(no_color=color is False, highlight=False, markup=False, emoji=False)
     rules = outcome.summary["rules"]
     ranked = sorted(rules, key=lambda key: _rank(rules[key]))
     broken = [key for key in ranked if rules[key]["sessions_violating"]]
@@ -34,8 +35,9 @@ def print_table(outcome: Outcome, out: Path, *, color: bool | None) -> None:
         console.print()
     unjudged = [key for key in ranked if rules[key]["sessions_unjudged"]]
     rest = [key for key in ranked if key not in broken]
-    _say(console, "Held", [key for key in rest if rules[key]["sessions_applicable"]])
-    _say(console, "Applied to no session", [key for key in rest if not rules[key]["sessions_applicable"]])
+    judged = [key for key in rest if key not in unjudged]
+    _say(console, "Held", [key for key in judged if rules[key]["sessions_applicable"]])
+    _say(console, "Applied to no session", [key for key in judged if not rules[key]["sessions_applicable"]])
     told = [f"{key} ({rules[key]['sessions_unjudged']:,})" for key in unjudged]
     _say(console, "Unjudged in some sessions", told)
     console.print(Text(f"The bundle is {clean(str(out))}"))
@@ -80,10 +82,10 @@ def _broken(rules: dict[str, Any], broken: list[str]) -> Table:
         table.add_row(
             Text(clean(key), style=style),
             Text(rule["severity"], style=style),
-            _number(rule["violations"]),
-            _number(rule["unmet"]),
-            f"{rule['sessions_violating']:,} of {rule['sessions_applicable']:,}",
-            f"{rule['sessions_violating'] / rule['sessions_applicable']:.1%}",
+            Text(_number(rule["violations"])),
+            Text(_number(rule["unmet"])),
+            Text(f"{rule['sessions_violating']:,} of {rule['sessions_applicable']:,}"),
+            Text(f"{rule['sessions_violating'] / rule['sessions_applicable']:.1%}"),
         )
     return table
 
@@ -101,7 +103,7 @@ def _examples(outcome: Outcome, broken: list[str]) -> Group:
         for _ in range(5):
             grid.add_column(no_wrap=True)
         for found in outcome.examples.get(key, []):
-            grid.add_row(
+            cells = (
                 "",
                 clean(found["session_id"], SESSION_WIDTH),
                 f"step {found['seq']}",
@@ -109,5 +111,6 @@ def _examples(outcome: Outcome, broken: list[str]) -> Group:
                 f"event {clean(found['event_id'], 12)}",
                 "" if found["slice"] is None else f"for {clean(found['slice'], 24)}",
             )
+            grid.add_row(*map(Text, cells))
         parts.append(grid)
     return Group(*parts)

@@ -193,7 +193,7 @@ def test_file_names_cannot_drive_the_terminal(tmp_path: Path) -> None:
     assert not DANGEROUS.search(told)
 
 
-HOSTILE = "\x1b]0;owned\x07\u202e</testcase>]]>&<script>\x00\r\n| `x` [x](y)"
+HOSTILE = "\x1b]0;owned\x07\u202e</testcase>]]>&<script>\x00\r\n| `x` [x](y) [/q][bold]:smile:[/bold]"
 
 
 def audited(folder: Path, form: str) -> tuple[str, str]:
@@ -230,6 +230,22 @@ def test_findings_cannot_drive_the_terminal(tmp_path: Path, form: str) -> None:
     assert "owned" in out
     assert not DANGEROUS.search(out)
     assert not DANGEROUS.search(err)
+
+
+def test_findings_are_no_markup(tmp_path: Path) -> None:
+    """What looks like the terminal library's own markup, or like an emoji's name, is shown as it is."""
+    session = "[/q][bold]x[/bold]:smile:"
+    events = [{"role": "user", "content": session}]
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps([{"session_id": session, "messages": events}]), encoding="utf-8")
+    pack = tmp_path / "pack.yaml"
+    pack.write_text(PACK.replace("always (asked -> eventually asked)", "always not asked"), encoding="utf-8")
+    told = ["--rules", str(pack)]
+    for words in (["audit", str(log), *told, "--out", str(tmp_path / "out")], ["label", str(log), *told]):
+        result = CliRunner().invoke(tracline, words)
+        assert result.exit_code == 0, result.output
+        assert session[:20] in result.stdout
+        assert "[bold]x[/bold]:smile:" in "".join(result.stdout.split("\n"))
 
 
 def test_findings_cannot_break_out_of_their_format(tmp_path: Path) -> None:
