@@ -109,12 +109,9 @@ def _judged(
 ) -> list[Path]:
     """Read, label and judge; the verdicts as sorted runs in `scratch`."""
     parts = prepare(archive, scratch, population, Settings(zone=terms.zone, idle_s=terms.idle_s))
-    read = 0
 
-    def told(rows: int) -> None:
-        nonlocal read
-        read += rows
-        progress("labelling", read, population.rows)
+    def told(rows: int, of: int) -> None:
+        progress("labelling", rows, of)
 
     buckets = labelled(parts, statute.labeler, scratch, terms.as_of, told)
     last = buckets.last if terms.as_of is None else terms.as_of

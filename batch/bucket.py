@@ -24,6 +24,8 @@ PASS_ROWS = 1_000_000
 
 _DEPTH_MAX = 8
 
+Told = Callable[[int, int], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
@@ -34,25 +36,27 @@ class Buckets:
 
 
 def labelled(
-    parts: Sequence[Part], labeler: Labeler, scratch: Path, as_of: int | None, told: Callable[[int], None]
+    parts: Sequence[Part], labeler: Labeler, scratch: Path, as_of: int | None, told: Told
 ) -> Buckets:
     """The labelled events of all parts up to the time `as_of`, by buckets of sessions.
 
-    Few enough rows stay in memory; more are written to `scratch`. `told` hears how many rows were read since
-    it was last called.
+    Few enough rows stay in memory; more are written to `scratch`. `told` hears how many rows were read, and
+    of how many.
     """
     rows = [row_count(part) for part in parts]
     if sum(rows) <= BUCKET_ROWS:
         frame = _labels(parts, labeler, as_of).collect(engine="streaming") if parts else None
-        told(sum(rows))
+        told(sum(rows), sum(rows))
         if frame is None or frame.is_empty():
             return Buckets((), None)
         return Buckets((frame.lazy(),), _last(frame.lazy()))
     count = min(BUCKETS_MAX, sum(rows) // BUCKET_ROWS + 1)
     folder = scratch / "buckets"
+    read = 0
     for number, (some, size) in enumerate(_passes(parts, rows)):
         _write(_labels(some, labeler, as_of), folder / f"{number:05d}", count, seed=0)
-        told(size)
+        read += size
+        told(read, sum(rows))
     files = [sorted(folder.glob(f"*/bucket={bucket}/*")) for bucket in range(count)]
     whole = [_read(own) for own in files if own]
     divided = [part for frame in whole for part in _divided(frame, scratch, depth=1)]

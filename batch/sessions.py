@@ -124,7 +124,8 @@ def occurrences_of(order: Order, occurrences: I64, times: I64, clock: Clock) -> 
     last = np.maximum.reduceat(times, starts)
     # The session's next occurrence, or the time, has passed its last event.
     followed = np.append(~new_session[starts[1:]], False)
-    closed = order.ended[bounds[1:] - 1] | followed | (clock.last - last > clock.idle)
+    # Plain numbers on one side: times may lie further apart than 64 bits of nanoseconds reach.
+    closed = order.ended[bounds[1:] - 1] | followed | (last < clock.last - clock.idle)
     counted = np.logical_or.reduceat(clock.inside(times), starts)
     return Sessions(bounds=bounds, counted=counted, open=~closed)
 

@@ -6,6 +6,7 @@ import gc
 import importlib
 import os
 import sys
+import traceback
 from typing import Any
 
 import click
@@ -24,6 +25,11 @@ COMMANDS = {
     "audit": ("audit", "Judge an archive by rule packs and write the bundle of verdicts."),
 }
 """Each command's module in this room, which exports it as `command`, and its line in `tracline --help`."""
+
+CRASHED = 2
+"""The exit code of a fault in tracline itself: never 1, which means findings."""
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
 
 
 class LazyGroup(click.Group):
@@ -69,6 +75,10 @@ class LazyGroup(click.Group):
             ctx.exit(2)
         except OSError as error:
             raise file_error(error) from error
+        except KeyboardInterrupt:
+            # Click would exit 1, which means findings.
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -78,11 +88,18 @@ def tracline() -> None:
 
 
 def main() -> None:
-    """Run the `tracline` command; the reader of its output may stop reading at any time."""
+    """Run the `tracline` command; the reader of its output may stop reading at any time.
+
+    A fault in tracline itself shows where it happened on standard error and exits 2.
+    """
     # Imports and the grammar make many objects that stay: looking through them is a tenth of a start.
     gc.set_threshold(100_000)
     try:
         tracline(prog_name="tracline")
+    except Exception:
+        # The message may quote telemetry.
+        click.echo("\n".join(map(clean, traceback.format_exc().splitlines())), err=True)
+        sys.exit(CRASHED)
     finally:
         try:
             sys.stdout.flush()

@@ -29,7 +29,9 @@ class Instant(click.ParamType[int]):
         """Read `2026-02-17`, `2026-02-17T08:00` or with seconds and offset; UTC where it says none."""
         if isinstance(value, int):
             return value
-        ns = parse_time(value) or parse_time(f"{value}T00:00")
+        ns = parse_time(value)
+        if ns is None:
+            ns = parse_time(f"{value}T00:00")
         if ns is None:
             self.fail(f"{value!r} is no time: write 2026-02-17 or 2026-02-17T08:00:00Z", param, ctx)
         return ns

@@ -10,7 +10,11 @@ from .shown import clean
 
 
 def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[dict[str, Any]]]) -> str:
-    """The XML text: a broken rule fails with its first sessions, one that applied nowhere is skipped."""
+    """The XML text: a broken rule fails with its first sessions.
+
+    One that applied nowhere, or that could not be judged somewhere and is not known to be broken, is skipped:
+    it has not passed.
+    """
     packs: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for key, rule in summary["rules"].items():
         packs.setdefault(rule["pack"], []).append((key, rule))
@@ -27,7 +31,7 @@ def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[dict[str, Any
 
 
 def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[dict[str, Any]]) -> None:
-    broken = rule["violations"] + rule["unmet"]
+    broken, unjudged = rule["violations"] + rule["unmet"], rule["sessions_unjudged"]
     if broken:
         sessions = f"{rule['sessions_violating']} of {rule['sessions_applicable']} sessions"
         failure = Xml.SubElement(
@@ -41,9 +45,14 @@ def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[dict[str,
             f"event {clean(found['event_id'])}, verdict {found['id']}"
             for found in examples
         )
+        if unjudged:
+            Xml.SubElement(case, "system-out").text = f"sessions unjudged: {unjudged}"
     elif not rule["sessions_applicable"]:
         reason = "applies to no session that could be judged"
-        Xml.SubElement(case, "skipped", message=f"{reason} ({rule['sessions_unjudged']} unjudged)")
+        Xml.SubElement(case, "skipped", message=f"{reason} ({unjudged} unjudged)")
+    elif unjudged:
+        told = f"sessions held: {rule['sessions_applicable']}, unjudged: {unjudged}"
+        Xml.SubElement(case, "skipped", message=told)
 
 
 def _count(element: Xml.Element, **counted: str) -> None:

@@ -19,7 +19,6 @@ TELLS = {
     "unjudged": "cannot be judged: {reason}",
 }
 
-
 SHOWN = ("verdict", "session_id", "occurrence", "slice", "event_id", "time", "agent", "history")
 """Fields of a verdict that go into its result's property bag."""
 
@@ -81,17 +80,5 @@ def _result(verdict: dict[str, Any], rules: dict[str, Any], place: int, key: str
         ],
         "partialFingerprints": {"traclineVerdict/v1": verdict["id"]},
         "occurrenceCount": 1,
-        "properties": {
-            name: verdict[name]
-            for name in (
-                "verdict",
-                "session_id",
-                "occurrence",
-                "slice",
-                "event_id",
-                "time",
-                "agent",
-                "history",
-            )
-        },
+        "properties": {name: verdict[name] for name in SHOWN},
     }

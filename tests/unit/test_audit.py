@@ -81,6 +81,26 @@ def test_the_next_occurrence_closes_the_one_before(tmp_path: Path) -> None:
     assert outcome.summary["population"]["open_sessions"] == 1
 
 
+def test_times_may_lie_centuries_apart(tmp_path: Path) -> None:
+    """A session of 1700 is closed by an event of 2200: more nanoseconds than 64 bits hold lie between."""
+    year = 365 * 24 * HOUR
+    old = session("a", call(), start=START - 320 * year, end=False)
+    new = session("b", user("hi"), start=START + 200 * year, end=False)
+    outcome, verdicts = run(tmp_path, old, new)
+    assert told(verdicts) == [("a", 1, "answered", "unmet")]
+    assert outcome.summary["population"]["open_sessions"] == 1
+
+
+def test_progress_ends_at_its_total(tmp_path: Path) -> None:
+    """Labelling is told in rows of rows, `end` rows of chat logs among both."""
+    log = tmp_path / "log.json"
+    talks = [{"messages": [{"role": "user", "content": f"hi {i}"}]} for i in range(2)]
+    log.write_text(json.dumps(talks), encoding="utf-8")
+    heard: list[tuple[str, int, int]] = []
+    audit(log, RULES, tmp_path / "b", Terms(), lambda *told: heard.append(told))
+    assert [(done, of) for what, done, of in heard if what == "labelling"] == [(4, 4)]
+
+
 def test_as_of_judges_what_was_there_then(tmp_path: Path) -> None:
     """Later rows are not looked at, nor are later ends; what was idle for long enough by then is closed."""
     own = session("a", call(), result())

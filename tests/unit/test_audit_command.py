@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 from xml.etree import ElementTree as Xml
 
+import click
 import pytest
 from click.testing import CliRunner, Result
-from tracline.cli import tracline
+from tracline.cli import COMMANDS, main, tracline
 
 from .audit_rows import PACK, START, call, session, user, write
 
@@ -133,10 +136,59 @@ def test_junit_has_a_case_for_each_rule(place: Path) -> None:
     """Broken rules fail, with the counts that testing tools read."""
     root = Xml.fromstring(run(place, "--format", "junit").output)
     cases = {case.get("name"): [child.tag for child in case] for case in root.iter("testcase")}
-    assert cases == {"answered": ["failure"], "calm": ["failure"], "paid-once": [], "gives-up": []}
+    assert cases == {
+        "answered": ["failure"],
+        "calm": ["failure", "system-out"],
+        "paid-once": [],
+        "gives-up": ["skipped"],
+    }
     assert (root.get("tests"), root.get("failures")) == ("4", "2")
     [suite] = root
-    assert (suite.get("name"), suite.get("tests"), suite.get("skipped")) == ("desk", "4", "0")
+    assert (suite.get("name"), suite.get("tests"), suite.get("skipped")) == ("desk", "4", "1")
+
+
+def test_a_rule_that_was_not_judged_has_not_passed(place: Path) -> None:
+    """Where one session held and another could not be judged, no format says that the rule held."""
+    rows = session("a", user("hi")) + session("b", user(None))
+    write(place / "archive" / "events.parquet", rows)
+    cases = Xml.fromstring(run(place, "--format", "junit").output).iter("testcase")
+    [calm] = [case for case in cases if case.get("name") == "calm"]
+    assert [(child.tag, child.get("message")) for child in calm] == [
+        ("skipped", "sessions held: 1, unjudged: 1")
+    ]
+    table = " ".join(run(place).output.split())
+    assert "Held: gives-up" not in table
+    assert "Held: calm" not in table
+    assert "Unjudged in some sessions: calm (1), gives-up (1)" in table
+
+
+def test_the_epoch_is_a_time(place: Path) -> None:
+    """--since takes 1970-01-01T00:00:00Z, which is 0, like any other."""
+    found = run(place, "--since", "1970-01-01T00:00:00Z")
+    assert found.exit_code == 0, found.output
+
+
+@pytest.mark.parametrize(("fault", "code"), [(RuntimeError, 2), (KeyboardInterrupt, 130)])
+def test_a_fault_is_no_finding(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: type, code: int
+) -> None:
+    """A fault in tracline itself exits 2 with the place of it, cleaned; Ctrl-C exits 130; never 1."""
+
+    @click.command()
+    def command() -> None:
+        raise fault("a\x1b[2Jb")
+
+    module = ModuleType("tracline.cli.faulty")
+    monkeypatch.setattr(module, "command", command, raising=False)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(COMMANDS, "faulty", ("faulty", "Fails."))
+    monkeypatch.setattr(sys, "argv", ["tracline", "faulty"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == code
+    told = capsys.readouterr().err
+    assert "\x1b" not in told
+    assert ("Traceback" in told) == (code == 2)
 
 
 @pytest.mark.parametrize("format", ["table", "json", "jsonl", "junit", "sarif"])
