@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import orjson
 import polars as pl
@@ -92,33 +94,79 @@ def read_manifest(root: Path) -> Manifest:
     return Manifest(tuple(entries), tuple(finished))
 
 
-def finish(root: Path, origin: Origin) -> None:
-    """Enter that a source is in the archive whole, so that it is not read again."""
-    root.mkdir(parents=True, exist_ok=True)
-    _enter(root, {"finished": asdict(origin)})
+@dataclass(slots=True)
+class Writer:
+    """An archive that one process is adding to, its manifest in memory. `writing` makes one."""
+
+    root: Path
+    manifest: Manifest
+    _known: set[str]
+    _file: BinaryIO | None = None
+
+    def write(self, events: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> list[Entry]:
+        """Write judged events (or candidates) into the archive, a file for each of their days.
+
+        A file that the manifest has already is left as it is, so writing the same again changes nothing.
+        Rows stand by occurrence, session and place. Returns the entries of the files that were written:
+        each was written, synced and renamed before it was entered, so a crash leaves no entry without file.
+        """
+        days = events.with_columns(day_of(pl.col("time")).alias("day")).sort(
+            "day", "occurrence", "session_id", "seq"
+        )
+        entries: list[Entry] = []
+        for (day,), rows in days.group_by("day", maintain_order=True):
+            file = f"day={day}/{_file_name(origin, offsets)}"
+            if file not in self._known:
+                entries.append(_write(self.root, file, rows.drop("day"), origin, offsets))
+        for folder in {(self.root / entry.file).parent for entry in entries}:
+            _sync(folder)
+        self._enter(*map(asdict, entries), sync=bool(entries))
+        self._known.update(entry.file for entry in entries)
+        return entries
+
+    def finish(self, origin: Origin) -> None:
+        """Enter that a source is in the archive whole, so that it is not read again.
+
+        A crash may forget it; then the source is read again and nothing of it is written twice.
+        """
+        self._enter({"finished": asdict(origin)}, sync=False)
+
+    def close(self) -> None:
+        """Sync what was entered."""
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    def _enter(self, *lines: dict[str, Any], sync: bool) -> None:
+        if self._file is None:
+            self._file = _open_manifest(self.root)
+        self._file.writelines(orjson.dumps(line) + b"\n" for line in lines)
+        self._file.flush()
+        if sync:
+            os.fsync(self._file.fileno())
 
 
-def write_events(root: Path, events: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> list[Entry]:
-    """Write judged events (or candidates) into the archive, a file for each of their days.
+@contextmanager
+def writing(root: Path) -> Generator[Writer]:
+    """Add to the archive at `root`, which is made where it is not there.
 
-    A file that the manifest has already is left as it is, so writing the same again changes nothing. Rows
-    stand by occurrence, session and place. Returns the entries of the files that were written.
+    Raises SourceError (TRL403) where its manifest cannot be read.
     """
-    known = {entry.file for entry in read_manifest(root).entries}
-    days = events.with_columns(day_of(pl.col("time")).alias("day")).sort(
-        "day", "occurrence", "session_id", "seq"
-    )
-    written: list[Entry] = []
-    for (day,), rows in days.group_by("day", maintain_order=True):
-        file = f"day={day}/{_file_name(origin, offsets)}"
-        if file not in known:
-            written.append(_write(root, file, rows.drop("day"), origin, offsets))
-    return written
+    manifest = read_manifest(root)
+    writer = Writer(root, manifest, {entry.file for entry in manifest.entries})
+    try:
+        yield writer
+    finally:
+        writer.close()
 
 
 def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> Entry:
+    """Write a file whole and sync it; its folder is not synced yet."""
     path = root / file
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True)
+        _sync(root)
     temporary = path.with_name(_TEMPORARY + path.name)
     rows.write_parquet(temporary, compression="zstd", row_group_size=ROW_GROUP_ROWS)
     _sync(temporary)
@@ -138,22 +186,17 @@ def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: t
         source=origin,
     )
     temporary.replace(path)
-    for folder in (path.parent, root):
-        _sync(folder)
-    _enter(root, asdict(entry))
     return entry
 
 
-def _enter(root: Path, line: dict[str, Any]) -> None:
-    """Add a line to the manifest and sync it; a line that a crash cut off is taken away first."""
-    with (root / MANIFEST).open("ab+") as manifest:
-        manifest.seek(0)
-        data = manifest.read()
-        manifest.truncate(data.rfind(b"\n") + 1)
-        manifest.write(orjson.dumps(line) + b"\n")
-        manifest.flush()
-        os.fsync(manifest.fileno())
+def _open_manifest(root: Path) -> BinaryIO:
+    """The manifest, to be added to; a line that a crash cut off is taken away."""
+    root.mkdir(parents=True, exist_ok=True)
+    file = (root / MANIFEST).open("ab+")
+    file.seek(0)
+    file.truncate(file.read().rfind(b"\n") + 1)
     _sync(root)
+    return file
 
 
 def _line(line: bytes, where: str) -> Entry | Origin:

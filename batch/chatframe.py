@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
 import polars as pl
 
 from ..schemas.chat import Decoded, decode
-from ..schemas.conversation import Conversation, Flaw
+from ..schemas.conversation import Flaw
 from ..schemas.event import Event, Kind
 from ..schemas.frame import event_frame
 from .chatlog import read_conversations
-from .read import Part, Population
+from .chatnames import Fate, Met, renamed
+from .read import Part, Population, Reject
 
 FRAME_EVENTS_MAX = 50_000
 """Events after which a frame is full (a conversation is never split)."""
-FRAME_CHARS_MAX = 1 << 27
+FRAME_CHARS_MAX = 1 << 26
 """Characters of text, arguments and results after which a frame is full."""
 
 
@@ -34,68 +34,104 @@ class Batch:
     last: int
 
 
+@dataclass(slots=True)
+class _Filling:
+    """The events of a frame that is being filled; `size` and `chars` count what was left out of it, too."""
+
+    events: list[Event] = field(default_factory=list[Event])
+    size: int = 0
+    chars: int = 0
+
+    def add(self, told: _Told) -> None:
+        """Add a conversation."""
+        self.size += len(told.decoded.events)
+        self.chars += sum(
+            len(e.text or "") + len(e.args or "") + len(e.result or "") for e in told.decoded.events
+        )
+        if told.is_kept:
+            self.events.extend(told.decoded.events)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more should be added."""
+        return self.size >= FRAME_EVENTS_MAX or self.chars >= FRAME_CHARS_MAX
+
+
 @dataclass(frozen=True, slots=True)
-class Met:
-    """The conversations met so far: of each session and occurrence the digest of its messages."""
+class _Told:
+    """A conversation of a file by its number there, and whether its events are to be judged."""
 
-    digests: dict[bytes, str] = field(default_factory=dict[bytes, str])
-
-    def add(self, session_id: str, occurrence: int, digest: str) -> str | None:
-        """Remember a conversation; the digest of the one that was there before, else None."""
-        # A short hash instead of the ids: a million conversations stay under 200 MB.
-        key = hashlib.blake2b(f"{occurrence}/{session_id}".encode(), digest_size=16).digest()
-        before = self.digests.get(key)
-        if before is None:
-            self.digests[key] = digest
-        return before
+    number: int
+    decoded: Decoded
+    is_kept: bool
 
 
 def chat_batches(part: Part, population: Population, met: Met, zone: tzinfo = UTC) -> Iterator[Batch]:
     """The events of one chat log, in batches of bounded size; what cannot be read is counted.
 
-    A conversation with the id and the messages of one met before is counted as a duplicate. One with the
-    id and the start of another, but other messages, is a session of its own: `~` and eight digits of its
-    digest are put behind its id, and it is counted as renamed.
+    A conversation with the id and the messages of one met before is counted as a duplicate. One that shares
+    its id and start with others is renamed, or rejected where an archive has the id already. Where a batch
+    ends depends on the file alone: a batch that is made again replaces what it made before.
     """
-    events: list[Event] = []
-    first, chars = 0, 0
-    number = -1
+    filling = _Filling()
+    first = number = 0
+    for told in _conversations(part, population, met, zone):
+        number = told.number
+        filling.add(told)
+        if filling.is_full:
+            if filling.events:
+                yield Batch(event_frame(filling.events), first, number)
+            filling, first = _Filling(), number + 1
+    if filling.events:
+        yield Batch(event_frame(filling.events), first, number)
+
+
+def chat_frames(
+    parts: Sequence[Part], population: Population, met: Met, zone: tzinfo = UTC
+) -> Iterator[pl.DataFrame]:
+    """The events of chat logs as `chat_batches` tells them, many small files to a frame."""
+    filling = _Filling()
+    for part in parts:
+        for told in _conversations(part, population, met, zone):
+            filling.add(told)
+            if filling.is_full:
+                if filling.events:
+                    yield event_frame(filling.events)
+                filling = _Filling()
+    if filling.events:
+        yield event_frame(filling.events)
+
+
+def _conversations(part: Part, population: Population, met: Met, zone: tzinfo) -> Iterator[_Told]:
+    """The conversations of one chat log that have events, counted."""
     for number, found in enumerate(read_conversations(part.path)):
         if isinstance(found, Flaw):
             population.flaw(part.name, found)
             continue
-        decoded = _told_once(found, population, met, zone, part.name)
-        if decoded is None:
+        decoded = decode(found, zone)
+        population.rows += len(found.messages)
+        population.instructions += decoded.instructions
+        for flaw in decoded.flaws:
+            population.flaw(part.name, flaw)
+        if not decoded.events:
+            population.empty += not decoded.flaws
             continue
-        events.extend(decoded.events)
-        chars += sum(len(e.text or "") + len(e.args or "") + len(e.result or "") for e in decoded.events)
-        if len(events) >= FRAME_EVENTS_MAX or chars >= FRAME_CHARS_MAX:
-            yield Batch(event_frame(events), first, number)
-            events, first, chars = [], number + 1, 0
-    if events:
-        yield Batch(event_frame(events), first, number)
+        fate = met.meet(decoded, found)
+        if fate is Fate.RENAMED:
+            decoded = decode(found, zone, renamed(decoded))
+        yield _Told(number, decoded, is_kept=_count(fate, decoded, population, part.name, found.place))
 
 
-def _told_once(
-    found: Conversation, population: Population, met: Met, zone: tzinfo, file: str
-) -> Decoded | None:
-    """The conversation's events, counted; None where it has none, or was met before."""
-    decoded = decode(found, zone)
-    population.rows += len(found.messages)
-    population.instructions += decoded.instructions
-    for flaw in decoded.flaws:
-        population.flaw(file, flaw)
-    if not decoded.events:
-        population.empty += not decoded.flaws
-        return None
-    before = met.add(decoded.session_id, decoded.events[0].occurrence, decoded.digest)
-    if before is not None and before != decoded.digest:
-        decoded = decode(found, zone, f"{decoded.session_id}~{decoded.digest[:8]}")
-        before = met.add(decoded.session_id, decoded.events[0].occurrence, decoded.digest)
-        population.renamed += before is None
-    if before is not None:
+def _count(fate: Fate, decoded: Decoded, population: Population, file: str, place: str) -> bool:
+    """Count a conversation by what becomes of it; whether it is to be judged."""
+    if fate is Fate.DUPLICATE:
         population.duplicates += 1
-        return None
+        return False
+    if fate is Fate.TAKEN:
+        text = "has id and start of another conversation in the archive; give it another id, or a new archive"
+        population.reject(Reject(file, place, "chat-id-taken", text))
+        return False
+    population.renamed += fate is Fate.RENAMED
     population.sessions += 1
     population.events.update(event.kind.value for event in decoded.events if event.kind is not Kind.END)
-    return decoded
+    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ import polars as pl
 
 from ..schemas.chat import END_CONVERSATION
 from ..schemas.event import Kind
-from .archive import Entry, Manifest, Origin, digest_of, finish, read_manifest, write_events
-from .chatframe import Met, chat_batches
+from .archive import Entry, Manifest, Origin, digest_of, writing
+from .chatframe import chat_batches
+from .chatnames import Met, survey
 from .error import SourceError
 from .read import Format, Part, Population, Reject, discover
 
@@ -34,29 +35,30 @@ def import_chats(
 
     `timezone` (an IANA name) is that of times without an offset. A source file that was imported whole,
     told by its content, is not read again; one of which something was rejected is, and one whose import was
-    cut off is finished. A conversation that the archive has from another source is a duplicate. `tell`
-    hears the name of each file when its turn comes. Raises SourceError for a source or a time zone that is
+    cut off is finished. A conversation that the archive has from another source is a duplicate; one with the
+    id and start of another one there is rejected. `tell` hears the name of each file when its turn comes. Raises SourceError for a source or a time zone that is
     not there, for a source that was imported with another time zone, and OSError.
     """
     zone = zone_of(timezone)
     imported = Imported(Population())
     parts = _chats(source, out, imported.population)
-    origins = [Origin(part.name, digest_of(part.path), timezone) for part in parts]
-    manifest = read_manifest(out)
-    new = {origin.sha256 for origin in origins if not _is_known(origin, manifest)}
-    met = _met(out, manifest, without=new)
-    for part, origin in zip(parts, origins, strict=True):
-        if origin.sha256 not in new:
-            imported.known.append(part.name)
-            continue
-        if tell is not None:
-            tell(part.name)
-        rejected = imported.population.rejected.total()
-        for batch in chat_batches(part, imported.population, met, zone):
-            offsets = (batch.first, batch.last)
-            imported.written.extend(write_events(out, batch.events, origin, offsets))
-        if imported.population.rejected.total() == rejected:
-            finish(out, origin)
+    with writing(out) as archive:
+        new: list[tuple[Part, Origin]] = []
+        for part, origin, is_whole in _origins(parts, timezone, archive.manifest):
+            if is_whole:
+                imported.known.append(part.name)
+            else:
+                new.append((part, origin))
+        met = survey([part for part, _ in new], zone)
+        _add_archived(met, out, archive.manifest, to_be_read={origin.sha256 for _, origin in new})
+        for part, origin in new:
+            if tell is not None:
+                tell(part.name)
+            rejected = imported.population.rejected.total()
+            for batch in chat_batches(part, imported.population, met, zone):
+                imported.written.extend(archive.write(batch.events, origin, (batch.first, batch.last)))
+            if imported.population.rejected.total() == rejected:
+                archive.finish(origin)
     return imported
 
 
@@ -85,24 +87,33 @@ def _chats(source: str | Path, out: Path, population: Population) -> list[Part]:
     return chats
 
 
-def _is_known(origin: Origin, manifest: Manifest) -> bool:
-    """Whether the archive has this content whole. Raises SourceError where another time zone read it."""
-    for other in (*manifest.finished, *(entry.source for entry in manifest.entries)):
-        if other.sha256 == origin.sha256 and other.timezone != origin.timezone:
-            hint = f"use --timezone {other.timezone}, or import into another archive"
-            what = f"was imported with --timezone {other.timezone} before"
-            raise SourceError("TRL404", origin.name, what, hint)
-    return any(other.sha256 == origin.sha256 for other in manifest.finished)
+def _origins(parts: Sequence[Part], timezone: str, manifest: Manifest) -> Iterator[tuple[Part, Origin, bool]]:
+    """Each file with its origin, and whether the archive has its content whole.
+
+    Raises SourceError where another time zone read it.
+    """
+    told = (*manifest.finished, *(entry.source for entry in manifest.entries))
+    zones = {origin.sha256: origin.timezone for origin in told}
+    whole = {origin.sha256 for origin in manifest.finished}
+    for part in parts:
+        origin = Origin(part.name, digest_of(part.path), timezone)
+        zone = zones.get(origin.sha256, timezone)
+        if zone != timezone:
+            hint = f"use --timezone {zone}, or import into another archive"
+            raise SourceError("TRL404", part.name, f"was imported with --timezone {zone} before", hint)
+        yield part, origin, origin.sha256 in whole
 
 
-def _met(out: Path, manifest: Manifest, without: set[str]) -> Met:
-    """The conversations that the archive has from other sources than these, by their `end` rows."""
-    met = Met()
-    for entry in manifest.entries:
-        if entry.source.sha256 in without:
+def _add_archived(met: Met, out: Path, manifest: Manifest, to_be_read: set[str]) -> None:
+    """The conversations that the archive has, by their `end` rows; sources to be read may tell theirs again."""
+    for again in (False, True):
+        files = [
+            out / entry.file for entry in manifest.entries if (entry.source.sha256 in to_be_read) == again
+        ]
+        if not files:
             continue
         ends: Any = (
-            pl.scan_parquet(out / entry.file, hive_partitioning=False)
+            pl.scan_parquet(files, hive_partitioning=False)
             .filter(pl.col("kind") == Kind.END)
             .select(
                 "session_id",
@@ -110,9 +121,8 @@ def _met(out: Path, manifest: Manifest, without: set[str]) -> Met:
                 pl.col("attributes").map.get(END_CONVERSATION).alias("digest"),
             )
             .filter(pl.col("digest").is_not_null())
-            .collect()
+            .collect(engine="streaming")
             .iter_rows()
         )
         for session_id, occurrence, digest in ends:
-            met.add(session_id, occurrence, digest)
-    return met
+            met.archived(session_id, occurrence, digest, told=not again)

@@ -10,7 +10,8 @@ from pathlib import Path
 import polars as pl
 
 from ..schemas.order import PLACES, judged_order, numbered_order
-from .chatframe import Met, chat_batches
+from .chatframe import chat_frames
+from .chatnames import survey
 from .eventfile import is_numbered, null_count, reject_rows, row_count, scan
 from .read import Format, Part, Population, discover
 
@@ -44,11 +45,12 @@ def prepare(
     ready: list[Part] = []
     numbered: list[Part] = []
     candidates: list[Part] = []
-    met = Met()
-    for part in discover(source, population):
+    found = discover(source, population)
+    chats = [part for part in found if part.format is Format.CHAT]
+    for frame in chat_frames(chats, population, survey(chats, settings.zone), settings.zone):
+        ready.append(_write(scratch, f"chat-{len(ready):06d}", frame))
+    for part in found:
         if part.format is Format.CHAT:
-            for batch in chat_batches(part, population, met, settings.zone):
-                ready.append(_write(scratch, "chat", batch.events))
             continue
         reject_rows(part, population)
         if not is_numbered(part):
@@ -86,13 +88,13 @@ def _by_buckets(
     written: list[Part] = []
     for spilled in sorted(folder.iterdir()):
         events = order(pl.read_parquet(spilled, hive_partitioning=False))
-        written.append(_write(scratch, name, events))
+        written.append(_write(scratch, f"{name}-{len(written):06d}", events))
         for file in spilled.rglob("*.parquet"):
             file.unlink()
     return written
 
 
 def _write(scratch: Path, name: str, events: pl.DataFrame) -> Part:
-    path = scratch / f"{name}-{len(list(scratch.glob(f'{name}-*.parquet'))):06d}.parquet"
+    path = scratch / f"{name}.parquet"
     events.write_parquet(path, compression="lz4")
     return Part(path, path.name, Format.PARQUET)

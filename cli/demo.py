@@ -90,7 +90,7 @@ def _make_archive(desk: Desk, archive: Path) -> frozenset[Breach]:
     """
     from itertools import islice
 
-    from ..batch.archive import Origin, read_manifest, write_events
+    from ..batch.archive import Origin, read_manifest, writing
     from ..batch.error import SourceError
     from ..examples.support_bot import conversations
     from ..examples.support_telling import event_frame
@@ -104,11 +104,12 @@ def _make_archive(desk: Desk, archive: Path) -> frozenset[Breach]:
     done: set[Breach] = set()
     told = conversations(desk)
     first = 0
-    while block := list(islice(told, BLOCK_SESSIONS)):
-        write_events(archive, event_frame(block), origin, (first, first + len(block) - 1))
-        breaks = ((one.session_id, kind.value) for one in block for kind in one.breaks)
-        done.update((pack, rule, session_id) for session_id, (pack, rule) in breaks)
-        first += len(block)
+    with writing(archive) as writer:
+        while block := list(islice(told, BLOCK_SESSIONS)):
+            writer.write(event_frame(block), origin, (first, first + len(block) - 1))
+            breaks = ((one.session_id, kind.value) for one in block for kind in one.breaks)
+            done.update((pack, rule, session_id) for session_id, (pack, rule) in breaks)
+            first += len(block)
     return frozenset(done)
 
 

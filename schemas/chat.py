@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import cast
@@ -62,14 +62,12 @@ def decode(conversation: Conversation, zone: tzinfo = UTC, session_id: str | Non
     if len(conversation.messages) > MESSAGES_MAX:
         flaw = Flaw(conversation.place, "chat-length", f"has more than {MESSAGES_MAX} messages; split it")
         return Decoded("", "", (), 0, (flaw,))
-    sha = hashlib.sha256()
-    times: list[int | None] = []
-    for index, message in enumerate(conversation.messages):
-        encoded = encode(message)
-        # A message that no JSON can carry is told apart from others only by standing there.
-        sha.update((b"unreadable" if encoded is None else encoded) + b"\n")
-        times.append(_read(reading, index, message, encoded is not None, zone))
-    digest = sha.hexdigest()[:32]
+    encoded = [encode(message) for message in conversation.messages]
+    digest = _digest(encoded)
+    times = [
+        _read(reading, index, message, encoded[index] is not None, zone)
+        for index, message in enumerate(conversation.messages)
+    ]
     try:
         session_id = session_id or _session_id(conversation.header, digest)
     except Unreadable as error:
@@ -78,6 +76,38 @@ def decode(conversation: Conversation, zone: tzinfo = UTC, session_id: str | Non
     if events:
         events.append(_end(events, digest))
     return Decoded(session_id, digest, tuple(events), reading.instructions, tuple(reading.flaws))
+
+
+def identity(conversation: Conversation) -> tuple[str, str] | None:
+    """The session id and the digest that `decode` gives a conversation, without reading its events.
+
+    None where `decode` gives no events for its length or its id.
+    """
+    if len(conversation.messages) > MESSAGES_MAX:
+        return None
+    digest = _digest(map(encode, conversation.messages))
+    try:
+        return _session_id(conversation.header, digest), digest
+    except Unreadable:
+        return None
+
+
+def teller(header: Mapping[str, object]) -> tuple[str | None, str | None, str | None]:
+    """Agent, model and service, as a conversation's header says them."""
+    return (
+        string_of(header.get("agent", header.get("agent_name"))),
+        string_of(header.get("model")),
+        string_of(header.get("service", header.get("service_name"))),
+    )
+
+
+def _digest(encoded: Iterable[bytes | None]) -> str:
+    """The first 32 hex digits of the SHA-256 of the messages, each as JSON on a line of its own."""
+    sha = hashlib.sha256()
+    for message in encoded:
+        # A message that no JSON can carry is told apart from others only by standing there.
+        sha.update((b"unreadable" if message is None else message) + b"\n")
+    return sha.hexdigest()[:32]
 
 
 def _read(reading: _Reading, index: int, message: object, carried: bool, zone: tzinfo) -> int | None:
@@ -158,11 +188,7 @@ def _finish(
     header: Mapping[str, object], session_id: str, drafts: list[tuple[int, Event]], clock: list[int]
 ) -> list[Event]:
     """The drafts with session, occurrence, time, place and id, and with what is said of all of them."""
-    agent = string_of(header.get("agent", header.get("agent_name")))
-    model, service = (
-        string_of(header.get("model")),
-        string_of(header.get("service", header.get("service_name"))),
-    )
+    agent, model, service = teller(header)
     ordinals: dict[tuple[str | None, ...], int] = {}
     events: list[Event] = []
     for index, draft in drafts:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tracline.batch import prepare as preparing
-from tracline.batch.archive import Origin, write_events
+from tracline.batch.archive import Origin, writing
 from tracline.batch.error import SourceError
 from tracline.batch.eventfile import reject_rows, scan
 from tracline.batch.prepare import Settings, prepare
@@ -283,7 +283,8 @@ def test_what_is_ready_stays_where_it_is(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     judged = judged_order(candidates(("s", 1, "user", "a"), ("s", 2, "end", None)), 10).events
-    (entry,) = write_events(tmp_path / "archive", judged, Origin("x", "0" * 64), (0, 0))
+    with writing(tmp_path / "archive") as archive:
+        (entry,) = archive.write(judged, Origin("x", "0" * 64), (0, 0))
     (ready,) = prepare(tmp_path / "archive", scratch, Population())
     assert ready.path == tmp_path / "archive" / entry.file
     (made,) = prepare(written(tmp_path, judged.drop("event_id")).path, scratch, Population())
