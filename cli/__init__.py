@@ -94,6 +94,8 @@ def main() -> None:
     """
     # Imports and the grammar make many objects that stay: looking through them is a tenth of a start.
     gc.set_threshold(100_000)
+    # We use no plugin of pydantic's; looking for some reads the metadata of every installed package.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         tracline(prog_name="tracline")
     except Exception:

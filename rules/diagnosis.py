@@ -13,18 +13,11 @@ from .error import Problem, Snippet
 from .foreign import SIGNS, meant
 from .scan import Piece, scan
 from .spelling import BINARY, CONNECTIVES, RESERVED, TEMPORAL
+from .syntax import EXAMPLES
 
 _QUESTIONS = frozenset({"in", "matches", "contains", "starts", "with", "is", "null"})
 _COMPARISONS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "===", "=~", "≠", "≤", "≥"})
 _OPENS = {"(": ")", "[": "]"}
-
-EXAMPLES = {
-    "formula": "write a formula, such as `always (request -> eventually reply)`",
-    "predicate": 'write a question about one event, such as `kind == "user"`',
-    "path": "write a field, such as `tool` or `args.order_id`",
-    "head": "write a name and its parameters, such as `happened_before(p, q)`",
-}
-"""What each start symbol of the grammar wants, as a hint."""
 
 
 @dataclass(frozen=True, slots=True)

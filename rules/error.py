@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 CODES: dict[str, str] = {
     # 1xx: one expression (a formula, a predicate, a path, an operator's head)
@@ -173,6 +172,8 @@ def render(problem: Problem) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint naming the known word closest to this one, else the known ones (at most ten); never empty."""
+    from difflib import get_close_matches  # only errors ask
+
     names = sorted(set(known))
     near = get_close_matches(word, names, n=1, cutoff=0.6)
     if not near:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from .document import TEXT_CHARACTERS_MAX, Document, Items, read_document
+from .document import TEXT_CHARACTERS_MAX, Document, Fields, Items, read_document
 from .error import Problem, RuleError, did_you_mean
-from .resolve import Scope, resolve
+from .resolve import Resolved, Scope, resolve
 from .rule import Rule, RuleSet
 
 LIBRARY = Path(__file__).with_name("library")
@@ -60,7 +61,7 @@ def read_packs(paths: Paths) -> Packs:
         except RuleError as error:
             errors += error.problems
             continue
-        pack = resolve(document, _library())
+        pack = _resolved(document)
         rules += pack.rules
         errors += pack.problems
         if pack.name in documents and pack.named:
@@ -86,7 +87,7 @@ def shipped_packs() -> tuple[str, ...]:
 def pack_text(text: str, source: str = "<pack>") -> RuleSet:
     """The rules of one pack given as text. Raises RuleError with every problem."""
     document = read_document(text, source)
-    pack = resolve(document, _library())
+    pack = _resolved(document)
     if pack.problems:
         raise RuleError(pack.problems)
     return RuleSet(pack.rules, {pack.name: document.text})
@@ -133,10 +134,35 @@ def _text(file: Path) -> str:
         raise RuleError([Problem("TRL201", message, "save the file as UTF-8")]) from None
 
 
+def _resolved(document: Document) -> Resolved:
+    """The pack that the document holds, with the operator library in scope.
+
+    The library is read only for packs that call one of its operators, or have problems that its names may
+    explain: most do neither, and it is much of what they would wait for.
+    """
+    if not _calls_library(document.text):
+        pack = resolve(document, Scope({}, {}))
+        if not pack.problems:
+            return pack
+    return resolve(document, _library())
+
+
+def _calls_library(text: str) -> bool:
+    """Whether the text has a call, as it seems, of one of the library's operators."""
+    heads = _operators().at(("operators",))
+    assert isinstance(heads, Fields)
+    names = "|".join(key.text.partition("(")[0] for key, _ in heads.entries)
+    return re.search(rf"\b({names})\s*\(", text) is not None
+
+
+@cache
+def _operators() -> Document:
+    return read_document(OPERATORS_FILE.read_text("utf-8"), OPERATORS_FILE.name)
+
+
 @cache
 def _library() -> Scope:
     """The operator library; its own problems would be ours."""
-    document = read_document(OPERATORS_FILE.read_text("utf-8"), OPERATORS_FILE.name)
-    library = resolve(document, None)
+    library = resolve(_operators(), None)
     assert not library.problems, "\n".join(map(str, library.problems))
     return library.scope

@@ -7,7 +7,6 @@ from graphlib import CycleError, TopologicalSorter
 
 from lark import Token
 
-from .diagnosis import reserved
 from .error import Problem, RuleError, Snippet
 from .formula import TRUE, Formula
 from .predicate import Path, Predicate
@@ -61,6 +60,8 @@ def parse_name(text: str, *, source: str = "<formula>", line: int = 1, column: i
     """The text as the name of a proposition, transition or operator. Raises RuleError."""
     snippet = Snippet(text, source, line, column)
     if text in RESERVED:
+        from .diagnosis import reserved
+
         raise RuleError([reserved(snippet, text, 0, len(text))])
     if not NAME.fullmatch(text):
         hint = "begin with a letter or _, then letters, digits and _, such as `large_refund`"

@@ -51,4 +51,5 @@ def _together(rule: Rule, one: str, other: str) -> bool:
     """Whether some event makes both propositions true (or the one, where they are the same)."""
     if one == other:
         return can_hold(rule.propositions[one])
-    return can_hold(And((rule.propositions[one], rule.propositions[other])))
+    # In one order for both ways to ask, so that the answer is found once.
+    return can_hold(And((rule.propositions[min(one, other)], rule.propositions[max(one, other)])))

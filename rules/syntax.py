@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, cast
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from .diagnosis import EXAMPLES, diagnose
 from .error import Problem, RuleError, Snippet
 
 TEXT_CHARS_MAX = 65_536
@@ -17,6 +16,16 @@ TEXT_CHARS_MAX = 65_536
 
 DEPTH_MAX = 100
 """Levels of one formula or predicate, expansions of operators included; each `and` of a chain is one."""
+
+GRAMMAR_FILE = Path(__file__).with_name("grammar.lark")
+
+EXAMPLES = {
+    "formula": "write a formula, such as `always (request -> eventually reply)`",
+    "predicate": 'write a question about one event, such as `kind == "user"`',
+    "path": "write a field, such as `tool` or `args.order_id`",
+    "head": "write a name and its parameters, such as `happened_before(p, q)`",
+}
+"""The start symbols of the grammar, and what each wants, as a hint."""
 
 Node = Tree[Token]
 """A node of the syntax tree: `data` names its rule in the grammar, `children` are nodes and tokens."""
@@ -37,6 +46,8 @@ def read(snippet: Snippet, start: str) -> Node:
     try:
         tree = _grammar().parse(text, start=start)
     except UnexpectedInput as refusal:
+        from .diagnosis import diagnose  # as long as nothing is wrong, nobody waits for it
+
         raise RuleError([diagnose(snippet, start, _refused_at(refusal))]) from None
     deep = _too_deep(tree)
     if deep is not None:
@@ -72,7 +83,7 @@ def tokens(node: Node) -> list[Token]:
 def _grammar() -> Any:
     """The parser of every start symbol; made once, in about 50 ms."""
     return Lark(
-        files(__package__ or "").joinpath("grammar.lark").read_text("utf-8"),
+        GRAMMAR_FILE.read_text("utf-8"),
         parser="lalr",
         start=list(EXAMPLES),
         propagate_positions=True,

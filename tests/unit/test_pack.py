@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -360,6 +362,29 @@ def test_no_path_is_an_error() -> None:
     """A load of nothing does not pass for a load of sound packs."""
     with pytest.raises(RuleError, match="TRL201"):
         load_packs([])
+
+
+@pytest.mark.parametrize("call", ["never(a)", "never (a)", "never\n      (a)"])
+def test_the_librarys_operators_are_there_when_they_are_called(call: str) -> None:
+    """However a call is written, the library is read for it."""
+    (only,) = pack_text(SMALL + f"rules:\n  - id: r\n    formula: always {call}\n").rules
+    assert only.formula == parse_formula("always historically not a")
+
+
+def test_hints_know_the_library_where_nothing_calls_it() -> None:
+    """A misspelt call of one of its operators is told which one is near."""
+    (problem,) = problems(SMALL + "rules:\n  - {id: r, formula: always nver(a)}\n")
+    assert "`never`" in problem.hint
+
+
+def test_what_only_errors_need_is_not_loaded() -> None:
+    """Reading a sound pack that calls no operator of the library loads no diagnosis and parses no library."""
+    code = (
+        "import sys; from tracline.rules import pack; pack.load_packs('privacy'); "
+        "print('tracline.rules.diagnosis' in sys.modules, pack._library.cache_info().currsize)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False 0\n"
 
 
 def test_the_json_schema_is_current() -> None:
