@@ -35,9 +35,10 @@ def import_chats(
 
     `timezone` (an IANA name) is that of times without an offset. A source file that was imported whole,
     told by its content, is not read again; one of which something was rejected is, and one whose import was
-    cut off is finished. A conversation that the archive has from another source is a duplicate; one with the
-    id and start of another one there is rejected. `tell` hears the name of each file when its turn comes. Raises SourceError for a source or a time zone that is
-    not there, for a source that was imported with another time zone, and OSError.
+    cut off is finished. A conversation that the archive has from another source is a duplicate; one with
+    the id and start of another one there is rejected. `tell` hears the name of each file when its turn
+    comes. Raises SourceError for a source or a time zone that is not there, for a source that was imported
+    with another time zone, and OSError.
     """
     zone = zone_of(timezone)
     imported = Imported(Population())
@@ -105,7 +106,7 @@ def _origins(parts: Sequence[Part], timezone: str, manifest: Manifest) -> Iterat
 
 
 def _add_archived(met: Met, out: Path, manifest: Manifest, to_be_read: set[str]) -> None:
-    """The conversations that the archive has, by their `end` rows; sources to be read may tell theirs again."""
+    """Add the conversations that the archive has, by their `end` rows."""
     for again in (False, True):
         files = [
             out / entry.file for entry in manifest.entries if (entry.source.sha256 in to_be_read) == again
