@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from tracline.rules import Monitor
-from tracline.rules.compiler.compile import compile_rule
+from tracline.rules import Monitor, document
+from tracline.rules.compiler.compile import compile_formula, compile_rule
+from tracline.rules.compiler.limits import DEFAULT, TABLE_LETTERS_MAX
 from tracline.rules.error import RuleError, Snippet
 from tracline.rules.examples import trials, truth
 from tracline.rules.label import Labeler, evaluate
+from tracline.rules.machine import APPLIES
 from tracline.rules.pack import pack_text
 from tracline.rules.parse import parse_formula, parse_operators, parse_predicate
 from tracline.rules.reading import BOUND_MAX, NODES_MAX
@@ -28,7 +30,8 @@ from tracline.rules.text import to_text
 from tracline.rules.words import asked
 from tracline.schemas.frame import EVENT_SCHEMA
 
-MANUAL = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+MANUAL = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -181,7 +184,26 @@ def test_the_words_and_limits_are_those_of_the_language() -> None:
     section = MANUAL.split("## Words of the language")[1].split("A name begins")[0]
     assert set(re.findall(r"`(\w+)`", section)) == RESERVED
     limits = [int(cell.replace(",", "")) for _, cell in _table("limit", "value")[2:]]
-    assert limits == [TEXT_CHARS_MAX, DEPTH_MAX, BOUND_MAX, NODES_MAX]
+    of_files = [document.TEXT_CHARACTERS_MAX, document.NODES_MAX, document.DEPTH_MAX, document.ALIASES_MAX]
+    assert limits == [TEXT_CHARS_MAX, DEPTH_MAX, BOUND_MAX, NODES_MAX, *of_files]
+
+
+def test_the_limits_of_machines_are_those_of_the_compiler() -> None:
+    """The table has every limit of the compiler with its value, by the name that the error gives it."""
+    rows = _table("limit of a machine", "value")[2:]
+    values = [int(cell.replace(",", "")) for _, cell in rows]
+    assert values == [*astuple(DEFAULT), TABLE_LETTERS_MAX]
+    sources = "".join(path.read_text("utf-8") for path in sorted((ROOT / "rules/compiler").glob("*.py")))
+    told = set(re.findall(r'exceeded\([^,()]+, "(.+?)"', sources))
+    assert told == {name for cell, _ in rows for name in re.findall(r"`(.+?)`", cell) if name != "next"}
+
+
+def test_a_left_side_about_the_future_applies_from_the_first_event() -> None:
+    """The rule that the manual shows under `applies_to` applies at once, one about the present does not."""
+    for text, applies in (("always (eventually refund -> once agrees)", True), ("always (a -> F b)", False)):
+        assert f"`{text}`" in MANUAL or not applies
+        machine = compile_formula(parse_formula(text))
+        assert bool(machine.step(0, machine.word(()))[1] & APPLIES) == applies
 
 
 def test_the_manuals_table_of_fields_is_complete() -> None:

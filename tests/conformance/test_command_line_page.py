@@ -1,0 +1,32 @@
+"""The page on the command line says what the commands do."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import click
+from tracline.cli import COMMANDS
+
+PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+
+
+def test_the_formats_of_every_command_are_told() -> None:
+    """The page gives each command that has `--format` exactly the formats that it has."""
+    told: dict[str, set[str]] = {}
+    sentence = PAGE.read_text("utf-8").split("`--format` says")[1].split("\n- ")[0]
+    for clause in re.split(r"[;:.]\s", sentence):
+        words = re.findall(r"`(\w+)`", clause)
+        formats = {word for word in words if word not in COMMANDS}
+        told |= {word: formats for word in words if word in COMMANDS}
+    told["test"] |= told["check"]
+    had = {name: _formats(module) for name, (module, _) in COMMANDS.items()}
+    assert told == {name: formats for name, formats in had.items() if formats}
+
+
+def _formats(module: str) -> set[str]:
+    """The choices of the command's `--format`, none where it has no such option."""
+    command = import_module(f"tracline.cli.{module}").command
+    types = [option.type for option in command.params if option.name == "format"]
+    return {choice for kind in types if isinstance(kind, click.Choice) for choice in kind.choices}
