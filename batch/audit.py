@@ -91,6 +91,7 @@ def audit(
                 write_typed(some)
                 for record in some:
                     _keep(examples.setdefault(keys[record["pack"], record["rule"]], []), record)
+        tally.reject(str(archive), population)
         content = summary(statute.rules, statute.digests, tally, population)
         bundle.write_summary(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from ..rules.label import Labeler
+from .error import SourceError
 from .eventfile import row_count, scan
 from .judge import JUDGED_COLUMNS
 from .read import Part
@@ -21,6 +23,8 @@ BUCKETS_MAX = 256
 """Buckets that are written at a time, each an open file."""
 PASS_ROWS = 1_000_000
 """Rows that are labelled before the progress is told."""
+PASS_FILES = 100
+"""Files that are labelled in one plan: each takes a part of a megabyte while it is planned and read."""
 
 _DEPTH_MAX = 8
 
@@ -44,19 +48,22 @@ def labelled(
     of how many.
     """
     rows = [row_count(part) for part in parts]
-    if sum(rows) <= BUCKET_ROWS:
-        frame = _labels(parts, labeler, as_of).collect(engine="streaming") if parts else None
-        told(sum(rows), sum(rows))
-        if frame is None or frame.is_empty():
-            return Buckets((), None)
-        return Buckets((frame.lazy(),), _last(frame.lazy()))
     count = min(BUCKETS_MAX, sum(rows) // BUCKET_ROWS + 1)
     folder = scratch / "buckets"
+    held: list[pl.DataFrame] = []
     read = 0
     for number, (some, size) in enumerate(_passes(parts, rows)):
-        _write(_labels(some, labeler, as_of), folder / f"{number:05d}", count, seed=0)
+        with _damage_named(some):
+            labels = _labels(some, labeler, as_of)
+            if sum(rows) <= BUCKET_ROWS:
+                held.append(labels.collect(engine="streaming"))
+            else:
+                _write(labels, folder / f"{number:05d}", count, seed=0)
         read += size
         told(read, sum(rows))
+    if held:
+        frame = pl.concat(held)
+        return Buckets((frame.lazy(),), _last(frame.lazy())) if len(frame) else Buckets((), None)
     files = [sorted(folder.glob(f"*/bucket={bucket}/*")) for bucket in range(count)]
     whole = [_read(own) for own in files if own]
     divided = [part for frame in whole for part in _divided(frame, scratch, depth=1)]
@@ -72,17 +79,32 @@ def _labels(parts: Sequence[Part], labeler: Labeler, as_of: int | None) -> pl.La
 
 
 def _passes(parts: Sequence[Part], rows: Sequence[int]) -> Iterator[tuple[list[Part], int]]:
-    """The parts in groups of about `PASS_ROWS` rows, and the rows of each group."""
+    """The parts in groups of about `PASS_ROWS` rows or `PASS_FILES` files, and the rows of each group."""
     group: list[Part] = []
     size = 0
     for part, count in zip(parts, rows, strict=True):
         group.append(part)
         size += count
-        if size >= PASS_ROWS:
+        if size >= PASS_ROWS or len(group) == PASS_FILES:
             yield group, size
             group, size = [], 0
     if group:
         yield group, size
+
+
+@contextmanager
+def _damage_named(parts: Sequence[Part]) -> Generator[None]:
+    """Turn Polars' complaint about a file's content into a SourceError (TRL401) that names the file."""
+    try:
+        yield
+    except pl.exceptions.PolarsError:
+        for part in parts:
+            try:
+                scan(part).sink_batches(lambda _batch: None, engine="streaming")
+            except pl.exceptions.PolarsError:
+                hint = "a page of it is damaged, or a text is no UTF-8: write it again"
+                raise SourceError("TRL401", part.name, "is not readable as Parquet", hint) from None
+        raise
 
 
 def _write(frame: pl.LazyFrame, folder: Path, count: int, seed: int) -> None:

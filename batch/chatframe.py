@@ -81,7 +81,9 @@ def chat_batches(part: Part, population: Population, met: Met, zone: tzinfo = UT
         if filling.is_full:
             if filling.events:
                 yield Batch(event_frame(filling.events), first, number)
-            filling, first = _Filling(), number + 1
+                # Ranges follow each other, over batches that were left out whole: a gap is a loss.
+                first = number + 1
+            filling = _Filling()
     if filling.events:
         yield Batch(event_frame(filling.events), first, number)
 

@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from ..schemas.conversation import Flaw
 from .archive import MANIFEST, read_manifest
 from .error import SourceError
+from .gaps import gaps
 
 REJECTS_KEPT_MAX = 1_000
 """Rejects that a population keeps one by one; further ones are counted by code only."""
@@ -55,8 +57,8 @@ class Population:
 
     `rows` are rows of event Parquet and messages of chat logs. `events` counts judged events (no `end`
     rows) by kind. `duplicates` are conversations told twice and repeated events. `instructions` are system
-    and developer messages, `empty` conversations without any event; neither is an error. `skipped` names
-    files that do not claim to be telemetry.
+    and developer messages, `empty` conversations without any event; neither is an error. `gaps` counts
+    ranges of offsets that a manifest lacks. `skipped` names files that do not claim to be telemetry.
     """
 
     files: int = 0
@@ -67,6 +69,7 @@ class Population:
     instructions: int = 0
     empty: int = 0
     renamed: int = 0
+    gaps: int = 0
     skipped: list[str] = field(default_factory=list[str])
     rejected: Counter[str] = field(default_factory=Counter[str])
     rejects: list[Reject] = field(default_factory=list[Reject])
@@ -76,6 +79,11 @@ class Population:
         self.rejected[reject.code] += count
         if len(self.rejects) < REJECTS_KEPT_MAX:
             self.rejects.append(reject)
+
+    def reject_many(self, counts: Mapping[str, int], first: Sequence[Reject]) -> None:
+        """Count by code what could not be read, of which `first` are the first ones."""
+        self.rejected.update(counts)
+        self.rejects.extend(first[: max(REJECTS_KEPT_MAX - len(self.rejects), 0)])
 
     def flaw(self, file: str, flaw: Flaw) -> None:
         """Count a flaw of a chat log in that file."""
@@ -139,7 +147,9 @@ def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple
     roots = [path.parent for path, _ in found if path.name == MANIFEST]
     listed: set[Path] = set()
     for root in roots:
-        for entry in read_manifest(root).entries:
+        manifest = read_manifest(root)
+        population.gaps += gaps(manifest)
+        for entry in manifest.entries:
             listed.add(root / entry.file)
             if not (root / entry.file).is_file():
                 hint = "restore the file, or delete the archive and make it again"

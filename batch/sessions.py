@@ -44,15 +44,15 @@ class Clock:
 class Order:
     """Events in judged order, as `rows` of the frame they came in; `end` rows and repeats are not among them.
 
-    `sessions` numbers their session ids, `ended` says whether an `end` row follows. `duplicates` repeat an
-    event, `conflicts` have the place of another.
+    `sessions` numbers their session ids, `ended` says whether an `end` row follows. `duplicates` counts rows
+    that repeat an event, `conflicts` are those that have the place of another.
     """
 
     rows: I64
     sessions: I64
     ended: Mask
     duplicates: int
-    conflicts: int
+    conflicts: I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def in_order(labelled: pl.DataFrame) -> Order:
     occurrences, ends = numbers(labelled["occurrence"]), (labelled["kind"] == Kind.END.value).to_numpy()
     seq = labelled["seq"].to_numpy()
     found = _by_one_key(codes, occurrences, ends, seq)
-    duplicates = conflicts = 0
+    duplicates, conflicts = 0, np.empty(0, dtype=np.int64)
     if found is None:
         found, duplicates, conflicts = _by_all_keys(codes, occurrences, ends, labelled)
     follows = (codes[found[1:]] == codes[found[:-1]]) & (occurrences[found[1:]] == occurrences[found[:-1]])
@@ -99,8 +99,8 @@ def _by_one_key(codes: I64, occurrences: I64, ends: Mask, seq: NDArray[np.uint32
     return None if back.any() or (key[1:] == key[:-1]).any() else order
 
 
-def _by_all_keys(codes: I64, occurrences: I64, ends: Mask, labelled: pl.DataFrame) -> tuple[I64, int, int]:
-    """The order in full, without repeats and conflicts, and how many of these were events."""
+def _by_all_keys(codes: I64, occurrences: I64, ends: Mask, labelled: pl.DataFrame) -> tuple[I64, int, I64]:
+    """The order in full, without repeats and conflicts; how many events repeat, and those that conflict."""
     told = labelled.select("seq", "event_id").with_columns(
         code=codes, occurrence=occurrences, end=ends, row=np.arange(len(codes))
     )
@@ -108,9 +108,10 @@ def _by_all_keys(codes: I64, occurrences: I64, ends: Mask, labelled: pl.DataFram
     told = told.sort([*by, "event_id"])
     again = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in by).fill_null(False)
     told = told.with_columns(again=again, equal=pl.col("event_id") == pl.col("event_id").shift())
-    repeats = told.filter(pl.col("again") & ~pl.col("end"))
-    duplicates = int(repeats["equal"].sum())
-    return told.filter(~pl.col("again"))["row"].to_numpy(), duplicates, len(repeats) - duplicates
+    left_out = pl.col("again") & ~pl.col("end")
+    conflicts = told.filter(left_out & ~pl.col("equal"))["row"].to_numpy()
+    duplicates = told.select((left_out & pl.col("equal")).sum()).item()
+    return told.filter(~pl.col("again"))["row"].to_numpy(), duplicates, conflicts
 
 
 def occurrences_of(order: Order, occurrences: I64, times: I64, clock: Clock) -> Sessions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from ..rules.kernel import I64
 from ..rules.rule import Rule
 from .archive import day_of
 from .judge import Judged, Statute, take
-from .read import Population
+from .read import REJECTS_KEPT_MAX, Population, Reject
 from .sessions import Mask
 
 COUNTS = (
@@ -53,7 +54,7 @@ class Tally:
     """What has been counted so far. `counts` has a row per `COUNTS` and a column per rule.
 
     A session counts whole under its own agent, the first that its events name, and under the day (UTC) on
-    which its occurrence began.
+    which its occurrence began. `conflicting` names rejected rows while there is room: session, seq, event id.
     """
 
     rules: int
@@ -62,6 +63,7 @@ class Tally:
     open_sessions: int = 0
     duplicates: int = 0
     conflicts: int = 0
+    conflicting: list[tuple[str, int, str]] = field(default_factory=list[tuple[str, int, str]])
     counts: dict[tuple[str, str], Counts] = field(default_factory=dict[tuple[str, str], Counts])
     crowded: Counter[int] = field(default_factory=Counter[int])
     groups: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
@@ -73,7 +75,11 @@ class Tally:
         self.sessions += int(sessions.counted.sum())
         self.open_sessions += int((sessions.counted & sessions.open).sum())
         self.duplicates += judged.order.duplicates
-        self.conflicts += judged.order.conflicts
+        self.conflicts += len(judged.order.conflicts)
+        rows = judged.labelled.select("session_id", "seq", "event_id")[judged.order.conflicts]
+        # The least of all are among the least of each bucket, whatever the order of buckets.
+        least = heapq.nsmallest(REJECTS_KEPT_MAX, rows.iter_rows())
+        self.conflicting = sorted([*self.conflicting, *least])[:REJECTS_KEPT_MAX]
         groups, slots = _groups(judged)
         told = _by_group(statute, judged, slots, len(groups))
         sizes = np.bincount(slots[sessions.counted], minlength=len(groups)).tolist()
@@ -84,12 +90,19 @@ class Tally:
         crowded = judged.found.columns[judged.found.kinds == kernel_loop.FOUND_SLICES]
         self.crowded.update(statute.program.order[crowded].tolist())
 
+    def reject(self, source: str, population: Population) -> None:
+        """Enter the rows that conflict with others into the population, as rejected from `source`."""
+        for session_id, seq, event_id in self.conflicting:
+            place, text = f"session {session_id}, seq {seq}", f"event {event_id} claims the place of another"
+            population.reject(Reject(source, place, "row-conflict", text))
+        population.rejected["row-conflict"] += self.conflicts - len(self.conflicting)
+
 
 def summary(rules: Sequence[Rule], digests: Sequence[str], tally: Tally, population: Population) -> Any:
     """The content of `summary.json`, ready for canonical JSON."""
     agents = _capped(tally)
     keys = rule_keys(rules)
-    rejected = Counter(population.rejected) + Counter({"row-conflict": tally.conflicts})
+    rejected = population.rejected
     return {
         "population": {
             "files": population.files,
@@ -97,7 +110,7 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: Tally, populat
             "events": tally.events,
             "sessions": tally.sessions,
             "open_sessions": tally.open_sessions,
-            "gaps": 0,
+            "gaps": population.gaps,
             "duplicates": population.duplicates + tally.duplicates,
             "rejected": rejected.total(),
             "rejected_by_reason": {code: count for code, count in rejected.items() if count},

@@ -98,10 +98,12 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         tracline(prog_name="tracline")
-    except Exception:
-        # The message may quote telemetry.
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as fault:
+        # Polars' panics are no Exception. The message may quote telemetry.
         click.echo("\n".join(map(clean, traceback.format_exc().splitlines())), err=True)
-        sys.exit(CRASHED)
+        raise SystemExit(CRASHED) from fault
     finally:
         try:
             sys.stdout.flush()

@@ -64,6 +64,7 @@ def _population(population: dict[str, Any]) -> Text:
         ("open_sessions", "still open"),
         ("duplicates", "repeats left out"),
         ("rejected", "rejected"),
+        ("gaps", "gaps in the archive"),
     ):
         if population[name]:
             parts.append(f"{population[name]:,} {told}")

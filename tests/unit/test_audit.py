@@ -7,9 +7,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tracline.batch import chatframe
+from tracline.batch.archive import MANIFEST, Manifest, Origin, read_manifest, writing
 from tracline.batch.audit import Outcome, Terms, audit
 from tracline.batch.bundle import VERDICT_SCHEMA
 from tracline.batch.error import SourceError
+from tracline.batch.gaps import gaps
+from tracline.batch.importing import import_chats
 from tracline.rules.kernel import SLICES_MAX
 from tracline.rules.pack import pack_text
 from tracline.schemas.time import NS
@@ -101,6 +105,49 @@ def test_progress_ends_at_its_total(tmp_path: Path) -> None:
     assert [(done, of) for what, done, of in heard if what == "labelling"] == [(4, 4)]
 
 
+def test_a_page_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Text that is no UTF-8 deep inside a file is an error that names the file; nothing is written."""
+    write(tmp_path / "in" / "a.parquet", session("a", user("hi")))
+    broken = write(tmp_path / "in" / "b.parquet", session("b", user("hi"), user("HERE")))
+    frame = pl.read_parquet(broken)
+    frame.write_parquet(broken, compression="uncompressed", use_pyarrow=True)
+    broken.write_bytes(broken.read_bytes().replace(b"HERE", b"\xff\xfe\xff\xfe"))
+    with pytest.raises(SourceError, match=r"b\.parquet: TRL401"):
+        audit(tmp_path / "in", RULES, tmp_path / "b", Terms())
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_missing_range_is_a_gap(tmp_path: Path) -> None:
+    """A file that was taken out of an archive together with its line in the manifest is counted as a gap."""
+    root = tmp_path / "archive"
+    origin = Origin("log", "0" * 64)
+    with writing(root) as archive:
+        for number in range(3):
+            rows = write(tmp_path / "rows.parquet", session(f"s{number}", user("hi")))
+            archive.write(pl.read_parquet(rows), origin, (10 * number, 10 * number + 9))
+    whole = audit(root, RULES, tmp_path / "b", Terms())
+    assert whole.summary["population"]["gaps"] == 0
+    lines = (root / MANIFEST).read_bytes().splitlines(keepends=True)
+    (root / json.loads(lines[1])["file"]).unlink()
+    (root / MANIFEST).write_bytes(lines[0] + lines[2])
+    assert audit(root, RULES, tmp_path / "b", Terms()).summary["population"]["gaps"] == 1
+    assert gaps(Manifest(read_manifest(root).entries[1:])) == 0
+    assert gaps(Manifest(read_manifest(root).entries[1:], (origin,))) == 1
+
+
+def test_an_import_leaves_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ranges of an imported chat log follow each other, repeated conversations among them."""
+    monkeypatch.setattr(chatframe, "FRAME_EVENTS_MAX", 2)
+    log = tmp_path / "log.json"
+    talks = [{"messages": [{"role": "user", "content": f"hi {i // 3}"}]} for i in range(12)]
+    log.write_text(json.dumps(talks), encoding="utf-8")
+    import_chats(log, tmp_path / "archive")
+    manifest = read_manifest(tmp_path / "archive")
+    assert len(manifest.entries) > 2
+    assert len(manifest.finished) == 1
+    assert gaps(manifest) == 0
+
+
 def test_as_of_judges_what_was_there_then(tmp_path: Path) -> None:
     """Later rows are not looked at, nor are later ends; what was idle for long enough by then is closed."""
     own = session("a", call(), result())
@@ -132,6 +179,9 @@ def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
     outcome, verdicts = run(tmp_path / "2", own, [{**own[0], "event_id": "z", "text": "calm"}])
     assert told(verdicts)[0] == ("a", 1, "calm", "violated")
     assert outcome.summary["population"]["rejected_by_reason"] == {"row-conflict": 1}
+    [reject] = outcome.population.rejects
+    assert (reject.position, reject.code) == ("session a, seq 1", "row-conflict")
+    assert reject.text == "event z claims the place of another"
 
 
 def test_verdicts_at_history_events_are_told_and_not_counted(tmp_path: Path) -> None:

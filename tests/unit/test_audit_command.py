@@ -11,6 +11,7 @@ from xml.etree import ElementTree as Xml
 import click
 import pytest
 from click.testing import CliRunner, Result
+from polars.exceptions import PanicException
 from tracline.cli import COMMANDS, main, tracline
 
 from .audit_rows import PACK, START, call, session, user, write
@@ -168,7 +169,9 @@ def test_the_epoch_is_a_time(place: Path) -> None:
     assert found.exit_code == 0, found.output
 
 
-@pytest.mark.parametrize(("fault", "code"), [(RuntimeError, 2), (KeyboardInterrupt, 130)])
+@pytest.mark.parametrize(
+    ("fault", "code"), [(RuntimeError, 2), (PanicException, 2), (KeyboardInterrupt, 130)]
+)
 def test_a_fault_is_no_finding(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: type, code: int
 ) -> None:
