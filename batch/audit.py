@@ -31,9 +31,6 @@ EXAMPLES_MAX = 3
 RUN_RECORDS = 50_000
 """Records that are sorted at a time."""
 
-TYPED_RECORDS = 10_000
-"""Records that are written as a row group of Parquet."""
-
 Progress = Callable[[str, int, int], None]
 """Hears what is being done, how far it has come, and of how much (0 where that is not known yet)."""
 
@@ -86,11 +83,9 @@ def audit(
         runs = _judged(archive, statute, scratch, terms, population, tally, progress)
         keys = {(r.pack, r.id): key for key, r in zip(rule_keys(statute.rules), statute.rules, strict=True)}
         examples: dict[str, list[Record]] = {}
-        with bundle.typed_writer(work / bundle.TYPED_VERDICTS) as write_typed:
-            for some in _pieces(bundle.merge(runs, work / bundle.VERDICTS), TYPED_RECORDS):
-                write_typed(some)
-                for record in some:
-                    _keep(examples.setdefault(keys[record["pack"], record["rule"]], []), record)
+        for record in bundle.merge(runs, work / bundle.VERDICTS):
+            _keep(examples.setdefault(keys[record["pack"], record["rule"]], []), record)
+        bundle.write_typed(work / bundle.VERDICTS, work / bundle.TYPED_VERDICTS)
         tally.reject(str(archive), population)
         content = summary(statute.rules, statute.digests, tally, population)
         bundle.write_summary(work / bundle.SUMMARY, content)
@@ -155,7 +150,9 @@ def _in_threads(
 
 def _keep(examples: list[Record], record: Record) -> None:
     """Keep a record as an example if it is a breach in a session that has none among them yet."""
+    if len(examples) == EXAMPLES_MAX:
+        return
     known = {(example["session_id"], example["occurrence"]) for example in examples}
     breach = record["verdict"] in (Verdict.VIOLATED, Verdict.UNMET) and not record["history"]
-    if breach and len(examples) < EXAMPLES_MAX and (record["session_id"], record["occurrence"]) not in known:
+    if breach and (record["session_id"], record["occurrence"]) not in known:
         examples.append(record)

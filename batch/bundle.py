@@ -5,15 +5,13 @@ from __future__ import annotations
 import heapq
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
-import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
-import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 import rfc8785
 
 from .error import SourceError
@@ -26,6 +24,9 @@ RULES = "rules"
 
 RUNS_OPEN_MAX = 200
 """Sorted runs that are merged at a time, each an open file."""
+
+TYPED_RECORDS = 10_000
+"""Records that are written as a row group of Parquet."""
 
 _TIME = pl.Datetime("ns", "UTC")
 _EVENT = {"event_id": pl.String, "seq": pl.UInt32}
@@ -111,40 +112,36 @@ def merge(runs: Sequence[Path], out: Path) -> Iterator[Record]:
             run.unlink()
         runs = [*rest, joined]
     with out.open("wb") as file:
-        for record in heapq.merge(*map(read_verdicts, runs), key=place):
-            file.write(line(record))
+        for record, text in heapq.merge(*map(_read_run, runs), key=lambda told: place(told[0])):
+            file.write(text)
             yield record
 
 
 def read_verdicts(path: Path) -> Iterator[Record]:
     """The records of a file of verdicts, one at a time, in its order."""
+    return (record for record, _ in _read_run(path))
+
+
+def _read_run(path: Path) -> Iterator[tuple[Record, bytes]]:
+    """The records of a file, each with its line."""
     with path.open("rb") as file:
         for text in file:
-            yield orjson.loads(text)
+            yield orjson.loads(text), text
 
 
-@contextmanager
-def typed_writer(out: Path) -> Generator[Callable[[Sequence[Record]], None]]:
-    """Write records as Parquet, typed, a bounded number at a time: call it with each piece in turn."""
-    empty: Any = pl.DataFrame(schema=VERDICT_SCHEMA)
+def write_typed(verdicts: Path, out: Path) -> None:
+    """Write the JSON lines of verdicts as Parquet, typed, in their order and in bounded memory."""
     texts = {name: pl.String if kind == _TIME else kind for name, kind in VERDICT_SCHEMA.items()}
-    told: Any = pl.DataFrame(schema=texts)
-    arrow, final = told.to_arrow().schema, empty.to_arrow().schema
     times = [
         pl.col(name).str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_unit="ns", time_zone="UTC")
         for name, kind in VERDICT_SCHEMA.items()
         if kind == _TIME
     ]
-    arrow_room: Any = pa
-    polars: Any = pl
-    parquet: Any = pq
-    with parquet.ParquetWriter(out, final, compression="zstd") as writer:
-
-        def write(records: Sequence[Record]) -> None:
-            frame = polars.from_arrow(arrow_room.Table.from_pylist(records, schema=arrow))
-            writer.write_table(frame.with_columns(times).to_arrow().cast(final))
-
-        yield write
+    if not verdicts.stat().st_size:
+        pl.DataFrame(schema=VERDICT_SCHEMA).write_parquet(out, compression="zstd")
+        return
+    records = pl.scan_ndjson(verdicts, schema=texts).with_columns(times)
+    records.sink_parquet(out, compression="zstd", row_group_size=TYPED_RECORDS, engine="streaming")
 
 
 def write_summary(path: Path, content: Any) -> None:
