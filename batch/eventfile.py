@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import polars as pl
@@ -9,9 +12,8 @@ import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 
 from ..schemas.event import Content
 from ..schemas.frame import EVENT_SCHEMA, REQUIRED
-from ..schemas.order import PLACES
 from .error import SourceError
-from .read import Part, Population, Reject
+from .read import REJECTS_KEPT_MAX, Part, Population, Reject
 
 _DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
@@ -20,18 +22,36 @@ _INVALID = {
     "row-time": "has no time between 1678 and 2261",
     "row-kind": "has a kind that is none of user, assistant, tool_call, tool_result, unknown, end",
     "row-content": "has a content that is none of captured, absent, truncated, redacted",
-    "row-seq": "has no seq, or one below 1, in a file where other rows have one",
+    "row-seq": "has a seq that is no number from 1 to 4294967295",
 }
 
 
-def is_numbered(part: Part) -> bool:
-    """Whether a file's rows are judged events, which say their order, and not candidates: some have a seq."""
-    return null_count(part, "seq") < row_count(part)
+@contextmanager
+def reading(parts: Sequence[Part]) -> Generator[None]:
+    """What Polars says of a damaged file while these are read, as a SourceError (TRL401) that names it.
+
+    Everything lazy that reads the files is to be collected or written inside.
+    """
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError):
+        for part in parts:
+            try:
+                pl.scan_parquet(part.path, hive_partitioning=False).sink_ipc(os.devnull, engine="streaming")
+            except (pl.exceptions.PolarsError, OSError):
+                raise _damaged(part) from None
+        raise
 
 
 def row_count(part: Part) -> int:
     """The rows of a Parquet file, from its footer."""
     return int(_footer(part).num_rows)
+
+
+def bytes_of(part: Part) -> int:
+    """The size of a Parquet file's rows, unpacked, from its footer; repeated texts count once."""
+    footer = _footer(part)
+    return sum(int(footer.row_group(group).total_byte_size) for group in range(footer.num_row_groups))
 
 
 def null_count(part: Part, name: str) -> int:
@@ -44,7 +64,8 @@ def null_count(part: Part, name: str) -> int:
     if all(about is not None and about.has_null_count for about in told):
         return sum(about.null_count for about in told)
     counted: Any = pl.scan_parquet(part.path, hive_partitioning=False).select(pl.col(name).null_count())
-    return int(counted.collect(engine="streaming").item())
+    with reading([part]):
+        return int(counted.collect(engine="streaming").item())
 
 
 def _footer(part: Part) -> Any:
@@ -71,25 +92,42 @@ def columns_of(part: Part) -> dict[str, pl.DataType]:
 def scan(part: Part) -> pl.LazyFrame:
     """The rows of a file that can be judged, with exactly the columns of the event frame.
 
-    A column that the file lacks is null, or its default: `content` is `captured`, the flags are false
-    (so are their nulls). Times without a zone are UTC. Candidates keep their `PLACES` columns. Raises
-    SourceError naming file and column where a required one is missing or one has another type.
+    A column that the file lacks is null, or its default: `content` is `captured`, the flags are false (so
+    are their nulls). Times without a zone are UTC. Raises SourceError naming file and column where a
+    required one is missing or one has another type. What is damaged inside shows only when the rows are
+    read: see `reading`.
     """
-    frame, bad = _completed(part), _bad(part)
-    return frame.filter(pl.all_horizontal(~is_bad for is_bad in bad.values())) if bad else frame
+    return next(frames(part, max(row_count(part), 1)))
+
+
+def frames(part: Part, rows: int, more: Mapping[str, pl.DataType] | None = None) -> Iterator[pl.LazyFrame]:
+    """The rows of a file as `scan` gives them, so many (before bad ones are left out) to a frame.
+
+    `more` are columns that are wanted beside those of events, null where the file lacks them.
+    """
+    columns, bad = _columns(part, more or {}), _bad(part)
+    for first in range(0, max(row_count(part), 1), rows):
+        frame = pl.scan_parquet(part.path, hive_partitioning=False).slice(first, rows).select(columns)
+        yield frame.filter(pl.all_horizontal(~is_bad for is_bad in bad.values())) if bad else frame
 
 
 def reject_rows(part: Part, population: Population) -> None:
-    """Count the rows of a file, and each that cannot be judged, with its number (from 1) in the file."""
-    population.rows += row_count(part)
-    frame, bad = _completed(part), _bad(part)
-    if not bad:
-        return
+    """Count the rows of a file, and each that cannot be judged, with its number (from 1) in the file.
+
+    Raises SourceError as `scan` does, and where what is looked at is damaged.
+    """
+    columns, bad = _columns(part, {}), _bad(part)
     reasons = [pl.when(is_bad).then(pl.lit(code)) for code, is_bad in bad.items()]
-    told = frame.with_row_index("row", offset=1).select("row", pl.coalesce(reasons).alias("code"))
-    rows: Any = told.filter(pl.col("code").is_not_null()).collect(engine="streaming").iter_rows()
-    for row, code in rows:
-        population.reject(Reject(part.name, f"row {row}", code, _INVALID[code]))
+    if reasons:
+        frame = pl.scan_parquet(part.path, hive_partitioning=False).select(columns)
+        told = frame.select(pl.coalesce(reasons).alias("code")).with_row_index("row", offset=1)
+        rejected = told.filter(pl.col("code").is_not_null())
+        with reading([part]):
+            counts: Any = rejected.group_by("code").len().sort("code").collect(engine="streaming")
+            first: Any = rejected.head(REJECTS_KEPT_MAX).collect(engine="streaming")
+        rejects = [Reject(part.name, f"row {row}", code, _INVALID[code]) for row, code in first.iter_rows()]
+        population.reject_many(dict(counts.iter_rows()), rejects)
+    population.rows += row_count(part)
 
 
 def _bad(part: Part) -> dict[str, pl.Expr]:
@@ -103,29 +141,27 @@ def _bad(part: Part) -> dict[str, pl.Expr]:
         "row-time": found.get("time") != EVENT_SCHEMA["time"] or null_count(part, "time") > 0,
         "row-kind": found.get("kind") != EVENT_SCHEMA["kind"] or null_count(part, "kind") > 0,
         "row-content": found.get("content", EVENT_SCHEMA["content"]) != EVENT_SCHEMA["content"],
-        "row-seq": is_numbered(part),
+        "row-seq": null_count(part, "seq") < row_count(part),
     }
     bad = {
         "row-session": pl.col("session_id").is_null(),
         "row-time": pl.col("time").is_null(),
         "row-kind": pl.col("kind").is_null(),
         "row-content": pl.col("content").is_null(),
-        "row-seq": pl.col("seq").is_null() | (pl.col("seq") < 1),
+        "row-seq": (pl.col("seq") < 1).fill_null(False),
     }
     return {code: is_bad for code, is_bad in bad.items() if unsure[code]}
 
 
-def _completed(part: Part) -> pl.LazyFrame:
+def _columns(part: Part, more: Mapping[str, pl.DataType]) -> list[pl.Expr]:
+    """The columns of the event frame, from those that the file has."""
     found = columns_of(part)
     for name in REQUIRED:
         if name not in found:
             hint = f"event Parquet needs at least the columns {', '.join(REQUIRED)}"
             raise SourceError("TRL402", part.name, f"lacks the column {name}", hint)
-    wanted = {**EVENT_SCHEMA, **{name: kind for name, kind in PLACES.items() if name in found}}
-    frame = pl.scan_parquet(part.path, hive_partitioning=False)
-    return frame.select(
-        *(_column(part, name, found.get(name), dtype) for name, dtype in wanted.items()),
-    )
+    wanted = {**EVENT_SCHEMA, **more}
+    return [_column(part, name, found.get(name), dtype) for name, dtype in wanted.items()]
 
 
 def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
@@ -147,6 +183,9 @@ def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataTyp
         return (word.fill_null(_DEFAULTS[name]) if name in _DEFAULTS else word).cast(wanted, strict=False)
     if name in _DEFAULTS:
         return column.fill_null(pl.lit(_DEFAULTS[name], wanted))
+    if name == "seq" and found != wanted:
+        # A number that does not fit is no place; null would make a candidate of the row.
+        return pl.when(column.is_not_null()).then(column.cast(wanted, strict=False).fill_null(0)).alias(name)
     return column if found == wanted else column.cast(wanted, strict=False)
 
 

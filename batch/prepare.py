@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from pathlib import Path
 
 import polars as pl
 
-from ..schemas.order import PLACES, judged_order, numbered_order
+from ..schemas.order import PLACES, session_order
 from .chatframe import chat_frames
 from .chatnames import survey
-from .eventfile import is_numbered, null_count, reject_rows, row_count, scan
-from .read import Format, Part, Population, discover
+from .error import SourceError
+from .eventfile import bytes_of, null_count, reading, reject_rows, row_count
+from .read import Format, Part, Population, Reject, discover
+from .spill import bucket_count, passes, read_buckets, write_buckets
 
-BUCKET_ROWS = 1_000_000
-"""Rows that are put in order at a time, on average: whole sessions, by the hash of their id."""
+_UNREADABLE = {"TRL401": "parquet", "TRL402": "columns"}
+"""Why a file is rejected whole."""
 _READY = ("seq", "occurrence", "event_id")
 
 
@@ -43,55 +46,43 @@ def prepare(
     """
     settings = settings or Settings()
     ready: list[Part] = []
-    numbered: list[Part] = []
-    candidates: list[Part] = []
     found = discover(source, population)
     chats = [part for part in found if part.format is Format.CHAT]
     for frame in chat_frames(chats, population, survey(chats, settings.zone), settings.zone):
         ready.append(_write(scratch, f"chat-{len(ready):06d}", frame))
+    rest: list[Part] = []
     for part in found:
-        if part.format is Format.CHAT:
-            continue
-        reject_rows(part, population)
-        if not is_numbered(part):
-            candidates.append(part)
-        elif all(null_count(part, name) == 0 for name in _READY):
-            ready.append(part)
-        else:
-            numbered.append(part)
-
-    def ordered(frame: pl.DataFrame) -> pl.DataFrame:
-        judged = judged_order(frame, settings.idle_s)
+        if part.format is not Format.CHAT and _is_readable(part, population):
+            (ready if all(null_count(part, name) == 0 for name in _READY) else rest).append(part)
+    for frame in _by_session(rest, scratch / "sessions"):
+        judged = session_order(frame, settings.idle_s)
         population.duplicates += judged.repeats + judged.stray_ends
-        return judged.events
-
-    ready.extend(_by_buckets(numbered, scratch, "numbered", numbered_order))
-    ready.extend(_by_buckets(candidates, scratch, "ordered", ordered))
+        ready.append(_write(scratch, f"ordered-{len(ready):06d}", judged.events))
     return tuple(ready)
 
 
-def _by_buckets(
-    parts: Sequence[Part], scratch: Path, name: str, order: Callable[[pl.DataFrame], pl.DataFrame]
-) -> list[Part]:
-    """The rows of all parts, whole sessions at a time through `order`, written to scratch."""
-    rows = sum(map(row_count, parts))
-    if not rows:
-        return []
-    count = rows // BUCKET_ROWS + 1
-    absent = pl.DataFrame(schema=PLACES)
-    frames = [pl.concat([scan(part), absent.lazy()], how="diagonal") for part in parts]
-    folder = scratch / f"{name}-buckets"
-    bucket = pl.col("session_id").hash(0) % count
-    pl.concat(frames).with_columns(bucket.alias("bucket")).sink_parquet(
-        pl.PartitionBy(folder, key="bucket", include_key=False), mkdir=True, engine="streaming"
-    )
-    written: list[Part] = []
-    for spilled in sorted(folder.iterdir()):
-        events = order(pl.read_parquet(spilled, hive_partitioning=False))
-        written.append(_write(scratch, f"{name}-{len(written):06d}", events))
-        for file in spilled.rglob("*.parquet"):
-            file.unlink()
-    return written
+def _is_readable(part: Part, population: Population) -> bool:
+    """Whether the rows of a Parquet file can be read: counts them, and what is wrong."""
+    try:
+        reject_rows(part, population)
+    except SourceError as error:
+        population.reject(Reject(part.name, "whole file", _UNREADABLE[error.code], error.what))
+        return False
+    return True
+
+
+def _by_session(parts: Sequence[Part], folder: Path) -> Iterator[pl.DataFrame]:
+    """The rows of all parts, whole sessions at a time, by way of a folder that is gone afterwards."""
+    if not parts:
+        return
+    folder.mkdir()
+    count = bucket_count(sum(map(row_count, parts)), sum(map(bytes_of, parts)))
+    for number, some in enumerate(passes(parts, PLACES)):
+        with reading(some.parts):
+            write_buckets(some.frame, folder / f"{number:06d}", count)
+    for frame in read_buckets(folder):
+        yield frame.collect()
+    shutil.rmtree(folder)
 
 
 def _write(scratch: Path, name: str, events: pl.DataFrame) -> Part:

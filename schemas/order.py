@@ -15,6 +15,7 @@ PLACES = {"conversation_place": pl.Int64(), "message_place": pl.Int64()}
 """Columns that candidates may have beside those of events: the index in the conversation's input (outputs
 after it, null last), and the place in the message."""
 
+_SLICE_ROWS = 10_000
 _SAID = ("kind", "text", "tool", "call_id", "args", "result")
 _TIES = (
     *("error", "content", "agent", "model", "service", "trace_id", "span_id", "nested", "late", "history"),
@@ -79,16 +80,84 @@ def judged_order(candidates: pl.DataFrame, idle_s: float) -> Judged:
     )
 
 
-def numbered_order(rows: pl.DataFrame) -> pl.DataFrame:
+def numbered_order(rows: pl.DataFrame) -> Judged:
     """Rows that have `seq`, of whole sessions, in judged order with what they lack beside it.
 
-    Where a session's rows name no occurrence it is one occurrence, which began with its first event. Rows
-    without an event id get one.
+    Where rows name no occurrence it begins with its first event, and an `end` row ends it: what stands
+    behind is the next one, whose `seq` begins anew. An `end` row without `seq` is the last of the occurrence
+    that it names, else of the last one that began before it. Rows that say the same at one place and time
+    are repeats. Rows without an event id get one.
     """
-    ordered = rows.sort("session_id", "occurrence", "seq", *_TIES, _attributes(), nulls_last=True)
-    first = pl.col("time").filter(pl.col("kind") != Kind.END).first().over("session_id")
-    events = ordered.with_columns(pl.coalesce("occurrence", first, "time"), _said(ordered))
-    return _with_ids(events.with_columns(pl.lit(0).alias("nth"))).select(list(EVENT_SCHEMA))
+    named = _name_ends(rows)
+    frame = named.with_columns(_said(named))
+    place = ("session_id", "occurrence", "seq", "kind")
+    who = pl.coalesce("event_id", "said")
+    ordered = frame.sort(*place, "time", who, *_TIES, _attributes(), nulls_last=True)
+    kept = ordered.filter(pl.struct(*place, "time", who.alias("who")).is_first_distinct())
+    own, is_end = ("session_id", "occurrence"), pl.col("kind") == Kind.END
+    ends = is_end.cast(pl.UInt32).cum_sum().over(own) - is_end.cast(pl.UInt32)
+    before = pl.when(is_end).then("seq").shift(1).forward_fill().over(own)
+    unnamed = pl.col("occurrence").is_null()
+    cut = kept.with_columns(
+        pl.when(unnamed).then(ends).otherwise(0).alias("nth"),
+        pl.when(unnamed).then(pl.col("seq") - before.fill_null(0)).otherwise("seq").alias("seq"),
+    )
+    group = (*own, "nth")
+    first = pl.col("time").filter(~is_end).first().over(group)
+    last = pl.col("seq").max().over(group).fill_null(0)
+    events = cut.with_columns(
+        pl.coalesce("occurrence", first), pl.coalesce("seq", (last + 1).cast(pl.UInt32))
+    ).filter(pl.col("occurrence").is_not_null())
+    return Judged(
+        _with_ids(events).select(list(EVENT_SCHEMA)),
+        repeats=ordered.height - kept.height,
+        stray_ends=kept.height - events.height,
+    )
+
+
+def session_order(rows: pl.DataFrame, idle_s: float) -> Judged:
+    """The rows of whole sessions in judged order: those with `seq` are judged events, others candidates.
+
+    An `end` row without `seq` ends what is numbered in its session: the occurrence that it names, or where
+    the session has no candidates the last one. Else it is a candidate as others are.
+    """
+    is_end, is_free = pl.col("kind") == Kind.END, pl.col("seq").is_null()
+    has_candidates = (is_free & ~is_end).any().over("session_id")
+    has_numbered = is_free.not_().any().over("session_id")
+    is_named = pl.col("occurrence").is_not_null()
+    ends_named = is_named & is_free.not_().any().over("session_id", "occurrence")
+    ends_last = ~has_candidates & (has_numbered | is_named)
+    numbered, candidates = (
+        rows.filter(which)
+        for which in (
+            ~is_free | (is_end & (ends_named | ends_last)),
+            is_free & ~(is_end & (ends_named | ends_last)),
+        )
+    )
+    told = [numbered_order(numbered)] if numbered.height else []
+    told += [judged_order(candidates, idle_s)] if candidates.height or not told else []
+    return Judged(
+        pl.concat([one.events for one in told]),
+        repeats=sum(one.repeats for one in told),
+        stray_ends=sum(one.stray_ends for one in told),
+    )
+
+
+def _name_ends(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows, where an `end` without place names the last occurrence that its session began before it."""
+    loose = (pl.col("kind") == Kind.END) & pl.col("seq").is_null() & pl.col("occurrence").is_null()
+    ends = rows.filter(loose)
+    begun = rows.filter(pl.col("occurrence").is_not_null()).select("session_id", "occurrence").unique()
+    if ends.is_empty() or begun.is_empty():
+        return rows
+    named = (
+        ends.drop("occurrence")
+        .sort("time")
+        .join_asof(
+            begun.sort("occurrence"), left_on="time", right_on="occurrence", by="session_id", coalesce=False
+        )
+    )
+    return pl.concat([rows.filter(~loose), named.select(rows.columns)])
 
 
 def _attributes() -> pl.Expr:
@@ -100,7 +169,9 @@ def _attributes() -> pl.Expr:
 def _opens(idle_s: float) -> pl.Expr:
     """Whether a row is the first of an occurrence, among the rows of its session in order."""
     before = pl.col("time").shift(1).over("session_id")
-    idle = (pl.col("time") - before).dt.total_nanoseconds() > round(idle_s * 1e9)
+    # Times lie up to 584 years apart, which 64 bits hold without a sign only; the difference wraps to it.
+    passed = (pl.col("time").to_physical() - before.to_physical()).reinterpret(signed=False)
+    idle = passed > min(round(idle_s * 1e9), 2**64 - 1)
     ended = (pl.col("kind") == Kind.END).shift(1).over("session_id")
     return (before.is_null() | idle | ended).cast(pl.UInt32)
 
@@ -109,8 +180,12 @@ def _said(frame: pl.DataFrame) -> pl.Series:
     """What each row says, as text that is equal where rows say the same; null where every id is known."""
     if not frame["event_id"].has_nulls():
         return pl.repeat(None, frame.height, dtype=pl.String, eager=True).alias("said")
-    rows: Any = frame.select(_SAID).iter_rows(named=True)
-    return pl.Series("said", [_text_of(row) for row in rows], dtype=pl.String)
+    # A few rows at a time: as Python's texts they are many times as large.
+    told: list[pl.Series] = [
+        pl.Series("said", [_text_of(row) for row in some.iter_rows(named=True)], dtype=pl.String)
+        for some in frame.select(_SAID).iter_slices(_SLICE_ROWS)
+    ]
+    return pl.concat(told)
 
 
 def _text_of(row: dict[str, str | None]) -> str:
@@ -122,7 +197,7 @@ def _with_ids(events: pl.DataFrame) -> pl.DataFrame:
     if not events["event_id"].has_nulls():
         return events
     equals = ("session_id", "occurrence", "nth", "kind", "said")
-    rows = events.select(
+    rows: Any = events.select(
         "session_id",
         pl.col("occurrence").to_physical(),
         "kind",

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tracline.batch import prepare as preparing
+from tracline.batch import spill
 from tracline.batch.archive import Origin, writing
 from tracline.batch.error import SourceError
 from tracline.batch.eventfile import reject_rows, scan
@@ -16,7 +16,7 @@ from tracline.batch.prepare import Settings, prepare
 from tracline.batch.read import Part, Population, discover
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frame import EVENT_SCHEMA, event_frame
-from tracline.schemas.order import judged_order, numbered_order
+from tracline.schemas.order import judged_order, numbered_order, session_order
 from tracline.schemas.time import NS
 
 STEADY = settings(deadline=None, derandomize=True)
@@ -118,19 +118,19 @@ def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_rows_that_cannot_be_judged_are_rejected_with_file_and_place(tmp_path: Path) -> None:
-    """No session, time or known kind, unknown content, no seq among rows that have one; the rest is read."""
+    """No session, time or known kind, unknown content, a seq that is no place; the rest is read."""
     frame = pl.DataFrame(
         {
-            "session_id": ["s", None, "s", "s", "s", "s", "s"],
-            "time": [at(1), at(1), None, at(1), at(1), at(1), datetime(9999, 1, 1)],
-            "kind": ["user", "user", "user", "wizard", "user", "user", "user"],
-            "content": ["captured", None, None, None, "torn", None, None],
-            "seq": [1, 1, 1, 1, 1, None, 1],
+            "session_id": ["s", None, "s", "s", "s", "s", "s", "s", "s"],
+            "time": [at(1), at(1), None, at(1), at(1), at(1), datetime(9999, 1, 1), at(1), at(1)],
+            "kind": ["user", "user", "user", "wizard", "user", "user", "user", "user", "user"],
+            "content": ["captured", None, None, None, "torn", None, None, None, None],
+            "seq": [1, 1, 1, 1, 1, 0, 1, -1, 2**32],
         }
     )
     part, population = written(tmp_path, frame), Population()
     reject_rows(part, population)
-    assert population.rows == 7
+    assert population.rows == 9
     assert [(reject.file, reject.position, reject.code) for reject in population.rejects] == [
         ("events.parquet", "row 2", "row-session"),
         ("events.parquet", "row 3", "row-time"),
@@ -138,7 +138,10 @@ def test_rows_that_cannot_be_judged_are_rejected_with_file_and_place(tmp_path: P
         ("events.parquet", "row 5", "row-content"),
         ("events.parquet", "row 6", "row-seq"),
         ("events.parquet", "row 7", "row-time"),
+        ("events.parquet", "row 8", "row-seq"),
+        ("events.parquet", "row 9", "row-seq"),
     ]
+    assert (population.rejected["row-seq"], population.rejected.total()) == (3, 8)
     assert scan(part).collect().height == 1
 
 
@@ -221,7 +224,7 @@ def test_the_order_of_rows_in_the_files_does_not_matter(rows: list[Any], random:
     random.shuffle(places)
     judged = judged_order(frame, idle_s).events
     assert judged_order(frame[places], idle_s).events.equals(judged)
-    assert numbered_order(judged.sample(fraction=1.0, shuffle=True, seed=1)).equals(judged)
+    assert numbered_order(judged.sample(fraction=1.0, shuffle=True, seed=1)).events.equals(judged)
     again = judged_order(judged, idle_s)
     assert again.repeats == again.stray_ends == 0
     assert again.events["occurrence"].equals(judged["occurrence"])
@@ -256,10 +259,96 @@ def test_rows_with_seq_keep_their_order_and_get_what_they_lack() -> None:
     frame = candidates(
         ("s", 5, "user", "a"), ("s", 3, "assistant", "b"), ("s", 9, "end", None), seq=[1, 2, 3]
     )
-    judged = numbered_order(frame.reverse())
+    judged = numbered_order(frame.reverse()).events
     assert judged["text"].to_list() == ["a", "b", None]
     assert judged["occurrence"].unique().to_list() == judged["time"].to_list()[:1]
     assert judged["event_id"].null_count() == 0
+
+
+def rows_of(frame: pl.DataFrame) -> list[tuple[str, float, int, str, str | None]]:
+    """Session, second of the occurrence, seq, kind and text of the events in judged order."""
+    second = (pl.col("occurrence").dt.epoch("ms") - 1_767_225_600_000) / 1000
+    return session_order(frame, 10).events.select("session_id", second, "seq", "kind", "text").rows()
+
+
+def test_what_comes_after_an_end_is_the_next_occurrence() -> None:
+    """Also where rows say their order but no occurrence: it is cut there, and counts anew."""
+    frame = candidates(
+        ("s", 1, "user", "a"),
+        ("s", 2, "end", None),
+        ("s", 3, "user", "b"),
+        ("s", 4, "user", "c"),
+        ("s", 4, "end", None),
+        seq=[1, 2, 3, 4, 5],
+    )
+    assert rows_of(frame.reverse()) == [
+        ("s", 1.0, 1, "user", "a"),
+        ("s", 1.0, 2, "end", None),
+        ("s", 3.0, 1, "user", "b"),
+        ("s", 3.0, 2, "user", "c"),
+        ("s", 3.0, 3, "end", None),
+    ]
+
+
+def test_numbered_rows_told_twice_are_repeats() -> None:
+    """A file met twice changes nothing; rows that say something else at one place both stay."""
+    rows = [("s", 1, "user", "a"), ("s", 2, "user", "a"), ("s", 2, "end", None)]
+    once = candidates(*rows, seq=[1, 2, 3])
+    twice = session_order(pl.concat([once, once]), 10)
+    assert twice.repeats == 3
+    assert twice.events.equals(session_order(once, 10).events)
+    other = candidates(("s", 1, "user", "b"), seq=[1])
+    assert session_order(pl.concat([once, other]), 10).events["seq"].to_list() == [1, 1, 2, 3]
+
+
+def test_an_end_without_seq_ends_what_is_numbered() -> None:
+    """The occurrence that it names, else the last one begun before it; alone it ends nothing."""
+    numbered = candidates(("s", 1, "user", "a"), ("s", 2, "user", "b"), ("t", 5, "user", "c"), seq=[1, 2, 1])
+    end = candidates(("s", 2, "end", None), ("t", 5, "end", None), ("u", 5, "end", None))
+    expected = [
+        ("s", 1.0, 1, "user", "a"),
+        ("s", 1.0, 2, "user", "b"),
+        ("s", 1.0, 3, "end", None),
+        ("t", 5.0, 1, "user", "c"),
+        ("t", 5.0, 2, "end", None),
+    ]
+    assert rows_of(pl.concat([numbered, end])) == expected
+    assert session_order(pl.concat([numbered, end]), 10).stray_ends == 1
+    starts = pl.Series([at(1), at(20)]).dt.replace_time_zone("UTC").cast(EVENT_SCHEMA["occurrence"])
+    named = candidates(("s", 1, "user", "a"), ("s", 20, "user", "b"), seq=[1, 1], occurrence=starts)
+    for second, closed in ((3.0, 1.0), (30.0, 20.0)):
+        found = rows_of(pl.concat([named, candidates(("s", second, "end", None))]))
+        assert [row for row in found if row[3] == "end"] == [("s", closed, 2, "end", None)]
+    late = candidates(("s", 30, "end", None), occurrence=starts[:1])
+    assert ("s", 1.0, 2, "end", None) in rows_of(pl.concat([named, late]))
+    assert rows_of(late) == [("s", 1.0, 1, "end", None)]
+
+
+def test_rows_without_seq_beside_numbered_ones_are_candidates() -> None:
+    """They are put in order by themselves, as an occurrence of their own."""
+    frame = candidates(
+        ("s", 1, "user", "a"),
+        ("s", 8, "assistant", "d"),
+        ("s", 7, "user", "c"),
+        ("s", 9, "end", None),
+        seq=[1, None, None, None],
+    )
+    assert rows_of(frame) == [
+        ("s", 1.0, 1, "user", "a"),
+        ("s", 7.0, 1, "user", "c"),
+        ("s", 7.0, 2, "assistant", "d"),
+        ("s", 7.0, 3, "end", None),
+    ]
+
+
+def test_times_centuries_apart_are_apart() -> None:
+    """64 bits of nanoseconds hold 584 years, and a difference of them has to be held, too."""
+    first, last = datetime(1678, 1, 1), datetime(2261, 1, 1)
+    frame = candidates(("s", 1, "user", "a"), ("s", 2, "user", "b")).with_columns(
+        pl.Series("time", [first, last]).dt.replace_time_zone("UTC").cast(EVENT_SCHEMA["time"])
+    )
+    assert judged_order(frame, 3600).events["seq"].to_list() == [1, 1]
+    assert judged_order(frame, 1e12).events["seq"].to_list() == [1, 2]
 
 
 @settings(STEADY, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
@@ -268,11 +357,15 @@ def test_any_source_is_made_ready_in_buckets(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[int, int]]
 ) -> None:
     """Candidates over several files give the events that all rows at once give, whatever the buckets."""
-    monkeypatch.setattr(preparing, "BUCKET_ROWS", 7)
+    monkeypatch.setattr(spill, "BUCKET_ROWS", 7)
+    monkeypatch.setattr(spill, "PASS_ROWS", 5)
     source, scratch = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("scratch")
     frame = candidates(*((f"s{session}", second, "user", str(second)) for session, second in rows))
     for number, rest in enumerate((frame[::2], frame[1::2])):
-        rest.write_parquet(source / f"{number}.parquet")
+        # One file says that its rows have no place in a conversation, the other says nothing of it.
+        (rest.with_columns(conversation_place=None) if number else rest).write_parquet(
+            source / f"{number}.parquet"
+        )
     parts = prepare(source, scratch, Population(), Settings(idle_s=30))
     found = pl.concat([scan(part) for part in parts]).collect().sort("session_id", "occurrence", "seq")
     assert found.equals(judged_order(frame, 30).events)
