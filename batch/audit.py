@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
@@ -30,6 +30,9 @@ EXAMPLES_MAX = 3
 
 RUN_RECORDS = 50_000
 """Records that are sorted at a time."""
+
+TYPED_RECORDS = 10_000
+"""Records that are written as a row group of Parquet."""
 
 Progress = Callable[[str, int, int], None]
 """Hears what is being done, how far it has come, and of how much (0 where that is not known yet)."""
@@ -83,9 +86,11 @@ def audit(
         runs = _judged(archive, statute, scratch, terms, population, tally, progress)
         keys = {(r.pack, r.id): key for key, r in zip(rule_keys(statute.rules), statute.rules, strict=True)}
         examples: dict[str, list[Record]] = {}
-        for record in bundle.merge(runs, work / bundle.VERDICTS):
-            _keep(examples.setdefault(keys[record["pack"], record["rule"]], []), record)
-        bundle.write_typed(work / bundle.VERDICTS, work / bundle.TYPED_VERDICTS)
+        with bundle.typed_writer(work / bundle.TYPED_VERDICTS) as write_typed:
+            for some in _pieces(bundle.merge(runs, work / bundle.VERDICTS), TYPED_RECORDS):
+                write_typed(some)
+                for record in some:
+                    _keep(examples.setdefault(keys[record["pack"], record["rule"]], []), record)
         tally.reject(str(archive), population)
         content = summary(statute.rules, statute.digests, tally, population)
         bundle.write_summary(work / bundle.SUMMARY, content)
@@ -115,15 +120,19 @@ def _judged(
     known: Known = {}
     runs: list[Path] = []
 
-    def one(frame: pl.LazyFrame) -> Judged:
-        return judge(statute, frame.collect(engine="streaming"), clock, satisfied=terms.satisfied)
+    done = 0
 
-    for judged in _in_threads(one, buckets.frames, terms.threads):
+    def one(rows: pl.DataFrame) -> Judged:
+        return judge(statute, rows, clock, satisfied=terms.satisfied)
+
+    frames = (frame.collect(engine="streaming") for frame in buckets.frames)
+    for judged in _in_threads(one, frames, terms.threads):
         tally.add(statute, judged)
         for some in _pieces(records(statute, judged, known), RUN_RECORDS):
             runs.append(scratch / f"run-{len(runs):06d}.jsonl")
             bundle.write_run(runs[-1], some)
-        progress("judging", len(runs), len(buckets.frames))
+        done += len(judged.labelled)
+        progress("judging", done, buckets.rows)
     return runs
 
 
@@ -135,17 +144,16 @@ def _pieces(found: Iterable[Record], size: int) -> Iterator[list[Record]]:
 
 
 def _in_threads(
-    work: Callable[[pl.LazyFrame], Judged], frames: Sequence[pl.LazyFrame], threads: int
+    work: Callable[[pl.DataFrame], Judged], frames: Iterator[pl.DataFrame], threads: int
 ) -> Iterator[Judged]:
     """The work done on each frame, as it is finished; no more than `threads` are begun and not yet used."""
     with ThreadPoolExecutor(threads) as pool:
-        rest = iter(frames)
-        running: set[Future[Judged]] = {pool.submit(work, frame) for frame in islice(rest, threads)}
+        running: set[Future[Judged]] = {pool.submit(work, frame) for frame in islice(frames, threads)}
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 yield future.result()
-                running |= {pool.submit(work, frame) for frame in islice(rest, 1)}
+                running |= {pool.submit(work, frame) for frame in islice(frames, 1)}
 
 
 def _keep(examples: list[Record], record: Record) -> None:

@@ -10,7 +10,7 @@ from random import Random
 
 import polars as pl
 import pytest
-from tracline.batch import bucket
+from tracline.batch import spill
 from tracline.batch.audit import Terms, audit
 from tracline.rules.digest import rule_digest, verdict_id
 from tracline.rules.meaning import Seen, judge_session
@@ -227,9 +227,9 @@ def test_the_bytes_do_not_depend_on_threads_files_or_memory(
 
     first = judged("whole", 1, 1, 1)
     assert judged("files", 2, 5, 1) == first
-    monkeypatch.setattr(bucket, "BUCKET_ROWS", 60)
-    monkeypatch.setattr(bucket, "BUCKET_ROWS_MAX", 70)
-    monkeypatch.setattr(bucket, "PASS_ROWS", 100)
+    monkeypatch.setattr(spill, "BUCKET_ROWS", 60)
+    monkeypatch.setattr(spill, "BUCKETS_MAX", 5)
+    monkeypatch.setattr(spill, "PASS_ROWS", 100)
     assert judged("buckets", 3, 4, 1) == first
     assert judged("threads", 4, 4, 3) == first
     assert len(first.splitlines()) > 500
