@@ -50,6 +50,10 @@ def read_conversations(path: Path) -> Iterator[Conversation | Flaw]:
                 raise
             yield from _lines_of(path)
             return
+        if is_object(value) and is_message(value):
+            # JSON lines of which there is one.
+            yield from _put({}, value, 1).values()
+            return
         yield from conversations(value)
     except ValueError as error:
         yield Flaw(_FILE, "json", f"cannot be read: {error}")
@@ -159,10 +163,11 @@ def _by_lines(stream: BinaryIO) -> Iterator[Conversation | Flaw]:
     yield from told.values()
 
 
-def _put(told: dict[str, Conversation], message: dict[str, object], number: int) -> None:
+def _put(told: dict[str, Conversation], message: dict[str, object], number: int) -> dict[str, Conversation]:
     """Add a message that stands on a line of its own to the conversation that it names."""
     header = {key: message[key] for key in SESSION_KEYS if key != "id" and key in message}
     key = repr(next(iter(header.values()), None))
     if key not in told:
         told[key] = Conversation([], header, f"session from line {number}")
     told[key].messages.append(message)
+    return told

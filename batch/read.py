@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +18,9 @@ from .gaps import gaps
 
 REJECTS_KEPT_MAX = 1_000
 """Rejects that a population keeps one by one; further ones are counted by code only."""
+
+BUNDLE = frozenset({"summary.json", "verdicts.jsonl"})
+"""What stands in a folder that an audit wrote: its verdicts are no events."""
 
 _MAGIC = {b"PAR1": "parquet", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _DATA_SUFFIXES = (".parquet", ".json", ".jsonl", ".ndjson", ".gz", ".zst")
@@ -95,13 +98,19 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
 
     A file is known by its content. One that is neither Parquet nor JSON is rejected when its suffix says it
     were, or when it is the source itself; else it is skipped (a README beside the data) and named in the
-    population. Hidden files are not looked at. Of an archive, the files in its manifest are read; others
-    are rejected. Raises SourceError when there is nothing to read, or a file of the manifest is missing.
+    population, as is a folder that is a bundle. What cannot be opened is rejected, and so is a link to a
+    folder, which is not followed. Hidden files are not looked at. Of an archive, the files in its manifest
+    are read; others are rejected. Raises SourceError when there is nothing to read, or a file of the
+    manifest is missing or has another size.
     """
-    found = _listed(_files(source), population)
+    found = _listed(_files(source, population), population)
     parts: list[Part] = []
     for path, name in found:
-        told = sniff(path)
+        try:
+            told = sniff(path)
+        except OSError:
+            population.reject(Reject(name, "whole file", "source-closed", "cannot be opened"))
+            continue
         if told is not None:
             parts.append(Part(path, name, told))
         elif path.name.lower().endswith(_DATA_SUFFIXES) or Path(source).is_file():
@@ -151,11 +160,12 @@ def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple
         population.gaps += gaps(manifest)
         for entry in manifest.entries:
             listed.add(root / entry.file)
-            if not (root / entry.file).is_file():
+            path = root / entry.file
+            size = path.stat().st_size if path.is_file() else None
+            if size != entry.bytes:
+                what = "is not there" if size is None else f"has {size} bytes and not {entry.bytes}"
                 hint = "restore the file, or delete the archive and make it again"
-                raise SourceError(
-                    "TRL403", str(root / MANIFEST), f"lists {entry.file}, which is not there", hint
-                )
+                raise SourceError("TRL403", str(root / MANIFEST), f"lists {entry.file}, which {what}", hint)
     kept: list[tuple[Path, str]] = []
     for path, name in found:
         if path.name == MANIFEST:
@@ -172,19 +182,56 @@ def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple
     return kept
 
 
-def _files(source: str | Path) -> list[tuple[Path, str]]:
+def _files(source: str | Path, population: Population) -> list[tuple[Path, str]]:
     text = str(source)
     path = Path(text)
     if path.is_file():
         return [(path, path.name)]
     if path.is_dir():
-        root, found = path, [Path(folder) / file for folder, _, files in os.walk(path) for file in files]
+        root, found = path, list(_below(path, population))
     elif glob.has_magic(text):
         found = [Path(match) for match in glob.glob(text, recursive=True) if Path(match).is_file()]
         root = Path(os.path.commonpath([file.parent for file in found])) if found else path
+        found = list(_outside_bundles(found, root, population))
     else:
         hint = "check the path; a glob must be quoted, or the shell expands it"
         raise SourceError("TRL401", text, "there is no such file or folder", hint)
     names = [(file, file.relative_to(root).as_posix()) for file in found]
     visible = [(file, name) for file, name in names if not any(part[0] == "." for part in name.split("/"))]
     return sorted(visible, key=lambda pair: pair[1])
+
+
+def _below(root: Path, population: Population) -> Iterator[Path]:
+    """The files in a folder and all below it, but for hidden folders and bundles."""
+
+    def closed(error: OSError) -> None:
+        name = Path(error.filename).relative_to(root).as_posix()
+        population.reject(Reject(name, "whole folder", "source-closed", "cannot be listed"))
+
+    for folder, inner, files in os.walk(root, onerror=closed):
+        here = Path(folder)
+        if BUNDLE.issubset(files):
+            population.skipped.append(f"{here.relative_to(root).as_posix()}/")
+            inner.clear()
+            continue
+        inner[:] = sorted(name for name in inner if name[0] != ".")
+        for name in inner:
+            if (here / name).is_symlink():
+                told = (here / name).relative_to(root).as_posix()
+                text = "is a link to a folder, which is not followed: name the folder itself"
+                population.reject(Reject(told, "whole folder", "source-link", text))
+        yield from (here / file for file in files)
+
+
+def _outside_bundles(files: Iterable[Path], root: Path, population: Population) -> Iterator[Path]:
+    """The files of which no folder from `root` on is a bundle."""
+    bundles: dict[Path, bool] = {}
+    for file in files:
+        folders = [folder for folder in file.parents if folder == root or root in folder.parents]
+        for folder in folders:
+            if folder not in bundles:
+                bundles[folder] = all((folder / name).is_file() for name in BUNDLE)
+        if not any(bundles[folder] for folder in folders):
+            yield file
+    skipped = [f"{folder.relative_to(root).as_posix()}/" for folder in sorted(bundles) if bundles[folder]]
+    population.skipped.extend(skipped)

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .error import world_error
 from .options import Command, format_option, note
+from .rejected import allow_rejected_option, tell_rejected
 from .shown import clean
 
 if TYPE_CHECKING:
     from ..batch.importing import Imported
-
-REJECTS_SHOWN = 10
-"""Rejected input that the table shows one by one."""
 
 
 @click.command("import", cls=Command)
@@ -35,14 +32,7 @@ REJECTS_SHOWN = 10
     metavar="ZONE",
     help="The time zone, as an IANA name, of times without an offset.",
 )
-@click.option(
-    "--allow-rejected",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Exit 0 with up to N files, messages or lines that cannot be read.",
-)
+@allow_rejected_option()
 @format_option("table", "json")
 def command(source: str, out: Path, timezone: str, allow_rejected: int, format: str) -> None:
     """Turn chat logs into an archive of event Parquet.
@@ -56,12 +46,7 @@ def command(source: str, out: Path, timezone: str, allow_rejected: int, format: 
     imported = import_chats(source, out, timezone, lambda name: note(f"importing {clean(name)}"))
     told = summary(imported)
     click.echo(json.dumps(told, indent=2) if format == "json" else _table(told, out))
-    rejected = told["rejected"]["count"]
-    if rejected > allow_rejected:
-        hint = "mend the source and import it again, or say how much may be left out"
-        raise world_error(
-            "TRL603", source, f"{rejected} rejected, more than --allow-rejected {allow_rejected}", hint
-        )
+    tell_rejected(imported.population.rejects, told["rejected"]["codes"], source, allow_rejected)
 
 
 def summary(imported: Imported) -> dict[str, Any]:
@@ -93,7 +78,6 @@ def summary(imported: Imported) -> dict[str, Any]:
 
 
 def _table(told: dict[str, Any], out: Path) -> str:
-    rejected = told["rejected"]
     lines = [f"{told['sessions']:>10,} sessions"]
     lines += [f"{count:>10,} {kind}" for kind, count in told["events"].items()]
     lines += [
@@ -105,14 +89,8 @@ def _table(told: dict[str, Any], out: Path) -> str:
             ("conversations without an event", told["empty"]),
             ("files imported before", told["files_known"]),
             ("files skipped: " + clean(", ".join(told["files_skipped"][:5])), len(told["files_skipped"])),
-            ("rejected", rejected["count"]),
+            ("rejected", told["rejected"]["count"]),
         )
         if count
     ]
-    lines += [
-        clean(f"{reject['file']}: {reject['position']}: {reject['code']}: {reject['text']}")
-        for reject in rejected["first"][:REJECTS_SHOWN]
-    ]
-    if rejected["count"] > REJECTS_SHOWN:
-        lines.append(f"... and {rejected['count'] - REJECTS_SHOWN:,} more (--format json lists them)")
     return "\n".join([*lines, f"{len(told['written'])} files written to {clean(str(out))}"])

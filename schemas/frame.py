@@ -1,4 +1,4 @@
-"""The event frame: one row per event, as a Polars and as an Arrow schema."""
+"""The event frame: one row per event, and its columns' types."""
 
 from __future__ import annotations
 
@@ -44,12 +44,6 @@ EVENT_SCHEMA: dict[str, pl.DataType] = {
 
 REQUIRED = ("session_id", "time", "kind")
 """Columns that event Parquet cannot lack; every other one is null (or its default) where it is absent."""
-
-
-def arrow_schema() -> Any:
-    """The `pyarrow.Schema` of the event frame, derived from the Polars one; the enums are dictionaries."""
-    empty: Any = pl.DataFrame(schema=EVENT_SCHEMA)
-    return empty.to_arrow().schema
 
 
 def event_frame(events: Sequence[Event]) -> pl.DataFrame:

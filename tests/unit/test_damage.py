@@ -61,7 +61,7 @@ def test_files_that_are_not_event_parquet_are_rejected_one_by_one(tmp_path: Path
     (source / "junk.parquet").write_bytes(b"PAR1" + b"junk" * 20)
     log().write_parquet(source / "good.parquet")
     (source / "cut.parquet").write_bytes((source / "good.parquet").read_bytes()[:-20])
-    log(text=[row for row in range(ROWS)]).write_parquet(source / "typed.parquet")
+    log(text=list(range(ROWS))).write_parquet(source / "typed.parquet")
     log().drop("time").write_parquet(source / "short.parquet")
     found, population = prepared(tmp_path)
     assert found.height == population.rows == ROWS
