@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -69,11 +71,18 @@ def null_count(part: Part, name: str) -> int:
 
 
 def _footer(part: Part) -> Any:
-    parquet: Any = pq
     try:
-        return parquet.ParquetFile(part.path).metadata
+        about = part.path.stat()
+        return _footer_of(part.path, about.st_size, about.st_mtime_ns)
     except (OSError, ValueError):
         raise _damaged(part) from None
+
+
+@lru_cache(maxsize=64)
+def _footer_of(path: Path, _size: int, _changed_ns: int) -> Any:
+    """A file's footer, which is asked for a dozen times while its rows are checked."""
+    parquet: Any = pq
+    return parquet.ParquetFile(path).metadata
 
 
 def _damaged(part: Part) -> SourceError:
