@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tracline.batch import chatframe
+from tracline.batch import chatframe, spill
 from tracline.batch.archive import MANIFEST, Manifest, Origin, read_manifest, writing
 from tracline.batch.audit import Outcome, Terms, audit
 from tracline.batch.bundle import VERDICT_SCHEMA
@@ -146,6 +146,19 @@ def test_an_import_leaves_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(manifest.entries) > 2
     assert len(manifest.finished) == 1
     assert gaps(manifest) == 0
+
+
+def test_many_small_files_are_read_a_bounded_number_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few rows there are: what is planned for a file takes memory, too."""
+    monkeypatch.setattr(spill, "PASS_PARTS", 4)
+    for number in range(10):
+        write(tmp_path / "in" / f"{number}.parquet", session(f"s{number}", user("no!")))
+    heard: list[tuple[str, int, int]] = []
+    outcome = audit(tmp_path / "in", RULES, tmp_path / "b", Terms(), lambda *told: heard.append(told))
+    assert [(done, of) for what, done, of in heard if what == "labelling"] == [(8, 20), (16, 20), (20, 20)]
+    assert outcome.summary["rules"]["calm"]["violations"] == 10
 
 
 def test_as_of_judges_what_was_there_then(tmp_path: Path) -> None:
