@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,6 @@ PLACES = {"conversation_place": pl.Int64(), "message_place": pl.Int64()}
 """Columns that candidates may have beside those of events: the index in the conversation's input (outputs
 after it, null last), and the place in the message."""
 
-_SLICE_ROWS = 10_000
 _SAID = ("kind", "text", "tool", "call_id", "args", "result")
 _TIES = (
     *("error", "content", "agent", "model", "service", "trace_id", "span_id", "nested", "late", "history"),
@@ -177,20 +177,17 @@ def _opens(idle_s: float) -> pl.Expr:
 
 
 def _said(frame: pl.DataFrame) -> pl.Series:
-    """What each row says, as text that is equal where rows say the same; null where every id is known."""
+    """A digest of what each row says; null where every id is known."""
     if not frame["event_id"].has_nulls():
         return pl.repeat(None, frame.height, dtype=pl.String, eager=True).alias("said")
-    # A few rows at a time: as Python's texts they are many times as large.
-    told: list[pl.Series] = [
-        pl.Series("said", [_text_of(row) for row in some.iter_rows(named=True)], dtype=pl.String)
-        for some in frame.select(_SAID).iter_slices(_SLICE_ROWS)
-    ]
-    return pl.concat(told)
+    # Rows come a few at a time: as Python's texts they are many times as large.
+    rows: Any = frame.select(_SAID).iter_rows(named=True)
+    digests = [hashlib.blake2b(orjson.dumps(_content(row)), digest_size=16).hexdigest() for row in rows]
+    return pl.Series("said", digests, dtype=pl.String)
 
 
-def _text_of(row: dict[str, str | None]) -> str:
-    said = {name: row[name] for name in _SAID if name != "kind"}
-    return orjson.dumps(event_content(str(row["kind"]), **said)).decode()
+def _content(row: dict[str, Any]) -> list[str | None]:
+    return event_content(str(row["kind"]), **{name: row[name] for name in _SAID if name != "kind"})
 
 
 def _with_ids(events: pl.DataFrame) -> pl.DataFrame:
@@ -200,13 +197,13 @@ def _with_ids(events: pl.DataFrame) -> pl.DataFrame:
     rows: Any = events.select(
         "session_id",
         pl.col("occurrence").to_physical(),
-        "kind",
-        "said",
+        *_SAID,
         pl.int_range(pl.len()).over(equals).alias("ordinal"),
         "event_id",
-    ).iter_rows()
+    ).iter_rows(named=True)
     ids = [
-        known or event_id(session, occurrence, kind, orjson.loads(said), ordinal)
-        for session, occurrence, kind, said, ordinal, known in rows
+        row["event_id"]
+        or event_id(row["session_id"], row["occurrence"], row["kind"], _content(row), row["ordinal"])
+        for row in rows
     ]
     return events.with_columns(pl.Series("event_id", ids, dtype=pl.String))
