@@ -129,13 +129,16 @@ def reject_rows(part: Part, population: Population) -> None:
     reasons = [pl.when(is_bad).then(pl.lit(code)) for code, is_bad in bad.items()]
     if reasons:
         frame = pl.scan_parquet(part.path, hive_partitioning=False).select(columns)
-        told = frame.select(pl.coalesce(reasons).alias("code")).with_row_index("row", offset=1)
-        rejected = told.filter(pl.col("code").is_not_null())
+        coded = frame.select(pl.coalesce(reasons).alias("code")).with_row_index("row", offset=1)
+        rejected = coded.filter(pl.col("code").is_not_null())
         with reading([part]):
-            counts: Any = rejected.group_by("code").len().sort("code").collect(engine="streaming")
             first: Any = rejected.head(REJECTS_KEPT_MAX).collect(engine="streaming")
-        rejects = [Reject(part.name, f"row {row}", code, _INVALID[code]) for row, code in first.iter_rows()]
-        population.reject_many(dict(counts.iter_rows()), rejects)
+            if first.height:
+                counts: Any = rejected.group_by("code").len().sort("code").collect(engine="streaming")
+                told = [
+                    Reject(part.name, f"row {row}", code, _INVALID[code]) for row, code in first.iter_rows()
+                ]
+                population.reject_many(dict(counts.iter_rows()), told)
     population.rows += row_count(part)
 
 
@@ -175,7 +178,7 @@ def _columns(part: Part, more: Mapping[str, pl.DataType]) -> list[pl.Expr]:
 
 def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
     if found is None or found == pl.Null:
-        return pl.lit(_DEFAULTS.get(name), wanted).alias(name)
+        return _absent(name, wanted)
     if not _fits(found, wanted):
         hint = f"write it as {wanted}, or leave the column out if nothing is known"
         raise SourceError("TRL402", part.name, f"has the column {name} as {found}, not as {wanted}", hint)
@@ -196,6 +199,12 @@ def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataTyp
         # A number that does not fit is no place; null would make a candidate of the row.
         return pl.when(column.is_not_null()).then(column.cast(wanted, strict=False).fill_null(0)).alias(name)
     return column if found == wanted else column.cast(wanted, strict=False)
+
+
+@lru_cache
+def _absent(name: str, wanted: pl.DataType) -> pl.Expr:
+    """A column that the file lacks; making one costs as much as reading a small file."""
+    return pl.lit(_DEFAULTS.get(name), wanted).alias(name)
 
 
 def _fits(found: pl.DataType, wanted: pl.DataType) -> bool:
