@@ -1,8 +1,9 @@
 """What labelling costs beside merely reading the same columns: `python benchmarks/labels.py [EVENTS]`.
 
 Writes synthetic events as Parquet to a temporary folder and labels them by the shipped packs, with Polars'
-streaming engine, whole and one proposition or slice key at a time. Prints nanoseconds per event: processor
-time of all threads, which other work on the machine disturbs little, and the clock on the wall.
+streaming engine, whole and one proposition or slice key at a time, and a few events in memory. Prints
+nanoseconds per event: processor time of all threads, which other work on the machine disturbs little, and the
+clock on the wall.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from tracline.rules.pack import load_packs, shipped_packs
 from tracline.rules.rule import Rule, RuleSet
 
 ROUNDS = 3
+MANY_LIVE = 20
+"""Events that a live monitor labels together, at most, on a quiet day."""
 
 
 class Cost(NamedTuple):
@@ -51,10 +54,21 @@ def main() -> None:
         print("     cpu      wall  ns per event")
         print(f"{reading.cpu:8.1f}  {reading.wall:8.1f}  reading {', '.join(labels.fields)}")
         print(f"{whole.cpu:8.1f}  {whole.wall:8.1f}  all labels: {whole.cpu / reading.cpu:.1f} times reading")
+        few = events.head(MANY_LIVE).collect()
+        for size in (1, MANY_LIVE):
+            soon = min(_soon(labels, few.head(size)) for _ in range(100 * ROUNDS))
+            print(f"{size} events in memory: {soon * 1e3:.1f} ms on the wall")
         for name, alone in _singly(rules):
             own = Labeler(alone)
             extra, base = cost(own.label(events)), cost(events.select(own.fields))
             print(f"{extra.cpu - base.cpu:8.1f}  {extra.wall - base.wall:8.1f}  beyond reading: {name}")
+
+
+def _soon(labels: Labeler, events: pl.DataFrame) -> float:
+    """The seconds that it takes to label a few events."""
+    wall = time.perf_counter()
+    labels.label_few(events)
+    return time.perf_counter() - wall
 
 
 def _singly(rules: RuleSet) -> list[tuple[str, RuleSet]]:

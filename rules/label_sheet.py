@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from ..schemas.event import Content, Kind
 from . import label_value as values
-from .label_guard import CAPTURED_FIELDS, TRUE, is_cheap
-from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Test
+from .label_guard import CAPTURED_FIELDS, TRUE, is_cheap, leaves
+from .label_search import Family, family, far
+from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
 
-ANSWERS, GUARDS, DOCUMENTS, FOUND, VALUES, COSTLY, RESULTS = range(7)
+ANSWERS, GUARDS, DOCUMENTS, FOUND, VALUES, SUBJECTS, FOREIGN, NEAR, SUSPECTS, COSTLY, RESULTS = range(11)
 """The stages, each a `with_columns` that may read the columns of the earlier ones."""
 
 
@@ -29,12 +30,20 @@ class Sheet:
         default_factory=lambda: [dict[str, pl.Expr]() for _ in range(RESULTS)]
     )
     fields: set[str] = field(default_factory=set[str])
+    _families: dict[str, Family] = field(default_factory=dict[str, Family])
 
     def apply(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """The events with the columns of the sheet, whose names begin with `__`."""
         for stage in self.stages:
             if stage:
                 events = events.with_columns(*stage.values())
+        return events
+
+    def apply_now(self, events: pl.DataFrame) -> pl.DataFrame:
+        """As `apply`, on one thread: of few rows each column is done sooner than a thread is woken."""
+        for stage in self.stages:
+            if stage:
+                events = events.with_columns_seq(*stage.values())
         return events
 
     def predicate(self, predicate: Predicate) -> pl.Expr:
@@ -94,7 +103,38 @@ class Sheet:
             return self.put(ANSWERS, leaf, values.ask(leaf, self._column(leaf.path.field)))
         bare_null = leaf.test is Test.IS_NULL and leaf.path.steps
         value = self.found(leaf.path) if bare_null else self.value(leaf.path, self.leaf_guards.get(leaf))
-        return self.put(COSTLY, leaf, self._known(leaf, values.ask(leaf, value)))
+        answer = self._search(leaf, value) if leaf.test is Test.MATCHES else values.ask(leaf, value)
+        return self.put(COSTLY, leaf, self._known(leaf, answer))
+
+    def _search(self, leaf: Leaf, value: pl.Expr) -> pl.Expr:
+        """Where the leaf's pattern matches, false where there is no value; in company of others beside it."""
+        pattern, key = str(leaf.operands[0]), (leaf.path, self.leaf_guards.get(leaf, TRUE))
+        beside = self._family(*key)
+        if pattern in beside.alone or not (beside.forms or beside.any):
+            return values.ask(leaf, value)
+        near = self.put(SUBJECTS, key, value)
+        elsewhere = pl.lit(False)
+        if beside.forms:
+            found = self.put(FOREIGN, key, far(beside, near))
+            near = self.put(NEAR, key, _where(~found.struct.field("foreign"), near))
+            elsewhere = found.struct.field(f"p{beside.patterns.index(pattern)}")
+        if beside.any is not None:
+            near = self.put(SUSPECTS, key, _where(near.str.contains(beside.any), near))
+        form = beside.forms.get(pattern)
+        return near.str.contains(form.plain if form else pattern).fill_null(False) | elsewhere
+
+    def _family(self, path: Path, guard: Predicate) -> Family:
+        """The patterns that are searched in the same texts."""
+        key = repr((path, guard))
+        if key not in self._families:
+            self._families[key] = family(
+                [
+                    str(leaf.operands[0])
+                    for leaf, own in self.leaf_guards.items()
+                    if leaf.test is Test.MATCHES and repr((leaf.path, own)) == key
+                ]
+            )
+        return self._families[key]
 
     def _known(self, leaf: Leaf, answer: pl.Expr) -> pl.Expr:
         """The answer, or null where it is not known; what was found in a truncated text is still there."""
@@ -117,9 +157,7 @@ class Sheet:
         if guard == TRUE:
             return self._column(name)
         rows = self.put(GUARDS, guard, self.predicate(guard).fill_null(True))
-        # Not null: a search also runs on the text that lies under a null.
-        masked = pl.when(rows).then(self._column(name)).otherwise(pl.lit(""))
-        return self.put(DOCUMENTS, (name, guard), masked)
+        return self.put(DOCUMENTS, (name, guard), _where(rows, self._column(name)))
 
     def _column(self, name: str) -> pl.Expr:
         self.fields.add(name)
@@ -137,6 +175,28 @@ class Sheet:
         return pl.col(columns[name].meta.output_name())
 
 
+def _where(rows: pl.Expr, text: pl.Expr) -> pl.Expr:
+    """The text on these rows, and elsewhere an empty one: a search also runs on what lies under a null."""
+    return pl.when(rows).then(text).otherwise(pl.lit(""))
+
+
+def is_known(predicate: Predicate) -> bool:
+    """Whether the predicate is never unknown, whatever the event."""
+    return all(
+        leaf.path.field not in CAPTURED_FIELDS
+        and (
+            leaf.path.field != "kind"
+            or (leaf.test in (Test.EQ, Test.NE, Test.IN) and not _doubts_kind(leaf.operands))
+        )
+        for leaf in leaves(predicate)
+    )
+
+
+def _doubts_kind(kinds: Iterable[Scalar]) -> bool:
+    """Whether an `unknown` event, which is one of `user` and `assistant`, may be of these kinds."""
+    return Kind.UNKNOWN not in kinds and bool({Kind.USER, Kind.ASSISTANT}.intersection(kinds))
+
+
 def kind_answer(leaf: Leaf, kind: pl.Expr) -> pl.Expr:
     """The answer about `kind`: on an `unknown` event, which is one of `user` and `assistant`, maybe null."""
     if leaf.test is Test.NE:
@@ -145,6 +205,6 @@ def kind_answer(leaf: Leaf, kind: pl.Expr) -> pl.Expr:
     answers = pl.DataFrame({"kind": kinds}).select(values.ask(leaf, pl.col("kind"))).to_series()
     true = [kind for kind, answer in zip(kinds, answers, strict=True) if answer]
     answer = kind.is_in(true) if len(true) != 1 else kind == true[0]
-    if Kind.UNKNOWN in true or not {Kind.USER, Kind.ASSISTANT}.intersection(true):
+    if not _doubts_kind(true):
         return answer
     return pl.when(kind != Kind.UNKNOWN.value).then(answer)

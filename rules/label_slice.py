@@ -25,6 +25,10 @@ _SUBTLE = (
     r"|[\x{10000}-\x{10ffff}]"
 )
 """Where compact JSON may hold what orjson sorts or writes otherwise: odd numbers, and keys beyond plane 0."""
+_VAST = r"^-?[0-9](?:\.[0-9]+)?e\+"
+_HOLDS_VAST = r'\A(?:[^"\\]|"(?:[^"\\]|\\.)*")*?(?:\A|[:\[,])-?[0-9](?:\.[0-9]+)?e\+'
+"""Numbers of 1e16 or more that are read as doubles, alone and outside of strings in compact JSON: integers
+beyond 64 bits have lost digits there, so that two ids would name one slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,8 @@ class _Part:
 def slice_columns(sheet: Sheet, key: SliceKey) -> tuple[pl.Expr, pl.Expr]:
     """The slice's value (text, null where the event carries none) and whether it cannot be said.
 
-    It cannot be said where a field that it is read from was not captured, and where an array or object stands
-    outside a tuple.
+    It cannot be said where a field that it is read from was not captured, where an array or object stands
+    outside a tuple, and where a number is so large that its digits are not known.
     """
     return _tuple(sheet, key.paths) if key.joint else _first(sheet, key.paths)
 
@@ -48,7 +52,10 @@ def _first(sheet: Sheet, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
     """The first of the paths that is present."""
     value, unknown = pl.lit(None, dtype=pl.String), pl.lit(False)
     for path in reversed(paths):
-        here, unsaid = _text(sheet, path), _open(sheet, path) | sheet.is_container(path)
+        here, unsaid = (
+            _text(sheet, path),
+            _open(sheet, path) | sheet.is_container(path) | _is_vast(sheet, path),
+        )
         unknown = unsaid | (here.is_null() & unknown)
         value = pl.when(~unsaid).then(pl.coalesce(here, value))
     return value, unknown
@@ -57,7 +64,7 @@ def _first(sheet: Sheet, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
 def _tuple(sheet: Sheet, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
     """All of the paths as a canonical JSON array; absent if one is known to be."""
     parts = [_part(sheet, path) for path in paths]
-    opens = [_open(sheet, path) for path in paths]
+    opens = [_open(sheet, path) | _holds_vast(part) for path, part in zip(paths, parts, strict=True)]
     known = zip(parts, opens, strict=True)
     absent = pl.any_horizontal([part.text.is_null() & ~unsaid for part, unsaid in known])
     unknown = pl.any_horizontal(opens) & ~absent
@@ -72,6 +79,22 @@ def _open(sheet: Sheet, path: Path) -> pl.Expr:
         return pl.col("kind") == Kind.UNKNOWN.value
     unknown = sheet.open(path)
     return pl.lit(False) if unknown is None else unknown
+
+
+def _is_vast(sheet: Sheet, path: Path) -> pl.Expr:
+    """Whether a number stands at the path whose digits are not known; of a whole field they are."""
+    if path.field not in values.JSON_FIELDS or not path.steps:
+        return pl.lit(False)
+    found = sheet.found(path)
+    looks = found.str.contains(_VAST)
+    string = values.string_at_path(pl.when(looks).then(sheet.document(path)), path.steps)
+    return sheet.put(VALUES, ("vast", path), (looks & string.ne_missing(found)).fill_null(False))
+
+
+def _holds_vast(part: _Part) -> pl.Expr:
+    """Whether a member is such a number, or JSON that holds one."""
+    looks = part.is_json & part.text.str.contains("e+", literal=True)
+    return pl.when(looks).then(part.text).str.contains(_HOLDS_VAST).fill_null(False)
 
 
 def _text(sheet: Sheet, path: Path) -> pl.Expr:

@@ -201,15 +201,24 @@ def slice_oracle(key: SliceKey, event: Event) -> tuple[str | None, bool]:
     found = [member(path, event) for path in key.paths]
     doubts = [doubtful(path, event) for path in key.paths]
     if key.joint:
+        doubts = [doubt or vast(one) for one, doubt in zip(found, doubts, strict=True)]
         if any(one is NOTHING and not doubt for one, doubt in zip(found, doubts, strict=True)):
             return None, False
         return (None, True) if any(doubts) else (f"[{','.join(map(canonical, found))}]", False)
     for one, doubt in zip(found, doubts, strict=True):
-        if doubt or isinstance(one, list | dict):
+        if doubt or isinstance(one, list | dict) or (not isinstance(one, Written) and vast(one)):
             return None, True
         if one is not NOTHING:
             return str(scalar(one) if not isinstance(one, Written) else one.text), False
     return None, False
+
+
+def vast(value: object) -> bool:
+    """Whether it is, or holds, a number of at least 1e16 that is no integer of 64 bits."""
+    if isinstance(value, Written):
+        return any(map(vast, parsed(value.text) or ()))
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (isinstance(value, float) and abs(value) >= 1e16) or any(map(vast, inner))
 
 
 class Written:

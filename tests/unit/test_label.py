@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -201,6 +202,31 @@ def test_slices_are_read_where_a_rule_steps() -> None:
     labels = Labeler(_rules({"call": 'kind == "tool_call"'}, key, steps="call"))
     rows = [_event(args='{"a": "x"}'), _event(kind=Kind.TOOL_RESULT, args='{"a": "x"}')]
     assert labels.label(event_frame(rows).lazy()).collect()["s0"].to_list() == ["x", None]
+
+
+VAST = [
+    ("12345678901234567890123", True),
+    ("-12345678901234567890123", True),
+    ("1e16", True),
+    ("18446744073709551615", False),
+    ("-9223372036854775808", False),
+    ("1e15", False),
+    ('"12345678901234567890123"', False),
+    ('"1.5e+20"', False),
+]
+
+
+@pytest.mark.parametrize(("number", "unsaid"), VAST)
+def test_a_number_whose_digits_are_lost_names_no_slice(number: str, unsaid: bool) -> None:
+    """Ids beyond 64 bits are read as doubles, where neighbours are equal; written as strings they are not."""
+    paths = (parse_path("args.a"),)
+    row = _event(args=f'{{"a": {number}, "b": "[1.5e+20, \\"]"}}')
+    for key in (SliceKey(paths, joint=False), SliceKey(paths, joint=True)):
+        value, found = Labeler(_rules({}, key)).label(event_frame([row]).lazy()).collect().row(0)
+        assert (found, value is None) == (unsaid, unsaid)
+    whole = SliceKey((parse_path("tool"), parse_path("args")), joint=True)
+    found = Labeler(_rules({}, whole)).label(event_frame([replace(row, tool="t")]).lazy()).collect()
+    assert found["su0"].to_list() == [unsaid]
 
 
 def test_leaves_that_python_takes_for_equal_are_told_apart() -> None:

@@ -1,0 +1,78 @@
+"""Patterns that are searched in company, in other spellings, match just where each does by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tracline.examples.synthetic_events import synthetic_events
+from tracline.rules.label import Labeler, answers
+from tracline.rules.label_search import FAMILY_MIN, family
+from tracline.rules.pack import load_packs, shipped_packs
+from tracline.rules.predicate import And, Leaf
+from tracline.rules.predicate import Path as Field
+from tracline.rules.predicate import Test as Ask
+from tracline.schemas.event import Event, Kind
+from tracline.schemas.frame import event_frame
+
+PATTERNS = (
+    r"\bno\b",
+    r"(?i)\b(ok|sk)\b",
+    r"o\B",
+    r"\Bk|k\B",
+    r"\b",
+    r"^$",
+    r"no|\b$",
+    r"\b{start}é?n",
+    r"\<k",
+    r"k\>",
+    r"(?-u:\bk)",
+    r"\\b",
+    r"[\\b]k",
+    r"k\b+n?",
+    r"(?x) \b n o # a comment",
+    r"(?x) \bn o | \#",
+    r"(?P<it>k)",
+    r"(?P<it>n)o\b",
+    r"[^n]\b.",
+    r"é",
+    "o",
+)
+ALPHABET = "noknsK #\\b’é\u0301\u200d\u212a\u017f中٣😀\n"
+texts = st.none() | st.text(ALPHABET, max_size=6)
+text = Field("text")
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=6, unique=True), st.lists(texts, min_size=1))
+def test_company_changes_no_answer(patterns: list[str], said: list[str | None]) -> None:
+    """Boundaries, letters beyond ASCII, empty matches, comments, names of groups: as one search for each."""
+    user = Leaf(Field("kind"), Ask.EQ, ("user",))
+    asked = [And((user, Leaf(text, Ask.MATCHES, (pattern,)))) for pattern in patterns]
+    events = event_frame([Event("s", 0, 0, i, Kind.USER, text=one) for i, one in enumerate(said, 1)])
+    found = answers(asked, events.lazy()).collect()
+    alone = pl.Series(said, dtype=pl.String)
+    for place, pattern in enumerate(patterns):
+        assert found[f"p{place}"].to_list() == alone.str.contains(pattern).fill_null(False).to_list()
+
+
+@pytest.mark.parametrize("pattern", [r"\bno\b", r"o\>", r"\b{start}n"])
+def test_boundaries_have_fast_spellings(pattern: str) -> None:
+    """A pattern with boundaries is not left to the slow engine, alone or in company."""
+    assert pattern in family([pattern]).forms
+    others = [f"x{i}" for i in range(FAMILY_MIN - 1)]
+    assert family([pattern, *others]).any is not None
+
+
+def test_a_few_events_have_the_labels_that_an_archive_of_them_has() -> None:
+    """What is told soon of events in memory is what is told of a file."""
+    events = next(iter(synthetic_events(3_000, seed=3)))
+    for packs in (shipped_packs(), [Path(__file__).parents[2] / "benchmarks" / "retail.yaml"]):
+        labels = Labeler(load_packs(packs))
+        whole, few = labels.label(events.lazy()).collect(), labels.label_few(events)
+        words = [name for name in whole.columns if name[0] in "tu"]
+        assert few.select(words).equals(whole.select(words))
+        assert few.schema == whole.schema
