@@ -11,7 +11,7 @@ import polars as pl
 from ..rules.label import WORD_BITS, Labeler
 from ..rules.rule import RuleSet
 from ..schemas.event import Kind
-from .eventfile import scan
+from .eventfile import reading, scan
 from .prepare import Settings, prepare
 from .read import Part, Population
 
@@ -25,7 +25,8 @@ _SHOWN = ("session_id", "seq", "kind", "tool", "text", "args", "result", "error"
 class Count:
     """What was met of one proposition: events where it is true and unknown, sessions where it is ever true.
 
-    `samples` are the first events where it is true, of different sessions, as fields by name.
+    `samples` are the first events where it is true, of different sessions, as fields by name; `sampled` are
+    the numbers of these sessions.
     """
 
     pack: str
@@ -34,6 +35,7 @@ class Count:
     unknown: int = 0
     sessions: int = 0
     samples: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    sampled: set[int] = field(default_factory=set[int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ def _rows(part: Part, labels: Labeler) -> pl.DataFrame:
     """Each event's row in the file, its session as a number, and its words."""
     session = pl.struct("session_id", "occurrence").hash(0).alias("session")
     events = scan(part).with_row_index("row").with_columns(session).filter(pl.col("kind") != Kind.END.value)
-    return labels.label(events, keep=("row", "session")).collect(engine="streaming")
+    with reading([part]):
+        return labels.label(events, keep=("row", "session")).collect(engine="streaming")
 
 
 def _bits(rows: pl.DataFrame, letter: str, bit: int) -> pl.Series:
@@ -92,17 +95,20 @@ def _add(count: Count, true: pl.Series, unknown: pl.Series) -> pl.Series:
 
 
 def _sample(part: Part, rows: pl.DataFrame, counts: tuple[Count, ...], true: list[pl.Series]) -> None:
-    """Give counts that want samples the first events of different sessions in this file."""
+    """Give counts that want samples the first events of sessions that they have none of yet."""
     chosen: dict[int, list[int]] = {}
     for place, count in enumerate(counts):
         missing = SAMPLES_MAX - len(count.samples)
         if missing:
-            first = rows.filter(true[place]).unique("session", keep="first", maintain_order=True)
-            chosen[place] = first["row"].head(missing).to_list()
+            new = true[place] & ~rows["session"].is_in(list(count.sampled))
+            first = rows.filter(new).unique("session", keep="first", maintain_order=True).head(missing)
+            chosen[place] = first["row"].to_list()
+            count.sampled.update(first["session"])
     wanted = {row for some in chosen.values() for row in some}
     if not wanted:
         return
     events = scan(part).select(_SHOWN).with_row_index("row").filter(pl.col("row").is_in(sorted(wanted)))
-    shown = {event.pop("row"): event for event in events.collect(engine="streaming").to_dicts()}
+    with reading([part]):
+        shown = {event.pop("row"): event for event in events.collect(engine="streaming").to_dicts()}
     for place, some in chosen.items():
         counts[place].samples.extend(shown[row] for row in some)

@@ -25,22 +25,31 @@ SESSION_WIDTH = 24
 @click.command("label", cls=Command)
 @click.argument("archive")
 @rules_option()
+@click.option(
+    "--timezone",
+    default="UTC",
+    show_default=True,
+    metavar="ZONE",
+    help="The time zone, as an IANA name, of times without an offset in chat logs.",
+)
 @allow_rejected_option()
 @format_option("table", "json")
-def command(archive: str, rules: tuple[str, ...], allow_rejected: int, format: str) -> None:
+def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int, format: str) -> None:
     """Show how often each proposition is true, with sample events: does a rule see what it means?
 
     ARCHIVE is a folder, a file or a quoted glob of event Parquet or of chat logs. Unknown are the events
     where the archive does not hold what a proposition asks about. Samples show what was said or done.
     """
     from ..batch.census import census
+    from ..batch.importing import zone_of
     from ..batch.prepare import Settings
     from ..rules.pack import load_packs
     from .settings import session_settings
 
     rule_set = load_packs(rules)
+    settings = Settings(zone=zone_of(timezone), idle_s=session_settings().idle_s)
     with tempfile.TemporaryDirectory() as scratch:
-        counted = census(archive, rule_set, Path(scratch), Settings(idle_s=session_settings().idle_s))
+        counted = census(archive, rule_set, Path(scratch), settings)
     if format == "json":
         click.echo(json.dumps(as_data(counted), indent=2, ensure_ascii=False))
     else:

@@ -114,3 +114,39 @@ def test_input_that_cannot_be_read_is_told_and_fails(shop: Path) -> None:
     allowed = CliRunner().invoke(tracline, [*arguments, "--allow-rejected", "1"])
     assert allowed.exit_code == 0
     assert "shop/agrees" in allowed.stdout
+
+
+def test_samples_are_of_different_sessions_whatever_the_files(tmp_path: Path) -> None:
+    """A session whose rows lie in three files is one sample, its first."""
+    (tmp_path / "shop.yaml").write_text(PACK)
+    (tmp_path / "archive").mkdir()
+    for seq in (1, 2, 3):
+        rows = event_frame([_event("s1", seq, Kind.USER, text=f"yes {seq}")])
+        rows.write_parquet(tmp_path / "archive" / f"{seq}.parquet")
+    told = json.loads(_label(tmp_path, "--format", "json"))
+    samples = {each["name"]: each["samples"] for each in told["propositions"]}
+    assert [sample["text"] for sample in samples["agrees"]] == ["yes 1"]
+
+
+def test_times_without_a_zone_are_read_as_asked(tmp_path: Path) -> None:
+    """As by `audit` and `import`: of one id, two conversations that start at the same time are told apart."""
+    (tmp_path / "shop.yaml").write_text(PACK)
+    (tmp_path / "archive").mkdir()
+    log = [_conversation("yes", "2024-07-01T10:00:00Z"), _conversation("yes, yes", "2024-07-01T10:00:00")]
+    (tmp_path / "archive" / "log.json").write_text(json.dumps(log))
+    assert _sampled(_label(tmp_path, "--format", "json", "--timezone", "Europe/Berlin")) == ["a", "a"]
+    assert len(set(_sampled(_label(tmp_path, "--format", "json")))) == 2
+    arguments = ["label", str(tmp_path / "archive"), "--rules", str(tmp_path / "shop.yaml")]
+    refused = CliRunner().invoke(tracline, [*arguments, "--timezone", "Nowhere/At_All"])
+    assert refused.exit_code == 2
+    assert "TRL405" in refused.stderr
+
+
+def _conversation(text: str, time: str) -> dict[str, object]:
+    return {"id": "a", "messages": [{"role": "user", "content": text, "timestamp": time}]}
+
+
+def _sampled(told: str) -> list[str]:
+    """The sessions of the samples of `agrees`."""
+    (found,) = (each["samples"] for each in json.loads(told)["propositions"] if each["name"] == "agrees")
+    return [sample["session_id"] for sample in found]
