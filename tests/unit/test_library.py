@@ -95,8 +95,17 @@ SAYS: dict[tuple[str, str], tuple[list[str], list[str]]] = {
             "Please confirm with a yes.",
             "Is this correct?",
             "Do you want me to send it there?",
+            "Can I cancel it now?",
+            "May we use the card on file?",
         ],
-        ["Which order is it about?", "Is there anything else I can help with?", "I have found your account."],
+        [
+            "Which order is it about?",
+            "Is there anything else I can help with?",
+            "I have found your account.",
+            "Hi! How can I help you today?",
+            "May I have your order number?",
+            "What can we do for you?",
+        ],
     ),
     ("customer-service", "needs_answer"): (
         ["Where is it?", "Thanks! Before we finish, could you add one bag?", "Okay, what now?", "#W1234567"],
