@@ -50,7 +50,7 @@ class Sheet:
         """The predicate as a nullable Boolean; null is unknown."""
         match predicate:
             case Literal(value):
-                return pl.lit(value)
+                return pl.repeat(value, pl.len(), dtype=pl.Boolean)
             case Not(arg):
                 return ~self.predicate(arg)
             case And(args):
