@@ -165,6 +165,21 @@ def test_labels_are_the_same_in_memory_and_streamed() -> None:
     }
 
 
+@pytest.mark.parametrize("question", ["true", "false", "not true", "true and not false"])
+def test_a_constant_is_answered_for_every_row(question: str) -> None:
+    """Asked alone, streamed or in memory, with other columns kept or none."""
+    predicate = parse_predicate(question)
+    events = event_frame([Event("s", 0, 0, seq, Kind.USER, text="hi") for seq in (1, 2, 3)])
+    wanted = [question.startswith("true")] * 3
+    for keep in ([], ["seq"]):
+        assert answers([predicate], events.lazy(), keep).collect()["p0"].to_list() == wanted
+        assert answers([predicate], events.lazy(), keep).collect(engine="streaming")["p0"].to_list() == wanted
+    labels = Labeler(RuleSet((Rule("p", "r", "", TRUE, "true", {"c": predicate}),), {}))
+    bits = [int(answer) for answer in wanted]
+    for found in (labels.label(events.lazy()).collect(), labels.label_few(events)):
+        assert (found["t0"].to_list(), found["u0"].to_list()) == (bits, [0, 0, 0])
+
+
 def test_a_rule_set_without_propositions_has_no_words() -> None:
     """A rule may speak of `true` alone."""
     labels = Labeler(_rules({}))
