@@ -52,7 +52,7 @@ bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000
 
 lock: setup ## write constraints.txt anew: newest versions within pyproject.toml's bounds, with hashes
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
-	  --extra test --extra lock --all-build-deps --allow-unsafe --no-annotate \
+	  --extra stream --extra test --extra lock --all-build-deps --allow-unsafe --no-annotate \
 	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 	  --output-file constraints.txt pyproject.toml
 

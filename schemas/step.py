@@ -1,0 +1,92 @@
+"""What one span says of an agent's session, in words that no dialect owns.
+
+The dialects (`schemas/dialect/`) read spans into steps; session assembly makes events of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from .event import Content
+
+
+class Part(StrEnum):
+    """The part that a span plays in a session."""
+
+    CHAT = "chat"
+    """A model was called."""
+    TOOL = "tool"
+    """A tool was run."""
+    AGENT = "agent"
+    """An agent did what the spans below it tell; it may tell messages itself, as a model does."""
+    OTHER = "other"
+    """Anything else: it may still say whose session it is."""
+
+
+class Role(StrEnum):
+    """Who speaks in a message; instructions are no events."""
+
+    INSTRUCTION = "instruction"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call that was asked for; `args` is JSON text, None where they were not captured."""
+
+    call_id: str | None
+    tool: str | None
+    args: str | None
+    content: Content = Content.CAPTURED
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a tool returned, JSON text or plain; `error` is the error type where it failed."""
+
+    call_id: str | None
+    tool: str | None
+    result: str | None
+    error: str | None = None
+    content: Content = Content.CAPTURED
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a model's input or output: its text (None where it has none), calls, and results."""
+
+    role: Role
+    text: str | None = None
+    calls: tuple[Call, ...] = ()
+    results: tuple[Result, ...] = ()
+    content: Content = Content.CAPTURED
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a span says itself; what it inherits from others is not here.
+
+    `session` is its own session key. `input` and `output` are None where messages were not captured (then
+    `content` says why), and empty where there were none. `call` and `result` are those of a tool's run.
+    `error` is the error type of a failed span. `ends` marks the end of the session. `nested` is whether it
+    belongs to a sub-agent, where it says so. `attributes` are what else a rule may name.
+    """
+
+    part: Part
+    session: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    service: str | None = None
+    nested: bool | None = None
+    input: tuple[Message, ...] | None = None
+    output: tuple[Message, ...] | None = None
+    content: Content = Content.ABSENT
+    call: Call | None = None
+    result: Result | None = None
+    error: str | None = None
+    ends: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
