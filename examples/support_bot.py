@@ -19,8 +19,9 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate
 from random import Random
 
+from ..schemas.time import NS
 from .support_requests import play
-from .support_scene import SECOND_NS, Break, Scene, Step
+from .support_scene import Break, Scene, Step
 
 HOURS = (1, 1, 1, 1, 1, 2, 4, 7, 11, 13, 13, 12, 11, 12, 13, 13, 12, 11, 10, 9, 8, 5, 3, 2)
 """How busy the desk is at each hour of the day."""
@@ -121,7 +122,7 @@ def spike_day(desk: Desk) -> date | None:
 def _start_ns(day: date, rng: Random) -> int:
     hour = rng.choices(range(24), HOURS)[0]
     midnight = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
-    return (midnight + hour * 3600) * SECOND_NS + rng.randrange(3600 * SECOND_NS)
+    return (midnight + hour * 3600) * NS + rng.randrange(3600 * NS)
 
 
 def _fault(desk: Desk, day: int, rng: Random) -> Break | None:

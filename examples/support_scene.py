@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
 
+from ..schemas.time import NS
+
 REFUND_LIMIT = 500
 """What may be refunded without a supervisor's approval."""
 PATIENCE = 3
 """How many messages a customer may write in a row before having gone unanswered."""
 RETRIES = 2
 """How often a failed call may be repeated unchanged."""
-
-SECOND_NS = 1_000_000_000
 
 REFUNDS = frozenset({"issue_refund"})
 ITEM_CHANGES = frozenset({"exchange_delivered_order_items", "modify_pending_order_items"})
@@ -117,7 +117,7 @@ class Scene:
 
     def wait(self, seconds: float) -> None:
         """Let about that much time pass (never none, so that no two steps share a time)."""
-        self.now_ns += int(seconds * self.rng.uniform(0.5, 2.0) * SECOND_NS) + 1_000_000
+        self.now_ns += int(seconds * self.rng.uniform(0.5, 2.0) * NS) + 1_000_000
 
     def customer(self, text: str, *, agrees: bool = False, closes: bool = False) -> None:
         """The customer writes; `agrees` says yes to what was offered, `closes` that no answer is due."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
+from itertools import groupby
 
 import polars as pl
 
-from ..schemas.event import Event, Kind, event_content, event_id
-from ..schemas.frame import EVENT_SCHEMA
+from ..schemas import frame
+from ..schemas.event import Event, Kind, content_of, end_event, event_id
 from ..schemas.time import rfc3339
-from .support_bot import Conversation, Desk, conversations
+from .support_bot import Conversation
 from .support_scene import Step
 
 
@@ -22,14 +22,7 @@ def events(conversation: Conversation) -> tuple[Event, ...]:
     equals: Counter[str] = Counter()
     rows: list[Event] = []
     for step in conversation.steps:
-        content = event_content(
-            step.kind,
-            text=step.text,
-            tool=step.tool,
-            call_id=step.call_id,
-            args=step.args,
-            result=step.result,
-        )
+        content = content_of(step)
         key = repr((step.kind, content))
         row = Event(
             session_id=conversation.session_id,
@@ -51,34 +44,13 @@ def events(conversation: Conversation) -> tuple[Event, ...]:
         )
         rows.append(row)
         equals[key] += 1
-    return (*rows, _end(rows[-1]))
-
-
-def _end(last: Event) -> Event:
-    """The row that says that the session is over, at the time of its last event."""
-    return Event(
-        session_id=last.session_id,
-        occurrence=last.occurrence,
-        time=last.time,
-        seq=last.seq + 1,
-        kind=Kind.END,
-        event_id=event_id(last.session_id, last.occurrence, Kind.END, event_content(Kind.END), 0),
-        attributes={"end": "complete"},
-    )
+    last = rows[-1]
+    return (*rows, end_event(last.session_id, start, last.time, last.seq + 1, {"end": "complete"}))
 
 
 def event_frame(told: Iterable[Conversation]) -> pl.DataFrame:
-    """The conversations, one after the other, as one frame with the columns of `EVENT_SCHEMA`."""
-    rows = [event for conversation in told for event in events(conversation)]
-    columns = {name: [getattr(row, name) for row in rows] for name in EVENT_SCHEMA}
-    return pl.DataFrame(columns, schema=EVENT_SCHEMA)
-
-
-def event_frames(desk: Desk, sessions: int = 2_000) -> Iterator[pl.DataFrame]:
-    """All conversations of a desk as frames of that many sessions, made one at a time."""
-    told = conversations(desk)
-    while block := list(islice(told, sessions)):
-        yield event_frame(block)
+    """The conversations, one after the other, as rows of the event frame."""
+    return frame.event_frame([event for conversation in told for event in events(conversation)])
 
 
 def chat_log(conversation: Conversation) -> dict[str, object]:

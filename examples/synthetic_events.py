@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..schemas.time import NS
 from .support_bot import Desk, conversations
-from .support_scene import SECOND_NS
 from .support_telling import event_frame
 
 TEMPLATES = 2_000
@@ -46,7 +46,7 @@ def synthetic_events(n_events: int, seed: int, *, chunk_events: int = CHUNK_EVEN
     rng = np.random.default_rng(seed)
     bank = _bank(seed)
     chosen = _choose(rng, bank, n_events)
-    starts = np.sort(rng.integers(0, SPAN_S * SECOND_NS, len(chosen)))
+    starts = np.sort(rng.integers(0, SPAN_S * NS, len(chosen)))
     orders = rng.integers(1_000_000, 10_000_000, len(chosen))
     ends = np.cumsum(bank.length[chosen])
     carried: pl.DataFrame | None = None

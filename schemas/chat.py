@@ -10,7 +10,7 @@ from typing import cast
 
 from .calls import Call, OpenCalls
 from .conversation import Conversation, Flaw, is_object
-from .event import Event, Kind, event_content, event_id
+from .event import Event, Kind, content_of, end_event, event_id
 from .jsontext import encode
 from .message import Unreadable, call_of, name_of, result_of, said, string_of, time_of
 from .time import NS
@@ -192,14 +192,7 @@ def _finish(
     ordinals: dict[tuple[str | None, ...], int] = {}
     events: list[Event] = []
     for index, draft in drafts:
-        content = event_content(
-            draft.kind,
-            text=draft.text,
-            tool=draft.tool,
-            call_id=draft.call_id,
-            args=draft.args,
-            result=draft.result,
-        )
+        content = content_of(draft)
         ordinal = ordinals.setdefault((draft.kind, *content), 0)
         ordinals[(draft.kind, *content)] += 1
         occurrence = events[0].time if events else clock[index]
@@ -222,12 +215,6 @@ def _finish(
 def _end(events: list[Event], digest: str) -> Event:
     """The `end` row behind a conversation's events: it was told whole."""
     first = events[0]
-    return Event(
-        session_id=first.session_id,
-        occurrence=first.occurrence,
-        time=max(event.time for event in events),
-        seq=len(events) + 1,
-        kind=Kind.END,
-        event_id=event_id(first.session_id, first.occurrence, Kind.END, [], 0),
-        attributes={"end": "complete", END_CONVERSATION: digest},
-    )
+    last = max(event.time for event in events)
+    attributes = {"end": "complete", END_CONVERSATION: digest}
+    return end_event(first.session_id, first.occurrence, last, len(events) + 1, attributes)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from typing import cast
+from typing import Protocol, cast
 
 import orjson
 import rfc8785
@@ -90,6 +90,48 @@ def event_content(
     if kind == Kind.TOOL_RESULT:
         return [call_id, tool, result]
     return [text] if kind in (Kind.USER, Kind.ASSISTANT) else []
+
+
+class Saying(Protocol):
+    """Whatever has the fields of an event that say what it is, told by chat logs, spans or simulations."""
+
+    @property
+    def kind(self) -> str: ...  # noqa: D102 (the fields of `Event`)
+    @property
+    def text(self) -> str | None: ...  # noqa: D102
+    @property
+    def tool(self) -> str | None: ...  # noqa: D102
+    @property
+    def call_id(self) -> str | None: ...  # noqa: D102
+    @property
+    def args(self) -> str | None: ...  # noqa: D102
+    @property
+    def result(self) -> str | None: ...  # noqa: D102
+
+
+def content_of(saying: Saying) -> list[str | None]:
+    """The `event_content` of something that has the fields of an event."""
+    return event_content(
+        saying.kind,
+        text=saying.text,
+        tool=saying.tool,
+        call_id=saying.call_id,
+        args=saying.args,
+        result=saying.result,
+    )
+
+
+def end_event(session_id: str, occurrence: int, time: int, seq: int, attributes: Mapping[str, str]) -> Event:
+    """The `end` row that closes an occurrence at that time; `seq` is one above its last event's."""
+    return Event(
+        session_id=session_id,
+        occurrence=occurrence,
+        time=time,
+        seq=seq,
+        kind=Kind.END,
+        event_id=event_id(session_id, occurrence, Kind.END, [], 0),
+        attributes=attributes,
+    )
 
 
 def event_id(session_id: str, occurrence: int, kind: str, content: list[str | None], ordinal: int) -> str:

@@ -34,6 +34,10 @@ _COLUMNS = frozenset(
 """Fields of a message that columns of the event hold; the other plain ones are its attributes."""
 
 
+_UNPLACED = ("", 0, 0, 0)
+"""Session, occurrence, time and place of an event that has none of them yet."""
+
+
 class Unreadable(Exception):
     """A message, or a call in one, that cannot be an event: `args` are a code and a text."""
 
@@ -64,8 +68,16 @@ def said(message: Mapping[str, object], kind: Kind) -> Event | None:
         return None
     # A null that is written down is what was said; only a field that is not there was not captured.
     content = Content.CAPTURED if "content" in message or text else Content.ABSENT
-    agent = (message.get("sender") or message.get("name")) if kind is Kind.ASSISTANT else None
-    return _draft(message, kind, attributes, agent=string_of(agent), text=text, content=content)
+    sender = (message.get("sender") or message.get("name")) if kind is Kind.ASSISTANT else None
+    return Event(
+        *_UNPLACED,
+        kind,
+        agent=_agent(message, sender),
+        model=string_of(message.get("model")),
+        text=text,
+        content=content,
+        attributes=attributes,
+    )
 
 
 def _text(content: object) -> str | None:
@@ -104,16 +116,17 @@ def call_of(call: object, message: Mapping[str, object]) -> Event:
     attributes, nested = _attributes(message), _by_user(call) or message.get("role") == "user"
     if nested:
         attributes["requestor"] = "user"
-    return _draft(
-        message,
+    return Event(
+        *_UNPLACED,
         Kind.TOOL_CALL,
-        attributes,
-        agent=string_of(message.get("sender")),
+        agent=_agent(message, message.get("sender")),
+        model=string_of(message.get("model")),
         nested=nested,
         tool=tool,
         call_id=name_of(call.get("id", call.get("call_id"))),
         args=None if key is None else _json(inner[key]),
         content=Content.ABSENT if key is None else Content.CAPTURED,
+        attributes=attributes,
     )
 
 
@@ -126,10 +139,11 @@ def result_of(message: Mapping[str, object], calls: OpenCalls) -> Event:
     attributes = _attributes(message, without="name")
     if own is not None and call is not None and call.call_id == own:
         attributes.pop("id", None)
-    return _draft(
-        message,
+    return Event(
+        *_UNPLACED,
         Kind.TOOL_RESULT,
-        attributes,
+        agent=_agent(message),
+        model=string_of(message.get("model")),
         nested=_by_user(message) or (call is not None and call.nested),
         tool=name if name is not None or call is None else call.tool,
         call_id=told if told is not None or call is None else call.call_id,
@@ -137,6 +151,7 @@ def result_of(message: Mapping[str, object], calls: OpenCalls) -> Event:
         result=_returned(message.get("content")),
         error=_error(message),
         content=Content.CAPTURED if "content" in message else Content.ABSENT,
+        attributes=attributes,
     )
 
 
@@ -168,10 +183,9 @@ def _by_user(value: Mapping[str, object]) -> bool:
 # Fields
 
 
-def _draft(message: Mapping[str, object], kind: Kind, attributes: dict[str, str], **fields: object) -> Event:
-    agent = string_of(message.get("agent")) or fields.pop("agent", None)
-    model = string_of(message.get("model"))
-    return Event("", 0, 0, 0, kind, attributes=attributes, agent=agent, model=model, **fields)  # type: ignore[arg-type]
+def _agent(message: Mapping[str, object], sender: object = None) -> str | None:
+    """The agent that a message names, else its sender."""
+    return string_of(message.get("agent")) or string_of(sender)
 
 
 def _attributes(message: Mapping[str, object], without: str = "") -> dict[str, str]:
