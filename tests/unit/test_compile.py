@@ -1,5 +1,7 @@
 """The compiler: sizes of machines, limits, applicability, and residuals as text."""
 
+from typing import Any
+
 import pytest
 from tracline.rules import Monitor, RuleError, Verdict
 from tracline.rules.compiler.compile import compile_formula
@@ -8,9 +10,9 @@ from tracline.rules.machine import APPLIES, Machine
 from tracline.rules.parse import parse_formula
 
 
-def compiled(text: str, **options: object) -> Machine:
+def compiled(text: str, **options: Any) -> Machine:
     """The machine of a formula's text."""
-    return compile_formula(parse_formula(text), **options)  # type: ignore[arg-type]
+    return compile_formula(parse_formula(text), **options)
 
 
 def residuals(machine: Machine) -> set[str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tracline.rules.digest import rule_digest, verdict_id
@@ -36,9 +37,9 @@ RULE = Rule(
         {"propositions": RULE.propositions | {"extra": parse_predicate("nested")}},
     ],
 )
-def test_nothing_cosmetic_changes_a_digest(change: dict[str, object]) -> None:
+def test_nothing_cosmetic_changes_a_digest(change: dict[str, Any]) -> None:
     """Names and words do not count, nor do propositions that go unused."""
-    assert rule_digest(replace(RULE, **change)) == rule_digest(RULE)  # type: ignore[arg-type]
+    assert rule_digest(replace(RULE, **change)) == rule_digest(RULE)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +55,9 @@ def test_nothing_cosmetic_changes_a_digest(change: dict[str, object]) -> None:
         {"for_each": SliceKey((parse_path("args.order_id"),), joint=True)},
     ],
 )
-def test_what_decides_verdicts_changes_a_digest(change: dict[str, object]) -> None:
+def test_what_decides_verdicts_changes_a_digest(change: dict[str, Any]) -> None:
     """Formula, propositions, transitions, `steps`, `applies_to`, recovery and slicing all count."""
-    changed = replace(RULE, **change)  # type: ignore[arg-type]
+    changed = replace(RULE, **change)
     assert rule_digest(changed) != rule_digest(RULE)
 
 

@@ -100,9 +100,9 @@ def place(steps: Steps, wanted: Callable[[Step], bool], start: int = 0) -> int |
     return next((i for i in range(start, len(steps)) if wanted(steps[i])), None)
 
 
-def changed(steps: Steps, at: int, **fields: object) -> Steps:
+def changed(steps: Steps, at: int, **fields: str) -> Steps:
     """The steps with those fields of the step at that place changed."""
-    return [replace(step, **fields) if i == at else step for i, step in enumerate(steps)]  # type: ignore[arg-type]
+    return [replace(step, **fields) if i == at else step for i, step in enumerate(steps)]
 
 
 def is_call(*tools: str) -> Callable[[Step], bool]:
