@@ -14,7 +14,7 @@ import click
 from ..schemas.time import parse_time
 from ..schemas.verdict import Severity
 from .options import Command, colors, format_option, quiet, rules_option
-from .rejected import allow_rejected_option, tell_rejected
+from .source import allow_rejected_option, tell_rejected, timezone_option
 
 if TYPE_CHECKING:
     from ..batch.audit import Outcome, Progress
@@ -62,13 +62,7 @@ class Instant(click.ParamType[int]):
     help="Judge as of this time: later events are not looked at, open sessions are those open then.",
 )
 @click.option("--satisfied", is_flag=True, help="Write satisfied and held verdicts, too.")
-@click.option(
-    "--timezone",
-    default="UTC",
-    show_default=True,
-    metavar="ZONE",
-    help="The time zone, as an IANA name, of times without an offset in chat logs.",
-)
+@timezone_option()
 @click.option(
     "--threads",
     type=click.IntRange(min=1),

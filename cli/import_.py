@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import Command, format_option, note
-from .rejected import allow_rejected_option, tell_rejected
 from .shown import clean
+from .source import allow_rejected_option, tell_rejected, timezone_option
 
 if TYPE_CHECKING:
     from ..batch.importing import Imported
@@ -25,13 +25,7 @@ if TYPE_CHECKING:
     metavar="ARCHIVE",
     help="The archive's folder, made where it is not there.",
 )
-@click.option(
-    "--timezone",
-    default="UTC",
-    show_default=True,
-    metavar="ZONE",
-    help="The time zone, as an IANA name, of times without an offset.",
-)
+@timezone_option()
 @allow_rejected_option()
 @format_option("table", "json")
 def command(source: str, out: Path, timezone: str, allow_rejected: int, format: str) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import Command, colors, format_option, rules_option
-from .rejected import allow_rejected_option, tell_rejected
 from .shown import clean
+from .source import allow_rejected_option, tell_rejected, timezone_option
 
 if TYPE_CHECKING:
     from ..batch.census import Census, Count
@@ -25,13 +25,7 @@ SESSION_WIDTH = 24
 @click.command("label", cls=Command)
 @click.argument("archive")
 @rules_option()
-@click.option(
-    "--timezone",
-    default="UTC",
-    show_default=True,
-    metavar="ZONE",
-    help="The time zone, as an IANA name, of times without an offset in chat logs.",
-)
+@timezone_option()
 @allow_rejected_option()
 @format_option("table", "json")
 def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int, format: str) -> None:

@@ -1,4 +1,4 @@
-"""What could not be read: how much of it is allowed, and telling it on standard error."""
+"""What the commands share that read archives and logs: the zone of times, and what could not be read."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ REJECTS_SHOWN = 10
 """Rejected input that is told one by one."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def timezone_option() -> Callable[[F], F]:
+    """`--timezone ZONE`: the str `timezone`, a name for `batch.importing.zone_of`."""
+    return click.option(
+        "--timezone",
+        default="UTC",
+        show_default=True,
+        metavar="ZONE",
+        help="The time zone, as an IANA name, of times without an offset in chat logs.",
+    )
 
 
 def allow_rejected_option() -> Callable[[F], F]:
