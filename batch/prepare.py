@@ -10,7 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from ..schemas.order import PLACES, session_order
+from ..schemas.order import PLACES
+from ..schemas.session_order import session_order
 from .chatframe import chat_frames
 from .chatnames import survey
 from .error import SourceError

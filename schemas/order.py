@@ -1,4 +1,4 @@
-"""Session assembly, stage (b): from told candidates of whole sessions to events in judged order."""
+"""Rows of event Parquet in judged order: of whole sessions, where no span told them."""
 
 from __future__ import annotations
 
@@ -112,34 +112,6 @@ def numbered_order(rows: pl.DataFrame) -> Judged:
         _with_ids(events).select(list(EVENT_SCHEMA)),
         repeats=ordered.height - kept.height,
         stray_ends=kept.height - events.height,
-    )
-
-
-def session_order(rows: pl.DataFrame, idle_s: float) -> Judged:
-    """The rows of whole sessions in judged order: those with `seq` are judged events, others candidates.
-
-    An `end` row without `seq` ends what is numbered in its session: the occurrence that it names, or where
-    the session has no candidates the last one. Else it is a candidate as others are.
-    """
-    is_end, is_free = pl.col("kind") == Kind.END, pl.col("seq").is_null()
-    has_candidates = (is_free & ~is_end).any().over("session_id")
-    has_numbered = is_free.not_().any().over("session_id")
-    is_named = pl.col("occurrence").is_not_null()
-    ends_named = is_named & is_free.not_().any().over("session_id", "occurrence")
-    ends_last = ~has_candidates & (has_numbered | is_named)
-    numbered, candidates = (
-        rows.filter(which)
-        for which in (
-            ~is_free | (is_end & (ends_named | ends_last)),
-            is_free & ~(is_end & (ends_named | ends_last)),
-        )
-    )
-    told = [numbered_order(numbered)] if numbered.height else []
-    told += [judged_order(candidates, idle_s)] if candidates.height or not told else []
-    return Judged(
-        pl.concat([one.events for one in told]),
-        repeats=sum(one.repeats for one in told),
-        stray_ends=sum(one.stray_ends for one in told),
     )
 
 

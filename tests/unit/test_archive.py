@@ -16,7 +16,8 @@ from tracline.batch.prepare import Settings, prepare
 from tracline.batch.read import Part, Population, discover
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frame import EVENT_SCHEMA, event_frame
-from tracline.schemas.order import judged_order, numbered_order, session_order
+from tracline.schemas.order import judged_order, numbered_order
+from tracline.schemas.session_order import session_order
 from tracline.schemas.time import NS
 
 STEADY = settings(deadline=None, derandomize=True)

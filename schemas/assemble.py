@@ -1,0 +1,265 @@
+"""Session assembly, stage (b): from the candidates of one session to its events, in judged order.
+
+Live and over history alike: candidates are added as they come, and `advance` gives what the time has
+passed. Any order of arrival inside the bounds gives the same events and ids, repeats included.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import orjson
+
+from .candidate import Candidate, Telling
+from .event import Content, Event, Kind, event_content, event_id
+from .told import Teller, Told, partner_of, teller_of, wait
+
+_KINDS = {kind: place for place, kind in enumerate(Kind)}
+_NO_PLACE = 1 << 32
+
+
+class Close(StrEnum):
+    """Why an occurrence closed: the attribute `end` of its `end` row."""
+
+    MARK = "mark"
+    """It was told that the session is over."""
+    IDLE = "idle"
+    """Nothing happened for longer than `idle_s`."""
+
+
+@dataclass(slots=True)
+class Occurrence:
+    """The open occurrence of a session: the time of its first event and of its last, and their number.
+
+    `last` is the place of the event that sorts last among those judged. `equals` counts the events that say
+    the same. `caller` is the span of its first model call, which tells what had been said before.
+    """
+
+    time: int
+    last_time: int
+    last: tuple[int, int, int, int, str]
+    seq: int = 0
+    equals: dict[str, int] = field(default_factory=dict[str, int])
+    caller: str | None = None
+
+
+@dataclass(slots=True)
+class Session:
+    """One session being assembled; all of it is plain data, so that it can be stored and continued.
+
+    `held` are candidates that the time has not passed, by what tells their spans apart. `told` is what was
+    told: by the open occurrence last, by closed ones while that still counts as a repeat. `begun` is when
+    the latest occurrence began. `repeats` counts spans, messages, calls and results that were told again,
+    `late` what came after an event that sorts behind it was judged, and `stray_ends` ends of nothing.
+    """
+
+    session_id: str
+    idle: int
+    held: dict[str, Candidate] = field(default_factory=dict[str, Candidate])
+    open: Occurrence | None = None
+    told: list[Told] = field(default_factory=lambda: [Told()])
+    begun: int | None = None
+    repeats: int = 0
+    late: int = 0
+    stray_ends: int = 0
+
+    def add(self, candidate: Candidate) -> None:
+        """Hold a candidate of this session until the time has passed the end of its span."""
+        key = f"{candidate.trace_id}.{candidate.span_id}.{candidate.digest}"
+        if key in self.held or any(key in told.spans for told in self.told):
+            self.repeats += 1
+        else:
+            self.held[key] = candidate
+
+    def advance(self, watermark: int) -> list[Event]:
+        """The events, and `end` rows, of what the time has passed, in judged order.
+
+        Nothing that ends up to the watermark is expected any more. An occurrence closes when the watermark
+        has passed its last event by more than `idle` and nothing that is held belongs to it.
+        """
+        ready = {key: one for key, one in self.held.items() if one.end <= watermark}
+        covered = {one for told in self.told for one in told.within}
+        covered.update(one for candidate in self.held.values() for one in candidate.within)
+        events = [
+            event
+            for _, telling, key, candidate in sorted(_items(ready, covered), key=lambda item: item[0])
+            for event in self._take(telling, key, candidate)
+        ]
+        for key, candidate in ready.items():
+            del self.held[key]
+            self.told[-1].spans.add(key)
+            self.told[-1].within.update(candidate.within)
+        if self.open is not None and self._is_over(self.open.last_time + self.idle, watermark):
+            events.append(self._close(self.open.last_time + self.idle, Close.IDLE))
+        self._forget(watermark)
+        return events
+
+    @property
+    def due(self) -> int | None:
+        """The watermark from which `advance` has something to do; None once the session may be forgotten."""
+        times = [one.end for one in self.held.values()]
+        if self.open is not None:
+            times.append(self.open.last_time + self.idle + 1)
+        times += [told.closed + 2 * self.idle + 1 for told in self.told if told.closed is not None]
+        return min(times, default=None)
+
+    def _is_over(self, until: int, watermark: int) -> bool:
+        """Whether nothing can come any more for an occurrence that lasts until then."""
+        held = any(telling.time <= until for one in self.held.values() for telling in one.tellings)
+        return watermark > until and not held
+
+    def _take(self, telling: Telling, key: str, candidate: Candidate) -> Iterator[Event]:
+        """The event of a telling, none where it was told before, and what closes before it."""
+        if self.open is not None and telling.time > self.open.last_time + self.idle:
+            yield self._close(self.open.last_time + self.idle, Close.IDLE)
+        if telling.kind is Kind.END:
+            if self.open is None:
+                self.stray_ends += 1
+            else:
+                yield self._close(telling.time, Close.MARK)
+            return
+        if telling.past and self.open is not None and self.open.caller not in (None, key):
+            return
+        known = [
+            one for one in reversed(self.told) if one.closed is None or telling.time <= one.closed + self.idle
+        ]
+        before = teller_of(known, candidate, telling)
+        if before is None and telling.kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT):
+            telling = _with_call(known, telling)
+            before = partner_of(known, telling)
+        if before is None:
+            yield self._judge(telling, key, candidate)
+        else:
+            self.repeats += 1
+            self.late += telling.time < before.time
+        if telling.key:
+            time = telling.time if before is None else before.time
+            teller = Teller(candidate.start, candidate.end, candidate.failed, time)
+            self.told[-1].messages[telling.key] = teller
+
+    def _judge(self, telling: Telling, key: str, candidate: Candidate) -> Event:
+        """The next event of the session; it opens an occurrence where none is open."""
+        content = event_content(
+            telling.kind,
+            text=telling.text,
+            tool=telling.tool,
+            call_id=telling.call_id,
+            args=telling.args,
+            result=telling.result,
+        )
+        said, place = _said(telling.kind, content), _place(telling)
+        closed = self.told[-2].closed if len(self.told) > 1 else None
+        late = closed is not None and telling.time <= closed
+        if self.open is None:
+            # An occurrence is known by its time, so a late one must not have that of an earlier one.
+            time = telling.time if self.begun is None else max(telling.time, self.begun + 1)
+            self.open = Occurrence(time, telling.time, place)
+            self.begun = time
+        now = self.open
+        late = late or place < now.last
+        self.late += late
+        now.last, now.last_time = max(now.last, place), max(now.last_time, telling.time)
+        now.seq += 1
+        ordinal = now.equals.get(said, 0)
+        now.equals[said] = ordinal + 1
+        if telling.place is not None and now.caller is None:
+            now.caller = key
+        if telling.kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT):
+            wait(self.told[-1], telling)
+        if telling.kind is Kind.TOOL_CALL and telling.call_id is not None:
+            self.told[-1].calls[telling.call_id] = (telling.tool, telling.args)
+        return Event(
+            session_id=self.session_id,
+            occurrence=now.time,
+            time=telling.time,
+            seq=now.seq,
+            kind=telling.kind,
+            late=late,
+            history=telling.past,
+            agent=candidate.agent,
+            model=candidate.model,
+            service=candidate.service,
+            nested=candidate.nested,
+            text=telling.text,
+            tool=telling.tool,
+            call_id=telling.call_id,
+            args=telling.args,
+            result=telling.result,
+            error=telling.error,
+            content=telling.content,
+            trace_id=candidate.trace_id or None,
+            span_id=candidate.span_id or None,
+            event_id=event_id(self.session_id, now.time, telling.kind, content, ordinal),
+            attributes=candidate.attributes,
+        )
+
+    def _close(self, time: int, reason: Close) -> Event:
+        """Close the open occurrence: what comes now belongs to the next one."""
+        assert self.open is not None
+        ended = self.open
+        self.open = None
+        self.told[-1].closed = time
+        self.told.append(Told())
+        return Event(
+            session_id=self.session_id,
+            occurrence=ended.time,
+            time=time,
+            seq=ended.seq + 1,
+            kind=Kind.END,
+            content=Content.CAPTURED,
+            event_id=event_id(self.session_id, ended.time, Kind.END, [], 0),
+            attributes={"end": reason.value},
+        )
+
+    def _forget(self, watermark: int) -> None:
+        """Forget what closed occurrences told, when no span that is in time can repeat it any more."""
+        self.told = [
+            one for one in self.told if one.closed is None or watermark <= one.closed + 2 * self.idle
+        ]
+
+
+_Item = tuple[tuple[tuple[int, int, int, int, str], int, int, str], Telling, str, Candidate]
+
+
+def _items(ready: dict[str, Candidate], covered: set[str]) -> Iterator[_Item]:
+    """What the candidates tell, each with its place in the order; nothing of what others tell for them."""
+    for key, candidate in ready.items():
+        is_covered = candidate.covered or candidate.key in covered
+        for telling in candidate.tellings:
+            if is_covered and telling.kind is not Kind.END:
+                continue
+            yield (_place(telling), candidate.start, candidate.end, key), telling, key, candidate
+
+
+def _place(telling: Telling) -> tuple[int, int, int, int, str]:
+    """Where a telling sorts: by time, place in the conversation, kind, place in the message, what it says."""
+    content = event_content(
+        telling.kind,
+        text=telling.text,
+        tool=telling.tool,
+        call_id=telling.call_id,
+        args=telling.args,
+        result=telling.result,
+    )
+    place = _NO_PLACE if telling.place is None else telling.place
+    return telling.time, place, _KINDS[telling.kind], telling.rank, _said(telling.kind, content)
+
+
+def _said(kind: Kind, content: list[str | None]) -> str:
+    """A digest of what an event says, for telling equals apart from others."""
+    return hashlib.blake2b(orjson.dumps([kind, content]), digest_size=8).hexdigest()
+
+
+def _with_call(told: list[Told], telling: Telling) -> Telling:
+    """A result with the tool and the arguments of its call, where it lacks them and the call is known."""
+    if telling.kind is not Kind.TOOL_RESULT or (telling.tool is not None and telling.args is not None):
+        return telling
+    for one in told:
+        if telling.call_id in one.calls:
+            tool, args = one.calls[telling.call_id]
+            if telling.tool is None or telling.tool == tool:
+                return replace(telling, tool=tool, args=telling.args if telling.args is not None else args)
+    return telling

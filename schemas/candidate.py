@@ -1,0 +1,76 @@
+"""Candidates: spans whose session is known, as the things that they say happened (session assembly, stage a).
+
+Stage (a) makes them, in `schemas/resolve.py`; stage (b) makes events of them, in `schemas/assemble.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .event import Content, Kind
+from .step import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """One thing that a span says happened, at `time` nanoseconds since the epoch.
+
+    `place` is the message's index in the conversation that the span tells (outputs behind the input), None
+    for a tool's run; `rank` the place in the message. `past` is whether it stands in the input up to its
+    last assistant message, that is, has happened before. `key` names the message with all that stands
+    before it, so that a call which tells it again can be known; `answered` is whether there is an assistant
+    message before it.
+    """
+
+    kind: Kind
+    time: int
+    text: str | None = None
+    tool: str | None = None
+    call_id: str | None = None
+    args: str | None = None
+    result: str | None = None
+    error: str | None = None
+    content: Content = Content.CAPTURED
+    place: int | None = None
+    rank: int = 0
+    past: bool = False
+    key: str = ""
+    answered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A span with its session and what it inherits; times in nanoseconds since the epoch.
+
+    `digest` tells a span from another that was sent under its ids. `within` are the keys of the spans around
+    this one that would tell what it tells: a model call's wrappers, its agent. `covered` is whether such a
+    span inside this one was known already.
+    """
+
+    session_id: str
+    part: Part
+    start: int
+    end: int
+    tellings: tuple[Telling, ...]
+    trace_id: str = ""
+    span_id: str = ""
+    digest: str = ""
+    failed: bool = False
+    within: tuple[str, ...] = ()
+    covered: bool = False
+    agent: str | None = None
+    model: str | None = None
+    service: str | None = None
+    nested: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def key(self) -> str:
+        """What `within` calls this span."""
+        return part_key(self.part, self.trace_id, self.span_id)
+
+
+def part_key(part: Part, trace_id: str, span_id: str) -> str:
+    """A span that plays this part: an agent's span and a model call's may have been sent under one id."""
+    return f"{part}.{trace_id}.{span_id}"

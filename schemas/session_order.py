@@ -1,0 +1,96 @@
+"""Session assembly, stage (b), over history: rows of whole sessions to events in judged order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import polars as pl
+
+from .assemble import Session
+from .candidate import Candidate
+from .candidate_frame import SPAN_KEY, candidates_of, telling_of
+from .event import Event, Kind
+from .frame import event_frame
+from .order import Judged, judged_order, numbered_order
+from .step import Part
+from .time import NS
+
+_INHERITED = ("agent", "model", "service", "nested", "covered")
+"""In what two copies of one span may differ: they were resolved at different times."""
+
+
+def session_order(rows: pl.DataFrame, idle_s: float) -> Judged:
+    """The rows of whole sessions in judged order: those with `seq` are judged events, others candidates.
+
+    Rows have the columns of the event frame and may have `SPAN_COLUMNS`, or of these `PLACES` alone. Where
+    spans told any of a session's candidates, all of these are assembled as `Session` does it.
+    An `end` row without `seq` ends what is numbered in its session: the occurrence that it names, or where
+    the session has no candidates the last one. Else it is a candidate as others are.
+    """
+    is_end, is_free = pl.col("kind") == Kind.END, pl.col("seq").is_null()
+    has_candidates = (is_free & ~is_end).any().over("session_id")
+    has_numbered = is_free.not_().any().over("session_id")
+    is_named = pl.col("occurrence").is_not_null()
+    ends_named = is_named & is_free.not_().any().over("session_id", "occurrence")
+    ends_last = ~has_candidates & (has_numbered | is_named)
+    numbered, candidates = (
+        rows.filter(which)
+        for which in (
+            ~is_free | (is_end & (ends_named | ends_last)),
+            is_free & ~(is_end & (ends_named | ends_last)),
+        )
+    )
+    told = [numbered_order(numbered)] if numbered.height else []
+    if "telling" in candidates.columns:
+        by_spans = pl.col("telling").is_not_null().any().over("session_id")
+        assembled, candidates = candidates.filter(by_spans), candidates.filter(~by_spans)
+        told += [_assembled(assembled, idle_s)] if assembled.height else []
+    told += [judged_order(candidates, idle_s)] if candidates.height or not told else []
+    return Judged(
+        pl.concat([one.events for one in told]),
+        repeats=sum(one.repeats for one in told),
+        stray_ends=sum(one.stray_ends for one in told),
+    )
+
+
+def _assembled(rows: pl.DataFrame, idle_s: float) -> Judged:
+    """The candidates of whole sessions as `Session` puts them together, all that they told having come."""
+    ordered = rows.sort("session_id", "span_start", *SPAN_KEY, "telling", *_INHERITED, nulls_last=True)
+    told = ordered.filter(pl.col("telling").is_not_null())
+    spans = told.filter(pl.struct("session_id", *SPAN_KEY, "telling").is_first_distinct())
+    again = told.filter(pl.col("telling") == 0).height - spans.filter(pl.col("telling") == 0).height
+    events: list[Event] = []
+    strays = 0
+    rest = _untold(ordered.filter(pl.col("telling").is_null()))
+    every = sorted([*candidates_of(spans), *rest], key=lambda one: one.session_id)
+    for session_id, candidates in groupby(every, key=lambda one: one.session_id):
+        session = Session(session_id, round(idle_s * NS))
+        last = 0
+        for candidate in candidates:
+            session.add(candidate)
+            last = max(last, candidate.end)
+        events += session.advance(last)
+        again += session.repeats
+        strays += session.stray_ends
+    return Judged(event_frame(events), repeats=again, stray_ends=strays)
+
+
+def _untold(rows: pl.DataFrame) -> Iterator[Candidate]:
+    """Rows that no span told, each as a candidate of its own."""
+    said = ("kind", "text", "tool", "call_id", "args", "result", "error", "content")
+    who = ("session_id", "agent", "model", "service", "nested")
+    ordered = rows.with_columns(pl.col("time").to_physical()).sort("session_id", "time", *said, *who)
+    named: Any = ordered.iter_rows(named=True)
+    for number, row in enumerate(named):
+        shared: dict[str, Any] = {name: row[name] for name in who}
+        yield Candidate(
+            part=Part.OTHER,
+            start=row["time"],
+            end=row["time"],
+            tellings=(telling_of(row),),
+            digest=f"row {number}",
+            attributes=dict(row["attributes"] or {}),
+            **shared,
+        )
