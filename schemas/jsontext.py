@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -29,11 +30,19 @@ def read_json(data: bytes) -> object:
     try:
         return cast("object", orjson.loads(data))
     except orjson.JSONDecodeError:
-        pass
+        return _tolerantly(data, _integer)
+
+
+def read_json_exactly(data: bytes) -> object:
+    """As `read_json`, but integers of up to 128 bits keep all their digits; a tenth as fast."""
+    return _tolerantly(data, _long_integer)
+
+
+def _tolerantly(data: bytes, integer: Callable[[str], object]) -> object:
     try:
         return cast(
             "object",
-            json.loads(data.decode(), parse_int=_integer, parse_float=_number, parse_constant=NotJson),
+            json.loads(data.decode(), parse_int=integer, parse_float=_number, parse_constant=NotJson),
         )
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON at line {error.lineno} column {error.colno}: {error.msg}") from None
@@ -63,6 +72,14 @@ def _integer(digits: str) -> int | float | NotJson:
     if len(digits) <= 20:
         value = int(digits)
         if -(2**63) <= value < 2**64:
+            return value
+    return _number(digits)
+
+
+def _long_integer(digits: str) -> int | float | NotJson:
+    if len(digits) <= 39:
+        value = int(digits)
+        if -(2**63) <= value < 2**128:
             return value
     return _number(digits)
 

@@ -1,0 +1,87 @@
+"""What a request held: its spans, and what of it cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .conversation import Flaw
+from .span import Span
+
+FLAWS_MAX = 1_000
+"""Flaws of one request that are told one by one; a last one says how many more there are."""
+
+CODES: dict[str, str] = {
+    "otlp-protobuf": "bytes that are no OTLP in protobuf, or a part of it that is damaged",
+    "otlp-shape": "JSON that is no span, no list of spans and no request",
+    "otlp-signal": "a request of metrics, logs or profiles, which hold no spans",
+    "otlp-trace-id": "a trace id that is not 16 bytes or is all zero; the span is lost",
+    "otlp-span-id": "a span id that is not 8 bytes or is all zero; the span is lost",
+    "otlp-parent-id": "a parent id that is not 8 bytes; the span is kept as a root",
+    "otlp-time": "a time that 64 bits of nanoseconds cannot hold; it is read as not said",
+    "otlp-text": "text that UTF-8 cannot carry; it is left out",
+    "otlp-key": "an attribute without a key (left out), or two with one key (the last is kept)",
+    "otlp-value": "a value that is none of its type; it is left out and its key kept",
+    "otlp-depth": "an attribute nested too deeply; it is left out and its key kept",
+    "otlp-more": "how many flaws were counted and not told one by one",
+    "otlp-size": "a request beyond the limit of bytes, packed or unpacked",
+    "otlp-packed": "compressed data that is damaged",
+    "otlp-cut": "a file that ends inside a request",
+    "otlp-json": "text that is no JSON",
+}
+"""What the codes of flaws in span data mean."""
+
+
+class Unreadable(Exception):
+    """A part that cannot be read: a code of `CODES` and what is wrong, without anything of the data."""
+
+    def __init__(self, code: str, text: str) -> None:
+        assert code in CODES, f"{code} is not in the table of codes"
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The spans of one request in its order, and what of it cannot be read.
+
+    `rejected` counts the spans that were there and are not among `spans`; those inside a part that is
+    damaged as a whole cannot be counted, so it is the least number. A flaw's place is
+    `resource 1, scope 1, span 3` or the like, or `request`.
+    """
+
+    spans: tuple[Span, ...] = ()
+    flaws: tuple[Flaw, ...] = ()
+    rejected: int = 0
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a decoder has found so far.
+
+    `excused` are places that were told to be unreadable before they were decoded (`schemas/salvage.py`).
+    """
+
+    spans: list[Span] = field(default_factory=list[Span])
+    flaws: list[Flaw] = field(default_factory=list[Flaw])
+    untold: int = 0
+    rejected: int = 0
+    excused: set[str] = field(default_factory=set[str])
+
+    def flaw(self, place: str, code: str, text: str) -> None:
+        """Tell a flaw, or count it where there were many."""
+        assert code in CODES, f"{code} is not in the table of codes"
+        if place in self.excused:
+            return
+        if len(self.flaws) < FLAWS_MAX:
+            self.flaws.append(Flaw(place, code, text))
+        else:
+            self.untold += 1
+
+    def done(self) -> Decoded:
+        """All that was found."""
+        flaws = self.flaws
+        if self.untold:
+            text = f"has {self.untold} more flaws, which are not told one by one"
+            flaws = [*flaws, Flaw("request", "otlp-more", text)]
+        return Decoded(tuple(self.spans), tuple(flaws), self.rejected)

@@ -1,0 +1,194 @@
+"""What can be kept of a request in protobuf that does not parse as a whole.
+
+Parsers refuse all of a message for one piece of text that is not UTF-8, as a text becomes that was cut to a
+number of bytes. Here the least part that holds the damage is taken out and the rest put together again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError, Message
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status, TracesData
+
+from .decoded import Reading
+
+FIELDS_MAX = 1_000_000
+"""Fields of a damaged request that are looked at (some seconds' work) before it is given up as a whole."""
+
+_DELIMITED = 2
+
+_CHILDREN: dict[type[Message], dict[int, tuple[str, type[Message]]]] = {
+    TracesData: {1: ("resource", ResourceSpans)},
+    ResourceSpans: {1: ("", Resource), 2: ("scope", ScopeSpans)},
+    Resource: {1: ("attribute", KeyValue)},
+    ScopeSpans: {1: ("", InstrumentationScope), 2: ("span", Span)},
+    InstrumentationScope: {3: ("scope attribute", KeyValue)},
+    Span: {
+        9: ("attribute", KeyValue),
+        11: ("event", Span.Event),
+        13: ("link", Span.Link),
+        15: ("", Status),
+    },
+    Span.Event: {3: ("attribute", KeyValue)},
+    KeyValue: {2: ("", AnyValue)},
+}
+"""The parts of a message by field number: their name in a place (none where there is one) and their kind."""
+
+_TEXTS: dict[type[Message], frozenset[int]] = {
+    ResourceSpans: frozenset({3}),
+    ScopeSpans: frozenset({3}),
+    InstrumentationScope: frozenset({1, 2}),
+    Span: frozenset({3, 5}),
+    Span.Event: frozenset({2}),
+    Status: frozenset({2}),
+}
+"""Texts that a message can do without."""
+
+
+class _TooManyFields(Exception):
+    """More fields than `FIELDS_MAX`."""
+
+
+@dataclass(slots=True)
+class _Field:
+    """Where in a message's bytes a field is: from its tag at `start` to `end`.
+
+    `content` is where its content begins if that is length-delimited, else None.
+    """
+
+    number: int
+    start: int
+    end: int
+    content: int | None
+
+
+def salvaged(data: bytes, reading: Reading) -> bytes | None:
+    """The request without what is damaged in it, as bytes that parse; None where nothing can be kept.
+
+    Each part that is taken out is told to `reading`. A span, resource or attribute that is lost stays as an
+    empty message, so that the others keep their numbers, and its place is excused from being told again.
+    """
+    left = [FIELDS_MAX]
+    flaws = Reading()
+    try:
+        whole = _sound(TracesData, data, "request", flaws, left)
+    except _TooManyFields:
+        reading.flaw("request", "otlp-protobuf", f"is damaged and has more than {FIELDS_MAX} fields")
+        return None
+    reading.flaws.extend(flaws.flaws)
+    reading.untold += flaws.untold
+    reading.excused |= flaws.excused
+    return None if "request" in flaws.excused else whole
+
+
+def _sound(kind: type[Message], data: bytes, place: str, reading: Reading, left: list[int]) -> bytes:
+    """The message without what is damaged; empty, and its place excused, where nothing can be kept."""
+    if _parses(kind, data):
+        return data
+    if kind is AnyValue:
+        reading.flaw(place, "otlp-value", "has a value that is not UTF-8, nested too deeply or damaged")
+        return b""
+    parts: list[bytes] = []
+    met: Counter[int] = Counter()
+    try:
+        fields = list(_fields(data, left))
+    except ValueError:
+        fields = []
+    for field in fields:
+        met[field.number] += 1
+        parts.append(_part(kind, data, field, met[field.number], place, reading, left))
+    whole = b"".join(parts)
+    if not fields or not _parses(kind, whole):
+        reading.flaw(place, "otlp-protobuf", "is not OTLP in protobuf: damaged, cut off or not UTF-8")
+        reading.excused.add(place)
+        return b""
+    return whole
+
+
+def _part(
+    kind: type[Message], data: bytes, field: _Field, nth: int, place: str, reading: Reading, left: list[int]
+) -> bytes:
+    """The bytes of a message's field, the nth of its number, without what is damaged in it."""
+    whole = data[field.start : field.end]
+    if field.content is None:
+        return whole
+    content = data[field.content : field.end]
+    child = _CHILDREN.get(kind, {}).get(field.number)
+    if child is not None:
+        name, inner = child
+        above = "" if place == "request" else f"{place}, "
+        sound = _sound(inner, content, f"{above}{name} {nth}" if name else place, reading, left)
+        return whole if sound is content else _delimited(field.number, sound)
+    if field.number in _TEXTS.get(kind, ()) and not _is_text(content):
+        reading.flaw(place, "otlp-text", "has a name or a note that is not UTF-8")
+        return b""
+    return whole
+
+
+def _parses(kind: type[Message], data: bytes) -> bool:
+    try:
+        kind.FromString(data)
+    except DecodeError:
+        return False
+    return True
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _fields(data: bytes, left: list[int]) -> Iterator[_Field]:
+    """The fields of a message; ValueError where the bytes are none (groups are none that OTLP has)."""
+    at = 0
+    while at < len(data):
+        left[0] -= 1
+        if left[0] < 0:
+            raise _TooManyFields
+        start = at
+        tag, at = _varint(data, at)
+        wire, content = tag & 7, None
+        if wire == 0:
+            _, at = _varint(data, at)
+        elif wire == 1:
+            at += 8
+        elif wire == _DELIMITED:
+            size, content = _varint(data, at)
+            at = content + size
+        elif wire == 5:
+            at += 4
+        else:
+            raise ValueError("no wire type of OTLP")
+        if at > len(data):
+            raise ValueError("cut off")
+        yield _Field(tag >> 3, start, at, content)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data) and shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+    raise ValueError("no number")
+
+
+def _delimited(number: int, content: bytes) -> bytes:
+    out = bytearray()
+    for value in (number << 3 | _DELIMITED, len(content)):
+        while value > 127:
+            out.append(value & 127 | 128)
+            value >>= 7
+        out.append(value)
+    return bytes(out) + content
