@@ -4,7 +4,7 @@ PYTHON ?= $(shell python3.11 -c 'print("python3.11")' 2>/dev/null || echo python
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-ROOMS := schemas rules batch cli examples
+ROOMS := schemas rules batch stream cli examples
 FAST_TESTS := tests/unit tests/snapshots tests/conformance
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

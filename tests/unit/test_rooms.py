@@ -19,8 +19,9 @@ MAY_IMPORT = {
     "schemas": {"schemas"},
     "rules": {"schemas", "rules"},
     "batch": {"schemas", "rules", "batch"},
+    "stream": {"schemas", "rules", "stream"},
     "examples": {"schemas", "examples"},
-    "cli": {"schemas", "rules", "batch", "examples", "cli"},
+    "cli": {"schemas", "rules", "batch", "stream", "examples", "cli"},
 }
 PURE = ("schemas", "rules")
 OUTSIDE_WORLD = {
@@ -61,7 +62,7 @@ def imports(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_rooms_import_one_way(path: Path) -> None:
-    """schemas <- rules <- batch, examples beside them, cli over all; between rooms imports are relative."""
+    """schemas <- rules <- batch and stream, examples beside them, cli over all; imports are relative."""
     room = path.relative_to(ROOT).parts[0]
     met = {dotted.split(".")[0] for dotted in imports(path)}
     assert "tracline" not in met, "rooms import each other relatively"

@@ -1,0 +1,1 @@
+"""Live: spans received, assembled, judged, shown and archived as they come."""

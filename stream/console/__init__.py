@@ -1,0 +1,1 @@
+"""The console: what is judged live, as pages."""

@@ -1,0 +1,46 @@
+"""What the receivers hand over, and what they may expect: the seam between the network and the pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from ..schemas.decoded import Decoded
+
+
+class Encoding(StrEnum):
+    """How a request's body is written."""
+
+    PROTOBUF = "protobuf"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One export request: its body (uncompressed), the spans in it, and when it came (ns since the epoch)."""
+
+    body: bytes
+    encoding: Encoding
+    decoded: Decoded
+    received: int
+
+
+class Busy(Exception):
+    """The request cannot be taken now; the sender may come again after `retry_after_s` seconds.
+
+    `reason` is one word for logs and metrics: `queue` (what was taken is not worked off), `disk`.
+    """
+
+    def __init__(self, reason: str, retry_after_s: float) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+
+class Intake(Protocol):
+    """Takes requests so that none is lost once it was acknowledged."""
+
+    async def put(self, request: Request) -> None:
+        """Return once the request is on disk. Raises Busy where it was not taken."""
+        ...

@@ -1,0 +1,77 @@
+"""The tables of the embedded store: what `serve` must not lose, and what its console shows.
+
+Times are nanoseconds since the epoch. Everything that one batch changes is written in one transaction.
+"""
+
+from __future__ import annotations
+
+VERSION = 1
+"""Version of the tables and of the codecs of their blobs; a store of another version is refused."""
+
+TABLES = """
+CREATE TABLE inbox (              -- requests that were acknowledged and are not worked off
+  id        INTEGER PRIMARY KEY AUTOINCREMENT,
+  received  INTEGER NOT NULL,
+  encoding  TEXT NOT NULL,
+  body      BLOB NOT NULL
+);
+CREATE TABLE session (            -- where each session stands (stream/state.py); `due`: the watermark to look again
+  session_id TEXT PRIMARY KEY,
+  due        INTEGER,
+  state      BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX session_due ON session (due);
+CREATE TABLE event (              -- judged events and `end` rows, in the order in which they were judged
+  id         INTEGER PRIMARY KEY AUTOINCREMENT,
+  session_id TEXT NOT NULL,
+  occurrence INTEGER NOT NULL,
+  seq        INTEGER NOT NULL,
+  time       INTEGER NOT NULL,
+  kind       TEXT NOT NULL,
+  row        BLOB NOT NULL        -- all columns of the event frame as a JSON object, times as integers
+);
+CREATE INDEX event_session ON event (session_id, occurrence, seq);
+CREATE TABLE verdict (            -- one row a verdict; `record` is its line of verdicts.jsonl
+  number     INTEGER PRIMARY KEY AUTOINCREMENT,
+  id         TEXT NOT NULL UNIQUE,
+  pack       TEXT NOT NULL,
+  rule       TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  occurrence INTEGER NOT NULL,
+  seq        INTEGER NOT NULL,
+  time       INTEGER NOT NULL,
+  verdict    TEXT NOT NULL,
+  severity   TEXT NOT NULL,
+  agent      TEXT,
+  history    INTEGER NOT NULL,
+  given      INTEGER NOT NULL,    -- when it was given, by the wall clock
+  record     BLOB NOT NULL
+);
+CREATE INDEX verdict_session ON verdict (session_id, occurrence);
+CREATE INDEX verdict_rule ON verdict (pack, rule, number);
+CREATE TABLE standing (           -- what a rule has said of an occurrence so far; times are event times, null: never
+  session_id TEXT NOT NULL,
+  occurrence INTEGER NOT NULL,
+  pack       TEXT NOT NULL,
+  rule       TEXT NOT NULL,
+  agent      TEXT,
+  applied    INTEGER,
+  violated   INTEGER,             -- first `violated` or `unmet` that is no history
+  unjudged   INTEGER,
+  closed     INTEGER,
+  PRIMARY KEY (session_id, occurrence, pack, rule)
+) WITHOUT ROWID;
+CREATE INDEX standing_applied ON standing (applied);
+CREATE TABLE dead_letter (        -- what could not be read: never its text, only where, why and a digest
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,
+  received INTEGER NOT NULL,
+  place    TEXT NOT NULL,
+  code     TEXT NOT NULL,
+  reason   TEXT NOT NULL,
+  sha256   TEXT NOT NULL
+);
+CREATE TABLE fact (               -- watermark, rule-set digest, archived event id, waiting traces, ...
+  name  TEXT PRIMARY KEY,
+  value BLOB NOT NULL
+) WITHOUT ROWID;
+"""
