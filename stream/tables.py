@@ -15,7 +15,7 @@ CREATE TABLE inbox (              -- requests that were acknowledged and are not
   encoding  TEXT NOT NULL,
   body      BLOB NOT NULL
 );
-CREATE TABLE session (            -- where each session stands (stream/state.py); `due`: the watermark to look again
+CREATE TABLE session (            -- where each session stands; `due`: the watermark at which to look again
   session_id TEXT PRIMARY KEY,
   due        INTEGER,
   state      BLOB NOT NULL
@@ -49,7 +49,7 @@ CREATE TABLE verdict (            -- one row a verdict; `record` is its line of 
 );
 CREATE INDEX verdict_session ON verdict (session_id, occurrence);
 CREATE INDEX verdict_rule ON verdict (pack, rule, number);
-CREATE TABLE standing (           -- what a rule has said of an occurrence so far; times are event times, null: never
+CREATE TABLE standing (           -- what a rule has said of an occurrence; event times, null: not yet
   session_id TEXT NOT NULL,
   occurrence INTEGER NOT NULL,
   pack       TEXT NOT NULL,
