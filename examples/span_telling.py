@@ -1,0 +1,305 @@
+"""Conversations told as spans, as an instrumented agent would send them, and the truth next to it.
+
+    from tracline.examples.span_plan import Dialect, Manner
+    from tracline.examples.span_sessions import support_session
+    from tracline.examples.span_telling import expected, spans
+
+    manner = Manner(dialect=Dialect.OPENINFERENCE, retried=0.2)
+    sent = spans(session, manner)
+    truth = expected(session, manner)
+
+`spans` and `expected` both follow the plan of `span_plan`, and neither the other: what is expected is made
+from the conversation. Nothing here reads a clock; the same session and manner give the same spans.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from ..schemas.event import Content, Event, Kind, event_content, event_id
+from ..schemas.span import Span, SpanEvent, Value
+from ..schemas.step import Role
+from .span_dialects import WORDS, Attributes, Conversing, Running
+from .span_plan import Attempt, Dialect, Manner, ModelCall, ToolRun, Turn, believed, plan, shown
+from .span_sessions import Line, Session
+
+# The spans
+
+
+def spans(session: Session, manner: Manner | None = None) -> list[Span]:
+    """The session's spans in the order in which they ended, which is the order of an exporter.
+
+    Each turn is an agent's span with the model calls and tool runs below it; a model call tells the whole
+    conversation up to there. Raises ValueError where the manner skips every turn.
+    """
+    manner = manner or Manner()
+    turns = plan(session, manner)
+    teller = _Teller(session, manner)
+    if manner.one_trace:
+        whole = replace(
+            turns[0],
+            end=turns[-1].end,
+            acts=tuple(act for turn in turns for act in turn.acts),
+            lines=tuple(line for turn in turns for line in turn.lines),
+        )
+        teller.turn(whole, is_last=True)
+    else:
+        for turn in turns:
+            teller.turn(turn, is_last=turn is turns[-1])
+    return [span for _, span in sorted(teller.made, key=lambda made: made[0])]
+
+
+@dataclass(slots=True)
+class _Teller:
+    """Makes spans; `made` are they, each with the time at which it truly ended."""
+
+    session: Session
+    manner: Manner
+    made: list[tuple[int, Span]] = field(default_factory=list[tuple[int, Span]])
+    dice: Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.dice = Random(f"ids {self.manner.seed} {self.session.session_id}")
+
+    def turn(self, turn: Turn, *, is_last: bool = False, above: tuple[str, str] | None = None) -> None:
+        """An agent's turn; `above` are the trace and the span that it stands in, else it is a root."""
+        trace = above[0] if above else f"{self.dice.getrandbits(128):032x}"
+        calls = [act for act in turn.acts if isinstance(act, ModelCall)]
+        last = calls[-1] if calls else None
+        told = Conversing(
+            turn.agent,
+            turn.model,
+            _instructions(turn, 0),
+            last.heard if last else turn.lines,
+            last.said if last else None,
+            last.attempts[-1].error if last else None,
+        )
+        name, attributes = WORDS[self.manner.dialect].agent(told, self.manner)
+        if above is None:
+            attributes |= {self._session_key(): self.session.session_id}
+            attributes |= {"tracline.session.end": True} if is_last and self.manner.end_mark else {}
+        parent = above[1] if above else None
+        here = self._add(trace, parent, name, turn.start, turn.end, attributes, turn, told.error)
+        for number, act in enumerate(turn.acts):
+            if isinstance(act, ModelCall):
+                self._model_call(act, turn, number, trace, here)
+            else:
+                self._tool_run(act, turn, trace, here)
+
+    def _model_call(self, act: ModelCall, turn: Turn, number: int, trace: str, parent: str) -> None:
+        if act.outer is not None:
+            attempt = Attempt(*act.outer, error=act.attempts[-1].error)
+            parent = self._attempt(
+                act, attempt, turn, _instructions(turn, number), trace, parent, self.manner.wrapper
+            )
+        for attempt in act.attempts:
+            number += 100
+            self._attempt(act, attempt, turn, _instructions(turn, number), trace, parent, self.manner.dialect)
+
+    def _attempt(
+        self,
+        act: ModelCall,
+        attempt: Attempt,
+        turn: Turn,
+        instructions: str,
+        trace: str,
+        parent: str,
+        dialect: Dialect,
+    ) -> str:
+        said = act.said if attempt.error is None else None
+        told = Conversing(turn.agent, turn.model, instructions, act.heard, said, attempt.error)
+        name, attributes = WORDS[dialect].chat(told, self.manner)
+        start, end = shown(attempt.start, attempt.end, attempt.fault)
+        return self._add(
+            trace, parent, name, start, end, attributes, turn, attempt.error, attempt.end, dialect
+        )
+
+    def _tool_run(self, act: ToolRun, turn: Turn, trace: str, parent: str) -> None:
+        if self.manner.tool_spans:
+            run = Running(act.call, act.answer.text, act.answer.error)
+            name, attributes = WORDS[self.manner.dialect].tool(run, self.manner)
+            start, end = shown(act.start, act.end, act.fault)
+            parent = self._add(trace, parent, name, start, end, attributes, turn, run.error, act.end)
+        if act.inner is not None:
+            self.turn(act.inner, above=(trace, parent))
+
+    def _add(
+        self,
+        trace: str,
+        parent: str | None,
+        name: str,
+        start: int,
+        end: int,
+        attributes: Attributes,
+        turn: Turn,
+        error: str | None = None,
+        ended: int = 0,
+        dialect: Dialect | None = None,
+    ) -> str:
+        """Add a span and give its id; `ended` is when it truly ended, where its clock may say otherwise."""
+        words = WORDS[dialect or self.manner.dialect]
+        if self.manner.keys_everywhere:
+            attributes |= {self._session_key(): self.session.session_id, words.agent_key: turn.agent}
+        span = Span(
+            trace_id=trace,
+            span_id=f"{self.dice.getrandbits(64):016x}",
+            parent_id=parent,
+            name=name,
+            start=start,
+            end=end,
+            attributes=attributes,
+            events=_exception(error, start or end) if "error.type" not in attributes else (),
+            failed=error is not None,
+            resource={"service.name": self.session.service},
+            scope=words.scope,
+        )
+        self.made.append((ended or end, span))
+        return span.span_id
+
+    def _session_key(self) -> str:
+        return self.manner.session_key or WORDS[self.manner.dialect].session_key
+
+
+def _instructions(turn: Turn, number: int) -> str:
+    """What the model is told to be: not the same at any two attempts, as where it holds the time of day."""
+    return f"You are {turn.agent}, a careful assistant of a shop. Conversation step {number}."
+
+
+def _exception(error: str | None, time: int) -> tuple[SpanEvent, ...]:
+    attributes: dict[str, Value] = {"exception.type": error, "exception.message": "it did not work"}
+    return () if error is None else (SpanEvent("exception", time, attributes),)
+
+
+# The truth
+
+
+def expected(session: Session, manner: Manner | None = None) -> tuple[Event, ...]:
+    """The events that the spans must become, in judged order, with an `end` row where there is a mark.
+
+    They have no trace, span and attributes. What no span tells is not among them: turns that were skipped
+    and are no history, results that no tool's span and no later model call tells.
+    """
+    manner = manner or Manner()
+    turns = plan(session, manner)
+    words = WORDS[manner.dialect]
+    blank = Event(session.session_id, 0, 0, 0, Kind.UNKNOWN, service=session.service)
+    told: list[Event] = []
+    for turn in turns:
+        who = replace(blank, agent=turn.agent, model=turn.model if words.agent_model else None)
+        told += _turn_events(turn, who, manner, is_first=turn is turns[0])
+    told.sort(key=lambda event: event.time)
+    if manner.end_mark:
+        end = replace(blank, kind=Kind.END, time=turns[-1].end, attributes={"end": "mark"})
+        told.append(replace(end, service=None))
+    return tuple(_numbered(told))
+
+
+def _turn_events(turn: Turn, who: Event, manner: Manner, *, is_first: bool = False) -> Iterator[Event]:
+    """What a turn's spans tell; `who` says whose they are where no model does."""
+    for act in turn.acts:
+        if isinstance(act, ModelCall):
+            by_model = replace(who, model=turn.model)
+            if manner.captured:
+                yield from _call_events(act, by_model, manner, is_first=is_first)
+            else:
+                yield from _silent_events(act, by_model)
+            is_first = False
+            continue
+        if manner.tool_spans:
+            yield from _run_events(act, who, manner)
+        if act.inner is not None:
+            model = act.inner.model if WORDS[manner.dialect].agent_model else who.model
+            inner = replace(who, agent=act.inner.agent, model=model, nested=True)
+            yield from _turn_events(act.inner, inner, manner)
+
+
+def _call_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) -> Iterator[Event]:
+    """What a model call tells: what it hears when it is first tried, what it says when it first succeeds.
+
+    It hears what is new since the last answer, less what a tool's span has told; the session's first call
+    tells all that was before it, too.
+    """
+    heard = replace(who, time=min(_believed(attempt)[0] for attempt in act.attempts))
+    answers = [place for place, line in enumerate(act.heard) if line.role is Role.ASSISTANT]
+    new = answers[-1] + 1 if answers else 0
+    for place, line in enumerate(act.heard):
+        has_span = line.role is Role.TOOL and not line.again and manner.tool_spans
+        if is_first or (place >= new and not has_span):
+            yield from _line_events(line, replace(heard, history=place < new), manner)
+    if act.said is not None:
+        said_at = min(_believed(attempt)[1] for attempt in act.attempts if attempt.error is None)
+        yield from _line_events(act.said, replace(who, time=said_at), manner)
+
+
+def _line_events(line: Line, who: Event, manner: Manner) -> Iterator[Event]:
+    """The events of one message, in their order; a result's error is known to its tool's span alone."""
+    captured = replace(who, content=Content.CAPTURED)
+    if line.answers is not None:
+        call = line.answers
+        args = None if line.again else call.args
+        yield replace(
+            captured,
+            kind=Kind.TOOL_RESULT,
+            tool=call.tool,
+            call_id=_told_id(call.call_id, manner),
+            args=args,
+            result=line.text,
+        )
+        return
+    if line.text is not None:
+        yield replace(captured, kind=Kind(line.role), text=line.text)
+    for call in line.calls:
+        call_id = _told_id(call.call_id, manner)
+        yield replace(captured, kind=Kind.TOOL_CALL, tool=call.tool, call_id=call_id, args=call.args)
+
+
+def _silent_events(act: ModelCall, who: Event) -> Iterator[Event]:
+    """What a model call tells whose messages were not captured: that something was heard and said."""
+    for attempt in act.attempts:
+        start, end = _believed(attempt)
+        yield replace(who, time=start, content=Content.ABSENT)
+        if attempt.error is None:
+            yield replace(who, time=end, content=Content.ABSENT)
+
+
+def _run_events(act: ToolRun, who: Event, manner: Manner) -> Iterator[Event]:
+    """What a tool's span tells that no model told before: the result, and without messages the call."""
+    start, end = believed(act.start, act.end, act.fault)
+    run_ids = WORDS[manner.dialect].run_ids
+    call_id = _told_id(act.call.call_id, manner) if run_ids else None
+    run = replace(who, tool=act.call.tool, call_id=call_id)
+    if manner.captured:
+        told = replace(run, content=Content.CAPTURED, args=act.call.args, result=act.answer.text)
+    else:
+        told = replace(run, content=Content.ABSENT)
+        yield replace(told, kind=Kind.TOOL_CALL, time=start)
+    yield replace(told, kind=Kind.TOOL_RESULT, time=end, error=act.answer.error)
+
+
+def _told_id(call_id: str | None, manner: Manner) -> str | None:
+    return call_id if manner.call_ids else None
+
+
+def _believed(attempt: Attempt) -> tuple[int, int]:
+    return believed(attempt.start, attempt.end, attempt.fault)
+
+
+def _numbered(told: Sequence[Event]) -> Iterator[Event]:
+    """The events with occurrence, place and id."""
+    equals: Counter[str] = Counter()
+    for seq, event in enumerate(told, start=1):
+        content = event_content(
+            event.kind,
+            text=event.text,
+            tool=event.tool,
+            call_id=event.call_id,
+            args=event.args,
+            result=event.result,
+        )
+        key = repr((event.kind, content))
+        name = event_id(event.session_id, told[0].time, event.kind, content, equals[key])
+        yield replace(event, seq=seq, occurrence=told[0].time, event_id=name)
+        equals[key] += 1
