@@ -26,7 +26,7 @@ CODES: dict[str, str] = {
     "otlp-size": "a request beyond the limit of bytes, packed or unpacked",
     "otlp-packed": "compressed data that is damaged",
     "otlp-cut": "a file that ends inside a request",
-    "otlp-json": "text that is no JSON",
+    "json": "text that is no JSON",
 }
 """What the codes of flaws in span data mean."""
 

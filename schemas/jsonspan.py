@@ -1,8 +1,9 @@
 """One span in JSON, in any of the spellings that OTLP's writers and the SDKs' dumps have.
 
 OTLP has `traceId` (hex; base64 where protobuf's own JSON mapping wrote it) and `startTimeUnixNano`. Python's
-SDK has `context.trace_id` (`0x` and hex, or an integer), `start_time` (ISO 8601 or nanoseconds) and `parent_id`
-or `parent.span_id`. JavaScript's has `spanContext.traceId` and `startTime` as `[seconds, nanoseconds]`.
+SDK has `context.trace_id` (`0x` and hex, or an integer), `start_time` (ISO 8601 or nanoseconds) and
+`parent_id` or `parent.span_id`. JavaScript's has `spanContext.traceId` and `startTime` as
+`[seconds, nanoseconds]`.
 """
 
 from __future__ import annotations

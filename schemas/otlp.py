@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from .conversation import is_object, messages_of
-from .decoded import Decoded, Reading
+from .conversation import Flaw, is_object, messages_of
+from .decoded import Decoded, Reading, Unreadable
+from .framing import unpacked
 from .jsonspan import first, is_span, lost_digits, read_resource, read_scope, read_span
 from .jsontext import read_json, read_json_exactly
 from .otlp_protobuf import decode_protobuf
 
-__all__ = ["Decoded", "decode_json", "decode_protobuf", "is_span_dump", "read_span_json"]
+__all__ = ["Decoded", "decode_json", "decode_protobuf", "decode_request", "is_span_dump", "read_span_json"]
 
 _RESOURCES = ("resourceSpans", "resource_spans")
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
@@ -36,6 +37,20 @@ def read_span_json(data: bytes) -> object:
     if any(lost_digits(span) for list_ in _lists(value) for span in list_[:_LOOKED_AT]):
         return read_json_exactly(data)
     return value
+
+
+def decode_request(data: bytes) -> Decoded:
+    """The spans of one request in protobuf or JSON, told apart by the first byte, or in zstd or gzip of it.
+
+    Never raises for what the bytes may hold.
+    """
+    try:
+        data = unpacked(data)
+        return decode_json(read_span_json(data)) if data[:1] in (b"{", b"[") else decode_protobuf(data)
+    except Unreadable as flaw:
+        return Decoded(flaws=(Flaw("request", flaw.code, flaw.text),))
+    except ValueError as error:
+        return Decoded(flaws=(Flaw("request", "json", f"cannot be read: {error}"),))
 
 
 def is_span_dump(value: object) -> bool:
