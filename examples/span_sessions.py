@@ -78,7 +78,7 @@ def support_session(conversation: Conversation) -> Session:
 
 
 def _support_line(steps: list[Step], calls: Mapping[str | None, Call], before: Sequence[Line]) -> Line:
-    first, time = steps[0], steps[-1].time_ns
+    first, time = steps[0], steps[0].time_ns
     if first.kind == "tool_call":
         return Line(Role.ASSISTANT, calls=tuple(calls[step.call_id] for step in steps), time=time)
     if first.kind == "tool_result":
