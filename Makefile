@@ -10,7 +10,7 @@ FAST_TESTS := tests/unit tests/snapshots tests/conformance
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check lint types fast test bench exhaustive lock clean
+.PHONY: help setup demo check lint types fast test bench exhaustive generated lock clean
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ exhaustive: setup ## the differential sets that are too large for every day
 
 bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000000 for their full size
 	@for bench in $$(grep -l __main__ benchmarks/*.py); do echo "== $$bench"; $(BIN)/python $$bench $(EVENTS) || exit; done
+
+generated: setup ## write anew what is made of other files: the grammar's parse table, the packs' JSON Schema
+	$(BIN)/python -c 'from tracline.rules import schema, syntax; syntax.TABLE_FILE.write_text(syntax.table()); \
+	  schema.SCHEMA_FILE.write_text(schema.json_schema())'
 
 lock: setup ## write constraints.txt anew: newest versions within pyproject.toml's bounds, with hashes
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \

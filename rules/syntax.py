@@ -6,10 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from lark import Lark, Token, Tree
+from lark import Token, Tree
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from .error import Problem, RuleError, Snippet
+from .table import load_parser, table_text
 
 TEXT_CHARS_MAX = 65_536
 """Characters of one expression."""
@@ -18,6 +19,8 @@ DEPTH_MAX = 100
 """Levels of one formula or predicate, expansions of operators included; each `and` of a chain is one."""
 
 GRAMMAR_FILE = Path(__file__).with_name("grammar.lark")
+TABLE_FILE = Path(__file__).with_name("grammar.json")
+"""The grammar, and the parse table that was made of it (`table.py`)."""
 
 EXAMPLES = {
     "formula": "write a formula, such as `always (request -> eventually reply)`",
@@ -81,14 +84,13 @@ def tokens(node: Node) -> list[Token]:
 
 @cache
 def _grammar() -> Any:
-    """The parser of every start symbol; made once, in about 50 ms."""
-    return Lark(
-        GRAMMAR_FILE.read_text("utf-8"),
-        parser="lalr",
-        start=list(EXAMPLES),
-        propagate_positions=True,
-        maybe_placeholders=False,
-    )
+    """The parser of every start symbol."""
+    return load_parser(TABLE_FILE.read_text("utf-8"), GRAMMAR_FILE.read_text("utf-8"), tuple(EXAMPLES))
+
+
+def table() -> str:
+    """What `TABLE_FILE` should hold."""
+    return table_text(GRAMMAR_FILE.read_text("utf-8"), tuple(EXAMPLES))
 
 
 def _too_deep(tree: Node) -> Node | None:

@@ -1,0 +1,105 @@
+"""The grammar's parse table, made ahead of time.
+
+To make the parser from the grammar's text takes longer than to read a pack, and every start would wait for
+it. So the table is kept beside the grammar in `grammar.json`, which `make generated` writes and a test
+compares. It is data, and says what it was made of: where that is another grammar or another version of
+Lark, it is not used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import lark
+from lark import Lark
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
+
+WIDTH_MAX = 2**32 - 1
+"""Stands for the length of terminals without end, which is another number in every Python."""
+
+State = Mapping[int, tuple[int, Any]]
+"""By symbol: 0 and the state to go to, or 1 and the rule to reduce by."""
+
+
+def make_parser(grammar: str, starts: Sequence[str]) -> Any:
+    """The parser of a grammar with those start symbols, from the text alone: about 60 ms."""
+    return Lark(
+        grammar, parser="lalr", start=list(starts), propagate_positions=True, maybe_placeholders=False
+    )
+
+
+def load_parser(table: str, grammar: str, starts: Sequence[str]) -> Any:
+    """The same parser from its table, unless that was made of another grammar or by another Lark."""
+    kept: Any = json.loads(table)
+    if kept["made_of"] != _made_of(grammar, starts):
+        return make_parser(grammar, starts)
+    data = kept["data"]
+    data["parser"]["parser"] |= {
+        "tokens": _numbered(kept["symbols"]),
+        "states": {
+            state: {symbol: (act, {"@": to} if act else to) for symbol, act, to in row}
+            for state, row in _numbered(kept["states"]).items()
+        },
+    }
+    return cast(Any, Lark).load({"data": data, "memo": _numbered(kept["memo"])})
+
+
+def _numbered(entries: list[Any]) -> dict[int, Any]:
+    return dict(enumerate(entries))
+
+
+def table_text(grammar: str, starts: Sequence[str]) -> str:
+    """What `grammar.json` holds: the same text wherever this version of Lark makes it."""
+    data, memo = make_parser(grammar, starts).memo_serialize([TerminalDef, Rule])
+    for entry in memo.values():
+        if "_width" in entry.get("pattern", {}):
+            entry["pattern"]["_width"] = [min(width, WIDTH_MAX) for width in entry["pattern"]["_width"]]
+    parser = data["parser"]["parser"]
+    tokens, states = parser.pop("tokens"), parser.pop("states")
+    number = {state: i for i, state in enumerate(_as_met(states, tokens, parser["start_states"]))}
+    for ends in ("start_states", "end_states"):
+        parser[ends] = {start: number[state] for start, state in parser[ends].items()}
+    symbols = sorted(tokens.values())
+    place = {token: symbols.index(name) for token, name in tokens.items()}
+    rows = [
+        sorted(
+            [place[token], act, to["@"] if act else number[to]] for token, (act, to) in states[state].items()
+        )
+        for state in number
+    ]
+    entries = [memo[i] for i in range(len(memo))]
+    made_of = _made_of(grammar, starts)
+    return _written({"made_of": made_of, "data": data, "symbols": symbols, "memo": entries, "states": rows})
+
+
+def _made_of(grammar: str, starts: Sequence[str]) -> dict[str, object]:
+    digest = hashlib.sha256(grammar.encode()).hexdigest()
+    return {"grammar": digest, "starts": list(starts), "lark": lark.__version__}
+
+
+def _as_met(states: Mapping[int, State], tokens: Mapping[int, str], starts: Mapping[str, int]) -> list[int]:
+    """The states as one meets them from the start symbols; Lark numbers states and symbols at random."""
+    found = [starts[name] for name in sorted(starts)]
+    for state in found:
+        row = sorted((tokens[token], to) for token, (act, to) in states[state].items() if not act)
+        found += [to for _, to in row if to not in found]
+    return found
+
+
+def _written(table: Mapping[str, object]) -> str:
+    """The table as JSON, each entry of a list on a line of its own."""
+    return "{\n" + ",\n".join(f"{_line(key)}:{_lines(value)}" for key, value in table.items()) + "\n}\n"
+
+
+def _lines(value: object) -> str:
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(map(_line, cast(list[object], value))) + "\n]"
+    return _line(value)
+
+
+def _line(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
