@@ -18,6 +18,7 @@ from .span import Span, SpanEvent, Value
 TIME_MAX = 2**63 - 1
 """The last nanosecond that 64 bits with a sign hold, in the year 2262."""
 
+_ERROR = Status.STATUS_CODE_ERROR
 _NO_TRACE = "0" * 32
 _NO_SPAN = "0" * 16
 _LIBRARY_SPANS = 1000
@@ -94,7 +95,7 @@ def _span(
             _time(message.end_time_unix_nano, place, reading),
             from_protobuf(pairs, len(pairs), place, reading),
             _events(message, place, reading) if message.events else (),
-            message.status.code == Status.STATUS_CODE_ERROR,
+            message.status.code == _ERROR,
             resource,
             scope,
         )
