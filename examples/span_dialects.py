@@ -92,15 +92,16 @@ def _genai_messages(told: Conversing, manner: Manner) -> Attributes:
     if not manner.captured:
         return {}
     system: Value = [{"type": "text", "content": told.instructions}]
-    heard: Value = [_genai_message(line, manner) for line in told.heard]
+    heard: Value = [genai_message(line, manner) for line in told.heard]
     messages: Attributes = {"gen_ai.system_instructions": system, "gen_ai.input.messages": heard}
     if told.said is not None:
         reason = "tool_call" if told.said.calls else "stop"
-        messages["gen_ai.output.messages"] = [{**_genai_message(told.said, manner), "finish_reason": reason}]
+        messages["gen_ai.output.messages"] = [{**genai_message(told.said, manner), "finish_reason": reason}]
     return messages if manner.structured else {name: json.dumps(value) for name, value in messages.items()}
 
 
-def _genai_message(line: Line, manner: Manner) -> dict[str, Value]:
+def genai_message(line: Line, manner: Manner) -> dict[str, Value]:
+    """A message as the GenAI conventions write it (`gen_ai.input.messages`)."""
     if line.role is Role.TOOL:
         response = _told(type="tool_call_response", id=_call_id(line.answers, manner), response=line.text)
         return {"role": "tool", "parts": [response]}

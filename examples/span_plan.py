@@ -149,7 +149,7 @@ def plan(session: Session, manner: Manner) -> tuple[Turn, ...]:
     first = next((line.time for line in session.lines if line.time), START_NS)
     clock = _Clock(manner, session.session_id, first - 1_000_000)
     made: list[Turn] = []
-    bounds = _bounds(session.lines)
+    bounds = turn_bounds(session.lines)
     for start, end in bounds:
         made.append(_turn(session.lines, start, end, session.agent, session.model, clock))
         clock.tick()
@@ -158,7 +158,7 @@ def plan(session: Session, manner: Manner) -> tuple[Turn, ...]:
     return tuple(made[manner.skip_turns :])
 
 
-def _bounds(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
+def turn_bounds(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
     """Where turns begin and end: each with the first word of the customer after others."""
     starts = [
         i

@@ -1,0 +1,289 @@
+"""The simulated support desk as a program that sends spans: plain `opentelemetry-sdk`, instrumented by hand.
+
+    python -m tracline.examples.instrumented_bot --sessions 20 --endpoint http://127.0.0.1:4318
+
+Each conversation is a task of its own, a few at a time; each turn of a customer is a trace, with spans and
+attributes as OpenTelemetry's conventions for generative AI name them. Standard output has one JSON line for
+each rule that a session breaks: what an audit of the spans must find.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+import click
+
+from ..schemas.step import Role
+from .span_dialects import genai_message
+from .span_plan import Manner, turn_bounds
+from .span_sessions import Call, Line, Session, support_session
+from .support_bot import Break, Conversation, Desk, conversations
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+    from opentelemetry.trace import Span, Tracer
+
+QUEUE_SPANS_MAX = 1_000_000
+"""Spans that may wait to be sent; the SDK drops what is more, without a word."""
+DELAY_MS = 200
+"""How long the SDK may hold spans back to send them together."""
+CONNECT_S = 3.0
+CAPTURED = Manner()
+
+
+@dataclass(slots=True)
+class Receipts:
+    """An exporter that passes spans on to another and counts those that were not accepted."""
+
+    inner: SpanExporter
+    sent: int = 0
+    lost: int = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Send the spans."""
+        result = self.inner.export(spans)
+        if result.name == "SUCCESS":
+            self.sent += len(spans)
+        else:
+            self.lost += len(spans)
+        return result
+
+    def shutdown(self) -> None:
+        """Send no more."""
+        self.inner.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Whether what was exported is on its way; nothing is kept here."""
+        return self.inner.force_flush(timeout_millis)
+
+
+@dataclass(frozen=True, slots=True)
+class Bot:
+    """An agent that plays one conversation; `pace_s` is how long a second of it lasts."""
+
+    tracer: Tracer
+    session: Session
+    pace_s: float
+
+    async def run(self) -> None:
+        """Have the whole conversation, turn by turn."""
+        lines = self.session.lines
+        bounds = list(turn_bounds(lines))
+        for start, end in bounds:
+            await self.turn(lines, start, end, is_last=(start, end) == bounds[-1])
+
+    async def turn(self, lines: Sequence[Line], start: int, end: int, *, is_last: bool) -> None:
+        """Answer what the customer said: ask the model, and run the tools that it calls until it is done."""
+        heard = [line.time for line in lines[start:end] if line.role is Role.USER]
+        await self.wait(lines[start - 1].time if start else 0, max(heard, default=0))
+        attributes = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": self.session.agent,
+            "gen_ai.conversation.id": self.session.session_id,
+        }
+        with self.tracer.start_as_current_span(
+            f"invoke_agent {self.session.agent}", attributes=attributes
+        ) as span:
+            for place in range(start, end):
+                await self.play(lines, place, self.session.model)
+            if lines[end - 1].role is Role.USER:
+                self.fail(lines[:end])
+            if is_last:
+                span.set_attribute("tracline.session.end", True)
+
+    async def play(self, lines: Sequence[Line], place: int, model: str) -> None:
+        """Play one message: the model says it or a tool returns it; a customer's is told by the next call."""
+        line = lines[place]
+        before = lines[place - 1].time if place else 0
+        if line.role is Role.ASSISTANT:
+            await self.chat(lines[:place], line, model, before)
+        elif line.answers is not None and not line.again:
+            await self.execute(line.answers, line, before)
+
+    async def chat(self, heard: Sequence[Line], said: Line, model: str, before: int) -> None:
+        """Call the model, which is told the whole conversation."""
+        with self.tracer.start_as_current_span(f"chat {model}", attributes=_chat(heard, model)) as span:
+            await self.wait(before, said.time)
+            reason = "tool_call" if said.calls else "stop"
+            output = [{**genai_message(said, CAPTURED), "finish_reason": reason}]
+            span.set_attribute("gen_ai.output.messages", json.dumps(output))
+            span.set_attribute("gen_ai.response.finish_reasons", [reason])
+
+    async def execute(self, call: Call, answer: Line, before: int) -> None:
+        """Run a tool; where an assistant of the agent's own does its work, that is an agent inside it."""
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": call.tool,
+            "gen_ai.tool.type": "function",
+            "gen_ai.tool.call.id": call.call_id or "",
+            "gen_ai.tool.call.arguments": call.args,
+        }
+        with self.tracer.start_as_current_span(f"execute_tool {call.tool}", attributes=attributes) as span:
+            if answer.inner:
+                await self.consult(answer.inner)
+            await self.wait(before, answer.time)
+            span.set_attribute("gen_ai.tool.call.result", answer.text or "")
+            if answer.error is not None:
+                _fail(span, answer.error)
+
+    async def consult(self, lines: Sequence[Line]) -> None:
+        """Have an assistant of the agent's own answer a question."""
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "policy-desk"}
+        with self.tracer.start_as_current_span("invoke_agent policy-desk", attributes=attributes):
+            for place in range(len(lines)):
+                await self.play(lines, place, "birch-2")
+
+    def fail(self, heard: Sequence[Line]) -> None:
+        """Call the model in vain: the customer gets no answer."""
+        model = self.session.model
+        with self.tracer.start_as_current_span(f"chat {model}", attributes=_chat(heard, model)) as span:
+            _fail(span, "timeout")
+
+    async def wait(self, before: int, after: int) -> None:
+        """Let as much time pass as passed in the conversation, at its pace."""
+        seconds = (after - before) / 1e9 if before and after else 0.0
+        await asyncio.sleep(max(seconds, 0.0) * self.pace_s)
+
+
+def _chat(heard: Sequence[Line], model: str) -> dict[str, str]:
+    """The attributes of a model call before it answers."""
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "lumen",
+        "gen_ai.request.model": model,
+        "gen_ai.input.messages": json.dumps([genai_message(line, CAPTURED) for line in heard]),
+    }
+
+
+def _fail(span: Span, error: str) -> None:
+    from opentelemetry.trace import StatusCode
+
+    span.set_attribute("error.type", error)
+    span.set_status(StatusCode.ERROR)
+
+
+async def converse(
+    told: Sequence[Conversation], provider: TracerProvider, pace_s: float, at_once: int, prefix: str
+) -> None:
+    """Have all conversations, so many at a time."""
+    room = asyncio.Semaphore(at_once)
+    tracer = provider.get_tracer("tracline.examples.instrumented_bot")
+
+    async def one(conversation: Conversation) -> None:
+        async with room:
+            await Bot(tracer, named(conversation, prefix), pace_s).run()
+
+    await asyncio.gather(*map(one, told))
+
+
+def named(conversation: Conversation, prefix: str) -> Session:
+    """The conversation under an id of this run, so that two runs have no session in common."""
+    session = support_session(conversation)
+    number = session.session_id.rpartition("-")[2]
+    return Session(f"{prefix}-{number}", session.agent, session.model, session.service, session.lines)
+
+
+def reach(endpoint: str) -> None:
+    """See that somebody listens at the endpoint. Raises click's usage error where nobody does."""
+    parts = urlsplit(endpoint)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise click.UsageError(
+            f"--endpoint must be an http address such as http://127.0.0.1:4318, not {endpoint}"
+        )
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname, port), CONNECT_S).close()
+    except OSError as error:
+        reason = error.strerror or "no answer"
+        raise click.UsageError(
+            f"nobody receives at {endpoint} ({reason}); start `tracline serve`, or name another --endpoint"
+        ) from None
+
+
+def send(told: Sequence[Conversation], endpoint: str, pace_s: float, at_once: int, prefix: str) -> Receipts:
+    """Have the conversations and send their spans; returns when all of them were sent or given up."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    receipts = Receipts(OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces"))
+    processor = BatchSpanProcessor(cast("SpanExporter", receipts), QUEUE_SPANS_MAX, DELAY_MS)
+    provider = TracerProvider(resource=Resource.create({"service.name": "support-desk"}))
+    provider.add_span_processor(processor)
+    asyncio.run(converse(told, provider, pace_s, at_once, prefix))
+    provider.force_flush()
+    provider.shutdown()
+    return receipts
+
+
+@click.command()
+@click.option(
+    "--sessions",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="How many conversations to have.",
+)
+@click.option(
+    "--endpoint",
+    default="http://127.0.0.1:4318",
+    show_default=True,
+    metavar="URL",
+    help="Where an OTLP/HTTP receiver listens.",
+)
+@click.option(
+    "--seed", type=int, metavar="N", help="Which conversations to have; without it other ones each time."
+)
+@click.option(
+    "--break",
+    "rate",
+    type=click.FloatRange(0, 1),
+    default=0.3,
+    show_default=True,
+    metavar="RATE",
+    help="The share of conversations in which the agent sets out to break a rule.",
+)
+@click.option(
+    "--pace",
+    type=click.FloatRange(min=0),
+    default=0.002,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a second of a conversation lasts.",
+)
+@click.option(
+    "--at-once",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="How many conversations to have at a time.",
+)
+def main(sessions: int, endpoint: str, seed: int | None, rate: float, pace: float, at_once: int) -> None:
+    """Have simulated support conversations and send their spans to an OTLP/HTTP receiver."""
+    reach(endpoint)
+    seed = int(time.time()) if seed is None else seed
+    desk = Desk(sessions=sessions, seed=seed, rates=dict.fromkeys(Break, rate / len(Break)), spike=None)
+    told, prefix = list(conversations(desk)), f"bot-{seed}"
+    receipts = send(told, endpoint, pace, at_once, prefix)
+    for conversation in told:
+        session_id = named(conversation, prefix).session_id
+        for pack, rule in sorted(kind.value for kind in conversation.breaks):
+            click.echo(json.dumps({"session_id": session_id, "pack": pack, "rule": rule}))
+    click.echo(f"{sessions} sessions, {receipts.sent} spans sent to {endpoint}", err=True)
+    if receipts.lost:
+        raise click.ClickException(f"{receipts.lost} spans were not accepted; see the receiver's log")
+
+
+if __name__ == "__main__":
+    main()
