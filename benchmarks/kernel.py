@@ -17,9 +17,9 @@ from tracline.batch.sessions import Clock
 from tracline.examples.support_bot import Desk, conversations
 from tracline.examples.support_telling import event_frame
 from tracline.rules import kernel
+from tracline.rules.label import WORD_BITS
 from tracline.rules.pack import load_packs
 from tracline.rules.stepper import Seen, judge_slowly
-from tracline.rules.words import WORD_BITS
 
 ROUNDS = 5
 CONVERSATIONS = 500

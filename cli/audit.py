@@ -150,7 +150,7 @@ def _write(outcome: Outcome, out: Path, format: str) -> None:
         case _:
             from .render_table import print_table
 
-            print_table(outcome, out, color=colors())
+            print_table(outcome, out)
             return
     for chunk in chunks:
         click.echo(chunk)

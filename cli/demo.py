@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -75,7 +76,7 @@ def command(out: Path, sessions: int, seed: int) -> None:
     done = _make_archive(desk, archive)
     note("auditing")
     began = time.monotonic()
-    outcome = audit(archive, load_packs(shipped_packs()), bundle, Terms(threads=2))
+    outcome = audit(archive, load_packs(shipped_packs()), bundle, Terms(threads=os.cpu_count() or 1))
     took_s = time.monotonic() - began
     click.echo(_told(desk, outcome.summary, took_s))
     click.echo(_agreement(done, _found(bundle)))
@@ -126,11 +127,10 @@ def _found(bundle: Path) -> frozenset[Breach]:
 
 def _told(desk: Desk, summary: Mapping[str, Any], took_s: float) -> str:
     """What was audited and what was found, most severe and most frequent first."""
-    from ..schemas.verdict import Severity
+    from .render_table import rank
 
     population, rules = summary["population"], summary["rules"]
-    broken = [rule for rule in rules.values() if rule["sessions_violating"]]
-    broken.sort(key=lambda rule: (-Severity(rule["severity"]).rank, -rule["sessions_violating"], rule["id"]))
+    broken = sorted((rule for rule in rules.values() if rule["sessions_violating"]), key=rank)
     lines = [
         f"{population['sessions']:,} conversations of a simulated support desk"
         f" ({population['events']:,} events, {desk.days} days)",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import Command, colors, format_option, rules_option
-from .shown import clean
+from .options import Command, format_option, rules_option
+from .shown import clean, plain_console
 from .source import allow_rejected_option, tell_rejected, timezone_option
 
 if TYPE_CHECKING:
@@ -94,11 +94,10 @@ def said(event: dict[str, Any], width: int) -> str:
 
 def print_counts(counted: Census) -> None:
     """Print a table of the propositions, and then the samples of each."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(no_color=colors() is False, highlight=False, markup=False, emoji=False)
+    console = plain_console()
     console.print(f"{counted.events:,} events in {counted.sessions:,} sessions")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("proposition", no_wrap=True)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..schemas.verdict import Severity
-from .shown import clean
+from .shown import clean, plain_console
 
 if TYPE_CHECKING:
     from ..batch.audit import Outcome
@@ -21,12 +21,11 @@ SESSION_WIDTH = 40
 """Characters of a session id that an example shows."""
 
 
-def print_table(outcome: Outcome, out: Path, *, color: bool | None) -> None:
+def print_table(outcome: Outcome, out: Path) -> None:
     """Print what was judged, how often each rule was broken, worst first, and where to look."""
-    # What is shown comes from telemetry: nothing in it is markup or an emoji's name.
-    console = Console(no_color=color is False, highlight=False, markup=False, emoji=False)
+    console = plain_console()
     rules = outcome.summary["rules"]
-    ranked = sorted(rules, key=lambda key: _rank(rules[key]))
+    ranked = sorted(rules, key=lambda key: rank(rules[key]))
     broken = [key for key in ranked if rules[key]["sessions_violating"]]
     console.print(_population(outcome.summary["population"]))
     if broken:
@@ -49,7 +48,7 @@ def _say(console: Console, what: str, keys: list[str]) -> None:
         console.print(Text.assemble((f"{what}: ", "bold"), clean(", ".join(keys))))
 
 
-def _rank(rule: dict[str, Any]) -> tuple[bool, int, int, str]:
+def rank(rule: dict[str, Any]) -> tuple[bool, int, int, str]:
     """Broken rules first, then by severity, sessions and name."""
     broken = rule["sessions_violating"] > 0
     return not broken, -Severity(rule["severity"]).rank, -rule["sessions_violating"], rule["id"]

@@ -1,14 +1,24 @@
-"""Text from telemetry, files and rules as it may be shown: nothing in it steers a terminal or hides."""
+"""Text from telemetry, files and rules as the commands show it, and the console on which tables stand."""
 
 from __future__ import annotations
 
-import unicodedata
+from typing import TYPE_CHECKING
 
-HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Unicode categories of characters that move a cursor, turn the writing direction, or cannot be seen."""
+from ..schemas.shown import visible
+from .options import colors
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def clean(text: str, width: int | None = None) -> str:
-    """The text with each hidden character replaced by U+FFFD, and cut to `width` characters."""
-    shown = "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in HIDDEN else c for c in text)
+    """The text without hidden characters (`visible`), and cut to `width` characters."""
+    shown = visible(text)
     return shown if width is None or len(shown) <= width else f"{shown[: width - 1]}…"
+
+
+def plain_console() -> Console:
+    """A console on standard output that takes nothing for markup or an emoji's name: it shows telemetry."""
+    from rich.console import Console
+
+    return Console(no_color=colors() is False, highlight=False, markup=False, emoji=False)

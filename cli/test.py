@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import click
 
-from .check import counted
+from ..rules.error import counted
 from .options import Command, format_option
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from .error import Problem, Snippet
 from .foreign import SIGNS, meant
+from .formula import STEPPED, Op
 from .scan import Piece, scan
-from .spelling import BINARY, CONNECTIVES, RESERVED, TEMPORAL
+from .spelling import BINARY, CONNECTIVES, RESERVED, SPELLINGS, TEMPORAL
 from .syntax import EXAMPLES
 
 _QUESTIONS = frozenset({"in", "matches", "contains", "starts", "with", "is", "null"})
@@ -149,8 +150,8 @@ def _bounds(scene: _Scene) -> Problem | None:
     if not inside and here.text not in ("[", "[]", "{", "<", "<=", "^", "_"):
         return None
     if operator.text in TEMPORAL:
-        stepped = operator.text in ("next", "weak_next", "previous", "weak_previous", *"XNYZ", "at_most")
-        shape = f"{operator.text}[2]" if stepped else f"{operator.text}[0,3]"
+        one_number = SPELLINGS[operator.text] in STEPPED | {Op.AT_MOST}
+        shape = f"{operator.text}[2]" if one_number else f"{operator.text}[0,3]"
         hint = f"write whole numbers from 0, such as `{shape}`; for no upper end, `next[2] eventually p`"
         return scene.problem("TRL110", f"the step bounds of `{operator.text}` are not written so", hint)
     if here.text == "[":
@@ -184,16 +185,12 @@ def _other_kind(scene: _Scene) -> Problem | None:
 def _foreign_sign(scene: _Scene) -> Problem | None:
     """A sign of another language."""
     here = scene.here
-    meant = SIGNS.get(here.text, "")
+    instead = SIGNS.get(here.text, "")
     if here.text == "<>" and scene.start == "predicate":
-        meant = "!="
-    if meant in ("next", "always", "eventually") and scene.start == "predicate":
+        instead = "!="
+    if not instead or (instead in ("next", "always", "eventually") and scene.start == "predicate"):
         return None
-    return (
-        scene.problem("TRL107", f"`{here.text}` is no sign of the language", f"write `{meant}`")
-        if meant
-        else None
-    )
+    return scene.problem("TRL107", f"`{here.text}` is no sign of the language", f"write `{instead}`")
 
 
 def _list(scene: _Scene) -> Problem | None:

@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..schemas.shown import visible
+
 CODES: dict[str, str] = {
     # 1xx: one expression (a formula, a predicate, a path, an operator's head)
     "TRL101": "the text is empty",
@@ -162,12 +164,17 @@ def render(problem: Problem) -> str:
     """The problem for a person: `file:line:column: CODE message`, the line, its caret and the hint."""
     place = problem.place
     where = f"{place.source}:{place.line}:{place.column}: " if place else ""
-    lines = [f"{_shown(where)}{problem.code} {_shown(problem.message)}"]
+    lines = [f"{visible(where)}{problem.code} {visible(problem.message)}"]
     if place and place.text.strip():
         lines += _excerpt(place)
     if problem.hint:
-        lines.append(f"  hint: {_shown(problem.hint)}")
+        lines.append(f"  hint: {visible(problem.hint)}")
     return "\n".join(lines)
+
+
+def counted(number: int, noun: str) -> str:
+    """The number with its noun: `1 rule`, `2 rules`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -193,19 +200,11 @@ def _excerpt(place: Place) -> list[str]:
     last = len(place.text) if last < 0 else last
     left = max(first, min(place.start - WINDOW // 2, last - WINDOW))
     right = min(last, left + WINDOW)
-    shown = _shown(place.text[left:right])
-    marked = _shown(place.text[place.start : min(place.end, right)])
+    shown = visible(place.text[left:right])
+    marked = visible(place.text[place.start : min(place.end, right)])
     lead, tail = "... " if left > first else "", " ..." if right < last else ""
-    gap = _width(lead) + _width(_shown(place.text[left : place.start]))
+    gap = _width(lead) + _width(visible(place.text[left : place.start]))
     return [f"  {lead}{shown}{tail}", "  " + " " * gap + "^" * max(1, _width(marked))]
-
-
-def _shown(text: str) -> str:
-    """The text with characters that would move a terminal's cursor or hide text replaced, one for one."""
-    return "".join(
-        " " if char == "\t" else "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
-        for char in text
-    )
 
 
 def _width(text: str) -> int:

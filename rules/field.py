@@ -17,6 +17,8 @@ class Shape(Enum):
 
 
 KINDS = ("user", "assistant", "tool_call", "tool_result", "unknown")
+CONTENTS = ("captured", "absent", "truncated", "redacted")
+"""The words of `Kind` and `Content` in `schemas/event.py`, which loads more than checking a pack needs."""
 TOOL = ("tool_call", "tool_result")
 
 
@@ -49,7 +51,7 @@ FIELDS: dict[str, Field] = {
         Field("args", Shape.JSON, kinds=TOOL),
         Field("result", Shape.JSON, kinds=("tool_result",)),
         Field("error", Shape.TEXT),
-        Field("content", Shape.CHOICE, False, ("captured", "absent", "truncated", "redacted")),
+        Field("content", Shape.CHOICE, False, CONTENTS),
         Field("late", Shape.FLAG, False),
         Field("history", Shape.FLAG, False),
         Field("session_id", Shape.TEXT, False),

@@ -12,7 +12,20 @@ from operator import eq, ge, gt, le, lt, ne
 
 from .field import FIELDS, Shape
 from .label_guard import leaves
-from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
+from .predicate import (
+    NUMBER,
+    And,
+    Leaf,
+    Literal,
+    Not,
+    Or,
+    Path,
+    Predicate,
+    Scalar,
+    Test,
+    compared_text,
+    is_number,
+)
 
 SORTS_MAX = 20_000
 """Sorts of events that are tried before a proposition counts as possible."""
@@ -21,7 +34,6 @@ GUESSES_MAX = 10
 """Questions without a sure answer that are guessed both ways; with more, a proposition counts as possible."""
 
 KIND = Path("kind")
-NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 ORDER: Mapping[Test, Callable[..., bool]] = {
     Test.EQ: eq,
     Test.NE: ne,
@@ -94,8 +106,8 @@ def _sorts(path: Path, asked: list[Leaf]) -> list[Sort]:
         if leaf.path == path and leaf.test is not Test.MATCHES
         for operand in leaf.operands
     ]
-    texts = dict.fromkeys(_text(operand) for operand in operands if not _is_number(operand))
-    numbers = sorted({Fraction(operand) for operand in operands if _is_number(operand)})
+    texts = dict.fromkeys(compared_text(operand) for operand in operands if not is_number(operand))
+    numbers = sorted({Fraction(operand) for operand in operands if is_number(operand)})
     between = [(low + high) / 2 for low, high in pairwise(numbers)]
     ends = [numbers[0] - 1, numbers[-1] + 1] if numbers else [Fraction(0)]
     whole = [] if path.steps or not field.nullable else [MISSING]
@@ -136,13 +148,13 @@ def _answer(leaf: Leaf, value: Sort) -> bool | None:
 
 def _compared(test: Test, value: Sort, operand: Scalar) -> bool | None:
     """`value test operand`: with a number by value, else by text."""
-    if _is_number(operand):
+    if is_number(operand):
         if value.number is None:
             return test is Test.NE
         return ORDER[test](value.number, operand)
     if value.text is None:
         return {Test.EQ: False, Test.NE: True}.get(test)
-    return ORDER[test](value.text, _text(operand))
+    return ORDER[test](value.text, compared_text(operand))
 
 
 def _holds(predicate: Predicate, answers: Mapping[Leaf, bool | None]) -> bool:
@@ -178,16 +190,8 @@ def _value(predicate: Predicate, answers: Mapping[Leaf, bool | None]) -> bool | 
             return True if True in values else None if None in values else False
 
 
-def _is_number(operand: Scalar) -> bool:
-    return isinstance(operand, int | float) and not isinstance(operand, bool)
-
-
-def _text(operand: Scalar) -> str:
-    return operand if isinstance(operand, str) else "true" if operand else "false"
-
-
 def _number(text: str) -> float | None:
     """The text's value as a number: an integer of reasonable length exactly, any other as a double."""
-    if not NUMBER.fullmatch(text):
+    if not re.fullmatch(NUMBER, text):
         return None
     return int(text) if len(text) < 40 and text.lstrip("-").isdigit() else float(text)

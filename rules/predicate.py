@@ -8,6 +8,20 @@ from enum import Enum
 Scalar = str | int | float | bool
 """A literal of the predicate language."""
 
+NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+"""The numbers of JSON (RFC 8259, section 6); other text has no value as a number."""
+
+
+def is_number(literal: Scalar) -> bool:
+    """Whether a literal is a number; `true` and `false` are none."""
+    return isinstance(literal, int | float) and not isinstance(literal, bool)
+
+
+def compared_text(literal: Scalar) -> str:
+    """The text that values are compared with: a string's own, and JSON's of `true` and `false`."""
+    assert not is_number(literal), "numbers compare by their value"
+    return literal if isinstance(literal, str) else "true" if literal else "false"
+
 
 @dataclass(frozen=True, slots=True)
 class Path:

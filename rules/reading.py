@@ -8,7 +8,7 @@ from functools import reduce
 
 from lark import Token
 
-from .error import Problem, Snippet, did_you_mean
+from .error import Problem, Snippet, counted, did_you_mean
 from .foreign import meant
 from .formula import BOUNDED, FUTURE, PAST, STEPPED, TRUE, Formula, Op, has_future, prop, walk
 from .spelling import RESERVED, SPELLINGS
@@ -147,7 +147,7 @@ class Reading:
             return _Part(TRUE)
         wanted = len(operator.parameters)
         if len(parts) != wanted:
-            message = f"`{name}` takes {_count(wanted, 'operand')}, not {len(parts)}"
+            message = f"`{name}` takes {counted(wanted, 'operand')}, not {len(parts)}"
             self._say("TRL122", message, f"write `{operator.head}`", node)
             return _Part(TRUE)
         values = dict(zip(operator.parameters, parts, strict=True))
@@ -274,10 +274,6 @@ def _future_in_past(formula: Formula) -> tuple[Formula, Formula] | None:
                 if inner.op in FUTURE:
                     return node, inner
     return None
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _short(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from .formula import Formula, Op
+from .formula import BOUNDED, Formula, Op
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
 
 _EQUAL, _IMPLY, _OR, _AND, _TEMPORAL, _UNARY, _ATOM = range(7)
@@ -107,7 +107,7 @@ def _bounds_text(node: Formula) -> str:
     if node.bounds is None:
         return ""
     low, high = node.bounds
-    if node.op in (Op.EVENTUALLY, Op.ALWAYS, Op.ONCE, Op.HISTORICALLY):
+    if node.op in BOUNDED:
         return f"[{low},{high}]"
     return f"[{high}]"
 

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from .formula import Formula, Op, names
 from .kernel import U8, Program
+from .label import WORD_BITS
 from .machine import Machine
 from .rule import Rule
 
 Bits = NDArray[np.bool_]
 U64 = NDArray[np.uint64]
-
-WORD_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)

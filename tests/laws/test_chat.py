@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tracline.schemas.calls import Call, OpenCalls
 from tracline.schemas.chat import Decoded, decode
@@ -14,8 +14,6 @@ from tracline.schemas.conversation import Conversation, conversations
 from tracline.schemas.event import event_content, event_id
 from tracline.schemas.jsontext import read_json
 
-STEADY = settings(deadline=None, derandomize=True)
-"""The same examples in every run, however busy the machine is."""
 IDS = st.sampled_from(["a", "b", "c"])
 TOOLS = st.sampled_from(["find", "look"])
 SCALARS = (
@@ -96,7 +94,6 @@ def plainly(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return events
 
 
-@STEADY
 @given(st.lists(MESSAGES))
 def test_events_are_what_a_plain_loop_over_the_messages_finds(messages: list[dict[str, Any]]) -> None:
     """All of them, in message order, with places from 1; nothing of a well-formed log is a flaw."""
@@ -109,7 +106,6 @@ def test_events_are_what_a_plain_loop_over_the_messages_finds(messages: list[dic
     assert decoded.instructions == sum(m["role"] in ("system", "developer") for m in messages)
 
 
-@STEADY
 @given(st.lists(MESSAGES))
 def test_every_result_carries_the_arguments_of_one_earlier_call(messages: list[dict[str, Any]]) -> None:
     """No call is answered twice, none before it was made, and a result is bare only if no call fits."""
@@ -125,7 +121,6 @@ def test_every_result_carries_the_arguments_of_one_earlier_call(messages: list[d
             )
 
 
-@STEADY
 @given(st.lists(st.tuples(st.booleans(), IDS | st.none(), TOOLS, st.booleans())))
 def test_open_calls_agree_with_their_definition(steps: list[tuple[bool, str | None, str, bool]]) -> None:
     """The nearest unanswered call of the id; without one the first in the latest message that has one."""
@@ -145,7 +140,6 @@ def test_open_calls_agree_with_their_definition(steps: list[tuple[bool, str | No
         assert calls.answer(call_id, tool, strict=True) is expected
 
 
-@STEADY
 @given(st.lists(HOSTILE))
 def test_every_hostile_message_is_an_event_an_instruction_or_a_flaw(messages: list[Any]) -> None:
     """Nothing raises, and no message vanishes: each has an event, is an instruction or has a flaw."""
@@ -159,7 +153,6 @@ def test_every_hostile_message_is_an_event_an_instruction_or_a_flaw(messages: li
     assert Counter(event.kind for event in whole.events[:-1]) == kinds
 
 
-@STEADY
 @given(st.lists(MESSAGES, min_size=1))
 def test_ids_are_those_of_what_the_event_says_and_its_ordinal(messages: list[dict[str, Any]]) -> None:
     """Each id is that of its session, occurrence, kind, content, and the number of equals before it."""
@@ -178,7 +171,6 @@ def test_ids_are_those_of_what_the_event_says_and_its_ordinal(messages: list[dic
         seen[key] += 1
 
 
-@STEADY
 @given(VALUES)
 def test_any_json_is_conversations_or_flaws(value: Any) -> None:
     """Whatever a file holds, finding and decoding its conversations raises nothing."""
@@ -189,7 +181,6 @@ def test_any_json_is_conversations_or_flaws(value: Any) -> None:
             assert found.code == "chat-shape"
 
 
-@STEADY
 @given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_reading_json_agrees_with_the_library_where_that_reads_it(data: bytes) -> None:
     """What orjson reads, `read_json` reads to the same value; what it refuses raises ValueError at most."""

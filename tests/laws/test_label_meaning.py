@@ -13,7 +13,7 @@ from .label_inputs import events, frame, kind_leaves, predicates, slice_keys
 from .label_oracle import Event, oracle, slice_oracle
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(predicates, min_size=1, max_size=6), st.lists(events, min_size=1, max_size=25))
 def test_every_answer_is_the_one_that_the_words_of_the_language_give(
     questions: list[Predicate], rows: list[Event]
@@ -25,7 +25,7 @@ def test_every_answer_is_the_one_that_the_words_of_the_language_give(
         assert found[f"p{place}"].to_list() == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(slice_keys, st.none() | predicates, st.lists(events, min_size=1, max_size=25))
 def test_slices_are_named_by_the_value_that_the_event_carries(
     key: SliceKey, only: Predicate | None, rows: list[Event]
@@ -40,7 +40,7 @@ def test_slices_are_named_by_the_value_that_the_event_carries(
             assert (value, unsaid) == slice_oracle(key, row)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(kind_leaves, min_size=60, max_size=70), st.lists(events, min_size=1, max_size=10))
 def test_words_hold_one_bit_for_each_proposition(questions: list[Predicate], rows: list[Event]) -> None:
     """Bit i % 64 of `t` and `u` word i // 64 say whether the proposition i is true, or unknown."""

@@ -46,7 +46,7 @@ texts = st.none() | st.text(ALPHABET, max_size=6)
 text = Field("text")
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=6, unique=True), st.lists(texts, min_size=1))
 def test_company_changes_no_answer(patterns: list[str], said: list[str | None]) -> None:
     """Boundaries, letters beyond ASCII, empty matches, comments, names of groups: as one search for each."""

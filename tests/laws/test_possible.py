@@ -65,7 +65,7 @@ def fitting(event: Event) -> Event:
 
 
 @given(predicates, st.lists(events, min_size=1, max_size=20))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_what_holds_can_hold(predicate: Predicate, rows: list[Event]) -> None:
     """Where some event makes the predicate true, the predicate is not said to be impossible."""
     if any(oracle(predicate, fitting(event)) for event in rows):
@@ -73,7 +73,7 @@ def test_what_holds_can_hold(predicate: Predicate, rows: list[Event]) -> None:
 
 
 @given(close_predicates, st.lists(close_events, min_size=10, max_size=20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example(
     parse_predicate('kind == "tool_call" and args.x > 5 and args.x < 6'),
     [{"kind": "tool_call", "args": '{"x": 5.25}'}],

@@ -110,14 +110,14 @@ predicates = st.recursive(questions, _join, max_leaves=8)
 
 
 @given(formulas)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_printed_formula_reads_back_as_the_same_tree(formula: Formula) -> None:
     """`parse_formula(to_text(f)) == f`, bounds and the grouping of equal operators included."""
     assert parse_formula(to_text(formula)) == formula
 
 
 @given(formulas, st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_parenthesis_of_a_printed_formula_can_be_left_out(formula: Formula, data: st.DataObject) -> None:
     """Without any one pair of its parentheses the text says another formula."""
     text = to_text(formula)
@@ -131,7 +131,7 @@ def test_no_parenthesis_of_a_printed_formula_can_be_left_out(formula: Formula, d
 
 
 @given(formulas)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_signs_and_letters_say_the_same_as_words(formula: Formula) -> None:
     """A formula spelt with letters and signs reads as the same tree as its words."""
     letters = {"next": "X", "weak_next": "N", "eventually": "F", "always": "G", "until": "U"}
@@ -143,21 +143,21 @@ def test_signs_and_letters_say_the_same_as_words(formula: Formula) -> None:
 
 
 @given(predicates)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_printed_predicate_reads_back_as_the_same_tree(predicate: Predicate) -> None:
     """`parse_predicate(predicate_text(p)) == p`, strings with any characters included."""
     assert parse_predicate(predicate_text(predicate)) == predicate
 
 
 @given(json_paths)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_printed_path_reads_back_as_the_same_path(path: Path) -> None:
     """`parse_path(path_text(p)) == p`, odd keys included."""
     assert parse_path(path_text(path)) == path
 
 
 @given(texts)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_text_is_read_or_refused_with_a_place_and_a_hint(text: str) -> None:
     """Texts of the language's own pieces in any order parse, or raise RuleError with a place in the text."""
     for parse in (parse_formula, parse_predicate, parse_path):

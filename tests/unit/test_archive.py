@@ -20,8 +20,6 @@ from tracline.schemas.order import judged_order, numbered_order
 from tracline.schemas.session_order import session_order
 from tracline.schemas.time import NS
 
-STEADY = settings(deadline=None, derandomize=True)
-"""The same examples in every run, however busy the machine is."""
 DAY = datetime(2026, 1, 1)
 UNORDERED = ("seq", "occurrence", "event_id")
 
@@ -215,7 +213,6 @@ ROWS = st.lists(
 
 
 @pytest.mark.slow
-@STEADY
 @given(ROWS, st.randoms(), st.integers(1, 3))
 def test_the_order_of_rows_in_the_files_does_not_matter(rows: list[Any], random: Any, idle_s: int) -> None:
     """Any permutation of the candidates gives the same events; judging those again changes nothing."""
@@ -231,7 +228,6 @@ def test_the_order_of_rows_in_the_files_does_not_matter(rows: list[Any], random:
     assert again.events["occurrence"].equals(judged["occurrence"])
 
 
-@STEADY
 @given(ROWS, st.integers(1, 3))
 def test_occurrences_follow_their_definition(rows: list[Any], idle_s: int) -> None:
     """A plain loop over each session's sorted rows cuts at ends and silences at the same places."""
@@ -352,7 +348,7 @@ def test_times_centuries_apart_are_apart() -> None:
     assert judged_order(frame, 1e12).events["seq"].to_list() == [1, 2]
 
 
-@settings(STEADY, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
 @given(rows=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 90)), min_size=1, unique=True))
 def test_any_source_is_made_ready_in_buckets(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[int, int]]
