@@ -4,7 +4,6 @@ PYTHON ?= $(shell python3.11 -c 'print("python3.11")' 2>/dev/null || echo python
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-ROOMS := schemas rules batch stream cli examples
 FAST_TESTS := tests/unit tests/snapshots tests/conformance
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -51,8 +50,8 @@ bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000
 	@for bench in $$(grep -l __main__ benchmarks/*.py); do echo "== $$bench"; $(BIN)/python $$bench $(EVENTS) || exit; done
 
 generated: setup ## write anew what is made of other files: the grammar's parse table, the packs' JSON Schema
-	$(BIN)/python -c 'from tracline.rules import schema, syntax; syntax.TABLE_FILE.write_text(syntax.table()); \
-	  schema.SCHEMA_FILE.write_text(schema.json_schema())'
+	$(BIN)/python -c 'from tracline.rules import json_schema, syntax; syntax.TABLE_FILE.write_text(syntax.table()); \
+	  json_schema.SCHEMA_FILE.write_text(json_schema.json_schema())'
 
 lock: setup ## write constraints.txt anew: newest versions within pyproject.toml's bounds, with hashes
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import groupby
 
 import polars as pl
@@ -67,11 +66,6 @@ def chat_log(conversation: Conversation) -> dict[str, object]:
         "service": conversation.agent.service,
         "messages": messages,
     }
-
-
-def chat_lines(told: Iterable[Conversation]) -> Iterator[str]:
-    """The conversations as JSON lines without line ends, one chat log each."""
-    return (json.dumps(chat_log(conversation)) for conversation in told)
 
 
 def _message(steps: list[Step]) -> dict[str, object]:
