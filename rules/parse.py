@@ -30,35 +30,29 @@ def parse_formula(
     `line` and `column` (from 1) are where the text begins in `source`. With `known`, any other name of a
     proposition is a problem. Raises RuleError with every problem found.
     """
-    return formula_in(Snippet(text, source, line, column), operators or {}, known)
-
-
-def formula_in(
-    snippet: Snippet, operators: Mapping[str, Operator], known: Collection[str] | None = None
-) -> Formula:
-    """As `parse_formula`, of a snippet."""
-    reading = Reading(snippet, operators, known)
+    snippet = Snippet(text, source, line, column)
+    reading = Reading(snippet, operators or {}, known)
     formula = reading.formula(read(snippet, "formula"))
     if reading.problems:
         raise RuleError(reading.problems)
     return formula
 
 
-def parse_predicate(text: str, *, source: str = "<formula>", line: int = 1, column: int = 1) -> Predicate:
+def parse_predicate(text: str) -> Predicate:
     """The predicate that the text says, with valid regular expressions. Raises RuleError."""
-    snippet = Snippet(text, source, line, column)
+    snippet = Snippet(text)
     return predicate_of(snippet, read(snippet, "predicate"))
 
 
-def parse_path(text: str, *, source: str = "<formula>", line: int = 1, column: int = 1) -> Path:
+def parse_path(text: str) -> Path:
     """The path that the text says, `args.order_id` or `attributes["tenant"]`. Raises RuleError."""
-    snippet = Snippet(text, source, line, column)
+    snippet = Snippet(text)
     return path_of(snippet, read(snippet, "path"))
 
 
-def parse_name(text: str, *, source: str = "<formula>", line: int = 1, column: int = 1) -> str:
+def parse_name(text: str) -> str:
     """The text as the name of a proposition, transition or operator. Raises RuleError."""
-    snippet = Snippet(text, source, line, column)
+    snippet = Snippet(text)
     if text in RESERVED:
         from .diagnosis import reserved
 
