@@ -1,139 +1,29 @@
-"""What a pack's YAML file holds: models of its fields, their JSON Schema, and what is wrong with one."""
+"""What a pack's document holds as far as it has the right shape, and what is wrong with that shape."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic_core import ValidationError
 
 from ..schemas.verdict import Recover, Severity
 from .document import Data, Document, Fields, data
 from .error import Place, Problem, did_you_mean
-
-SCHEMA_FILE = Path(__file__).with_name("pack.schema.json")
-"""Where the JSON Schema for editors is kept; a test compares it with `json_schema()`."""
-
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
-VERSION_MAX = 1_000_000_000
-
-
-def _number(value: object) -> object:
-    """A version's digits as a number: scalars come as text, however they were written."""
-    return (
-        int(value)
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12
-        else value
-    )
-
-
-def _nothing(value: object) -> object:
-    """A section without entries, `transitions:` and nothing under it, is an empty one."""
-    return {} if value is None else value
-
-
-Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-Expression = Annotated[str, WithJsonSchema({"type": ["string", "boolean"]})]
-"""A text of the rule language; an unquoted `true` is one too, whatever editors take it for."""
-
-Section = Annotated[dict[str, Expression], BeforeValidator(_nothing)]
-Session = list[list[str]]
-"""A whole session: a list of steps, each the list of the propositions that are true at it."""
-
+from .packfile import (
+    VERSION_MAX,
+    ExamplesEntry,
+    Model,
+    PackFile,
+    RuleEntry,
+    field_names,
+    read_fields,
+    required_names,
+)
 
 Way = tuple[str | int, ...]
 """Keys and indices from a document's root to a value."""
-
-Model = TypeVar("Model", bound=BaseModel)
-
-
-class ExamplesEntry(BaseModel):
-    """Sessions that break the rule and sessions that keep it; several are a list of sessions."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    violated: Annotated[
-        Session | list[Session] | None,
-        Field(
-            description="A session (a list of steps, each a list of propositions) that must break the rule."
-        ),
-    ] = None
-    holds: Annotated[
-        Session | list[Session] | None, Field(description="A session that must keep the rule.")
-    ] = None
-
-
-class RuleEntry(BaseModel):
-    """One rule: what must hold of every session."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    id: Annotated[Name, Field(description="The rule's name, unique in its pack.")]
-    formula: Annotated[
-        Expression, Field(description="What must hold: a temporal formula over the propositions.")
-    ]
-    title: Annotated[str, Field(description="The rule in one sentence, for reports.")] = ""
-    severity: Annotated[Severity, Field(strict=False, description="How much a violation matters.")] = (
-        Severity.MEDIUM
-    )
-    recover: Annotated[
-        Recover,
-        Field(
-            strict=False,
-            description="After which verdicts the rule begins anew: both kinds, violations, none.",
-        ),
-    ] = Recover.BOTH
-    for_each: Annotated[
-        str | list[str] | list[list[str]] | None,
-        Field(
-            description="Judged per value: a path, a list of paths (first present), a tuple [[tool, args]]."
-        ),
-    ] = None
-    steps: Annotated[
-        Expression | None,
-        Field(description="Which events count at all: a Boolean formula over propositions."),
-    ] = None
-    applies_to: Annotated[
-        Expression | None,
-        Field(description="When the rule applies to a session: a formula about the present and past."),
-    ] = None
-    examples: ExamplesEntry = ExamplesEntry()
-    why: Annotated[str, Field(description="Why the rule is there, for whoever reads a finding.")] = ""
-    blind_spots: Annotated[str, Field(description="What the rule is known not to see.")] = ""
-
-
-class PackFile(BaseModel):
-    """A tracline rule pack."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    pack: Annotated[Name, Field(description="The pack's name; it stands in every verdict.")]
-    version: Annotated[
-        int,
-        Field(ge=1, le=VERSION_MAX, description="A whole number that grows with every change."),
-        BeforeValidator(_number),
-    ] = 1
-    title: Annotated[str, Field(description="The pack in one line.")] = ""
-    description: Annotated[str, Field(description="What the pack is for.")] = ""
-    propositions: Annotated[Section, Field(description="Questions about one event, by name.")] = {}
-    operators: Annotated[
-        Section,
-        Field(description="Formulas with parameters: `happened_before(p, q): historically (q -> once p)`."),
-    ] = {}
-    transitions: Annotated[
-        Section,
-        Field(description="Bits that remember, false before the first event: `odd: not previous odd`."),
-    ] = {}
-    rules: Annotated[list[RuleEntry], BeforeValidator(lambda value: [] if value is None else value)] = []
-
-
-def json_schema() -> str:
-    """The JSON Schema of a pack file, as text with a final line break."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **PackFile.model_json_schema()}
-    return json.dumps(schema, indent=2) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +78,7 @@ def _validated(
     None where the values are no mapping.
     """
     try:
-        return model.model_validate(values), frozenset()
+        return read_fields(model, values), frozenset()
     except ValidationError as error:
         faults = error.errors(include_url=False)
     for fault in faults:
@@ -198,9 +88,8 @@ def _validated(
             _drop(values, str(way[0]), way[1:])
     if not isinstance(values, dict):
         return None
-    required = {name for name, field in model.model_fields.items() if field.is_required()}
-    lacks = frozenset(required - values.keys())
-    return model.model_validate({**values, **dict.fromkeys(lacks, STAND_IN)}), lacks
+    lacks = required_names(model) - values.keys()
+    return read_fields(model, {**values, **dict.fromkeys(lacks, STAND_IN)}), lacks
 
 
 STAND_IN = "unnamed"
@@ -279,7 +168,6 @@ KINDS = {
     "string_type": "write a text",
     "list_type": "write a list, each entry after `- `",
     "dict_type": "write `name: value` lines, indented",
-    "model_type": "write `name: value` lines, indented",
 }
 """What to write instead, by the type of pydantic's fault."""
 
@@ -308,8 +196,8 @@ def _whose(way: Way) -> str:
 
 def _fields(way: Way) -> Iterable[str]:
     """The fields that could stand where that way ends."""
-    models: dict[int, type[BaseModel]] = {1: PackFile, 3: RuleEntry}
-    return models.get(len(way), ExamplesEntry).model_fields
+    models: dict[int, type[Any]] = {1: PackFile, 3: RuleEntry}
+    return field_names(models.get(len(way), ExamplesEntry))
 
 
 def _place(document: Document, way: Way) -> Place:
