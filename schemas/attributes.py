@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from .conversation import is_object
-from .decoded import Reading, Unreadable
+from .decoded import Place, Reading, Unreadable
 from .jsontext import NotJson
 from .span import Value
 
@@ -21,9 +21,7 @@ DEPTH_MAX = 24
 Pair = TypeVar("Pair")
 
 
-def from_protobuf(
-    pairs: Iterable[KeyValue], count: int, place: Callable[[], str], reading: Reading
-) -> dict[str, Value]:
+def from_protobuf(pairs: Iterable[KeyValue], count: int, place: Place, reading: Reading) -> dict[str, Value]:
     """The attributes of a message, of which there are `count`; what cannot be read of them is told."""
     try:
         # Most values are text: asking for it first costs a third of asking which kind there is.
@@ -35,7 +33,7 @@ def from_protobuf(
     return told
 
 
-def from_json(value: object, place: Callable[[], str], reading: Reading) -> dict[str, Value]:
+def from_json(value: object, place: Place, reading: Reading) -> dict[str, Value]:
     """The attributes of a JSON object: OTLP's list of keys and values, or a plain object."""
     if value is None:
         return {}
@@ -47,7 +45,7 @@ def from_json(value: object, place: Callable[[], str], reading: Reading) -> dict
         return _one_by_one(
             value.items(), lambda pair: text_of(pair[0]), lambda pair: plain(pair[1]), place, reading
         )
-    reading.flaw(place(), "otlp-value", "has attributes that are neither a list nor an object")
+    reading.flaw(place, "otlp-value", "has attributes that are neither a list nor an object")
     return {}
 
 
@@ -93,28 +91,32 @@ def _one_by_one(
     pairs: Iterable[Pair],
     key_of: Callable[[Pair], str],
     value_of: Callable[[Pair], Value],
-    place: Callable[[], str],
+    place: Place,
     reading: Reading,
 ) -> dict[str, Value]:
     """The attributes that can be read; a value that cannot is None, so that its key is seen to be there."""
     told: dict[str, Value] = {}
     for number, pair in enumerate(pairs, 1):
         value: Value = None
+
+        def at(n: int = number) -> str:
+            return f"{place()}, attribute {n}"
+
         try:
             key = key_of(pair)
         except Unreadable as flaw:
-            reading.flaw(f"{place()}, attribute {number}", flaw.code, flaw.text)
+            reading.flaw(at, flaw.code, flaw.text)
             continue
         if not key:
-            reading.flaw(f"{place()}, attribute {number}", "otlp-key", "has no key")
+            reading.flaw(at, "otlp-key", "has no key")
             continue
         try:
             value = value_of(pair)
         except Unreadable as flaw:
-            reading.flaw(f"{place()}, attribute {number}", flaw.code, flaw.text)
+            reading.flaw(at, flaw.code, flaw.text)
         if key in told and repr(told[key]) != repr(value):
             text = "has the key of an earlier one and another value"
-            reading.flaw(f"{place()}, attribute {number}", "otlp-key", text)
+            reading.flaw(at, "otlp-key", text)
         told[key] = value
     return told
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from .conversation import Flaw
 from .span import Span
 
 FLAWS_MAX = 1_000
 """Flaws of one request that are told one by one; a last one says how many more there are."""
+
+Place: TypeAlias = Callable[[], str]
+"""Says where something is; most places are never asked for."""
 
 CODES: dict[str, str] = {
     "otlp-protobuf": "bytes that are no OTLP in protobuf, or a part of it that is damaged",
@@ -68,15 +73,15 @@ class Reading:
     rejected: int = 0
     excused: set[str] = field(default_factory=set[str])
 
-    def flaw(self, place: str, code: str, text: str) -> None:
-        """Tell a flaw, or count it where there were many."""
+    def flaw(self, place: str | Place, code: str, text: str) -> None:
+        """Tell a flaw, or count it where there were many; a place is made only where it is told."""
         assert code in CODES, f"{code} is not in the table of codes"
-        if place in self.excused:
-            return
-        if len(self.flaws) < FLAWS_MAX:
-            self.flaws.append(Flaw(place, code, text))
-        else:
+        if len(self.flaws) >= FLAWS_MAX:
             self.untold += 1
+            return
+        at = place if isinstance(place, str) else place()
+        if at not in self.excused:
+            self.flaws.append(Flaw(at, code, text))
 
     def done(self) -> Decoded:
         """All that was found."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import cast
 
 from .attributes import from_json, integer_of, text_of
 from .conversation import is_object
-from .decoded import Reading, Unreadable
+from .decoded import Place, Reading, Unreadable
 from .span import Span, SpanEvent, Value
 from .time import NS, parse_time
 
@@ -32,8 +32,6 @@ _STARTS = (("startTimeUnixNano", "start_time_unix_nano"), ("startTime", "start_t
 _ENDS = (("endTimeUnixNano", "end_time_unix_nano"), ("endTime", "end_time"))
 _TIMES = (("timeUnixNano", "time_unix_nano"), ("time", "timestamp"))
 _CODES = ("code", "statusCode", "status_code")
-
-Place = Callable[[], str]
 
 
 def first(value: Mapping[str, object], names: tuple[str, ...]) -> object:
@@ -64,18 +62,18 @@ def read_span(
     """Add the span to what was read; it names its resource and scope itself where `resource` is None."""
     if not is_object(value):
         reading.rejected += 1
-        reading.flaw(place(), "otlp-shape", "is not an object")
+        reading.flaw(place, "otlp-shape", "is not an object")
         return
     ids = _ids(value)
     trace_id = hex_id(first(ids, _TRACE_IDS), 16)
     span_id = hex_id(first(ids, _SPAN_IDS), 8)
     if trace_id is None:
         reading.rejected += 1
-        reading.flaw(place(), "otlp-trace-id", "has a trace id that is not 16 bytes, or all zero")
+        reading.flaw(place, "otlp-trace-id", "has a trace id that is not 16 bytes, or all zero")
         return
     if span_id is None:
         reading.rejected += 1
-        reading.flaw(place(), "otlp-span-id", "has a span id that is not 8 bytes, or all zero")
+        reading.flaw(place, "otlp-span-id", "has a span id that is not 8 bytes, or all zero")
         return
     if resource is None:
         resource = read_resource(value.get("resource"), place, reading)
@@ -102,7 +100,7 @@ def read_resource(value: object, place: Place, reading: Reading) -> dict[str, Va
     if value is None:
         return {}
     if not is_object(value):
-        reading.flaw(place(), "otlp-value", "has a resource that is not an object")
+        reading.flaw(place, "otlp-value", "has a resource that is not an object")
         return {}
     return from_json(first(value, ("attributes", "_attributes")), place, reading)
 
@@ -153,7 +151,7 @@ def _parent(value: dict[str, object], place: Place, reading: Reading) -> str | N
         return None
     parent_id = hex_id(given, 8)
     if parent_id is None and not _is_zero(given):
-        reading.flaw(place(), "otlp-parent-id", "has a parent id that is not 8 bytes")
+        reading.flaw(place, "otlp-parent-id", "has a parent id that is not 8 bytes")
     return parent_id
 
 
@@ -169,7 +167,7 @@ def _name(value: Mapping[str, object], place: Place, reading: Reading) -> str:
     try:
         return text_of(name)
     except Unreadable as flaw:
-        reading.flaw(place(), flaw.code, "has a name that is no text, or none that UTF-8 can carry")
+        reading.flaw(place, flaw.code, "has a name that is no text, or none that UTF-8 can carry")
         return ""
 
 
@@ -190,7 +188,7 @@ def _time(
         ns = -1
     if 0 <= ns <= TIME_MAX:
         return ns
-    reading.flaw(place(), "otlp-time", "has a time that is none, or is not between 1970 and 2262")
+    reading.flaw(place, "otlp-time", "has a time that is none, or is not between 1970 and 2262")
     return 0
 
 
@@ -210,7 +208,7 @@ def _events(value: object, place: Place, reading: Reading) -> tuple[SpanEvent, .
     if not value:
         return ()
     if not isinstance(value, list):
-        reading.flaw(place(), "otlp-value", "has span events that are no list")
+        reading.flaw(place, "otlp-value", "has span events that are no list")
         return ()
     told: list[SpanEvent] = []
     for number, event in enumerate(cast("list[object]", value), 1):
@@ -219,7 +217,7 @@ def _events(value: object, place: Place, reading: Reading) -> tuple[SpanEvent, .
             return f"{place()}, event {n}"
 
         if not is_object(event):
-            reading.flaw(inner(), "otlp-value", "is not an object")
+            reading.flaw(inner, "otlp-value", "is not an object")
             continue
         attributes = from_json(event.get("attributes"), inner, reading)
         told.append(SpanEvent(_name(event, inner, reading), _time(event, _TIMES, inner, reading), attributes))
@@ -233,5 +231,5 @@ def _failed(status: object, place: Place, reading: Reading) -> bool:
         return code.upper().endswith("ERROR")
     if code is None or isinstance(code, (int, float)):
         return code == 2
-    reading.flaw(place(), "otlp-value", "has a status that is none")
+    reading.flaw(place, "otlp-value", "has a status that is none")
     return False

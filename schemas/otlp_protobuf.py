@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 from google.protobuf.message import DecodeError
@@ -11,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, St
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
 
 from .attributes import from_protobuf
-from .decoded import Decoded, Reading
+from .decoded import Decoded, Place, Reading
 from .salvage import salvaged
 from .span import Span, SpanEvent, Value
 
@@ -66,23 +66,21 @@ def _library_spans(message: ResourceSpans, place: str, reading: Reading) -> Iter
             reading.flaw(place, "otlp-protobuf", "holds spans of an instrumentation library that are damaged")
 
 
-def _span(
-    message: Message, resource: dict[str, Value], scope: str, place: Callable[[], str], reading: Reading
-) -> None:
+def _span(message: Message, resource: dict[str, Value], scope: str, place: Place, reading: Reading) -> None:
     trace_id = message.trace_id.hex()
     span_id = message.span_id.hex()
     if len(trace_id) != 32 or trace_id == _NO_TRACE:
         reading.rejected += 1
-        reading.flaw(place(), "otlp-trace-id", "has a trace id that is not 16 bytes, or all zero")
+        reading.flaw(place, "otlp-trace-id", "has a trace id that is not 16 bytes, or all zero")
         return
     if len(span_id) != 16 or span_id == _NO_SPAN:
         reading.rejected += 1
-        reading.flaw(place(), "otlp-span-id", "has a span id that is not 8 bytes, or all zero")
+        reading.flaw(place, "otlp-span-id", "has a span id that is not 8 bytes, or all zero")
         return
     parent_id: str | None = message.parent_span_id.hex()
     if len(parent_id) != 16 or parent_id == _NO_SPAN:
         if len(parent_id) not in (0, 16):
-            reading.flaw(place(), "otlp-parent-id", "has a parent id that is not 8 bytes")
+            reading.flaw(place, "otlp-parent-id", "has a parent id that is not 8 bytes")
         parent_id = None
     pairs = message.attributes
     reading.spans.append(
@@ -102,7 +100,7 @@ def _span(
     )
 
 
-def _events(message: Message, place: Callable[[], str], reading: Reading) -> tuple[SpanEvent, ...]:
+def _events(message: Message, place: Place, reading: Reading) -> tuple[SpanEvent, ...]:
     told: list[SpanEvent] = []
     for number, event in enumerate(message.events, 1):
 
@@ -115,8 +113,8 @@ def _events(message: Message, place: Callable[[], str], reading: Reading) -> tup
     return tuple(told)
 
 
-def _time(ns: int, place: Callable[[], str], reading: Reading) -> int:
+def _time(ns: int, place: Place, reading: Reading) -> int:
     if ns > TIME_MAX:
-        reading.flaw(place(), "otlp-time", "has a time after the year 2262")
+        reading.flaw(place, "otlp-time", "has a time after the year 2262")
         return 0
     return ns
