@@ -24,20 +24,14 @@ def holds(
     return _Word(trace, 0, transitions).true(formula, at)
 
 
-def holds_forever(
-    formula: Formula,
-    prefix: Sequence[Label],
-    loop: Sequence[Label],
-    at: int,
-    transitions: Transitions = NO_TRANSITIONS,
-) -> bool:
+def holds_forever(formula: Formula, prefix: Sequence[Label], loop: Sequence[Label], at: int) -> bool:
     """Whether the formula is true at position `at` of the infinite word `prefix loop loop loop ...`.
 
     Past operators tell the rounds of the loop apart. But what they remember is finite and follows from what
     they remembered one event before and the label there: once the memory before a round equals that before
     an earlier one, the rounds in between repeat for ever, and they are the loop for the past too.
     """
-    history = History.of(formula, transitions)
+    history = History.of(formula, NO_TRANSITIONS)
     memory = history.start
     for label in prefix:
         memory = history.after(memory, label)
@@ -48,7 +42,7 @@ def holds_forever(
         seen.append(memory)
     word = [*prefix, *(label for _ in seen[1:] for label in loop)]
     back = len(prefix) + len(loop) * seen.index(memory) + 1
-    return _Word(word, back, transitions).true(formula, at)
+    return _Word(word, back, NO_TRANSITIONS).true(formula, at)
 
 
 @dataclass
@@ -295,7 +289,7 @@ class SessionJudgement:
 
 
 def judge_session(rule: Rule, events: Sequence[Seen], *, closed: bool = True) -> SessionJudgement:
-    """What the rule has to say of a session (design of slices: one run per value, on a trace of its own)."""
+    """What the rule has to say of a session (with slices: one run per value, on a trace of its own)."""
     stepped, stop = _stepped(rule, events)
     values = dict.fromkeys(events[i].slice for i in stepped) if rule.for_each else {}
     values.pop(None, None)

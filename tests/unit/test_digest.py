@@ -68,7 +68,7 @@ def test_digests_of_all_variants_differ() -> None:
     assert rule_digest(joint) != rule_digest(either)
 
 
-def test_a_verdict_id_is_the_hash_that_the_design_writes_down() -> None:
+def test_a_verdict_id_is_the_hash_of_what_makes_it_this_verdict() -> None:
     """The SHA-256 of the canonical JSON array, its first 32 hex digits; a null slice is JSON's null."""
     found = verdict_id(
         pack="shop",
