@@ -7,6 +7,7 @@ import re
 
 from .formula import BOUNDED, Formula, Op
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
+from .spelling import BINARY_TEMPORAL
 
 _EQUAL, _IMPLY, _OR, _AND, _TEMPORAL, _UNARY, _ATOM = range(7)
 """How tightly a node binds, loosest first: the ladder of grammar.lark."""
@@ -16,15 +17,8 @@ _BINDS = {
     Op.IMPLIES: _IMPLY,
     Op.OR: _OR,
     Op.AND: _AND,
-    Op.UNTIL: _TEMPORAL,
-    Op.WEAK_UNTIL: _TEMPORAL,
-    Op.RELEASE: _TEMPORAL,
-    Op.STRONG_RELEASE: _TEMPORAL,
-    Op.SINCE: _TEMPORAL,
-    Op.WEAK_SINCE: _TEMPORAL,
-    Op.TRUE: _ATOM,
-    Op.FALSE: _ATOM,
-    Op.PROP: _ATOM,
+    **dict.fromkeys(BINARY_TEMPORAL, _TEMPORAL),
+    **dict.fromkeys((Op.TRUE, Op.FALSE, Op.PROP), _ATOM),
 }
 _RIGHT = frozenset({_IMPLY, _TEMPORAL})
 
