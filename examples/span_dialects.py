@@ -91,9 +91,10 @@ def _genai_chat(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
 def _genai_messages(told: Conversing, manner: Manner) -> Attributes:
     if not manner.captured:
         return {}
-    system: Value = [{"type": "text", "content": told.instructions}]
-    heard: Value = [genai_message(line, manner) for line in told.heard]
-    messages: Attributes = {"gen_ai.system_instructions": system, "gen_ai.input.messages": heard}
+    messages: Attributes = {}
+    if manner.inputs_captured:
+        messages["gen_ai.system_instructions"] = [{"type": "text", "content": told.instructions}]
+        messages["gen_ai.input.messages"] = [genai_message(line, manner) for line in told.heard]
     if told.said is not None:
         reason = "tool_call" if told.said.calls else "stop"
         messages["gen_ai.output.messages"] = [{**genai_message(told.said, manner), "finish_reason": reason}]
@@ -154,7 +155,7 @@ def _openinference_chat(told: Conversing, manner: Manner) -> tuple[str, Attribut
     if manner.captured:
         system = {"message.role": "system", "message.content": told.instructions}
         heard = [system, *(_openinference_message(line, manner) for line in told.heard)]
-        attributes |= _flat("llm.input_messages", heard)
+        attributes |= _flat("llm.input_messages", heard if manner.inputs_captured else [])
         if told.said is not None:
             attributes |= _flat("llm.output_messages", [_openinference_message(told.said, manner)])
     return "ChatCompletion", attributes
@@ -198,7 +199,7 @@ def _openinference_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
 
 def _openinference_agent(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
     attributes: Attributes = {"openinference.span.kind": "AGENT", "agent.name": told.agent}
-    if manner.agent_tells and manner.captured:
+    if manner.agent_tells and manner.captured and manner.inputs_captured:
         asked = [line.text for line in told.heard if line.role is Role.USER]
         attributes |= _told(**{"input.value": asked[-1] if asked else None})
         attributes |= _told(**{"output.value": told.said.text if told.said else None})
@@ -216,9 +217,8 @@ def _openllmetry_chat(told: Conversing, manner: Manner) -> tuple[str, Attributes
     }
     if manner.captured:
         system = {"role": "system", "content": told.instructions}
-        attributes |= _flat(
-            "gen_ai.prompt", [system, *(_openllmetry_message(line, manner) for line in told.heard)]
-        )
+        heard = [system, *(_openllmetry_message(line, manner) for line in told.heard)]
+        attributes |= _flat("gen_ai.prompt", heard if manner.inputs_captured else [])
         if told.said is not None:
             reason = "tool_calls" if told.said.calls else "stop"
             said = _openllmetry_message(told.said, manner) | {"finish_reason": reason}
@@ -242,7 +242,7 @@ def _openllmetry_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
 
 def _openllmetry_agent(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
     attributes: Attributes = {"traceloop.span.kind": "agent", "traceloop.entity.name": told.agent}
-    if manner.agent_tells and manner.captured:
+    if manner.agent_tells and manner.captured and manner.inputs_captured:
         asked = [line.text for line in told.heard if line.role is Role.USER]
         attributes["traceloop.entity.input"] = json.dumps({"args": asked[-1:], "kwargs": {}})
         attributes["traceloop.entity.output"] = json.dumps(told.said.text if told.said else None)
@@ -260,7 +260,8 @@ def _vercel_chat(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
     if manner.captured:
         system: Value = {"role": "system", "content": told.instructions}
         heard: list[Value] = [system, *(_vercel_message(line, manner) for line in told.heard)]
-        attributes["ai.prompt.messages"] = json.dumps(heard)
+        if manner.inputs_captured:
+            attributes["ai.prompt.messages"] = json.dumps(heard)
         attributes |= _vercel_response(told.said, manner)
     return "ai.generateText.doGenerate", attributes
 
@@ -319,7 +320,8 @@ def _vercel_agent(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
     attributes = _vercel_operation("ai.generateText", told)
     if manner.captured:
         heard = [_vercel_message(line, manner) for line in told.heard]
-        attributes["ai.prompt"] = json.dumps({"system": told.instructions, "messages": heard})
+        if manner.inputs_captured:
+            attributes["ai.prompt"] = json.dumps({"system": told.instructions, "messages": heard})
         attributes |= _vercel_response(told.said, manner)
     return "ai.generateText", attributes
 

@@ -28,34 +28,49 @@ class Fault(StrEnum):
     BACKWARDS = "backwards"
 
 
+class Keys(StrEnum):
+    """Which spans say whose session it is."""
+
+    ROOTS = "roots"
+    EVERYWHERE = "everywhere"
+    FIRST_CALLS = "first calls"
+    """The first model call of each trace, and no other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Manner:
     """How a conversation is told as spans. Without settings: as a well-instrumented agent would.
 
     `structured` gives the messages of GenAI as values, not as JSON text. `captured` is whether messages,
-    arguments and results are told. `one_trace` puts all turns into one trace and under one root; else each
-    turn is a trace. `keys_everywhere` has every span say session and agent, not only the roots;
-    `session_key` is the session's attribute where it is not the dialect's. `tool_spans` is whether tools
-    have spans, `call_ids` whether calls have ids. `end_mark` has the last root say that the session is over.
-    `agent_tells` has the agent's spans tell the turn's messages, too. `skip_turns` begins late: the first
-    turns are told only as the history of the first model call.
+    arguments and results are told, `inputs_captured` whether what models hear is, too. `one_trace` puts all
+    turns into one trace and under one root; else each turn is a trace. `keys` are the spans that say the
+    session (everywhere: and the agent), `session_key` its attribute where it is not the dialect's.
+    `tool_spans` is whether tools have spans; `call_ids` whether calls have ids, without which the truth is
+    that of `tidy` sessions only. `end_mark` has the last root say that the session is over. `agent_tells`
+    has the agent's spans tell the turn's messages, too. `skip_turns` begins late: the first turns are told
+    only as the history of the first model call. `window` is how many messages a model hears at least, all
+    that is new among them; 0 is all there are. (Two calls that hear the same through it look like a retry:
+    the truth is that of conversations which do not repeat themselves.)
 
-    The rest are shares of model calls (and of tools, for `clock_faults`) to which something happens:
-    `wrapped` by a second instrumentation (in the dialect `wrapper`), `retried` after a failure, `doubled` by
-    a second call beside them that is told the same. `seed` decides which, and all times and ids.
+    The rest are shares of model calls and tools' runs to which something happens: `wrapped` by a second
+    instrumentation (models in the dialect `wrapper`), `clock_faults`; of model calls alone `retried` after a
+    failure, `doubled` by a second call beside them that is told the same. `seed` decides which, and all
+    times and ids.
     """
 
     dialect: Dialect = Dialect.GENAI
     structured: bool = False
     captured: bool = True
+    inputs_captured: bool = True
     one_trace: bool = False
-    keys_everywhere: bool = False
+    keys: Keys = Keys.ROOTS
     session_key: str | None = None
     tool_spans: bool = True
     call_ids: bool = True
     end_mark: bool = False
     agent_tells: bool = False
     skip_turns: int = 0
+    window: int = 0
     wrapped: float = 0.0
     wrapper: Dialect = Dialect.OPENINFERENCE
     retried: float = 0.0
@@ -89,7 +104,7 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """A tool at work on a call; `inner` is what a sub-agent did for it."""
+    """A tool at work on a call; `inner` is what a sub-agent did for it, `outer` as in a model call."""
 
     call: Call
     answer: Line
@@ -97,11 +112,12 @@ class ToolRun:
     end: int
     inner: Turn | None = None
     fault: Fault | None = None
+    outer: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What an agent does from one word of the customer to the next; `heard` and `said` are the turn's own."""
+    """What an agent does from one word of the customer to the next; `lines` are what was said."""
 
     agent: str
     model: str
@@ -178,7 +194,7 @@ def _turn(lines: Sequence[Line], first: int, last: int, agent: str, model: str, 
     while place < last:
         line = lines[place]
         if line.role is Role.ASSISTANT:
-            acts.append(_model_call(tuple(lines[:place]), line, clock))
+            acts.append(_model_call(_heard(lines, place, clock.manner), line, clock))
         elif line.role is Role.TOOL:
             results = _results(lines, place, last)
             acts += _tool_runs(results, clock)
@@ -187,8 +203,18 @@ def _turn(lines: Sequence[Line], first: int, last: int, agent: str, model: str, 
             clock.reach(line.time)
         place += 1
     if lines[last - 1].role is Role.USER:
-        acts.append(_model_call(tuple(lines[:last]), None, clock))
+        acts.append(_model_call(_heard(lines, last, clock.manner), None, clock))
     return Turn(agent, model, start, clock.tick(), tuple(acts), tuple(lines[first:last]))
+
+
+def _heard(lines: Sequence[Line], end: int, manner: Manner) -> tuple[Line, ...]:
+    """What a model hears of the lines before: no result without its call, nothing new left out."""
+    first = max(0, end - manner.window) if manner.window else 0
+    answers = [place for place in range(end) if lines[place].role is Role.ASSISTANT]
+    first = min(first, answers[-1] if answers else 0)
+    while lines[first : first + 1] and lines[first].role is Role.TOOL:
+        first -= 1
+    return tuple(lines[first:end])
 
 
 def _results(lines: Sequence[Line], place: int, last: int) -> Sequence[Line]:
@@ -227,6 +253,7 @@ def _tool_runs(answers: Sequence[Line], clock: _Clock) -> Iterator[ToolRun]:
     """The tools' runs, one after the other or (where no sub-agent is at work) side by side."""
     runs = [line for line in answers if not line.again and line.answers is not None]
     side_by_side = clock.roll("times").random() < 0.5 and not any(line.inner for line in runs)
+    outers = [clock.tick() if clock.happens("wrapped", clock.manner.wrapped) else 0 for _ in runs]
     starts = [clock.tick() for _ in runs] if side_by_side else []
     for place, line in enumerate(runs):
         start = starts[place] if side_by_side else clock.tick()
@@ -234,7 +261,9 @@ def _tool_runs(answers: Sequence[Line], clock: _Clock) -> Iterator[ToolRun]:
         if line.inner:
             inner = _turn(line.inner, 0, len(line.inner), "policy-desk", "birch-2", clock)
         assert line.answers is not None
-        yield ToolRun(line.answers, line, start, clock.reach(line.time), inner, _fault(clock))
+        end = clock.reach(line.time)
+        outer = (outers[place], clock.tick()) if outers[place] else None
+        yield ToolRun(line.answers, line, start, end, inner, _fault(clock), outer)
 
 
 def shown(start: int, end: int, fault: Fault | None) -> tuple[int, int]:

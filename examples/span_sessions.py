@@ -214,3 +214,27 @@ def _random_calls(rng: Random) -> Iterator[Line]:
         yield Line(Role.TOOL, rng.choice(_RESULTS), (), call, error=error, inner=inner)
         if 0.25 < chance < 0.32:
             yield Line(Role.TOOL, rng.choice(_RESULTS), (), call, again=True)
+
+
+def tidy(session: Session) -> Session:
+    """The session without calls that nobody answers and without second answers.
+
+    Where calls have no ids, nobody could tell what else a result answers. Messages left without text and
+    calls are left out.
+    """
+    answered = [line.answers for line in session.lines if line.answers is not None]
+    kept = [replace(line, calls=tuple(c for c in line.calls if c in answered)) for line in session.lines]
+    lines = tuple(line for line in kept if not line.again and (line.text is not None or line.calls))
+    return replace(session, lines=lines)
+
+
+def later(session: Session, by_ns: int) -> Session:
+    """The same conversation that much later, under the same id; it must have times.
+
+    Its spans have ids of their own.
+    """
+    return replace(session, lines=_later(session.lines, by_ns))
+
+
+def _later(lines: Sequence[Line], by_ns: int) -> tuple[Line, ...]:
+    return tuple(replace(line, time=line.time + by_ns, inner=_later(line.inner, by_ns)) for line in lines)

@@ -23,7 +23,7 @@ from ..schemas.event import Content, Event, Kind, event_content, event_id
 from ..schemas.span import Span, SpanEvent, Value
 from ..schemas.step import Role
 from .span_dialects import WORDS, Attributes, Conversing, Running
-from .span_plan import Attempt, Dialect, Manner, ModelCall, ToolRun, Turn, believed, plan, shown
+from .span_plan import Attempt, Dialect, Keys, Manner, ModelCall, ToolRun, Turn, believed, plan, shown
 from .span_sessions import Line, Session
 
 # The spans
@@ -54,15 +54,17 @@ def spans(session: Session, manner: Manner | None = None) -> list[Span]:
 
 @dataclass(slots=True)
 class _Teller:
-    """Makes spans; `made` are they, each with the time at which it truly ended."""
+    """Makes spans: `made`, each with the time at which it truly ended; `keyed` traces have a first call."""
 
     session: Session
     manner: Manner
     made: list[tuple[int, Span]] = field(default_factory=list[tuple[int, Span]])
+    keyed: set[str] = field(default_factory=set[str])
     dice: Random = field(init=False)
 
     def __post_init__(self) -> None:
-        self.dice = Random(f"ids {self.manner.seed} {self.session.session_id}")
+        began = self.session.lines[0].time
+        self.dice = Random(f"ids {self.manner.seed} {self.session.session_id} {began}")
 
     def turn(self, turn: Turn, *, is_last: bool = False, above: tuple[str, str] | None = None) -> None:
         """An agent's turn; `above` are the trace and the span that it stands in, else it is a root."""
@@ -78,9 +80,10 @@ class _Teller:
             last.attempts[-1].error if last else None,
         )
         name, attributes = WORDS[self.manner.dialect].agent(told, self.manner)
-        if above is None:
-            attributes |= {self._session_key(): self.session.session_id}
-            attributes |= {"tracline.session.end": True} if is_last and self.manner.end_mark else {}
+        if above is None and is_last and self.manner.end_mark:
+            attributes["tracline.session.end"] = True
+        if above is None and self.manner.keys is Keys.ROOTS:
+            attributes |= self._key()
         parent = above[1] if above else None
         here = self._add(trace, parent, name, turn.start, turn.end, attributes, turn, told.error)
         for number, act in enumerate(turn.acts):
@@ -113,6 +116,9 @@ class _Teller:
         told = Conversing(turn.agent, turn.model, instructions, act.heard, said, attempt.error)
         name, attributes = WORDS[dialect].chat(told, self.manner)
         start, end = shown(attempt.start, attempt.end, attempt.fault)
+        if self.manner.keys is Keys.FIRST_CALLS and trace not in self.keyed:
+            attributes |= self._key()
+            self.keyed.add(trace)
         return self._add(
             trace, parent, name, start, end, attributes, turn, attempt.error, attempt.end, dialect
         )
@@ -121,6 +127,8 @@ class _Teller:
         if self.manner.tool_spans:
             run = Running(act.call, act.answer.text, act.answer.error)
             name, attributes = WORDS[self.manner.dialect].tool(run, self.manner)
+            if act.outer is not None:
+                parent = self._add(trace, parent, name, *act.outer, dict(attributes), turn, run.error)
             start, end = shown(act.start, act.end, act.fault)
             parent = self._add(trace, parent, name, start, end, attributes, turn, run.error, act.end)
         if act.inner is not None:
@@ -141,8 +149,8 @@ class _Teller:
     ) -> str:
         """Add a span and give its id; `ended` is when it truly ended, where its clock may say otherwise."""
         words = WORDS[dialect or self.manner.dialect]
-        if self.manner.keys_everywhere:
-            attributes |= {self._session_key(): self.session.session_id, words.agent_key: turn.agent}
+        if self.manner.keys is Keys.EVERYWHERE:
+            attributes |= {**self._key(), words.agent_key: turn.agent}
         span = Span(
             trace_id=trace,
             span_id=f"{self.dice.getrandbits(64):016x}",
@@ -159,8 +167,9 @@ class _Teller:
         self.made.append((ended or end, span))
         return span.span_id
 
-    def _session_key(self) -> str:
-        return self.manner.session_key or WORDS[self.manner.dialect].session_key
+    def _key(self) -> Attributes:
+        name = self.manner.session_key or WORDS[self.manner.dialect].session_key
+        return {name: self.session.session_id}
 
 
 def _instructions(turn: Turn, number: int) -> str:
@@ -201,11 +210,7 @@ def _turn_events(turn: Turn, who: Event, manner: Manner, *, is_first: bool = Fal
     """What a turn's spans tell; `who` says whose they are where no model does."""
     for act in turn.acts:
         if isinstance(act, ModelCall):
-            by_model = replace(who, model=turn.model)
-            if manner.captured:
-                yield from _call_events(act, by_model, manner, is_first=is_first)
-            else:
-                yield from _silent_events(act, by_model)
+            yield from _call_events(act, replace(who, model=turn.model), manner, is_first=is_first)
             is_first = False
             continue
         if manner.tool_spans:
@@ -217,10 +222,22 @@ def _turn_events(turn: Turn, who: Event, manner: Manner, *, is_first: bool = Fal
 
 
 def _call_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) -> Iterator[Event]:
-    """What a model call tells: what it hears when it is first tried, what it says when it first succeeds.
+    """What a model call tells: what it hears, and what it says when it first succeeds."""
+    if manner.captured and manner.inputs_captured:
+        yield from _heard_events(act, who, manner, is_first=is_first)
+    else:
+        yield from (_unknown(who, _believed(attempt)[0]) for attempt in act.attempts)
+    ends = [_believed(attempt)[1] for attempt in act.attempts if attempt.error is None]
+    if not manner.captured:
+        yield from (_unknown(who, end) for end in ends)
+    elif act.said is not None:
+        yield from _line_events(act.said, replace(who, time=min(ends)), manner)
 
-    It hears what is new since the last answer, less what a tool's span has told; the session's first call
-    tells all that was before it, too.
+
+def _heard_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) -> Iterator[Event]:
+    """What is new since the last answer when the call is first tried, less what a tool's span has told.
+
+    The session's first call tells all that was before it, too.
     """
     heard = replace(who, time=min(_believed(attempt)[0] for attempt in act.attempts))
     answers = [place for place, line in enumerate(act.heard) if line.role is Role.ASSISTANT]
@@ -229,9 +246,11 @@ def _call_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) 
         has_span = line.role is Role.TOOL and not line.again and manner.tool_spans
         if is_first or (place >= new and not has_span):
             yield from _line_events(line, replace(heard, history=place < new), manner)
-    if act.said is not None:
-        said_at = min(_believed(attempt)[1] for attempt in act.attempts if attempt.error is None)
-        yield from _line_events(act.said, replace(who, time=said_at), manner)
+
+
+def _unknown(who: Event, time: int) -> Event:
+    """Something was heard or said then, and nobody knows what."""
+    return replace(who, time=time, content=Content.ABSENT)
 
 
 def _line_events(line: Line, who: Event, manner: Manner) -> Iterator[Event]:
@@ -254,15 +273,6 @@ def _line_events(line: Line, who: Event, manner: Manner) -> Iterator[Event]:
     for call in line.calls:
         call_id = _told_id(call.call_id, manner)
         yield replace(captured, kind=Kind.TOOL_CALL, tool=call.tool, call_id=call_id, args=call.args)
-
-
-def _silent_events(act: ModelCall, who: Event) -> Iterator[Event]:
-    """What a model call tells whose messages were not captured: that something was heard and said."""
-    for attempt in act.attempts:
-        start, end = _believed(attempt)
-        yield replace(who, time=start, content=Content.ABSENT)
-        if attempt.error is None:
-            yield replace(who, time=end, content=Content.ABSENT)
 
 
 def _run_events(act: ToolRun, who: Event, manner: Manner) -> Iterator[Event]:

@@ -8,8 +8,16 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from tracline.examples.span_plan import Dialect, Fault, Manner, ModelCall, plan
-from tracline.examples.span_sessions import Line, Session, chat_session, random_session, support_session
+from tracline.examples.span_plan import Dialect, Fault, Keys, Manner, ModelCall, plan
+from tracline.examples.span_sessions import (
+    Line,
+    Session,
+    chat_session,
+    later,
+    random_session,
+    support_session,
+    tidy,
+)
 from tracline.examples.span_telling import expected, spans
 from tracline.examples.span_wire import requests, to_otlp, to_otlp_json
 from tracline.examples.support_bot import Break, Desk, conversations
@@ -110,11 +118,25 @@ def test_no_two_moments_of_a_session_are_one() -> None:
 
 def test_every_span_says_session_and_agent_where_asked() -> None:
     """With keys everywhere each span has them, and a named session key stands in for the dialect's."""
-    manner = Manner(keys_everywhere=True, session_key="langfuse.session.id")
+    manner = Manner(keys=Keys.EVERYWHERE, session_key="langfuse.session.id")
     for span in spans(SESSIONS[1], manner):
         assert span.attributes["langfuse.session.id"] == SESSIONS[1].session_id
         assert "gen_ai.agent.name" in span.attributes
         assert "gen_ai.conversation.id" not in span.attributes
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_inputs_alone_can_be_left_out(dialect: Dialect) -> None:
+    """Where what models hear is not captured, customers are unknown; answers, calls and results are told."""
+    for session in SESSIONS:
+        whole, part = (
+            expected(session, Manner(dialect=dialect, inputs_captured=heard)) for heard in (True, False)
+        )
+        kinds = Counter(event.kind for event in part)
+        assert Kind.USER not in kinds
+        assert kinds[Kind.UNKNOWN] == sum("chat" in s.name for s in spans(session))
+        for kind in (Kind.ASSISTANT, Kind.TOOL_CALL):
+            assert [said(e) for e in part if e.kind == kind] == [said(e) for e in whole if e.kind == kind]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -131,6 +153,26 @@ def test_nothing_said_is_told_where_capture_is_off(dialect: Dialect) -> None:
         assert {event.kind for event in truth} <= {Kind.UNKNOWN, Kind.TOOL_CALL, Kind.TOOL_RESULT}
         errors = [line.error for line in session.lines if line.error]
         assert [event.error for event in truth if event.error] == errors
+
+
+def test_the_first_calls_alone_may_say_the_session() -> None:
+    """Then no root has it, and one span of each trace that calls a model does."""
+    for session in SESSIONS:
+        told = spans(session, Manner(keys=Keys.FIRST_CALLS))
+        keyed = [span for span in told if "gen_ai.conversation.id" in span.attributes]
+        assert all(span.name.startswith("chat") for span in keyed)
+        assert len(keyed) == len({span.trace_id for span in told})
+
+
+def test_a_window_hides_the_past_and_nothing_new() -> None:
+    """A model that hears few messages hears all that is new and no result without its call."""
+    for session in SESSIONS:
+        for turn in plan(session, Manner(window=2)):
+            for act in turn.acts:
+                if isinstance(act, ModelCall):
+                    assert not act.heard or act.heard[0].role is not Role.TOOL
+                    assert act.heard == session.lines[: len(act.heard)] or len(act.heard) >= 2
+        assert list(map(said, expected(session, Manner(window=2)))) == list(map(said, expected(session)))
 
 
 def test_a_session_that_begins_in_the_middle_has_a_history() -> None:
@@ -175,6 +217,29 @@ def test_calls_without_ids_and_tools_without_spans() -> None:
         kinds = sorted((e.kind, e.tool or "", e.result or "") for e in truth)
         others = sorted((e.kind, e.tool or "", e.result or "") for e in expected(session))
         assert all(kind in others for kind in kinds)
+
+
+def test_a_tidy_session_answers_every_call_once() -> None:
+    """What is left of a session has one result for each call, and all that was said."""
+    for session in SESSIONS:
+        truth = expected(tidy(session))
+        calls = [event.call_id for event in truth if event.kind == Kind.TOOL_CALL]
+        results = [event.call_id for event in truth if event.kind == Kind.TOOL_RESULT]
+        assert sorted(map(str, calls)) == sorted(map(str, results))
+        texts = [event.text for event in truth if event.text]
+        assert texts == [event.text for event in expected(session) if event.text]
+
+
+def test_a_later_session_is_another_occurrence() -> None:
+    """The same conversation a day later has the same id and events, at other times."""
+    day = 86_400 * 10**9
+    again = later(SESSIONS[3], day)
+    ids = {span.span_id for span in spans(SESSIONS[3])}
+    assert ids.isdisjoint(span.span_id for span in spans(again))
+    first, second = expected(SESSIONS[3]), expected(again)
+    assert list(map(said, first)) == list(map(said, second))
+    assert all(b.time - a.time == day for a, b in zip(first, second, strict=True))
+    assert {e.event_id for e in first}.isdisjoint(e.event_id for e in second)
 
 
 def test_the_last_root_marks_the_end_where_asked() -> None:
