@@ -104,14 +104,22 @@ def _skip(read: Callable[[int], bytes], size: int) -> int:
 
 def _from_zstd(data: bytes, limit: int) -> bytes:
     """The content of the one frame; where it says no size itself, room for all that is allowed is taken."""
+    unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
     try:
-        if zstandard.frame_content_size(data) > limit:
+        size = zstandard.frame_content_size(data)
+        if size > limit:
             raise Unreadable("otlp-size", f"unpacks to more than {limit} bytes")
-        unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
-        return unpacker.decompress(data, max_output_size=limit, allow_extra_data=False)
+        out = unpacker.decompress(data, max_output_size=limit, allow_extra_data=False)
     except zstandard.ZstdError:
         text = f"is zstd that is damaged or cut off, or unpacks to more than {limit} bytes"
         raise Unreadable("otlp-packed", text) from None
+    if size < 0:
+        # Of such a frame the library does not look at what follows it.
+        again = unpacker.decompressobj()
+        again.decompress(data)
+        if again.unused_data:
+            raise Unreadable("otlp-packed", "is zstd that something follows")
+    return out
 
 
 def _from_gzip(data: bytes, limit: int) -> bytes:
@@ -128,13 +136,10 @@ def _from_gzip(data: bytes, limit: int) -> bytes:
 
 
 def _begins_request(data: bytes, size: int) -> bool:
-    """Whether the bytes begin a TracesData of at most that size: three messages in one another, or fewer."""
+    """Whether the bytes begin a TracesData of at most that size: three messages in one another."""
     at = 0
     for tags in _TAGS:
-        if at >= len(data) or size == 0:
-            return at > 0
-        tag = data[at]
-        if tag not in tags:
+        if at >= len(data) or data[at] not in tags:
             return False
         start = at + 1
         inner, at = _length(data, start)

@@ -125,10 +125,10 @@ def hex_id(value: object, size: int) -> str | None:
 
 def _bytes_of(text: str, size: int) -> bytes | None:
     try:
+        if text[:2] in ("0x", "0X"):
+            return bytes.fromhex(text[2:].rjust(2 * size, "0")) if 2 < len(text) <= 2 * size + 2 else None
         if len(text) == 2 * size:
             return bytes.fromhex(text)
-        if text[:2] in ("0x", "0X") and 2 < len(text) <= 2 * size + 2:
-            return bytes.fromhex(text[2:].rjust(2 * size, "0"))
         if len(text) <= 2 * size:
             return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
