@@ -13,16 +13,16 @@ from typing import Any
 
 import polars as pl
 
+from ..rules.judge import Judged, Statute, judge, statute_of
+from ..rules.occurrences import Clock
+from ..rules.record import Known, Record, records
 from ..rules.rule import RuleSet
 from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from . import bundle
 from .bucket import labelled
-from .judge import Judged, Statute, judge, statute_of
 from .prepare import Settings, prepare
 from .read import Population
-from .record import Known, Record, records
-from .sessions import Clock
 from .summary import Tally, rule_keys, summary
 
 EXAMPLES_MAX = 3

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
+from ..rules.judge import JUDGED_COLUMNS
 from ..rules.label import Labeler
 from . import spill
 from .eventfile import reading, row_count
-from .judge import JUDGED_COLUMNS
 from .read import Part
 
 Told = Callable[[int, int], None]

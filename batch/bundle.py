@@ -16,8 +16,8 @@ import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 import rfc8785
 
+from ..rules.record import Record, line, place
 from .error import SourceError
-from .record import Record, line, place
 
 VERDICTS = "verdicts.jsonl"
 TYPED_VERDICTS = "verdicts.parquet"

@@ -13,12 +13,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..rules import kernel, kernel_loop
+from ..rules.judge import Judged, Statute, take
 from ..rules.kernel import I64
+from ..rules.occurrences import Mask
 from ..rules.rule import Rule
 from .archive import day_of
-from .judge import Judged, Statute, take
 from .read import REJECTS_KEPT_MAX, Population, Reject
-from .sessions import Mask
 
 COUNTS = (
     "violations",

@@ -79,7 +79,7 @@ def measured(what: str, *paths: Path) -> dict:
 def read(folder: Path) -> dict:
     """Read the columns that the audit reads, and keep nothing."""
     import polars as pl
-    from tracline.batch.judge import JUDGED_COLUMNS
+    from tracline.rules.judge import JUDGED_COLUMNS
     from tracline.rules.label import Labeler
     from tracline.rules.pack import load_packs
 

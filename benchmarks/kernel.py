@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tracline.batch.judge import Judged, Statute, judge, statute_of
-from tracline.batch.sessions import Clock
 from tracline.examples.support_bot import Desk, conversations
 from tracline.examples.support_telling import event_frame
 from tracline.rules import kernel
+from tracline.rules.judge import Judged, Statute, judge, statute_of
 from tracline.rules.label import WORD_BITS
+from tracline.rules.occurrences import Clock
 from tracline.rules.pack import load_packs
 from tracline.rules.stepper import Seen, judge_slowly
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 import orjson
 
 from .candidate import Candidate, Telling
-from .event import Content, Event, Kind, event_content, event_id
+from .event import Event, Kind, content_of, end_event, event_id
 from .told import Teller, Told, partner_of, teller_of, wait
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
@@ -142,14 +142,7 @@ class Session:
 
     def _judge(self, telling: Telling, key: str, candidate: Candidate) -> Event:
         """The next event of the session; it opens an occurrence where none is open."""
-        content = event_content(
-            telling.kind,
-            text=telling.text,
-            tool=telling.tool,
-            call_id=telling.call_id,
-            args=telling.args,
-            result=telling.result,
-        )
+        content = content_of(telling)
         said, place = _said(telling.kind, content), _place(telling)
         closed = self.told[-2].closed if len(self.told) > 1 else None
         late = closed is not None and telling.time <= closed
@@ -203,16 +196,7 @@ class Session:
         self.open = None
         self.told[-1].closed = time
         self.told.append(Told())
-        return Event(
-            session_id=self.session_id,
-            occurrence=ended.time,
-            time=time,
-            seq=ended.seq + 1,
-            kind=Kind.END,
-            content=Content.CAPTURED,
-            event_id=event_id(self.session_id, ended.time, Kind.END, [], 0),
-            attributes={"end": reason.value},
-        )
+        return end_event(self.session_id, ended.time, time, ended.seq + 1, {"end": reason.value})
 
     def _forget(self, watermark: int) -> None:
         """Forget what closed occurrences told, when no span that is in time can repeat it any more."""
@@ -236,16 +220,8 @@ def _items(ready: dict[str, Candidate], covered: set[str]) -> Iterator[_Item]:
 
 def _place(telling: Telling) -> tuple[int, int, int, int, str]:
     """Where a telling sorts: by time, place in the conversation, kind, place in the message, what it says."""
-    content = event_content(
-        telling.kind,
-        text=telling.text,
-        tool=telling.tool,
-        call_id=telling.call_id,
-        args=telling.args,
-        result=telling.result,
-    )
     place = _NO_PLACE if telling.place is None else telling.place
-    return telling.time, place, _KINDS[telling.kind], telling.rank, _said(telling.kind, content)
+    return telling.time, place, _KINDS[telling.kind], telling.rank, _said(telling.kind, content_of(telling))
 
 
 def _said(kind: Kind, content: list[str | None]) -> str:

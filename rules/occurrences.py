@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..rules.kernel import I64
 from ..schemas.event import Kind
+from .kernel import I64
 
 Mask = NDArray[np.bool_]
 

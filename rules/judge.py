@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ..rules import kernel, kernel_loop
-from ..rules.compiler.compile import compile_rule
-from ..rules.digest import rule_digest
-from ..rules.kernel import I32, I64, U8, Found, Memory, Program
-from ..rules.label import Labeler
-from ..rules.machine import Machine
-from ..rules.rule import Rule, RuleSet
-from ..rules.words import Words, letters
-from .sessions import Clock, Mask, Order, Sessions, in_order, numbers, occurrences_of
+from . import kernel, kernel_loop
+from .compiler.compile import compile_rule
+from .digest import rule_digest
+from .kernel import I32, I64, U8, Found, Memory, Program
+from .label import Labeler
+from .machine import Machine
+from .occurrences import Clock, Mask, Order, Sessions, in_order, numbers, occurrences_of
+from .rule import Rule, RuleSet
+from .words import Words, letters
 
 JUDGED_COLUMNS = (
     "session_id",
@@ -103,7 +103,7 @@ def judge(statute: Statute, labelled: pl.DataFrame, clock: Clock, *, satisfied: 
     `labelled` has `JUDGED_COLUMNS` and the labeler's columns, in any order of rows, `end` rows among them.
     """
     order = in_order(labelled)
-    labels = labelled.select("seq", *_label_columns(statute))[order.rows]
+    labels = labelled.select("seq", *label_columns(statute))[order.rows]
     times = numbers(labelled["time"])[order.rows]
     sessions = occurrences_of(order, numbers(labelled["occurrence"])[order.rows], times, clock)
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
@@ -140,7 +140,7 @@ def judge(statute: Statute, labelled: pl.DataFrame, clock: Clock, *, satisfied: 
     )
 
 
-def _label_columns(statute: Statute) -> list[str]:
+def label_columns(statute: Statute) -> list[str]:
     """The labeler's columns, by name."""
     words = [f"{letter}{word}" for letter in "tu" for word in range(statute.labeler.words)]
     return words + [f"{letter}{key}" for letter in ("s", "su") for key in range(statute.program.keys)]

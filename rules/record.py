@@ -11,12 +11,12 @@ import numpy as np
 import orjson
 import polars as pl
 
-from ..rules import kernel, kernel_loop
-from ..rules.digest import verdict_id
-from ..rules.kernel import I64, Found
-from ..rules.witness import Witness, witnesses
 from ..schemas.verdict import Verdict
+from . import kernel, kernel_loop
+from .digest import verdict_id
 from .judge import Judged, Statute, join, take
+from .kernel import I64, Found
+from .witness import Witness, witnesses
 
 RECORDS_AT_ONCE = 20_000
 """Findings that are turned into records together."""

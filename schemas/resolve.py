@@ -1,0 +1,240 @@
+"""Session assembly, stage (a): whose session a span belongs to, and what it inherits from others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from .candidate import Candidate, part_key
+from .conversation import Flaw
+from .dialect import tell
+from .span import Span, Value
+from .step import Part, Step
+from .telling import tellings
+
+_SPEAKING = (Part.CHAT, Part.AGENT)
+_NEVER = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A span as it came, with what it says; times in nanoseconds since the epoch (0: not said).
+
+    `scope` is what is put before its session's id. `record_time` is when it was received, 0 where nobody
+    wrote that down. `tells` is whether it tells of messages, calls or results.
+    """
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    start: int
+    end: int
+    step: Step
+    scope: str = ""
+    record_time: int = 0
+    tells: bool = True
+
+    @property
+    def key(self) -> str:
+        """What `Candidate.within` calls it."""
+        return part_key(self.step.part, self.trace_id, self.span_id)
+
+    def bare(self) -> Heard:
+        """What others inherit from it, without what it tells."""
+        call = self.step.call if self.step.part is Part.TOOL else None
+        return replace(
+            self, step=replace(self.step, input=None, output=None, call=call, result=None, attributes={})
+        )
+
+
+def hear(span: Span, scope: Sequence[str] = (), record_time: int = 0) -> Heard:
+    """A span with what it says; `scope` are the resource attributes that go before its session's id."""
+    step = tell(span)
+    has_messages = bool(step.input or step.output)
+    is_told = step.part is Part.CHAT and (step.input is None or step.output is None)
+    return Heard(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent_id=span.parent_id,
+        start=span.start,
+        end=span.end,
+        step=step,
+        scope="".join(f"{_escaped(span.resource.get(name))}/" for name in scope),
+        record_time=record_time,
+        tells=step.part is Part.TOOL or is_told or (step.part in _SPEAKING and has_messages),
+    )
+
+
+def _escaped(value: Value) -> str:
+    """A resource attribute so that no value can look like two."""
+    return ("" if value is None else str(value)).replace("%", "%25").replace("/", "%2F")
+
+
+@dataclass(slots=True)
+class Trace:
+    """The spans of one trace that have come so far; `spans` by id, of which several may share one.
+
+    `keyed` is the earliest span that says a session key.
+    """
+
+    spans: dict[str, list[Heard]] = field(default_factory=dict[str, list[Heard]])
+    keyed: Heard | None = None
+
+    def add(self, heard: Heard) -> None:
+        """Add a span."""
+        self.spans.setdefault(heard.span_id, []).append(heard)
+        if heard.step.session is not None and (self.keyed is None or _age(heard) < _age(self.keyed)):
+            self.keyed = heard
+
+    def all(self) -> Iterator[Heard]:
+        """Every span that has come."""
+        return (heard for same in self.spans.values() for heard in same)
+
+    def parent(self, heard: Heard) -> Heard | None:
+        """The span above; None at a root, where it has not come, and where a span calls itself its parent."""
+        if heard.parent_id is None or heard.parent_id == heard.span_id:
+            return None
+        found = self.spans.get(heard.parent_id)
+        return min(found, key=_age) if found else None
+
+    def above(self, heard: Heard) -> Iterator[Heard]:
+        """The spans above, nearest first; a cycle ends before it meets a span again."""
+        seen = {id(heard)}
+        upper = self.parent(heard)
+        while upper is not None and id(upper) not in seen:
+            seen.add(id(upper))
+            yield upper
+            upper = self.parent(upper)
+
+    def root(self, heard: Heard) -> Heard | None:
+        """The root above a span, or itself; None where it is not known."""
+        *_, last = (heard, *self.above(heard))
+        return last if last.parent_id is None else None
+
+    def told_inside(self) -> frozenset[str]:
+        """The keys of the spans that need not tell anything: one inside each tells the same."""
+        return frozenset(key for heard in self.all() if heard.tells for key in _within(self, heard))
+
+
+def candidate_of(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Candidate | Flaw:
+    """The span with its session, by what is known of its trace; a flaw where nothing says when it was.
+
+    `told_inside` is that of the trace.
+    """
+    times = _times(trace, heard)
+    if times is None:
+        return Flaw("", "span-time", "has no time, nor has its parent, and nobody noted when it came")
+    chain = (heard, *trace.above(heard))
+    told, digest = tellings(heard.step, *times)
+    return Candidate(
+        session_id=heard.scope + _session_key(trace, chain),
+        part=heard.step.part,
+        start=times[0],
+        end=times[1],
+        tellings=told,
+        trace_id=heard.trace_id,
+        span_id=heard.span_id,
+        digest=digest,
+        failed=heard.step.error is not None,
+        within=tuple(_within(trace, heard)),
+        covered=heard.key in told_inside,
+        agent=_nearest(one.step.agent for one in chain),
+        model=_nearest(one.step.model for one in chain),
+        service=_nearest(one.step.service for one in chain),
+        nested=_is_nested(chain),
+        attributes=heard.step.attributes,
+    )
+
+
+def cut_links(trace: Trace) -> int:
+    """How many parent links are not followed: of spans that call themselves their parent, and of cycles."""
+    selves = sum(heard.parent_id == heard.span_id for heard in trace.all())
+    cycles = {
+        min(map(_age, (heard, *above)))
+        for heard in trace.all()
+        if (above := tuple(trace.above(heard))) and trace.parent(above[-1]) is heard
+    }
+    return selves + len(cycles)
+
+
+def orphans(trace: Trace) -> int:
+    """How many spans name a parent that never came."""
+    return sum(h.parent_id is not None and h.parent_id not in trace.spans for h in trace.all())
+
+
+def _age(heard: Heard) -> tuple[int, str]:
+    """What is earlier: by start (one without any is last), then by span id."""
+    return heard.start or heard.end or _NEVER, heard.span_id
+
+
+def _session_key(trace: Trace, chain: Sequence[Heard]) -> str:
+    """Its own key, else its nearest ancestor's, else that of its trace's earliest span, else the trace id."""
+    own = _nearest(one.step.session for one in chain)
+    if own is not None:
+        return own
+    keyed = trace.keyed.step.session if trace.keyed else None
+    return keyed if keyed is not None else chain[0].trace_id
+
+
+def _nearest(said: Iterable[str | None]) -> str | None:
+    return next((one for one in said if one is not None), None)
+
+
+def _times(trace: Trace, heard: Heard) -> tuple[int, int] | None:
+    """Start and end: each else the other, else the parent's, else when the span was received."""
+    for one in (heard, *trace.above(heard)):
+        start, end = one.start or one.end, one.end or one.start
+        if end:
+            return min(start, end), end
+    return (heard.record_time, heard.record_time) if heard.record_time else None
+
+
+def _is_nested(chain: Sequence[Heard]) -> bool:
+    """Whether a span belongs to a sub-agent: to an agent below another one, or to one that works for a tool.
+
+    What a span says of itself and of those below it goes before.
+    """
+    agents: set[str] = set()
+    works = False
+    for one in chain:
+        if one.step.nested is not None:
+            return one.step.nested
+        if one.step.part is Part.TOOL and works:
+            return True
+        works = works or one.step.part in _SPEAKING
+        if one.step.part is Part.AGENT and one.step.agent is not None:
+            agents.add(one.step.agent)
+            if len(agents) > 1:
+                return True
+    return False
+
+
+def _within(trace: Trace, heard: Heard) -> Iterator[str]:
+    """The keys of the spans above that would tell what this one tells.
+
+    Of a model call or an agent these are its wrappers and its agent, up to the tool or the other agent that
+    it works for; of a tool's run the runs around it of the same call.
+    """
+    part, agent = heard.step.part, heard.step.agent if heard.step.part is Part.AGENT else None
+    for upper in trace.above(heard):
+        step = upper.step
+        if part is Part.TOOL and step.part is Part.TOOL and _same_call(heard.step, step):
+            yield upper.key
+        elif part in _SPEAKING and step.part in _SPEAKING:
+            if step.part is Part.AGENT and step.agent is not None:
+                if agent is not None and step.agent != agent:
+                    return
+                agent = step.agent
+            yield upper.key
+        elif Part.TOOL in (part, step.part) and step.part is not Part.OTHER:
+            return
+
+
+def _same_call(inner: Step, outer: Step) -> bool:
+    """Whether two nested runs of a tool are one: by id where both have one, else by arguments."""
+    one, other = inner.call, outer.call
+    if one is None or other is None or one.tool != other.tool:
+        return False
+    if one.call_id is not None and other.call_id is not None:
+        return one.call_id == other.call_id
+    return one.args == other.args

@@ -1,0 +1,90 @@
+"""Session assembly, stage (a), live: spans wait until it is known whose they are (schemas/resolve.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import compress
+
+from .candidate import Candidate
+from .conversation import Flaw
+from .resolve import Heard, Trace, candidate_of
+
+TRACES_MAX = 100_000
+"""Traces that one source remembers; those with spans that wait are kept beyond it."""
+
+
+@dataclass(slots=True)
+class Open:
+    """A trace whose spans are coming: those that wait, and when the last one came (record time)."""
+
+    trace: Trace = field(default_factory=Trace)
+    waiting: list[Heard] = field(default_factory=list[Heard])
+    touched: int = 0
+
+
+@dataclass(slots=True)
+class Traces:
+    """The traces of one source, each of them plain data that can be stored; times in nanoseconds.
+
+    `hold` is how long a span waits for its root, `keep` how long a trace is remembered after its last span,
+    both in record time; of more than `TRACES_MAX` the one that was silent longest is forgotten first.
+    `traces` stand in the order in which they were last heard of. `changed` are those to store again (or to
+    forget, where `traces` has them no more). `early` counts spans that went on before their root was known.
+    """
+
+    hold: int
+    keep: int
+    traces: dict[str, Open] = field(default_factory=dict[str, Open])
+    waiting: set[str] = field(default_factory=set[str])
+    changed: set[str] = field(default_factory=set[str])
+    early: int = 0
+
+    def add(self, heard: Heard) -> None:
+        """Let a span wait in its trace."""
+        opened = self.traces.pop(heard.trace_id, None) or Open()
+        opened.trace.add(heard.bare())
+        opened.waiting.append(heard)
+        opened.touched = max(opened.touched, heard.record_time)
+        self.traces[heard.trace_id] = opened
+        self.waiting.add(heard.trace_id)
+        self.changed.add(heard.trace_id)
+
+    def release(self, watermark: int, now: int) -> Iterator[Candidate | Flaw]:
+        """What need not wait any more, by the source's watermark and the record time that it has reached.
+
+        A span that says its session and its agent goes on when the watermark has passed its end: sooner it
+        could not be judged. Any other goes on when its root is known and the watermark has passed the
+        root's end, or after `hold`.
+        """
+        for trace_id in sorted(self.waiting):
+            opened = self.traces[trace_id]
+            is_ready = [_is_ready(opened.trace, heard, watermark, now, self.hold) for heard in opened.waiting]
+            if not any(is_ready):
+                continue
+            ready = list(compress(opened.waiting, is_ready))
+            opened.waiting = [one for one, go in zip(opened.waiting, is_ready, strict=True) if not go]
+            told_inside = opened.trace.told_inside()
+            self.early += sum(opened.trace.root(heard) is None for heard in ready)
+            self.changed.add(trace_id)
+            if not opened.waiting:
+                self.waiting.discard(trace_id)
+            yield from (candidate_of(opened.trace, heard, told_inside) for heard in ready)
+        self._forget(now)
+
+    def _forget(self, now: int) -> None:
+        """Forget the traces that were silent longest, if for longer than `keep` or there are too many."""
+        while self.traces:
+            trace_id, opened = next(iter(self.traces.items()))
+            is_fresh = now - opened.touched <= self.keep and len(self.traces) <= TRACES_MAX
+            if opened.waiting or is_fresh:
+                return
+            del self.traces[trace_id]
+            self.changed.add(trace_id)
+
+
+def _is_ready(trace: Trace, heard: Heard, watermark: int, now: int, hold: int) -> bool:
+    speaks_for_itself = heard.step.session is not None and heard.step.agent is not None
+    last = heard if speaks_for_itself else trace.root(heard)
+    in_time = last is not None and (last.end or last.start) <= watermark
+    return in_time or now - heard.record_time >= hold

@@ -1,0 +1,73 @@
+"""What a batch of outputs changes in the store, as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ..rules.record import Record, line
+from ..schemas.event import Event, Kind
+from ..schemas.time import parse_time
+from ..schemas.verdict import Verdict
+from .state import SessionState, encode
+from .store import Batch
+from .worker import Outputs
+
+_ROW = msgspec.json.Encoder()
+_BREACHES = (Verdict.VIOLATED.value, Verdict.UNMET.value)
+
+
+def fill(batch: Batch, outputs: Outputs, states: Mapping[str, SessionState], given: int) -> None:
+    """Add to a batch what the outputs and the states that were touched change; `given` is the time now."""
+    for session_id, state in states.items():
+        due = state.session.due
+        batch.sessions[session_id] = None if due is None else (due, encode(state))
+    for event in outputs.events:
+        batch.events.append(_event(event))
+        if event.kind is Kind.END:
+            batch.closes.append((event.time, event.session_id, event.occurrence))
+    batch.verdicts += [_verdict(record, given) for record in outputs.records]
+    batch.standings += [_standing(record) for record in outputs.records if not record["history"]]
+    batch.standings += [
+        (one.session_id, one.occurrence, one.pack, one.rule, one.agent, one.time, None, None)
+        for one in outputs.applied
+    ]
+
+
+def _event(event: Event) -> tuple[str, int, int, int, str, bytes]:
+    row = _ROW.encode(event)
+    return event.session_id, event.occurrence, event.seq, event.time, event.kind.value, row
+
+
+def _verdict(record: Record, given: int) -> tuple[object, ...]:
+    return (
+        *(record[name] for name in ("id", "pack", "rule", "session_id")),
+        _ns(record["occurrence"]),
+        record["seq"],
+        _ns(record["time"]),
+        *(record[name] for name in ("verdict", "severity", "agent")),
+        int(record["history"]),
+        given,
+        line(record),
+    )
+
+
+def _standing(record: Record) -> tuple[object, ...]:
+    time = _ns(record["time"])
+    is_breach, is_unjudged = record["verdict"] in _BREACHES, record["verdict"] == Verdict.UNJUDGED.value
+    return (
+        record["session_id"],
+        _ns(record["occurrence"]),
+        *(record[name] for name in ("pack", "rule", "agent")),
+        # A session that violates always counts.
+        time if is_breach else None,
+        time if is_breach else None,
+        time if is_unjudged else None,
+    )
+
+
+def _ns(text: str) -> int:
+    found = parse_time(text)
+    assert found is not None, "a record's times are RFC 3339"
+    return found

@@ -1,0 +1,46 @@
+"""Places where a test may kill the process, to see that nothing acknowledged is lost there.
+
+Set `TRACLINE_FAULT` to `name:n` and the process kills itself the n-th time it comes to that place.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from enum import StrEnum
+
+VARIABLE = "TRACLINE_FAULT"
+
+
+class Fault(StrEnum):
+    """The gaps between what must happen in order."""
+
+    RECEIVED = "received"
+    """Requests came and are not on disk."""
+    ACCEPTED = "accepted"
+    """Requests are on disk and not acknowledged."""
+    ACKNOWLEDGED = "acknowledged"
+    """Requests are acknowledged and not judged."""
+    JUDGED = "judged"
+    """What a batch changed is not written."""
+    COMMITTED = "committed"
+    """What a batch changed is written."""
+    ARCHIVING = "archiving"
+    """It is noted which events are archived next, and nothing is written."""
+    WRITTEN = "written"
+    """An archive file is written and entered, which is not noted."""
+    ARCHIVED = "archived"
+    """It is noted that the events are archived."""
+
+
+_met: Counter[Fault] = Counter()
+
+
+def reach(fault: Fault) -> None:
+    """Come to that place; the process ends here where a test wants it to."""
+    wanted = os.environ.get(VARIABLE)
+    if wanted is not None:
+        _met[fault] += 1
+        if wanted == f"{fault}:{_met[fault]}":
+            os.kill(os.getpid(), signal.SIGKILL)

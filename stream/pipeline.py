@@ -1,0 +1,331 @@
+"""`tracline serve` without its network: requests to disk, spans to sessions, sessions to verdicts.
+
+One thread (`run`) does all of it, in rounds: what came since the last round is written to disk and
+acknowledged; then it is worked off, and all that this changes is written in one transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ..schemas.assemble import Session
+from ..schemas.candidate import Candidate
+from ..schemas.decoded import Decoded
+from ..schemas.otlp import decode_request
+from ..schemas.resolve import hear
+from ..schemas.settings import SessionSettings
+from ..schemas.time import NS
+from ..schemas.traces import Open, Traces
+from .changes import fill
+from .faults import Fault, reach
+from .intake import Busy, Request
+from .state import SessionState, decode
+from .store import Batch, DeadLetter, Store, Stored
+from .worker import Worker
+
+WAITING_BYTES_MAX = 64 << 20
+"""Bytes of requests that wait for the next round; further ones are asked to come again."""
+DISK_FREE_BYTES_MIN = 256 << 20
+"""Free bytes under which no request is taken."""
+STATES_KEPT_MAX = 20_000
+"""Sessions whose state is kept in memory beside the store."""
+ARCHIVE_ROWS = 50_000
+"""Events that are archived at a time."""
+RETRY_DISK_S = 30.0
+RETRY_QUEUE_S = 1.0
+
+_ENCODER = msgspec.msgpack.Encoder()
+_TRACE = msgspec.msgpack.Decoder(Open)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the pipeline needs of the world around it.
+
+    `now` is the time (ns since the epoch), `free_bytes` what the store's disk has left. `archive(rows, first,
+    last)` writes judged events with these numbers to the archive; writing the same numbers again must change
+    nothing. `told` hears each batch that was written, for metrics.
+    """
+
+    now: Callable[[], int]
+    free_bytes: Callable[[], int]
+    archive: Callable[[Sequence[bytes], int, int], None]
+    told: Callable[[Batch], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often events are archived, and how long the store keeps those that are; in seconds."""
+
+    archive_s: float = 10.0
+    retain_s: float = 7 * 86_400.0
+
+
+@dataclass(slots=True)
+class _Arrival:
+    """A request, and whoever waits for it to be on disk."""
+
+    request: Request
+    done: asyncio.Future[None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A request that is on disk: its number there, its spans, when it came, a digest of its body."""
+
+    number: int
+    decoded: Decoded
+    received: int
+    sha256: str
+
+
+@dataclass(slots=True)
+class _Queue:
+    """What came since the last round."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    came: threading.Event = field(default_factory=threading.Event)
+    arrivals: list[_Arrival] = field(default_factory=list[_Arrival])
+    size: int = 0
+    closed: bool = False
+
+
+class Pipeline:
+    """The pipeline of one store; an `Intake` for the receivers, while `run` works in a thread of its own."""
+
+    def __init__(
+        self, store: Store, worker: Worker, settings: SessionSettings, world: World, pace: Pace | None = None
+    ) -> None:
+        self._store, self._worker, self._settings, self._world = store, worker, settings, world
+        self._pace = pace or Pace()
+        self._queue = _Queue()
+        self._states: dict[str, SessionState] = {}
+        self._traces = Traces(0, 0)
+        self._watermark = 0
+        self._heard_at = self._archived_at = world.now()
+        self._reload()
+
+    async def put(self, request: Request) -> None:
+        """Return once the request is on disk. Raises Busy where it was not taken."""
+        if self._world.free_bytes() < DISK_FREE_BYTES_MIN:
+            raise Busy("disk", RETRY_DISK_S)
+        arrival = _Arrival(request, asyncio.get_running_loop().create_future())
+        with self._queue.lock:
+            if self._queue.closed or self._queue.size > WAITING_BYTES_MAX:
+                raise Busy("queue", RETRY_QUEUE_S)
+            self._queue.arrivals.append(arrival)
+            self._queue.size += len(request.body)
+        self._queue.came.set()
+        await arrival.done
+
+    def stop(self) -> None:
+        """Take nothing more; `run` finishes what it has and returns."""
+        with self._queue.lock:
+            self._queue.closed = True
+        self._queue.came.set()
+
+    def run(self) -> None:
+        """Work until `stop`: first off what a crash left, then in rounds; at the end all is archived."""
+        self._archive_begun()
+        self._work_off([_stored(one) for one in self._store.inbox()])
+        going_on = True
+        while going_on:
+            self._queue.came.wait(self._settings.tick_s)
+            with self._queue.lock:
+                arrivals, self._queue.arrivals, self._queue.size = self._queue.arrivals, [], 0
+                self._queue.came.clear()
+                going_on = not self._queue.closed
+            self._round(arrivals)
+        self._archive()
+
+    def _round(self, arrivals: Sequence[_Arrival]) -> None:
+        """Take what came since the last round, and what the time brings."""
+        works = self._accept(arrivals) if arrivals else []
+        now = self._world.now()
+        if works:
+            self._heard_at = now
+        elif now - self._heard_at >= round(self._settings.tick_s * NS):
+            # Nothing is on its way, as far as one can know: the time goes on by the clock.
+            self._watermark = max(self._watermark, now - self._lateness)
+        self._work_off(works)
+        if now - self._archived_at >= round(self._pace.archive_s * NS):
+            self._archive()
+            self._store.prune(now - round(self._pace.retain_s * NS))
+            self._archived_at = now
+
+    @property
+    def _lateness(self) -> int:
+        return round(self._settings.lateness_s * NS)
+
+    def _accept(self, arrivals: Sequence[_Arrival]) -> list[_Work]:
+        """Write what came to disk, and let its senders know."""
+        reach(Fault.RECEIVED)
+        requests = [one.request for one in arrivals]
+        try:
+            numbers = self._store.accept([(one.received, one.encoding, one.body) for one in requests])
+        except sqlite3.OperationalError:
+            for one in arrivals:
+                _answer(one.done, Busy("disk", RETRY_DISK_S))
+            return []
+        reach(Fault.ACCEPTED)
+        for one in arrivals:
+            _answer(one.done, None)
+        reach(Fault.ACKNOWLEDGED)
+        return [
+            _Work(number, one.decoded, one.received, _sha256(one.body))
+            for number, one in zip(numbers, requests, strict=True)
+        ]
+
+    def _work_off(self, works: Sequence[_Work]) -> None:
+        """Judge requests, and what is due: all together, or one by one where one of them is poison."""
+        try:
+            batch = self._judged(works)
+        except Exception as error:
+            if not works:
+                raise
+            self._reload()
+            if len(works) > 1:
+                for one in works:
+                    self._work_off([one])
+                return
+            # What one request breaks must not stop the others: it is told, and taken out of the way.
+            batch = self._judged([])
+            batch.worked_off = works[0].number
+            batch.dead_letters.append(_letter(works[0], "request", "internal", type(error).__name__))
+        if batch.is_empty:
+            return
+        reach(Fault.JUDGED)
+        self._commit(batch)
+        reach(Fault.COMMITTED)
+        self._world.told(batch)
+
+    def _commit(self, batch: Batch) -> None:
+        """Write a batch; while the disk does not take it, take no request either."""
+        while True:
+            try:
+                return self._store.commit(batch)
+            except sqlite3.OperationalError:
+                self._queue.came.wait(RETRY_QUEUE_S)
+                with self._queue.lock:
+                    arrivals, self._queue.arrivals, self._queue.size = self._queue.arrivals, [], 0
+                    self._queue.came.clear()
+                for one in arrivals:
+                    _answer(one.done, Busy("disk", RETRY_DISK_S))
+
+    def _judged(self, works: Sequence[_Work]) -> Batch:
+        """What the requests change, and what the watermark has passed."""
+        now = self._world.now()
+        batch = Batch(worked_off=works[-1].number if works else 0)
+        for work in works:
+            for flaw in work.decoded.flaws:
+                batch.dead_letters.append(_letter(work, flaw.place, flaw.code, flaw.text))
+            self._hear(work)
+        candidates: list[Candidate] = []
+        for released in self._traces.release(self._watermark, now):
+            if isinstance(released, Candidate):
+                # A span that tells nothing has said whose the others are.
+                candidates += [released] if released.tellings else []
+            else:
+                letter = DeadLetter(now, released.place, released.code, released.text, "")
+                batch.dead_letters.append(letter)
+        batch.watermark = self._watermark
+        states = self._touched(candidates)
+        fill(batch, self._worker.step(states, candidates, self._watermark), states, now)
+        self._forget_states(states)
+        for trace_id in self._traces.changed:
+            opened = self._traces.traces.get(trace_id)
+            batch.traces[trace_id] = None if opened is None else (opened.touched, _ENCODER.encode(opened))
+        self._traces.changed.clear()
+        return batch
+
+    def _hear(self, work: _Work) -> None:
+        """Take in the spans of a request, and the time that they tell."""
+        latest = work.received + round(self._settings.skew_s * NS)
+        for span in work.decoded.spans:
+            self._traces.add(hear(span, self._settings.scope, work.received))
+            if span.end <= latest:
+                self._watermark = max(self._watermark, span.end - self._lateness)
+
+    def _touched(self, candidates: Sequence[Candidate]) -> dict[str, SessionState]:
+        """The states of the candidates' sessions and of those that are due."""
+        due: dict[str, bytes | None] = dict(self._store.due(self._watermark))
+        for session_id in {one.session_id for one in candidates}.difference(due):
+            due[session_id] = None if session_id in self._states else self._store.session(session_id)
+        states: dict[str, SessionState] = {}
+        for session_id in sorted(due):
+            data, known = due[session_id], self._states.get(session_id)
+            if known is None:
+                idle = round(self._settings.idle_s * NS)
+                known = SessionState(Session(session_id, idle)) if data is None else decode(data)
+            states[session_id] = known
+        return states
+
+    def _forget_states(self, touched: dict[str, SessionState]) -> None:
+        """Keep the states that were touched last."""
+        for session_id, state in touched.items():
+            self._states.pop(session_id, None)
+            if state.session.due is not None:
+                self._states[session_id] = state
+        while len(self._states) > STATES_KEPT_MAX:
+            del self._states[next(iter(self._states))]
+
+    def _reload(self) -> None:
+        """Go back to what the store says."""
+        hold, keep = (round(seconds * NS) for seconds in (self._settings.hold_s, self._settings.idle_s))
+        stored = {trace_id: _TRACE.decode(data) for trace_id, data in self._store.traces()}
+        waiting = {trace_id for trace_id, opened in stored.items() if opened.waiting}
+        self._traces = Traces(hold, keep, stored, waiting)
+        self._states.clear()
+        self._watermark = max(self._watermark, int(self._store.fact("watermark") or 0))
+
+    def _archive(self) -> None:
+        """Archive what was judged since the last time."""
+        while rows := self._store.events(int(self._store.fact("archived") or 0), ARCHIVE_ROWS):
+            self._store.note("archiving", rows[-1][0])
+            reach(Fault.ARCHIVING)
+            self._archive_rows(rows)
+
+    def _archive_begun(self) -> None:
+        """Archive again what a crash may have left half archived: the same events, in the same file."""
+        archived, begun = (int(self._store.fact(name) or 0) for name in ("archived", "archiving"))
+        if begun > archived:
+            self._archive_rows([row for row in self._store.events(archived, ARCHIVE_ROWS) if row[0] <= begun])
+
+    def _archive_rows(self, rows: Sequence[tuple[int, bytes]]) -> None:
+        self._world.archive([row for _, row in rows], rows[0][0], rows[-1][0])
+        reach(Fault.WRITTEN)
+        self._store.note("archived", rows[-1][0])
+        reach(Fault.ARCHIVED)
+
+
+def _stored(one: Stored) -> _Work:
+    return _Work(one.number, decode_request(one.body), one.received, _sha256(one.body))
+
+
+def _letter(work: _Work, place: str, code: str, reason: str) -> DeadLetter:
+    return DeadLetter(work.received, place, code, reason, work.sha256)
+
+
+def _sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def _answer(done: asyncio.Future[None], error: Busy | None) -> None:
+    """Let the loop of whoever waits know how it went; it may have gone away."""
+
+    def settle() -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    done.get_loop().call_soon_threadsafe(settle)

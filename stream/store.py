@@ -1,0 +1,235 @@
+"""The embedded store of `tracline serve`: one SQLite file that a crash at any moment leaves whole.
+
+A request is on disk before it is acknowledged (`accept`), and all that a batch changes is written in one
+transaction with the requests that it used up (`commit`): so each is worked off exactly once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .intake import Encoding
+from .tables import TABLES, VERSION
+
+FILE = "tracline.sqlite3"
+_FACTS = ("version", "id", "watermark", "archived", "archiving")
+"""`version` of the tables; `id` of the store; the source's `watermark`; the last event that is `archived`,
+and the last one of the range that was being archived."""
+
+
+class StoreError(Exception):
+    """A store that cannot be used: `code`, what is wrong, and a `hint`."""
+
+    code = "TRL702"
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(what)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An acknowledged request, by the number under which it is on disk."""
+
+    number: int
+    received: int
+    encoding: Encoding
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Something that could not be read: when it came, where, why, and a digest of the request."""
+
+    received: int
+    place: str
+    code: str
+    reason: str
+    sha256: str
+
+
+@dataclass(slots=True)
+class Batch:
+    """Everything that one batch changes; rows are tuples in the order of the table's columns."""
+
+    worked_off: int = 0
+    sessions: dict[str, tuple[int | None, bytes] | None] = field(
+        default_factory=dict[str, tuple[int | None, bytes] | None]
+    )
+    traces: dict[str, tuple[int, bytes] | None] = field(default_factory=dict[str, tuple[int, bytes] | None])
+    events: list[tuple[str, int, int, int, str, bytes]] = field(
+        default_factory=list[tuple[str, int, int, int, str, bytes]]
+    )
+    verdicts: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
+    standings: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
+    closes: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
+    dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
+    watermark: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be written: no request, no session, no trace that changed."""
+        return not (self.worked_off or self.sessions or self.traces or self.dead_letters)
+
+
+class Store:
+    """A connection to the store, for one thread at a time. `open_store` makes it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    def accept(self, requests: Sequence[tuple[int, Encoding, bytes]]) -> list[int]:
+        """Write requests (received, encoding, body) to disk; their numbers, once they are there."""
+        with self._writing():
+            return [
+                _number(
+                    self._db.execute("INSERT INTO inbox (received, encoding, body) VALUES (?, ?, ?)", request)
+                )
+                for request in requests
+            ]
+
+    def inbox(self) -> Iterator[Stored]:
+        """The requests that were acknowledged and are not worked off, in their order."""
+        for number, received, encoding, body in self._db.execute("SELECT * FROM inbox ORDER BY id"):
+            yield Stored(number, received, Encoding(encoding), body)
+
+    def session(self, session_id: str) -> bytes | None:
+        """A session's stored state."""
+        row = self._db.execute("SELECT state FROM session WHERE session_id = ?", (session_id,)).fetchone()
+        return None if row is None else row[0]
+
+    def due(self, watermark: int) -> list[tuple[str, bytes]]:
+        """The sessions that have something to do when the watermark is there."""
+        found = self._db.execute("SELECT session_id, state FROM session WHERE due <= ?", (watermark,))
+        return found.fetchall()
+
+    def traces(self) -> Iterator[tuple[str, bytes]]:
+        """The stored traces, those first that were silent longest."""
+        return iter(self._db.execute("SELECT trace_id, state FROM trace ORDER BY touched, trace_id"))
+
+    def fact(self, name: str) -> int | str | None:
+        """A fact, None where it was never noted."""
+        assert name in _FACTS, name
+        row = self._db.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
+        return None if row is None else row[0]
+
+    def note(self, name: str, value: int | str) -> None:
+        """Note a fact on disk."""
+        with self._writing():
+            self._note(name, value)
+
+    def events(self, after: int, count: int) -> list[tuple[int, bytes]]:
+        """Up to `count` judged events behind the one with that number: their numbers and rows."""
+        query = "SELECT id, row FROM event WHERE id > ? ORDER BY id LIMIT ?"
+        return self._db.execute(query, (after, count)).fetchall()
+
+    def prune(self, before: int) -> int:
+        """Delete what happened before that time and is archived; how many events these were."""
+        with self._writing():
+            archived = self.fact("archived") or 0
+            gone = self._db.execute("DELETE FROM event WHERE id <= ? AND time < ?", (archived, before))
+            for table in ("verdict", "standing"):
+                column = "time" if table == "verdict" else "closed"
+                self._db.execute(f"DELETE FROM {table} WHERE {column} < ?", (before,))
+            return gone.rowcount
+
+    def commit(self, batch: Batch) -> None:
+        """Write all that a batch changed, or nothing."""
+        with self._writing():
+            self._db.execute("DELETE FROM inbox WHERE id <= ?", (batch.worked_off,))
+            self._put("session", "session_id, due, state", batch.sessions)
+            self._put("trace", "trace_id, touched, state", batch.traces)
+            self._insert("event", "session_id, occurrence, seq, time, kind, row", batch.events)
+            self._insert("verdict", VERDICT_COLUMNS, batch.verdicts, "OR IGNORE")
+            self._db.executemany(_STANDING, batch.standings)
+            self._db.executemany(_CLOSED, batch.closes)
+            letters = [(d.received, d.place, d.code, d.reason, d.sha256) for d in batch.dead_letters]
+            self._insert("dead_letter", "received, place, code, reason, sha256", letters)
+            self._note("watermark", batch.watermark)
+
+    def _put(self, table: str, columns: str, rows: Mapping[str, tuple[object, ...] | None]) -> None:
+        """Replace rows by their key, and delete those that are None."""
+        key = columns.split(",")[0]
+        gone = [(name,) for name, row in rows.items() if row is None]
+        self._db.executemany(f"DELETE FROM {table} WHERE {key} = ?", gone)
+        kept = [(name, *row) for name, row in rows.items() if row is not None]
+        self._insert(table, columns, kept, "OR REPLACE")
+
+    def _insert(self, table: str, columns: str, rows: Iterable[tuple[object, ...]], how: str = "") -> None:
+        marks = ", ".join("?" * len(columns.split(",")))
+        self._db.executemany(f"INSERT {how} INTO {table} ({columns}) VALUES ({marks})", rows)
+
+    def _note(self, name: str, value: int | str) -> None:
+        assert name in _FACTS, name
+        self._db.execute("INSERT OR REPLACE INTO fact (name, value) VALUES (?, ?)", (name, value))
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        """One transaction: on disk when it is left, or undone."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+
+VERDICT_COLUMNS = (
+    "id, pack, rule, session_id, occurrence, seq, time, verdict, severity, agent, history, given, record"
+)
+
+_STANDING = """
+INSERT INTO standing (session_id, occurrence, pack, rule, agent, applied, violated, unjudged)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
+  agent = coalesce(agent, excluded.agent), applied = coalesce(applied, excluded.applied),
+  violated = coalesce(violated, excluded.violated), unjudged = coalesce(unjudged, excluded.unjudged)
+"""
+_CLOSED = "UPDATE standing SET closed = ? WHERE session_id = ? AND occurrence = ?"
+
+
+def open_store(folder: Path, new_id: str) -> Store:
+    """The store in a folder, made (with that id) where there is none.
+
+    Raises StoreError where the store was made by another version, or is damaged.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False, timeout=60)
+    store = Store(connection)
+    try:
+        # FULL: a transaction is on disk when it is committed, also in WAL mode.
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+        _prepare(connection, store, new_id)
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        hint = "restore the file from a copy, or begin with an empty folder"
+        raise StoreError(f"{folder / FILE} cannot be used ({error.sqlite_errorname})", hint) from None
+    return store
+
+
+def _prepare(connection: sqlite3.Connection, store: Store, new_id: str) -> None:
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if not tables:
+        assert new_id.isalnum(), "an id of letters and digits"
+        facts = f"INSERT INTO fact VALUES ('version', {VERSION}), ('id', '{new_id}');"
+        connection.executescript(f"BEGIN IMMEDIATE; {TABLES} {facts} COMMIT;")
+    version = store.fact("version")
+    if version != VERSION:
+        connection.close()
+        hint = "start the release that made it, let it finish, and begin with an empty folder"
+        raise StoreError(f"the store has version {version}, and this release reads {VERSION}", hint)
+
+
+def _number(cursor: sqlite3.Cursor) -> int:
+    assert cursor.lastrowid is not None
+    return cursor.lastrowid
