@@ -1,0 +1,95 @@
+"""OTLP over HTTP: the routes under `/v1/`.
+
+A request is answered 200 only when it is kept. OTLP 1.x, "OTLP/HTTP":
+https://opentelemetry.io/docs/specs/otlp/#otlphttp
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from .answer import body_bytes, encoding_of, export_response, refusal, written
+from .limits import Limits, Place
+from .meter import Transport
+from .packing import coding_of
+from .reception import Reception
+from .refusal import Reason, Refused
+
+TRACES = "/v1/traces"
+OTHERS = ("/v1/metrics", "/v1/logs", "/v1development/profiles")
+"""The paths of OTLP's other signals."""
+
+
+def routes(reception: Reception) -> list[Route]:
+    """The routes of a receiver, to be put into a Starlette app behind a `GateMiddleware`."""
+    return [
+        Route(TRACES, _Traces(reception)),
+        *(Route(path, _OtherSignal(reception)) for path in OTHERS),
+    ]
+
+
+class _Traces:
+    """Takes requests of spans."""
+
+    def __init__(self, reception: Reception) -> None:
+        self._reception = reception
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = HttpRequest(scope, receive)
+        try:
+            response = await self._answer(request)
+        except Refused as refused:
+            self._reception.meter.refused(refused.reason)
+            response = refusal(refused, request.headers)
+        except ClientDisconnect:
+            self._reception.meter.refused(Reason.GONE)
+            return
+        await response(scope, receive, send)
+
+    async def _answer(self, request: HttpRequest) -> Response:
+        if request.method != "POST":
+            raise Refused(Reason.METHOD, "requests of spans are sent with POST")
+        encoding = encoding_of(request.headers.get("content-type", ""))
+        coding = coding_of(request.headers.get("content-encoding", ""))
+        with self._reception.room.place() as place:
+            data = await _body(request, place, self._reception.limits)
+            taken = await self._reception.take(place, Transport.HTTP, encoding, data, coding)
+        return written(export_response(taken), encoding, 200)
+
+
+class _OtherSignal:
+    """Says that metrics, logs and profiles are not taken."""
+
+    def __init__(self, reception: Reception) -> None:
+        self._meter = reception.meter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._meter.refused(Reason.SIGNAL)
+        refused = Refused(Reason.SIGNAL, f"only traces are taken here, at {TRACES}")
+        await refusal(refused, HttpRequest(scope).headers)(scope, receive, send)
+
+
+async def _body(request: HttpRequest, place: Place, limits: Limits) -> bytes:
+    """The body as it was sent. Raises Refused as soon as it is too large or took too long."""
+    too_large = Refused(Reason.SIZE, f"the body has more than {limits.packed_bytes_max} bytes")
+    if limits.packed_bytes_max < body_bytes(request.headers) < math.inf:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(limits.read_timeout_s):
+            async for chunk in request.stream():
+                place.hold(len(chunk))
+                body += chunk
+                if len(body) > limits.packed_bytes_max:
+                    raise too_large
+    except TimeoutError:
+        text = f"the body did not come within {limits.read_timeout_s:g} seconds"
+        raise Refused(Reason.SLOW, text) from None
+    return bytes(body)

@@ -1,0 +1,131 @@
+"""OTLP over gRPC: `opentelemetry.proto.collector.trace.v1.TraceService/Export`.
+
+A request is answered OK only when it is kept. OTLP 1.x, "OTLP/gRPC":
+https://opentelemetry.io/docs/specs/otlp/#otlpgrpc
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NoReturn, TypeAlias, cast
+
+import grpc
+import grpc.aio
+from google.rpc.error_details_pb2 import RetryInfo
+
+from .answer import export_response, status_of
+from .gate import Gate, GateError, check_token
+from .intake import Encoding
+from .meter import Transport
+from .reception import Reception
+from .refusal import STATUS, Reason, Refused
+
+PACKAGE = "opentelemetry.proto.collector"
+SERVICE = f"{PACKAGE}.trace.v1.TraceService"
+OTHERS = (
+    f"{PACKAGE}.metrics.v1.MetricsService",
+    f"{PACKAGE}.logs.v1.LogsService",
+    f"{PACKAGE}.profiles.v1development.ProfilesService",
+)
+"""The services of OTLP's other signals."""
+
+_CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
+_Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
+_Export: TypeAlias = Callable[[AsyncIterator[bytes], _Context], Awaitable[bytes]]
+
+
+def grpc_server(reception: Reception, gate: Gate, host: str, port: int) -> tuple[grpc.aio.Server, int]:
+    """A server that listens on the address once it is started, and its port (asked for as 0: a free one).
+
+    To be made, started (`await server.start()`) and stopped (`await server.stop(grace_s)`, which lets calls
+    finish) in the event loop of `reception`. Raises GateError (TRL713) where the address cannot be had.
+    """
+    limits = reception.limits
+    server = grpc.aio.server(
+        options=[
+            ("grpc.max_receive_message_length", limits.unpacked_bytes_max),
+            ("grpc.max_concurrent_streams", limits.requests_max),
+            # Otherwise a second server could listen on the same port, and each would get half of the spans.
+            ("grpc.so_reuseport", 0),
+        ]
+    )
+    # A unary call is a stream of one message to the server. As such it can be refused before it is read.
+    takes = _handler(_Traces(reception, gate).export)
+    refuses = _handler(_OtherSignal(reception).export)
+    server.add_generic_rpc_handlers(
+        [grpc.method_handlers_generic_handler(SERVICE, {"Export": takes})]
+        + [grpc.method_handlers_generic_handler(name, {"Export": refuses}) for name in OTHERS]
+    )
+    address = f"[{host}]" if ":" in host else host
+    try:
+        return server, server.add_insecure_port(f"{address}:{port}")
+    except RuntimeError:
+        hint = "another process may listen there; choose another port, or an address of this machine"
+        raise GateError("TRL713", f"{address}:{port} cannot be listened on", hint) from None
+
+
+def _handler(export: _Export) -> grpc.RpcMethodHandler[bytes, bytes]:
+    """Without (de)serializers, messages are the bytes that came."""
+    behaviour: Any = export
+    return cast("grpc.RpcMethodHandler[bytes, bytes]", grpc.stream_unary_rpc_method_handler(behaviour))
+
+
+class _Traces:
+    """Takes requests of spans."""
+
+    def __init__(self, reception: Reception, gate: Gate) -> None:
+        self._reception = reception
+        self._gate = gate
+
+    async def export(self, _messages: AsyncIterator[bytes], context: _Context) -> bytes:
+        try:
+            metadata = context.invocation_metadata() or ()
+            check_token(self._gate, [str(value) for name, value in metadata if name == "authorization"])
+            with self._reception.room.place() as place:
+                data = await self._message(context)
+                place.hold(len(data))
+                taken = await self._reception.take(place, Transport.GRPC, Encoding.PROTOBUF, data)
+        except Refused as refused:
+            self._reception.meter.refused(refused.reason)
+            await _abort(context, refused)
+        return export_response(taken).SerializeToString()
+
+    async def _message(self, context: _Context) -> bytes:
+        """The call's one message."""
+        limits = self._reception.limits
+        try:
+            async with asyncio.timeout(limits.read_timeout_s):
+                message = cast("object", await context.read())
+        except TimeoutError:
+            text = f"the message did not come within {limits.read_timeout_s:g} seconds"
+            raise Refused(Reason.SLOW, text) from None
+        if isinstance(message, bytes):
+            return message
+        # gRPC has answered already where the message was beyond the limit.
+        raise Refused(Reason.SIZE, f"no message came, or one of more than {limits.unpacked_bytes_max} bytes")
+
+
+class _OtherSignal:
+    """Says that metrics, logs and profiles are not taken."""
+
+    def __init__(self, reception: Reception) -> None:
+        self._meter = reception.meter
+
+    async def export(self, _messages: AsyncIterator[bytes], context: _Context) -> bytes:
+        self._meter.refused(Reason.SIGNAL)
+        await _abort(context, Refused(Reason.SIGNAL, "only traces are taken here"))
+
+
+async def _abort(context: _Context, refused: Refused) -> NoReturn:
+    """End the call with the reason's status; when to come again is told in two places, as exporters look."""
+    status = status_of(refused)
+    metadata: list[tuple[str, bytes]] = []
+    if refused.retry_after_s is not None:
+        retry = RetryInfo()
+        retry.retry_delay.FromMilliseconds(round(refused.retry_after_s * 1_000))
+        status.details.add().Pack(retry)
+        metadata.append(("google.rpc.retryinfo-bin", retry.SerializeToString()))
+    metadata.append(("grpc-status-details-bin", status.SerializeToString()))
+    await context.abort(_CODES[STATUS[refused.reason].grpc], refused.text, tuple(metadata))
+    raise AssertionError("abort raises")

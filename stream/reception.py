@@ -1,0 +1,111 @@
+"""Taking a request, whatever it came by: unpack, decode, keep, answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..schemas.conversation import Flaw
+from ..schemas.decoded import Decoded
+from ..schemas.otlp import decode_json, decode_protobuf, read_span_json
+from .intake import Busy, Encoding, Intake, Request
+from .limits import Limits, Place, Room
+from .meter import Meter, Transport
+from .packing import IDENTITY, unpack
+from .refusal import Reason, Refused
+
+FLAWS_TOLD_MAX = 5
+"""Flaws that an answer tells, one of each code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The answer to a request that was taken: the least number of spans that were not, and why."""
+
+    rejected: int = 0
+    text: str = ""
+
+
+class Reception:
+    """What all receivers of a process share. Lives in one event loop."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        meter: Meter,
+        limits: Limits | None = None,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.meter = meter
+        self.room = Room(self.limits)
+        self._intake = intake
+        self._now = now
+        self._decoding = asyncio.Semaphore(self.limits.decoders_max)
+
+    async def take(
+        self, place: Place, transport: Transport, encoding: Encoding, data: bytes, coding: str = IDENTITY
+    ) -> Taken:
+        """Decode a request's body, and return when it is kept. Raises Refused where it is not.
+
+        A request in which nothing can be read is kept as well, so that what was wrong can be looked up,
+        and then refused. An empty one is taken and not kept.
+        """
+        received = self._now()
+        body, decoded = await self._read(place, encoding, data, coding)
+        if decoded.flaws:
+            self.meter.flawed(decoded.rejected, Counter(flaw.code for flaw in decoded.flaws))
+        unreadable = bool(decoded.flaws) and not decoded.spans
+        if decoded.spans or unreadable:
+            try:
+                await self._intake.put(Request(body, encoding, decoded, received))
+            except Busy as busy:
+                if not unreadable:
+                    raise _refused(busy) from None
+        if unreadable:
+            text = f"nothing in the request can be read; {_told(decoded.flaws)}"
+            raise Refused(Reason.UNREADABLE, text, flaws=decoded.flaws)
+        self.meter.received(transport, encoding, len(decoded.spans), len(body))
+        return Taken(decoded.rejected, _told(decoded.flaws))
+
+    async def _read(
+        self, place: Place, encoding: Encoding, data: bytes, coding: str
+    ) -> tuple[bytes, Decoded]:
+        if coding == IDENTITY and len(data) <= self.limits.inline_bytes_max:
+            return data, decode(data, encoding)
+        async with self._decoding:
+            body = data
+            if coding != IDENTITY:
+                body = await asyncio.to_thread(unpack, data, coding, self.limits)
+                place.hold(len(body))
+            return body, await asyncio.to_thread(decode, body, encoding)
+
+
+def decode(body: bytes, encoding: Encoding) -> Decoded:
+    """The spans of a request's body, and what of it cannot be read. Never raises for what it may hold."""
+    if encoding is Encoding.PROTOBUF:
+        return decode_protobuf(body)
+    try:
+        return decode_json(read_span_json(body))
+    except ValueError as error:
+        return Decoded(flaws=(Flaw("request", "json", f"cannot be read: {error}"),))
+
+
+def _refused(busy: Busy) -> Refused:
+    if busy.reason == Reason.DISK:
+        return Refused(Reason.DISK, "there is no room to keep the request", busy.retry_after_s)
+    return Refused(Reason.QUEUE, "what was sent before is not worked off", busy.retry_after_s)
+
+
+def _told(flaws: tuple[Flaw, ...]) -> str:
+    """The first flaw of each code, and how many more there are of it; empty where there are none."""
+    count = Counter(flaw.code for flaw in flaws)
+    firsts = {flaw.code: flaw for flaw in reversed(flaws)}
+    told: list[str] = []
+    for code, flaw in sorted(firsts.items())[:FLAWS_TOLD_MAX]:
+        more = f" (and {count[code] - 1} more)" if count[code] > 1 else ""
+        told.append(f"{flaw.place}: {code} {flaw.text}{more}")
+    return "; ".join(told)

@@ -1,0 +1,171 @@
+"""Receivers that run, for their tests: one event loop in a thread, with real ports; requests made by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import uvicorn
+from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from tracline.stream.gate import GateMiddleware, gate_for
+from tracline.stream.intake import Busy, Request
+from tracline.stream.limits import Limits
+from tracline.stream.metrics import Metrics, metrics_route
+from tracline.stream.receiver import routes
+from tracline.stream.receiver_grpc import grpc_server
+from tracline.stream.reception import Reception
+
+WAIT_S = 20.0
+"""How long a test waits for what must come."""
+CAME = 1_771_329_600_000_000_000
+"""When requests come, by the clock that receivers have here."""
+
+
+@dataclass
+class Kept:
+    """An intake that keeps requests in a list."""
+
+    requests: list[Request] = field(default_factory=list)
+
+    async def put(self, request: Request) -> None:
+        """Keep it."""
+        self.requests.append(request)
+
+
+@dataclass
+class Full:
+    """An intake that takes nothing, for one reason, for a number of times; then it keeps."""
+
+    reason: str
+    retry_after_s: float
+    times: int = 1_000_000
+    requests: list[Request] = field(default_factory=list)
+
+    async def put(self, request: Request) -> None:
+        """Refuse it."""
+        if self.times:
+            self.times -= 1
+            raise Busy(self.reason, self.retry_after_s)
+        self.requests.append(request)
+
+
+@dataclass
+class Slow:
+    """An intake that is done with a request only when it is let go on."""
+
+    requests: list[Request] = field(default_factory=list)
+    came: threading.Event = field(default_factory=threading.Event)
+    go_on: threading.Event = field(default_factory=threading.Event)
+
+    async def put(self, request: Request) -> None:
+        """Keep it when the test says so."""
+        self.came.set()
+        await asyncio.to_thread(self.go_on.wait, WAIT_S)
+        self.requests.append(request)
+
+
+@dataclass
+class Running:
+    """Receivers that run."""
+
+    url: str
+    http_port: int
+    grpc_port: int
+    metrics: Metrics
+
+    @property
+    def traces(self) -> str:
+        """Where spans are sent over HTTP."""
+        return f"{self.url}/v1/traces"
+
+    def counts(self, name: str) -> dict[tuple[str, ...], float]:
+        """The values of a metric that are not 0, by their labels' values."""
+        return values(self.metrics.text().decode(), name)
+
+
+def values(text: str, name: str) -> dict[tuple[str, ...], float]:
+    """The values of a metric that are not 0, by their labels' values, out of Prometheus' text."""
+    return {
+        tuple(sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name and sample.value
+    }
+
+
+class _Server(uvicorn.Server):
+    """Says when it has begun."""
+
+    def __init__(self, config: uvicorn.Config, began: threading.Event) -> None:
+        super().__init__(config)
+        self._began = began
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._began.set()
+
+
+@contextmanager
+def running(
+    intake: Kept | Full | Slow | None = None,
+    limits: Limits | None = None,
+    *,
+    bound: str = "127.0.0.1",
+    token: str | None = None,
+) -> Iterator[Running]:
+    """Receivers on free ports of 127.0.0.1, with the gate of a server that is bound to `bound`."""
+    metrics = Metrics([("desk", "calm")])
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    began = threading.Event()
+    servers: list[_Server] = []
+    grpc_ports: list[int] = []
+    gate = gate_for(bound, token)
+
+    async def serve() -> None:
+        reception = Reception(intake or Kept(), metrics, limits, lambda: CAME)
+        app = Starlette(
+            routes=[*routes(reception), metrics_route(metrics)],
+            middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
+        )
+        grpc, port = grpc_server(reception, gate, "127.0.0.1", 0)
+        grpc_ports.append(port)
+        await grpc.start()
+        servers.append(_Server(uvicorn.Config(app, log_config=None, access_log=False), began))
+        await servers[0].serve([listening])
+        await grpc.stop(1)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    assert began.wait(WAIT_S)
+    port = listening.getsockname()[1]
+    try:
+        yield Running(f"http://127.0.0.1:{port}", port, grpc_ports[0], metrics)
+    finally:
+        servers[0].should_exit = True
+        thread.join(WAIT_S)
+        assert not thread.is_alive()
+
+
+def request_of(spans: int = 1, *, broken: int = 0, text: str = "") -> TracesData:
+    """A request of so many spans, the last `broken` of them without a trace id; `text` is in each."""
+    request = TracesData()
+    scope = request.resource_spans.add().scope_spans.add()
+    for number in range(1, spans + 1):
+        lost = number > spans - broken
+        span = scope.spans.add(
+            trace_id=b"" if lost else number.to_bytes(16, "big"),
+            span_id=number.to_bytes(8, "big"),
+            name=f"chat {text}",
+            start_time_unix_nano=CAME,
+            end_time_unix_nano=CAME + 1,
+        )
+        span.attributes.add(key="gen_ai.input.messages").value.string_value = text
+    return request
