@@ -12,6 +12,9 @@ from .span import Span
 FLAWS_MAX = 1_000
 """Flaws of one request that are told one by one; a last one says how many more there are."""
 
+TIME_MAX = 2**63 - 1
+"""The last nanosecond that 64 bits with a sign hold, in the year 2262."""
+
 Place: TypeAlias = Callable[[], str]
 """Says where something is; most places are never asked for."""
 

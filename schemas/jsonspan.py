@@ -15,12 +15,9 @@ from typing import cast
 
 from .attributes import from_json, integer_of, text_of
 from .conversation import is_object
-from .decoded import Place, Reading, Unreadable
+from .decoded import TIME_MAX, Place, Reading, Unreadable
 from .span import Span, SpanEvent, Value
 from .time import NS, parse_time
-
-TIME_MAX = 2**63 - 1
-"""The last nanosecond that 64 bits with a sign hold, in the year 2262."""
 
 _CONTEXTS = ("context", "spanContext", "span_context")
 _TRACE_IDS = ("traceId", "trace_id")

@@ -11,12 +11,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, St
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
 
 from .attributes import from_protobuf
-from .decoded import Decoded, Place, Reading
+from .decoded import TIME_MAX, Decoded, Place, Reading
 from .salvage import salvaged
 from .span import Span, SpanEvent, Value
-
-TIME_MAX = 2**63 - 1
-"""The last nanosecond that 64 bits with a sign hold, in the year 2262."""
 
 _ERROR = Status.STATUS_CODE_ERROR
 _NO_TRACE = "0" * 32
