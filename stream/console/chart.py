@@ -1,0 +1,84 @@
+"""Rates as small bar charts: where the bars stand, and what the picture says in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .rates import Series, Share
+from .shown import clock, day, number, percent
+
+RATE_TOP_MIN = 0.1
+"""The share that the top of a chart means at least: one session in many must not look like a flood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """An hour: its rate above the middle line, the sessions it rests on below."""
+
+    x: float
+    width: float
+    y: float
+    height: float
+    base: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Bars in a box: `top` is the rate at its upper edge, `most` the sessions at its lower.
+
+    `ticks` are places along it with their texts; `words` say what it shows.
+    """
+
+    width: int
+    height: int
+    middle: int
+    bars: tuple[Bar, ...]
+    ticks: tuple[tuple[float, str], ...]
+    top: float
+    most: int
+    words: str
+
+
+def chart(series: Series, width: int, height: int) -> Chart:
+    """The chart of a rate over its window."""
+    hours, window = series.hours, series.window
+    top = max([share.rate or 0.0 for share in hours] + [RATE_TOP_MIN])
+    most = max([share.applicable for share in hours] + [1])
+    middle = round(height * 0.72)
+    step = width / window.hours
+    bars = tuple(
+        Bar(
+            x=round(place * step, 2),
+            width=round(max(step - 1, step * 0.7), 2),
+            y=round(middle * (1 - (share.rate or 0.0) / top), 2),
+            height=round(middle * (share.rate or 0.0) / top, 2),
+            base=round((height - middle - 1) * share.applicable / most, 2),
+        )
+        for place, share in enumerate(hours)
+        if share.applicable
+    )
+    every = max(1, window.hours // 6)
+    ticks = tuple(
+        (
+            round(place * step, 2),
+            day(window.begins(place))[5:] if every >= 24 else clock(window.begins(place)),
+        )
+        for place in range(0, window.hours, every)
+    )
+    return Chart(width, height, middle, bars, ticks, top, most, _words(series))
+
+
+def _words(series: Series) -> str:
+    total = series.total
+    if not total.applicable:
+        return "no session yet that the rule applies to"
+    words = f"{_share(total)} in {series.window.hours} hours"
+    place, highest = max(enumerate(series.hours), key=lambda hour: (hour[1].rate or 0.0, hour[1].applicable))
+    if not highest.violating:
+        return words
+    begins = series.window.begins(place)
+    return f"{words}; highest {_share(highest)} from {day(begins)} {clock(begins)} UTC"
+
+
+def _share(share: Share) -> str:
+    return f"{percent(share.rate)}, {number(share.violating)} of {number(share.applicable)} sessions,"

@@ -1,0 +1,58 @@
+// Verdicts as they come: rows and figures that the server has written, put where they belong.
+"use strict";
+(() => {
+  const live = document.getElementById("live");
+  const rows = document.getElementById("live-rows");
+  const state = document.getElementById("live-state");
+  const pause = document.getElementById("pause");
+  const limit = Number(live.dataset.limit);
+  let after = live.dataset.after;
+  let source = null;
+
+  const parsed = (html) => {
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    return template.content;
+  };
+
+  const add = (event) => {
+    const added = parsed(event.data).querySelectorAll("tr");
+    after = event.lastEventId;
+    for (const row of added) row.classList.add("new");
+    rows.prepend(...added);
+    while (rows.children.length > limit) rows.lastElementChild.remove();
+    document.getElementById("none").hidden = true;
+    document.getElementById("some").hidden = false;
+    const said = added[0].dataset.said;
+    document.getElementById("announced").textContent =
+      added.length === 1 ? `New: ${said}` : `${added.length} new verdicts; the newest: ${said}`;
+  };
+
+  const start = () => {
+    source = new EventSource(`/feed?after=${encodeURIComponent(after)}`);
+    source.addEventListener("open", () => { state.textContent = "Live."; });
+    source.addEventListener("verdicts", add);
+    source.addEventListener("position", (event) => {
+      document.getElementById("position").replaceChildren(parsed(event.data));
+    });
+    source.addEventListener("error", () => {
+      const gone = source.readyState === EventSource.CLOSED;
+      state.textContent = gone ? "Live updates are off: reload the page." : "Not connected: trying again.";
+    });
+  };
+
+  pause.addEventListener("click", () => {
+    const paused = pause.getAttribute("aria-pressed") === "true";
+    pause.setAttribute("aria-pressed", String(!paused));
+    pause.textContent = paused ? "Pause" : "Go on";
+    if (paused) {
+      start();
+    } else {
+      source.close();
+      state.textContent = "Paused.";
+    }
+  });
+
+  pause.hidden = false;
+  start();
+})();

@@ -1,0 +1,65 @@
+"""The live feed: verdicts and the position as server-sent events, written by the pages' own templates."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from anyio import to_thread
+from sse_starlette import ServerSentEvent
+
+from . import ledger
+from .ledger import Given, Position
+
+FEEDS_MAX = 32
+"""Open feeds; each looks at the store twice a second."""
+ROWS_SENT_MAX = 50
+"""Verdicts sent at once, the newest: a page shows no more."""
+POLL_S = 0.5
+
+
+@dataclass(slots=True)
+class Feeds:
+    """How many feeds are open."""
+
+    open: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """How news is written as HTML."""
+
+    rows: Callable[[list[Given]], str]
+    position: Callable[[Position], str]
+
+
+async def feed(
+    store: Path, after: int, writer: Writer, feeds: Feeds, wait: Callable[[], Awaitable[None]]
+) -> AsyncIterator[ServerSentEvent]:
+    """What is new since the verdict of that number: at once what there is, then whatever comes.
+
+    `wait` is awaited between two looks at the store. An event's id is the number of its newest verdict.
+    """
+    db = await to_thread.run_sync(ledger.connect, store)
+    feeds.open += 1
+    version = None
+    try:
+        while True:
+            now = await to_thread.run_sync(ledger.version, db)
+            if now != version:
+                version = now
+                new, where = await to_thread.run_sync(_news, db, after)
+                if new:
+                    after = new[0].number
+                    yield ServerSentEvent(writer.rows(new), event="verdicts", id=str(after))
+                yield ServerSentEvent(writer.position(where), event="position")
+            await wait()
+    finally:
+        feeds.open -= 1
+        db.close()
+
+
+def _news(db: sqlite3.Connection, after: int) -> tuple[list[Given], Position]:
+    return ledger.latest(db, ROWS_SENT_MAX, after=after), ledger.position(db)

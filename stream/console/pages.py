@@ -1,0 +1,247 @@
+"""The console's pages: each reads the store, asks the rules where it must, and is written on the server."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+from jinja2 import Environment
+from sse_starlette import EventSourceResponse
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ...rules.judge import Statute
+from ...rules.rule import Rule
+from . import ledger
+from .feed import FEEDS_MAX, POLL_S, ROWS_SENT_MAX, Feeds, Writer, feed
+from .overview import hours_asked, overview, rule_view
+from .session import session_view
+from .templates import FOLDER, templates
+
+SPANS_TO = "http://127.0.0.1:4318/v1/traces"
+VERDICTS_A_PAGE = 50
+SESSIONS_A_PAGE = 50
+LETTERS_A_PAGE = 100
+NUMBER_MAX = 2**63 - 1
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self';"
+    " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+"""What every answer says: nothing from elsewhere, nothing inline, nothing kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """What the pages are made of: the store's file, the rules, where spans go, and the templates."""
+
+    store: Path
+    statute: Statute
+    spans_to: str
+    templates: Environment
+    feeds: Feeds = field(default_factory=Feeds)
+
+    def page(self, template: str, status: int = 200, **context: Any) -> Response:
+        """The template as a page."""
+        text = self.templates.get_template(template).render(spans_to=self.spans_to, **context)
+        return HTMLResponse(text, status)
+
+    def missing(self, what: str, hint: str) -> Response:
+        """The page that says that something is not there."""
+        return self.page("missing.html", 404, what=what, hint=hint)
+
+    def rule(self, pack: str, rule: str) -> Rule | None:
+        """A rule of the set by its names."""
+        return next((r for r in self.statute.rules if (r.pack, r.id) == (pack, rule)), None)
+
+
+Answer = Callable[[Console, sqlite3.Connection, Request], Response]
+
+
+def routes(store: Path, statute: Statute, *, spans_to: str = SPANS_TO) -> list[Route]:
+    """The console over the store's SQLite file, as routes at the root of an application.
+
+    `spans_to` is the address that empty pages name. The store is only read; it must exist when a page is
+    asked for. Who may ask (host names, tokens) is the application's to decide.
+    """
+    console = Console(store, statute, spans_to, templates(statute.rules))
+    told: dict[str, Answer] = {
+        "/": _overview,
+        "/rules": _rules,
+        "/rules/{pack}/{rule}": _rule,
+        "/sessions": _sessions,
+        "/sessions/{session_id:path}": _session,
+        "/verdicts": _verdicts,
+        "/verdicts/{verdict}": _verdict,
+        "/dead-letters": _dead_letters,
+    }
+    guard = [Middleware(_Guard)]
+    pages = [Route(path, partial(_answer, console, page), middleware=guard) for path, page in told.items()]
+    files = [
+        Route(f"/{name}", partial(_file, (FOLDER / name).read_bytes(), kind), middleware=guard)
+        for name, kind in (("style.css", "text/css"), ("console.js", "text/javascript"))
+    ]
+    return [*pages, *files, Route("/feed", partial(_feed, console), middleware=guard)]
+
+
+def missing_page(spans_to: str = SPANS_TO) -> HTMLResponse:
+    """The page for an address that leads nowhere, for the application's handler of 404."""
+    what, hint = "There is no such page.", "Begin at the overview."
+    text = templates(()).get_template("missing.html").render(spans_to=spans_to, what=what, hint=hint)
+    return HTMLResponse(text, 404, HEADERS)
+
+
+class _Guard:
+    """Adds `HEADERS` to every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        await self._app(scope, receive, guarded)
+
+
+def _answer(console: Console, page: Answer, request: Request) -> Response:
+    """The page, or one that says that the store cannot be read."""
+    try:
+        with ledger.reading(console.store) as db:
+            return page(console, db, request)
+    except sqlite3.Error as error:
+        return console.page("unreadable.html", 503, reason=error.sqlite_errorname)
+
+
+def _file(content: bytes, kind: str, _request: Request) -> Response:
+    return Response(content, media_type=kind)
+
+
+def _overview(console: Console, db: sqlite3.Connection, request: Request) -> Response:
+    given = ledger.latest(db, ROWS_SENT_MAX)
+    return console.page(
+        "overview.html",
+        position=ledger.position(db),
+        given=given,
+        limit=ROWS_SENT_MAX,
+        **overview(console.statute.rules, db, hours_asked(request.query_params), request.query_params),
+    )
+
+
+def _rules(console: Console, db: sqlite3.Connection, request: Request) -> Response:
+    view = overview(console.statute.rules, db, hours_asked(request.query_params), request.query_params)
+    return console.page("rules.html", **view)
+
+
+def _rule(console: Console, db: sqlite3.Connection, request: Request) -> Response:
+    pack, name = request.path_params["pack"], request.path_params["rule"]
+    rule = console.rule(pack, name)
+    if rule is None:
+        return console.missing("The rule set has no such rule.", "All its rules are on the page of rules.")
+    return console.page(
+        "rule.html",
+        rule=rule,
+        digest=console.statute.digests[console.statute.rules.index(rule)],
+        given=ledger.latest(db, VERDICTS_A_PAGE, rule=(pack, name)),
+        counts=ledger.counts(db, (pack, name)),
+        counted_max=ledger.RECORDS_COUNTED_MAX,
+        limit=VERDICTS_A_PAGE,
+        **rule_view(rule, db, hours_asked(request.query_params)),
+    )
+
+
+def _sessions(console: Console, db: sqlite3.Connection, request: Request) -> Response:
+    if "id" in request.query_params:
+        return _session_page(console, db, request, request.query_params["id"])
+    before = _number(request, "before")
+    found = ledger.begun(db, SESSIONS_A_PAGE + 1, before=before)
+    return console.page(
+        "sessions.html",
+        sessions=found[:SESSIONS_A_PAGE],
+        older=found[SESSIONS_A_PAGE - 1].number if len(found) > SESSIONS_A_PAGE else None,
+        first=before is None,
+    )
+
+
+def _session(console: Console, db: sqlite3.Connection, request: Request) -> Response:
+    return _session_page(console, db, request, request.path_params["session_id"])
+
+
+def _session_page(console: Console, db: sqlite3.Connection, request: Request, session_id: str) -> Response:
+    view = session_view(console.statute, db, session_id, request.query_params)
+    if view is None:
+        hint = "It may have said nothing yet, or not be judged so far: an event waits for the watermark."
+        return console.missing("No such session was judged.", hint)
+    return console.page("session.html", **view)
+
+
+def _verdicts(console: Console, db: sqlite3.Connection, request: Request) -> Response:
+    before = _number(request, "before")
+    pack, name = request.query_params.get("pack"), request.query_params.get("rule")
+    rule = console.rule(pack, name) if pack and name else None
+    key = None if rule is None else (rule.pack, rule.id)
+    found = ledger.latest(db, VERDICTS_A_PAGE + 1, before=before, rule=key)
+    return console.page(
+        "verdicts.html",
+        given=found[:VERDICTS_A_PAGE],
+        older=found[VERDICTS_A_PAGE - 1].number if len(found) > VERDICTS_A_PAGE else None,
+        first=before is None,
+        rule=rule,
+    )
+
+
+def _verdict(console: Console, db: sqlite3.Connection, request: Request) -> Response:
+    record = ledger.record(db, request.path_params["verdict"])
+    if record is None:
+        return console.missing("No verdict has this id.", "The latest are on the page of verdicts.")
+    rule = console.rule(record.pack, record.rule)
+    digest = None if rule is None else console.statute.digests[console.statute.rules.index(rule)]
+    return console.page("verdict.html", record=record, rule=rule, same=digest == record.rule_digest)
+
+
+def _dead_letters(console: Console, db: sqlite3.Connection, request: Request) -> Response:
+    before = _number(request, "before")
+    found = ledger.dead_letters(db, LETTERS_A_PAGE + 1, before=before)
+    return console.page(
+        "dead_letters.html",
+        letters=found[:LETTERS_A_PAGE],
+        older=found[LETTERS_A_PAGE - 1].id if len(found) > LETTERS_A_PAGE else None,
+        first=before is None,
+    )
+
+
+async def _feed(console: Console, request: Request) -> Response:
+    if console.feeds.open >= FEEDS_MAX:
+        return Response(status_code=503, headers={"Retry-After": "60"})
+    asked = request.headers.get("last-event-id") or request.query_params.get("after", "")
+    parts: Any = console.templates.get_template("parts.html").module
+    writer = Writer(rows=parts.verdict_rows, position=parts.position)
+    news = feed(console.store, _whole(asked) or 0, writer, console.feeds, partial(anyio.sleep, POLL_S))
+    return EventSourceResponse(news)
+
+
+def _number(request: Request, name: str) -> int | None:
+    return _whole(request.query_params.get(name, ""))
+
+
+def _whole(text: str) -> int | None:
+    """The whole number in the text, None where there is none that the store could hold."""
+    return (
+        int(text)
+        if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= NUMBER_MAX
+        else None
+    )

@@ -1,0 +1,153 @@
+"""A session's page: its events, what each rule said and asked at each, and what explains the verdicts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...rules.judge import Statute
+from ...rules.rule import Rule
+from ...schemas.event import Event
+from . import ledger
+from .ledger import Record, WitnessBit, WitnessEvent
+from .replay import EVENTS_REPLAYED_MAX, Course, Marks, replay
+from .shown import instant
+
+EVENTS_A_PAGE = 40
+RECORDS_SHOWN_MAX = 200
+"""Verdicts of one occurrence that its page names, the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A rule at an event."""
+
+    rule: Rule
+    marks: Marks
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The chosen verdict's witness at an event: the event of the witness, and the history that it changed."""
+
+    event: WitnessEvent | None
+    bits: tuple[WitnessBit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event with everything that is shown beside it.
+
+    `news` are the rules to which it made a difference, `same` the others that saw it. `verdicts` are the
+    records at it.
+    """
+
+    event: Event
+    news: tuple[Reading, ...]
+    same: tuple[Reading, ...]
+    verdicts: tuple[Record, ...]
+    explained: Explained | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which events of how many are shown."""
+
+    number: int
+    pages: int
+    first: int
+    last: int
+
+
+def session_view(
+    statute: Statute, db: sqlite3.Connection, session_id: str, query: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """What the session's page shows, None where the session or the occurrence was never judged.
+
+    The address may choose an `occurrence` (else the latest), a `rule` as `pack/id`, a `verdict` whose
+    witness is marked, and a `page` of events.
+    """
+    known = ledger.occurrences(db, session_id)
+    asked = query.get("occurrence")
+    began = known[0].occurrence if asked is None and known else instant(asked or "")
+    occurrence = None if began is None else ledger.occurrence(db, session_id, began)
+    if occurrence is None:
+        return None
+    records = ledger.records_of(db, session_id, occurrence.occurrence, RECORDS_SHOWN_MAX)
+    chosen = next((record for record in records if record.id == query.get("verdict")), None)
+    rule = _rule(statute, query.get("rule"))
+    page = _page(occurrence.events, query.get("page"), chosen)
+    replayed = ledger.events(db, session_id, occurrence.occurrence, EVENTS_REPLAYED_MAX)
+    courses = replay(statute, replayed)
+    later = occurrence.events > EVENTS_REPLAYED_MAX and page.last > EVENTS_REPLAYED_MAX
+    shown = (
+        ledger.events(db, session_id, occurrence.occurrence, EVENTS_A_PAGE, skip=page.first - 1)
+        if later
+        else replayed[page.first - 1 : page.last]
+    )
+    return {
+        "session": occurrence,
+        "others": [other for other in known if other.occurrence != occurrence.occurrence],
+        "start": replayed[0].time,
+        "records": records,
+        "records_max": RECORDS_SHOWN_MAX,
+        "chosen": chosen,
+        "rule": rule,
+        "page": page,
+        "told": [_told(statute, event, courses, records, chosen, rule) for event in shown],
+        "courses": [(statute.rules[course.number], course) for course in courses],
+        "replayed_max": EVENTS_REPLAYED_MAX,
+    }
+
+
+def _rule(statute: Statute, asked: str | None) -> Rule | None:
+    return next((rule for rule in statute.rules if f"{rule.pack}/{rule.id}" == asked), None)
+
+
+def page_of(seq: int) -> int:
+    """The page on which the event with that place stands."""
+    return (seq - 1) // EVENTS_A_PAGE + 1
+
+
+def _page(events: int, asked: str | None, chosen: Record | None) -> Page:
+    """The page that is asked for; else that of the chosen verdict; else the first."""
+    pages = max(1, -(-events // EVENTS_A_PAGE))
+    number = 1 if chosen is None else page_of(chosen.seq)
+    if asked is not None and asked.isascii() and asked.isdigit() and len(asked) < 10:
+        number = int(asked)
+    number = min(max(number, 1), pages)
+    return Page(number, pages, (number - 1) * EVENTS_A_PAGE + 1, min(number * EVENTS_A_PAGE, events))
+
+
+def _told(
+    statute: Statute,
+    event: Event,
+    courses: Sequence[Course],
+    records: Sequence[Record],
+    chosen: Record | None,
+    only: Rule | None,
+) -> Told:
+    readings = [
+        Reading(statute.rules[course.number], course.marks[event.seq - 1])
+        for course in courses
+        if event.seq <= len(course.marks) and only in (None, statute.rules[course.number])
+    ]
+    seen = [reading for reading in readings if reading.marks.shown]
+    return Told(
+        event=event,
+        news=tuple(reading for reading in seen if only is not None or reading.marks.is_news),
+        same=tuple(reading for reading in seen if only is None and not reading.marks.is_news),
+        verdicts=tuple(record for record in records if record.seq == event.seq),
+        explained=_explained(event, chosen),
+    )
+
+
+def _explained(event: Event, chosen: Record | None) -> Explained | None:
+    """What the chosen verdict's witness says of the event."""
+    if chosen is None or chosen.witness is None:
+        return None
+    found = next((one for one in chosen.witness.events if one.event_id == event.event_id), None)
+    bits = tuple(bit for bit in chosen.witness.history if bit.event_id == event.event_id)
+    return Explained(found, bits) if found or bits else None

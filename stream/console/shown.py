@@ -1,0 +1,130 @@
+"""What pages write of times, numbers and text from telemetry, and the addresses they link.
+
+Text from telemetry is hostile: jinja2 escapes it, and `shown` makes visible what would steer or hide.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from itertools import groupby
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup
+
+from ...schemas.shown import HIDDEN
+from ...schemas.time import NS, parse_time, rfc3339
+
+TEXT_SHOWN_MAX = 4_000
+"""Characters of one text that a session's page shows; it says how many more there are."""
+NAME_SHOWN_MAX = 80
+"""Characters of a name (session, agent, tool) where it stands in a row."""
+
+
+def shown(text: str, limit: int | None = TEXT_SHOWN_MAX) -> Markup:
+    """The text as HTML: escaped, hidden characters by their code points, and cut at `limit`."""
+    kept = text if limit is None else text[:limit]
+    parts = [
+        Markup("").join(map(_code_point, run)) if hidden else Markup("%s") % "".join(run)
+        for hidden, run in groupby(kept.replace("\r\n", "\n"), _is_hidden)
+    ]
+    if len(kept) < len(text):
+        parts.append(Markup('<span class="cut">… %s more characters</span>') % number(len(text) - len(kept)))
+    return Markup("<bdi>%s</bdi>") % Markup("").join(parts)
+
+
+def name(text: str) -> Markup:
+    """A name as HTML, in one line and cut to `NAME_SHOWN_MAX` characters."""
+    cut = text if len(text) <= NAME_SHOWN_MAX else f"{text[: NAME_SHOWN_MAX - 1]}…"
+    return shown(cut.replace("\n", "\N{SYMBOL FOR LINE FEED}"), None)
+
+
+def _is_hidden(char: str) -> bool:
+    return char not in "\n\t" and unicodedata.category(char) in HIDDEN
+
+
+def _code_point(char: str) -> Markup:
+    return Markup('<span class="hidden-char">U+%s</span>') % f"{ord(char):04X}"
+
+
+def laid_out(text: str) -> str:
+    """JSON text with its members on lines of their own; other text as it is."""
+    if len(text) > TEXT_SHOWN_MAX or not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+
+def when(ns: int | str) -> Markup:
+    """An instant as a `time` element: to the second in sight, to the nanosecond behind it."""
+    text = ns if isinstance(ns, str) else rfc3339(ns)
+    short = f"{text[:10]} {text[11:19]}"
+    return Markup('<time datetime="%s" title="%s">%s</time>') % (text, text, short)
+
+
+def exact(ns: int) -> str:
+    """An instant to the nanosecond."""
+    return rfc3339(ns)
+
+
+def clock(ns: int) -> str:
+    """The hour and minute of an instant, UTC."""
+    return rfc3339(ns)[11:16]
+
+
+def day(ns: int) -> str:
+    """The day of an instant, UTC."""
+    return rfc3339(ns)[:10]
+
+
+def apart(ns: int) -> str:
+    """A stretch of time, its two largest units: `1 h 5 min`, `12.3 s`."""
+    sign, seconds = ("-", -ns / NS) if ns < 0 else ("", ns / NS)
+    if seconds < 60:
+        return f"{sign}{seconds:.1f} s"
+    minutes = round(seconds) // 60
+    if minutes < 60:
+        return f"{sign}{minutes} min {round(seconds) % 60} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{sign}{hours} h {minutes} min" if hours < 48 else f"{sign}{hours // 24} d {hours % 24} h"
+
+
+def number(count: int) -> str:
+    """A count with its thousands apart."""
+    return f"{count:,}"
+
+
+def percent(rate: float | None) -> str:
+    """A share in percent; a dash where there is none."""
+    return "–" if rate is None else f"{rate:.1%}"
+
+
+def rule_path(pack: str, rule: str) -> str:
+    """The address of a rule's page."""
+    return f"/rules/{quote(pack, safe='')}/{quote(rule, safe='')}"
+
+
+def session_path(session_id: str, occurrence: int | str | None = None, **query: str | int) -> str:
+    """The address of a session's page; the occurrence as ns or RFC 3339 text."""
+    more = {key: str(value) for key, value in query.items()}
+    if occurrence is not None:
+        more = {
+            "occurrence": occurrence if isinstance(occurrence, str) else rfc3339(occurrence),
+            **more,
+        }
+    # A browser takes these for steps in the path, however they are escaped.
+    if session_id in ("", ".", ".."):
+        return f"/sessions?{urlencode({'id': session_id, **more})}"
+    return f"/sessions/{quote(session_id, safe='')}{'?' if more else ''}{urlencode(more)}"
+
+
+def verdict_path(verdict_id: str) -> str:
+    """The address of a verdict's page."""
+    return f"/verdicts/{quote(verdict_id, safe='')}"
+
+
+def instant(text: str) -> int | None:
+    """The ns of RFC 3339 text in an address, None where it is none."""
+    return parse_time(text)

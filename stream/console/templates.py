@@ -1,0 +1,67 @@
+"""The templates, and what they may call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from ...rules.rule import Rule
+from ...schemas.verdict import Verdict
+from . import shown
+from .chart import chart
+from .session import page_of
+
+FOLDER = Path(__file__).parent
+
+FILTERS = (
+    shown.shown,
+    shown.name,
+    shown.when,
+    shown.exact,
+    shown.clock,
+    shown.number,
+    shown.percent,
+    shown.apart,
+    shown.laid_out,
+)
+
+GLYPHS = {
+    Verdict.VIOLATED: "✕",
+    Verdict.UNMET: "◌",
+    Verdict.UNJUDGED: "?",
+    Verdict.SATISFIED: "✓",
+    Verdict.HELD: "✓",
+    Verdict.PENDING: "·",
+}
+"""A sign for each verdict, beside its word."""
+
+
+def templates(rules: Sequence[Rule]) -> Environment:
+    """The templates of this folder; everything that they are given is escaped."""
+    made = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    titles = {(rule.pack, rule.id): rule.title for rule in rules}
+
+    def title_of(pack: str, rule: str) -> str:
+        return titles.get((pack, rule), "")
+
+    callable_: dict[str, Any] = {
+        "rule_path": shown.rule_path,
+        "session_path": shown.session_path,
+        "verdict_path": shown.verdict_path,
+        "page_of": page_of,
+        "title_of": title_of,
+        "chart": chart,
+        "glyphs": GLYPHS,
+    }
+    made.filters.update({filter_.__name__: filter_ for filter_ in FILTERS})
+    made.globals |= callable_
+    return made
