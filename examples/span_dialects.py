@@ -43,8 +43,9 @@ class Running:
 class Words:
     """How a dialect names spans and attributes: of a model call, of a tool's run, of an agent's turn.
 
-    `agent_model` and `run_ids` are whether agents' spans say the model and tools' spans the call's id.
-    `whole` are the attributes with which every span may say its agent and session.
+    `session_key` and `agent_key` are the attributes with which any span may say its session and agent,
+    `scope` is what instruments. `agent_model` and `run_ids` are whether agents' spans say the model and
+    tools' spans the call's id.
     """
 
     chat: Callable[[Conversing, Manner], tuple[str, Attributes]]

@@ -22,7 +22,7 @@ from random import Random
 from ..schemas.event import Content, Event, Kind, event_content, event_id
 from ..schemas.span import Span, SpanEvent, Value
 from ..schemas.step import Role
-from .span_dialects import WORDS, Attributes, Conversing, Running
+from .span_dialects import WORDS, Attributes, Conversing, Running, Words
 from .span_plan import Attempt, Dialect, Keys, Manner, ModelCall, ToolRun, Turn, believed, plan, shown
 from .span_sessions import Line, Session
 
@@ -45,11 +45,20 @@ def spans(session: Session, manner: Manner | None = None) -> list[Span]:
             acts=tuple(act for turn in turns for act in turn.acts),
             lines=tuple(line for turn in turns for line in turn.lines),
         )
-        teller.turn(whole, is_last=True)
+        teller.root(whole, is_last=True)
     else:
         for turn in turns:
-            teller.turn(turn, is_last=turn is turns[-1])
+            teller.root(turn, is_last=turn is turns[-1])
     return [span for _, span in sorted(teller.made, key=lambda made: made[0])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a span stands: its trace, the span above (None: it is a root), and the agent at work."""
+
+    trace: str
+    parent: str | None
+    agent: str
 
 
 @dataclass(slots=True)
@@ -66,120 +75,93 @@ class _Teller:
         began = self.session.lines[0].time
         self.dice = Random(f"ids {self.manner.seed} {self.session.session_id} {began}")
 
-    def turn(self, turn: Turn, *, is_last: bool = False, above: tuple[str, str] | None = None) -> None:
-        """An agent's turn; `above` are the trace and the span that it stands in, else it is a root."""
-        trace = above[0] if above else f"{self.dice.getrandbits(128):032x}"
+    def root(self, turn: Turn, *, is_last: bool) -> None:
+        """An agent's turn as a trace; the last one may say that the session is over."""
+        extra: Attributes = {"tracline.session.end": True} if is_last and self.manner.end_mark else {}
+        if self.manner.keys is Keys.ROOTS:
+            extra |= self._key()
+        self._turn(turn, _Place(f"{self.dice.getrandbits(128):032x}", None, turn.agent), extra)
+
+    def _turn(self, turn: Turn, place: _Place, extra: Attributes) -> None:
+        words = WORDS[self.manner.dialect]
         calls = [act for act in turn.acts if isinstance(act, ModelCall)]
-        last = calls[-1] if calls else None
-        told = Conversing(
-            turn.agent,
-            turn.model,
-            _instructions(turn, 0),
-            last.heard if last else turn.lines,
-            last.said if last else None,
-            last.attempts[-1].error if last else None,
-        )
-        name, attributes = WORDS[self.manner.dialect].agent(told, self.manner)
-        if above is None and is_last and self.manner.end_mark:
-            attributes["tracline.session.end"] = True
-        if above is None and self.manner.keys is Keys.ROOTS:
-            attributes |= self._key()
-        parent = above[1] if above else None
-        here = self._add(trace, parent, name, turn.start, turn.end, attributes, turn, told.error)
+        heard, said = (calls[-1].heard, calls[-1].said) if calls else (turn.lines, None)
+        error = calls[-1].attempts[-1].error if calls else None
+        told = Conversing(turn.agent, turn.model, _instructions(turn.agent, 0), heard, said, error)
+        name, attributes = words.agent(told, self.manner)
+        here = self._add((name, attributes | extra), Attempt(turn.start, turn.end, error), place, words)
         for number, act in enumerate(turn.acts):
             if isinstance(act, ModelCall):
-                self._model_call(act, turn, number, trace, here)
+                self._model_call(act, turn.model, number, here)
             else:
-                self._tool_run(act, turn, trace, here)
+                self._tool_run(act, here)
 
-    def _model_call(self, act: ModelCall, turn: Turn, number: int, trace: str, parent: str) -> None:
+    def _model_call(self, act: ModelCall, model: str, number: int, place: _Place) -> None:
         if act.outer is not None:
-            attempt = Attempt(*act.outer, error=act.attempts[-1].error)
-            parent = self._attempt(
-                act, attempt, turn, _instructions(turn, number), trace, parent, self.manner.wrapper
-            )
-        for attempt in act.attempts:
-            number += 100
-            self._attempt(act, attempt, turn, _instructions(turn, number), trace, parent, self.manner.dialect)
+            outer = Attempt(*act.outer, error=act.attempts[-1].error)
+            place = self._attempt(act, outer, model, number, place, self.manner.wrapper)
+        for nth, attempt in enumerate(act.attempts, start=1):
+            self._attempt(act, attempt, model, number + 100 * nth, place, self.manner.dialect)
 
     def _attempt(
-        self,
-        act: ModelCall,
-        attempt: Attempt,
-        turn: Turn,
-        instructions: str,
-        trace: str,
-        parent: str,
-        dialect: Dialect,
-    ) -> str:
+        self, act: ModelCall, attempt: Attempt, model: str, number: int, place: _Place, dialect: Dialect
+    ) -> _Place:
         said = act.said if attempt.error is None else None
-        told = Conversing(turn.agent, turn.model, instructions, act.heard, said, attempt.error)
+        instructions = _instructions(place.agent, number)
+        told = Conversing(place.agent, model, instructions, act.heard, said, attempt.error)
         name, attributes = WORDS[dialect].chat(told, self.manner)
-        start, end = shown(attempt.start, attempt.end, attempt.fault)
-        if self.manner.keys is Keys.FIRST_CALLS and trace not in self.keyed:
+        if self.manner.keys is Keys.FIRST_CALLS and place.trace not in self.keyed:
             attributes |= self._key()
-            self.keyed.add(trace)
-        return self._add(
-            trace, parent, name, start, end, attributes, turn, attempt.error, attempt.end, dialect
-        )
+            self.keyed.add(place.trace)
+        return self._add((name, attributes), attempt, place, WORDS[dialect])
 
-    def _tool_run(self, act: ToolRun, turn: Turn, trace: str, parent: str) -> None:
+    def _tool_run(self, act: ToolRun, place: _Place) -> None:
+        words, error = WORDS[self.manner.dialect], act.answer.error
         if self.manner.tool_spans:
-            run = Running(act.call, act.answer.text, act.answer.error)
-            name, attributes = WORDS[self.manner.dialect].tool(run, self.manner)
+            run = Running(act.call, act.answer.text, error)
             if act.outer is not None:
-                parent = self._add(trace, parent, name, *act.outer, dict(attributes), turn, run.error)
-            start, end = shown(act.start, act.end, act.fault)
-            parent = self._add(trace, parent, name, start, end, attributes, turn, run.error, act.end)
+                place = self._add(words.tool(run, self.manner), Attempt(*act.outer, error), place, words)
+            ran = Attempt(act.start, act.end, error, act.fault)
+            place = self._add(words.tool(run, self.manner), ran, place, words)
         if act.inner is not None:
-            self.turn(act.inner, above=(trace, parent))
+            self._turn(act.inner, replace(place, agent=act.inner.agent), {})
 
-    def _add(
-        self,
-        trace: str,
-        parent: str | None,
-        name: str,
-        start: int,
-        end: int,
-        attributes: Attributes,
-        turn: Turn,
-        error: str | None = None,
-        ended: int = 0,
-        dialect: Dialect | None = None,
-    ) -> str:
-        """Add a span and give its id; `ended` is when it truly ended, where its clock may say otherwise."""
-        words = WORDS[dialect or self.manner.dialect]
+    def _add(self, told: tuple[str, Attributes], ran: Attempt, place: _Place, words: Words) -> _Place:
+        """Add a span with that name and those attributes; the place below it is given back."""
+        name, attributes = told
+        start, end = shown(ran.start, ran.end, ran.fault)
         if self.manner.keys is Keys.EVERYWHERE:
-            attributes |= {**self._key(), words.agent_key: turn.agent}
+            attributes |= {**self._key(), words.agent_key: place.agent}
         span = Span(
-            trace_id=trace,
+            trace_id=place.trace,
             span_id=f"{self.dice.getrandbits(64):016x}",
-            parent_id=parent,
+            parent_id=place.parent,
             name=name,
             start=start,
             end=end,
             attributes=attributes,
-            events=_exception(error, start or end) if "error.type" not in attributes else (),
-            failed=error is not None,
+            events=() if "error.type" in attributes else _exception(ran),
+            failed=ran.error is not None,
             resource={"service.name": self.session.service},
             scope=words.scope,
         )
-        self.made.append((ended or end, span))
-        return span.span_id
+        self.made.append((ran.end, span))
+        return replace(place, parent=span.span_id)
 
     def _key(self) -> Attributes:
         name = self.manner.session_key or WORDS[self.manner.dialect].session_key
         return {name: self.session.session_id}
 
 
-def _instructions(turn: Turn, number: int) -> str:
+def _instructions(agent: str, number: int) -> str:
     """What the model is told to be: not the same at any two attempts, as where it holds the time of day."""
-    return f"You are {turn.agent}, a careful assistant of a shop. Conversation step {number}."
+    return f"You are {agent}, a careful assistant of a shop. Conversation step {number}."
 
 
-def _exception(error: str | None, time: int) -> tuple[SpanEvent, ...]:
-    attributes: dict[str, Value] = {"exception.type": error, "exception.message": "it did not work"}
-    return () if error is None else (SpanEvent("exception", time, attributes),)
+def _exception(ran: Attempt) -> tuple[SpanEvent, ...]:
+    """How most dialects say that something failed, and why."""
+    attributes: dict[str, Value] = {"exception.type": ran.error, "exception.message": "it did not work"}
+    return () if ran.error is None else (SpanEvent("exception", ran.end, attributes),)
 
 
 # The truth

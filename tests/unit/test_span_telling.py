@@ -27,9 +27,9 @@ from tracline.schemas.otlp import decode_json, decode_protobuf
 from tracline.schemas.span import Span
 from tracline.schemas.step import Role
 
-DESK = Desk(sessions=40, seed=3, rates=dict.fromkeys(Break, 0.04), spike=None)
+DESK = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.04), spike=None)
 TOLD = list(conversations(DESK))
-SESSIONS = [*map(support_session, TOLD), *map(random_session, range(40))]
+SESSIONS = [*map(support_session, TOLD), *map(random_session, range(25))]
 EVERYTHING = Manner(wrapped=0.4, retried=0.4, doubled=0.4, clock_faults=0.4, agent_tells=True)
 DIALECTS = list(Dialect)
 
