@@ -111,8 +111,7 @@ def _from_zstd(data: bytes, limit: int) -> bytes:
             raise Unreadable("otlp-size", f"unpacks to more than {limit} bytes")
         out = unpacker.decompress(data, max_output_size=limit, allow_extra_data=False)
     except zstandard.ZstdError:
-        text = f"is zstd that is damaged or cut off, or unpacks to more than {limit} bytes"
-        raise Unreadable("otlp-packed", text) from None
+        raise _fault_of_zstd(data, limit) from None
     if size < 0:
         # Of such a frame the library does not look at what follows it.
         again = unpacker.decompressobj()
@@ -120,6 +119,17 @@ def _from_zstd(data: bytes, limit: int) -> bytes:
         if again.unused_data:
             raise Unreadable("otlp-packed", "is zstd that something follows")
     return out
+
+
+def _fault_of_zstd(data: bytes, limit: int) -> Unreadable:
+    """Whether a frame that does not unpack is too large, or else damaged."""
+    try:
+        unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
+        if len(unpacker.stream_reader(data).read(limit + 1)) > limit:
+            return Unreadable("otlp-size", f"unpacks to more than {limit} bytes")
+    except zstandard.ZstdError:
+        pass
+    return Unreadable("otlp-packed", "is zstd that is damaged or cut off")
 
 
 def _from_gzip(data: bytes, limit: int) -> bytes:

@@ -65,14 +65,12 @@ def gate_for(host: str, token: str | None) -> Gate:
             cannot stand in a header.
     """
     if token is not None and (len(token) < TOKEN_CHARS_MIN or not _TOKEN.fullmatch(token)):
-        what = (
-            f"the token is shorter than {TOKEN_CHARS_MIN} characters, or has others than letters and digits"
-        )
+        what = f"the token has fewer than {TOKEN_CHARS_MIN} characters, or some that a header cannot carry"
         hint = "make one with: python -c 'import secrets; print(secrets.token_urlsafe())'"
         raise GateError("TRL712", what, hint)
     if is_loopback(host):
-        name = f"[{host}]" if ":" in host else host.lower()
-        return Gate(_LOCAL | {name}, token)
+        name = f"[{host}]" if ":" in host else host
+        return Gate(_LOCAL | {name.lower()}, token)
     if token is None:
         what = "others can reach that address, and there is no token to know them by"
         raise GateError("TRL711", what, "give a token, or listen on 127.0.0.1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import socket
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from tracline.stream.metrics import Metrics, metrics_route
 from tracline.stream.receiver import routes
 from tracline.stream.receiver_grpc import grpc_server
 from tracline.stream.reception import Reception
+from tracline.stream.refusal import Reason
 
 WAIT_S = 20.0
 """How long a test waits for what must come."""
@@ -71,6 +73,19 @@ class Slow:
         self.requests.append(request)
 
 
+class Heard(Metrics):
+    """Metrics that a test can wait for."""
+
+    def __init__(self) -> None:
+        super().__init__([("desk", "calm")])
+        self.reasons: queue.Queue[Reason] = queue.Queue()
+
+    def refused(self, reason: Reason) -> None:
+        """Count it, and let the test know."""
+        super().refused(reason)
+        self.reasons.put(reason)
+
+
 @dataclass
 class Running:
     """Receivers that run."""
@@ -78,7 +93,7 @@ class Running:
     url: str
     http_port: int
     grpc_port: int
-    metrics: Metrics
+    metrics: Heard
 
     @property
     def traces(self) -> str:
@@ -86,14 +101,14 @@ class Running:
         return f"{self.url}/v1/traces"
 
     def counts(self, name: str) -> dict[tuple[str, ...], float]:
-        """The values of a metric that are not 0, by their labels' values."""
+        """The values of a metric that are not 0, by their labels' values in alphabetical order."""
         return values(self.metrics.text().decode(), name)
 
 
 def values(text: str, name: str) -> dict[tuple[str, ...], float]:
-    """The values of a metric that are not 0, by their labels' values, out of Prometheus' text."""
+    """The values of a metric that are not 0, by their labels' values in order, out of Prometheus' text."""
     return {
-        tuple(sample.labels.values()): sample.value
+        tuple(sorted(sample.labels.values())): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
         if sample.name == name and sample.value
@@ -121,7 +136,7 @@ def running(
     token: str | None = None,
 ) -> Iterator[Running]:
     """Receivers on free ports of 127.0.0.1, with the gate of a server that is bound to `bound`."""
-    metrics = Metrics([("desk", "calm")])
+    metrics = Heard()
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     began = threading.Event()

@@ -141,9 +141,9 @@ def test_packed_requests_are_unpacked_within_limits() -> None:
     for packed in (gzip.compress(data), zstandard.compress(data), unsized(data)):
         for wrong in (packed[:-1], packed[:6], packed + b"more", packed[:4] + b"\xff" * 9):
             assert codes(decode_request(wrong)) == [("request", "otlp-packed")]
-    for bomb in (gzip.compress(bytes(10**7)), zstandard.compress(bytes(10**7))):
+    nothing = bytes(10**7)
+    for bomb in (gzip.compress(nothing), zstandard.compress(nothing), unsized(nothing)):
         assert codes(decode_request(bomb)) == [("request", "otlp-size")]
-    assert codes(decode_request(unsized(bytes(10**7)))) == [("request", "otlp-packed")]
     with pytest.raises(Unreadable, match="unpacks to more than 100 bytes"):
         unpacked(gzip.compress(data), 100)
     assert codes(decode_request(b'{"resourceSpans": ')) == [("request", "json")]
