@@ -42,8 +42,9 @@ Progress = Callable[[str, int, int], None]
 class Terms:
     """What an audit depends on beside the archive and the rules; times in nanoseconds since the epoch.
 
-    `as_of` is the time as of which the archive is judged: later rows are not looked at. `zone` is that of
-    times in chat logs without one.
+    `as_of` is the time as of which the archive is judged: later rows are not looked at, nor spans that end
+    later. `zone` is that of times in chat logs without one, `scope` the resource attributes that go before a
+    span's session id.
     """
 
     since: int | None = None
@@ -51,6 +52,7 @@ class Terms:
     as_of: int | None = None
     satisfied: bool = False
     idle_s: float = 3600.0
+    scope: tuple[str, ...] = ()
     zone: tzinfo = UTC
     threads: int = 1
 
@@ -109,7 +111,8 @@ def _judged(
     progress: Progress,
 ) -> list[Path]:
     """Read, label and judge; the verdicts as sorted runs in `scratch`."""
-    parts = prepare(archive, scratch, population, Settings(zone=terms.zone, idle_s=terms.idle_s))
+    settings = Settings(terms.zone, terms.idle_s, terms.scope, terms.as_of)
+    parts = prepare(archive, scratch, population, settings)
 
     def told(rows: int, of: int) -> None:
         progress("labelling", rows, of)

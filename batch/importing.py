@@ -1,66 +1,142 @@
-"""`tracline import`: chat logs into an archive, each source once."""
+"""`tracline import`: chat logs and span dumps into an archive, each source once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import polars as pl
 
+from ..schemas.candidate_frame import candidate_frame
 from ..schemas.chat import END_CONVERSATION
 from ..schemas.event import Kind
-from .archive import Entry, Manifest, Origin, digest_of, writing
+from .archive import Entry, Manifest, Origin, Writer, digest_of, writing
 from .chatframe import chat_batches
 from .chatnames import Met, survey
 from .error import SourceError
 from .read import Format, Part, Population, Reject, discover
+from .spanframe import resolved
+
+SPAN_ROWS = 50_000
+"""Rows of candidates after which a file of the archive is full (a request is never split)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Imported:
-    """What an import did: what it read, the files that it wrote, the sources that it had imported before."""
+    """What an import did: what it read, the files that it wrote, the sources that it had imported before.
+
+    `spans` counts those of `population.rows` that are spans.
+    """
 
     population: Population
+    spans: int = 0
     written: list[Entry] = field(default_factory=list[Entry])
     known: list[str] = field(default_factory=list[str])
 
 
-def import_chats(
-    source: str | Path, out: Path, timezone: str = "UTC", tell: Callable[[str], None] | None = None
+def import_source(
+    source: str | Path,
+    out: Path,
+    timezone: str = "UTC",
+    scope: Sequence[str] = (),
+    tell: Callable[[str], None] | None = None,
 ) -> Imported:
-    """Read the chat logs of a source and write their events into the archive at `out`.
+    """Read the chat logs and span dumps of a source and write their events into the archive at `out`.
 
-    `timezone` (an IANA name) is that of times without an offset. A source file that was imported whole,
-    told by its content, is not read again; one of which something was rejected is, and one whose import was
-    cut off is finished. A conversation that the archive has from another source is a duplicate; one with
-    the id and start of another one there is rejected. `tell` hears the name of each file when its turn
-    comes. Raises SourceError for a source or a time zone that is not there, for a source that was imported
-    with another time zone, and OSError.
+    `timezone` (an IANA name) is that of times without an offset, `scope` are the resource attributes that
+    go before a span's session id. A source file that was imported whole, told by its content, is not read
+    again; one of which something was rejected is, and one whose import was cut off is finished. A
+    conversation that the archive has from another source is a duplicate; one with the id and start of
+    another one there is rejected. Spans become candidates: their sessions may go on in tomorrow's file, and
+    are put together when the archive is judged. `tell` hears the name of each file when its turn comes.
+    Raises SourceError for a source or a time zone that is not there, for a source that was imported with
+    another time zone, and OSError.
     """
     zone = zone_of(timezone)
     imported = Imported(Population())
-    parts = _chats(source, out, imported.population)
+    parts = _sources(source, out, imported.population)
     with writing(out) as archive:
-        new: list[tuple[Part, Origin]] = []
+        new: dict[Format, list[tuple[Part, Origin]]] = {Format.CHAT: [], Format.SPANS: []}
         for part, origin, is_whole in _origins(parts, timezone, archive.manifest):
             if is_whole:
                 imported.known.append(part.name)
             else:
-                new.append((part, origin))
-        met = survey([part for part, _ in new], zone)
-        _add_archived(met, out, archive.manifest, to_be_read={origin.sha256 for _, origin in new})
-        for part, origin in new:
+                new[part.format].append((part, origin))
+        _import_chats(new[Format.CHAT], archive, imported, zone, tell)
+        _import_spans(new[Format.SPANS], archive, imported, scope, tell)
+    return imported
+
+
+def _import_chats(
+    new: Sequence[tuple[Part, Origin]],
+    archive: Writer,
+    imported: Imported,
+    zone: ZoneInfo,
+    tell: Callable[[str], None] | None,
+) -> None:
+    """Write the judged events of chat logs, file by file."""
+    met = survey([part for part, _ in new], zone)
+    _add_archived(met, archive.root, archive.manifest, to_be_read={origin.sha256 for _, origin in new})
+    for part, origin in new:
+        if tell is not None:
+            tell(part.name)
+        rejected = imported.population.rejected.total()
+        for batch in chat_batches(part, imported.population, met, zone):
+            imported.written.extend(archive.write(batch.events, origin, (batch.first, batch.last)))
+        if imported.population.rejected.total() == rejected:
+            archive.finish(origin)
+
+
+def _import_spans(
+    new: Sequence[tuple[Part, Origin]],
+    archive: Writer,
+    imported: Imported,
+    scope: Sequence[str],
+    tell: Callable[[str], None] | None,
+) -> None:
+    """Write the candidates of span dumps, which are resolved all together: a trace may stand in several."""
+    if not new:
+        return
+    rejected, before = imported.population.rejected.total(), imported.population.rows
+    with TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        told = resolved([part for part, _ in new], imported.population, scratch / "traces", scope)
+        for number, some in enumerate(told):
+            numbers = {"file": [one.file for one in some], "request": [one.request for one in some]}
+            each = pl.Series([len(one.candidate.tellings) for one in some])
+            places = pl.DataFrame(numbers, {"file": pl.Int64, "request": pl.Int64}).select(
+                pl.all().repeat_by(each).explode(empty_as_null=False)
+            )
+            frame = candidate_frame([one.candidate for one in some]).hstack(places)
+            frame.write_ipc(scratch / f"{number:06d}.ipc")
+        imported.spans = imported.population.rows - before
+        held = pl.scan_ipc(scratch / "*.ipc")
+        for number, (part, origin) in enumerate(new):
             if tell is not None:
                 tell(part.name)
-            rejected = imported.population.rejected.total()
-            for batch in chat_batches(part, imported.population, met, zone):
-                imported.written.extend(archive.write(batch.events, origin, (batch.first, batch.last)))
+            own = held.filter(pl.col("file") == number)
+            for first, last in _ranges(own):
+                rows = own.filter(pl.col("request").is_between(first, last)).drop("file", "request")
+                imported.written.extend(archive.write(rows.collect(), origin, (first, last)))
             if imported.population.rejected.total() == rejected:
                 archive.finish(origin)
-    return imported
+
+
+def _ranges(rows: pl.LazyFrame) -> Iterator[tuple[int, int]]:
+    """The requests of a file from its first on, in ranges of which none has many more rows than it may."""
+    counts = rows.group_by("request").len().sort("request").collect(engine="streaming")
+    first = size = 0
+    for request, count in counts.iter_rows():
+        size += count
+        if size >= SPAN_ROWS:
+            yield first, request
+            first, size = request + 1, 0
+    if size:
+        yield first, counts["request"][-1]
 
 
 def zone_of(name: str) -> ZoneInfo:
@@ -72,20 +148,20 @@ def zone_of(name: str) -> ZoneInfo:
         raise SourceError("TRL405", "--timezone", "there is no time zone of that name", hint) from None
 
 
-def _chats(source: str | Path, out: Path, population: Population) -> list[Part]:
-    """The chat logs of a source, which must not be the archive itself."""
+def _sources(source: str | Path, out: Path, population: Population) -> list[Part]:
+    """The chat logs and span dumps of a source, which must not be the archive itself."""
     target, root = out.resolve(), Path(source).resolve()
     if target == root or root in target.parents:
         hint = "name an --out that is not inside the source"
         raise SourceError("TRL401", str(out), "lies inside the source that is to be imported", hint)
-    chats: list[Part] = []
+    found: list[Part] = []
     for part in discover(source, population):
-        if part.format is Format.CHAT:
-            chats.append(part)
+        if part.format is not Format.PARQUET:
+            found.append(part)
         else:
             text = "is event Parquet already, which audit reads as it is"
             population.reject(Reject(part.name, "whole file", "source-kind", text))
-    return chats
+    return found
 
 
 def _origins(parts: Sequence[Part], timezone: str, manifest: Manifest) -> Iterator[tuple[Part, Origin, bool]]:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import polars as pl
 
-from ..schemas.order import PLACES
+from ..schemas.candidate_frame import SPAN_COLUMNS, candidate_frame
 from ..schemas.session_order import session_order
 from .chatframe import chat_frames
 from .chatnames import survey
 from .error import SourceError
 from .eventfile import bytes_of, null_count, reading, reject_rows, row_count
 from .read import Format, Part, Population, Reject, discover
+from .spanframe import resolved
 from .spill import bucket_count, passes, read_buckets, write_buckets
 
 _UNREADABLE = {"TRL401": "parquet", "TRL402": "columns"}
@@ -29,10 +30,14 @@ class Settings:
     """What reading a source depends on beside its files.
 
     `zone` is that of times in chat logs without one. `idle_s` seconds without an event close a session.
+    `scope` are the resource attributes that go before a span's session id. Of spans that end after `as_of`
+    (nanoseconds since the epoch) nothing is told.
     """
 
     zone: tzinfo = UTC
     idle_s: float = 3600
+    scope: tuple[str, ...] = ()
+    as_of: int | None = None
 
 
 def prepare(
@@ -40,10 +45,10 @@ def prepare(
 ) -> tuple[Part, ...]:
     """The source as files of judged events: `scan` gives rows with occurrence, seq and event_id, none null.
 
-    Files that already are so stay where they are. Chat logs, and event Parquet that lacks order or ids, are
-    written to `scratch` (a folder of the caller's, empty) in bounded memory. Rows, duplicates and rejected
-    input are counted in the population; of sessions and events only those of chat logs are: the caller
-    counts what it judges. Raises SourceError where there is nothing to read or a column is wrong.
+    Files that already are so stay where they are. Chat logs, spans, and event Parquet that lacks order or ids
+    are written to `scratch` (a folder of the caller's, empty) in bounded memory. Rows, duplicates and
+    rejected input are counted in the population; of sessions and events only those of chat logs are: the
+    caller counts what it judges. Raises SourceError where there is nothing to read or a column is wrong.
     """
     settings = settings or Settings()
     ready: list[Part] = []
@@ -52,10 +57,15 @@ def prepare(
     for frame in chat_frames(chats, population, survey(chats, settings.zone), settings.zone):
         ready.append(_write(scratch, f"chat-{len(ready):06d}", frame))
     rest: list[Part] = []
+    spans = [part for part in found if part.format is Format.SPANS]
+    for told in resolved(spans, population, scratch / "traces", settings.scope) if spans else ():
+        if told:
+            frame = candidate_frame([one.candidate for one in told])
+            rest.append(_write(scratch, f"spans-{len(rest):06d}", frame))
     for part in found:
-        if part.format is not Format.CHAT and _is_readable(part, population):
+        if part.format is Format.PARQUET and _is_readable(part, population):
             (ready if all(null_count(part, name) == 0 for name in _READY) else rest).append(part)
-    for frame in _by_session(rest, scratch / "sessions"):
+    for frame in _by_session(rest, scratch / "sessions", settings.as_of):
         judged = session_order(frame, settings.idle_s)
         population.duplicates += judged.repeats + judged.stray_ends
         ready.append(_write(scratch, f"ordered-{len(ready):06d}", judged.events))
@@ -72,15 +82,18 @@ def _is_readable(part: Part, population: Population) -> bool:
     return True
 
 
-def _by_session(parts: Sequence[Part], folder: Path) -> Iterator[pl.DataFrame]:
+def _by_session(parts: Sequence[Part], folder: Path, as_of: int | None) -> Iterator[pl.DataFrame]:
     """The rows of all parts, whole sessions at a time, by way of a folder that is gone afterwards."""
     if not parts:
         return
     folder.mkdir()
     count = bucket_count(sum(map(row_count, parts)), sum(map(bytes_of, parts)))
-    for number, some in enumerate(passes(parts, PLACES)):
+    for number, some in enumerate(passes(parts, SPAN_COLUMNS)):
         with reading(some.parts):
-            write_buckets(some.frame, folder / f"{number:06d}", count)
+            frame = some.frame
+            if as_of is not None:
+                frame = frame.filter(~(pl.col("span_end").to_physical() > as_of).fill_null(False))
+            write_buckets(frame, folder / f"{number:06d}", count)
     for frame in read_buckets(folder):
         yield frame.collect()
     shutil.rmtree(folder)

@@ -33,6 +33,7 @@ class Format(StrEnum):
 
     PARQUET = "parquet"
     CHAT = "chat"
+    SPANS = "spans"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,11 @@ class Reject:
 class Population:
     """What was met while reading: nothing that was read or left out is missing here.
 
-    `rows` are rows of event Parquet and messages of chat logs. `events` counts judged events (no `end`
-    rows) by kind. `duplicates` are conversations told twice and repeated events. `instructions` are system
-    and developer messages, `empty` conversations without any event; neither is an error. `gaps` counts
-    ranges of offsets that a manifest lacks. `skipped` names files that do not claim to be telemetry.
+    `rows` are rows of event Parquet, messages of chat logs and spans of dumps. `events` counts judged events
+    (no `end` rows) by kind. `duplicates` are conversations told twice and repeated events. `instructions` are
+    system and developer messages, `empty` conversations without any event; neither is an error. `gaps` counts
+    ranges of offsets that a manifest lacks, and spans whose parent never came; `cut_links` parents that are
+    not followed, because they go in circles. `skipped` names files that do not claim to be telemetry.
     """
 
     files: int = 0
@@ -73,6 +75,7 @@ class Population:
     empty: int = 0
     renamed: int = 0
     gaps: int = 0
+    cut_links: int = 0
     skipped: list[str] = field(default_factory=list[str])
     rejected: Counter[str] = field(default_factory=Counter[str])
     rejects: list[Reject] = field(default_factory=list[Reject])
@@ -114,13 +117,13 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
         if told is not None:
             parts.append(Part(path, name, told))
         elif path.name.lower().endswith(_DATA_SUFFIXES) or Path(source).is_file():
-            text = "is neither event Parquet nor a chat log in JSON"
+            text = "is neither event Parquet nor a chat log in JSON nor a dump of spans"
             population.reject(Reject(name, "whole file", "source-kind", text))
         else:
             population.skipped.append(name)
     if not parts and not population.rejects:
-        hint = "name a file, a folder or a glob of event Parquet or of chat logs in JSON"
-        raise SourceError("TRL401", str(source), "holds neither event Parquet nor chat logs", hint)
+        hint = "name a file, a folder or a glob of event Parquet, of chat logs in JSON, or of OTLP dumps"
+        raise SourceError("TRL401", str(source), "holds neither event Parquet nor chat logs nor spans", hint)
     population.files += len(parts)
     return tuple(parts)
 
@@ -130,6 +133,10 @@ def sniff(path: Path) -> Format | None:
     compression, start = head(path)
     if compression == "parquet":
         return Format.PARQUET
+    from .otlpfile import holds_spans
+
+    if holds_spans(path, start):
+        return Format.SPANS
     if path.name.lower().endswith((".json", ".jsonl", ".ndjson")) and start.strip()[:1] in (b"[", b"{"):
         return Format.CHAT
     return Format.CHAT if _JSON_START.match(start) else None

@@ -86,9 +86,9 @@ def command(
 ) -> None:
     """Judge an archive by rule packs and write the bundle of verdicts.
 
-    ARCHIVE is a folder, a file or a quoted glob of event Parquet or of chat logs; chat logs are read as
-    `tracline import` reads them. The bundle holds verdicts.jsonl, verdicts.parquet, summary.json and the
-    rules as used. Sessions that span --since or --until are judged whole.
+    ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps; the
+    latter two are read as `tracline import` reads them. The bundle holds verdicts.jsonl, verdicts.parquet,
+    summary.json and the rules as used. Sessions that span --since or --until are judged whole.
     """
     if threads is not None:
         # Polars makes its threads when it is first imported.
@@ -98,13 +98,14 @@ def command(
     from ..rules.pack import load_packs
     from .settings import session_settings
 
-    rule_set = load_packs(rules)
+    rule_set, sessions = load_packs(rules), session_settings()
     terms = Terms(
         since=since,
         until=until,
         as_of=as_of,
         satisfied=satisfied,
-        idle_s=session_settings().idle_s,
+        idle_s=sessions.idle_s,
+        scope=sessions.scope,
         zone=zone_of(timezone),
         threads=threads or os.cpu_count() or 1,
     )

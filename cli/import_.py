@@ -1,4 +1,4 @@
-"""`tracline import`: chat logs to an archive of event Parquet."""
+"""`tracline import`: chat logs and span dumps to an archive of event Parquet."""
 
 from __future__ import annotations
 
@@ -29,15 +29,19 @@ if TYPE_CHECKING:
 @allow_rejected_option()
 @format_option("table", "json")
 def command(source: str, out: Path, timezone: str, allow_rejected: int, format: str) -> None:
-    """Turn chat logs into an archive of event Parquet.
+    """Turn chat logs and OpenTelemetry span dumps into an archive of event Parquet.
 
-    SOURCE is a file, a folder or a quoted glob of OpenAI-style message lists: JSON arrays, JSON lines,
-    objects with `messages` or `traj`, or tau2 results; gzip and zstd are looked through. Each conversation
-    is complete and gets an `end`. Importing the same source again changes nothing.
+    SOURCE is a file, a folder or a quoted glob. Chat logs are OpenAI-style message lists: JSON arrays, JSON
+    lines, objects with `messages` or `traj`, or tau2 results; each conversation is complete and gets an
+    `end`. Span dumps are OTLP as the collector's file exporter writes it (JSON lines, or requests behind
+    their lengths), single requests, or what SDKs dump as JSON; their sessions are put together when the
+    archive is judged. Gzip and zstd are looked through. Importing the same source again changes nothing.
     """
-    from ..batch.importing import import_chats
+    from ..batch.importing import import_source
+    from .settings import session_settings
 
-    imported = import_chats(source, out, timezone, lambda name: note(f"importing {clean(name)}"))
+    scope = session_settings().scope
+    imported = import_source(source, out, timezone, scope, lambda name: note(f"importing {clean(name)}"))
     told = summary(imported)
     click.echo(json.dumps(told, indent=2) if format == "json" else _table(told, out))
     tell_rejected(imported.population.rejects, told["rejected"]["codes"], source, allow_rejected)
@@ -50,7 +54,8 @@ def summary(imported: Imported) -> dict[str, Any]:
         "files": population.files,
         "files_known": len(imported.known),
         "files_skipped": population.skipped,
-        "messages": population.rows,
+        "messages": population.rows - imported.spans,
+        "spans": imported.spans,
         "instructions": population.instructions,
         "sessions": population.sessions,
         "events": {
@@ -58,6 +63,7 @@ def summary(imported: Imported) -> dict[str, Any]:
         },
         "duplicates": population.duplicates,
         "renamed": population.renamed,
+        "gaps": population.gaps,
         "empty": population.empty,
         "written": [entry.file for entry in imported.written],
         "rejected": {
@@ -77,6 +83,8 @@ def _table(told: dict[str, Any], out: Path) -> str:
     lines += [
         f"{count:>10,} {what}"
         for what, count in (
+            ("spans, whose sessions are put together when they are judged", told["spans"]),
+            ("spans whose parent never came", told["gaps"]),
             ("system and developer messages, which are no events", told["instructions"]),
             ("conversations met before", told["duplicates"]),
             ("sessions renamed: their id and time were taken", told["renamed"]),

@@ -80,9 +80,9 @@ def _candidate(rows: list[dict[str, Any]]) -> Candidate:
         end=first["span_end"],
         tellings=tuple(map(telling_of, rows)),
         digest=first["span_digest"],
-        failed=first["failed"],
-        within=tuple(first["within"]),
-        covered=first["covered"],
+        failed=bool(first["failed"]),
+        within=tuple(first["within"] or ()),
+        covered=bool(first["covered"]),
         attributes=dict(first["attributes"] or {}),
         **{name: first[name] for name in _SHARED},
     )

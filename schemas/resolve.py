@@ -92,10 +92,11 @@ class Trace:
 
     def parent(self, heard: Heard) -> Heard | None:
         """The span above; None at a root, where it has not come, and where a span calls itself its parent."""
-        if heard.parent_id is None or heard.parent_id == heard.span_id:
-            return None
-        found = self.spans.get(heard.parent_id)
-        return min(found, key=_age) if found else None
+        found = [] if heard.parent_id is None else self.spans.get(heard.parent_id, [])
+        if heard.parent_id == heard.span_id:
+            # Another span may have been sent under the same id, and be meant.
+            found = [one for one in found if one.parent_id != one.span_id]
+        return min(found, key=_age, default=None)
 
     def above(self, heard: Heard) -> Iterator[Heard]:
         """The spans above, nearest first; a cycle ends before it meets a span again."""
@@ -148,7 +149,7 @@ def candidate_of(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Can
 
 def cut_links(trace: Trace) -> int:
     """How many parent links are not followed: of spans that call themselves their parent, and of cycles."""
-    selves = sum(heard.parent_id == heard.span_id for heard in trace.all())
+    selves = sum(h.parent_id == h.span_id and trace.parent(h) is None for h in trace.all())
     cycles = {
         min(map(_age, (heard, *above)))
         for heard in trace.all()

@@ -44,6 +44,7 @@ def session_order(rows: pl.DataFrame, idle_s: float) -> Judged:
     )
     told = [numbered_order(numbered)] if numbered.height else []
     if "telling" in candidates.columns:
+        candidates = _sound(candidates)
         by_spans = pl.col("telling").is_not_null().any().over("session_id")
         assembled, candidates = candidates.filter(by_spans), candidates.filter(~by_spans)
         told += [_assembled(assembled, idle_s)] if assembled.height else []
@@ -53,6 +54,14 @@ def session_order(rows: pl.DataFrame, idle_s: float) -> Judged:
         repeats=sum(one.repeats for one in told),
         stray_ends=sum(one.stray_ends for one in told),
     )
+
+
+def _sound(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows, of which those that lack something of what a span tells are taken for rows of no span."""
+    needed = (*SPAN_KEY, "span_start", "span_end", "telling")
+    is_told = pl.all_horizontal(pl.col(name).is_not_null() for name in needed)
+    is_told &= pl.col("part").is_in([part.value for part in Part]).fill_null(False)
+    return rows.with_columns(pl.when(is_told).then("telling").alias("telling"))
 
 
 def _assembled(rows: pl.DataFrame, idle_s: float) -> Judged:

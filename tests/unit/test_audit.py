@@ -13,7 +13,7 @@ from tracline.batch.audit import Outcome, Terms, audit
 from tracline.batch.bundle import VERDICT_SCHEMA
 from tracline.batch.error import SourceError
 from tracline.batch.gaps import gaps
-from tracline.batch.importing import import_chats
+from tracline.batch.importing import import_source
 from tracline.rules.kernel import SLICES_MAX
 from tracline.rules.pack import pack_text
 from tracline.schemas.time import NS
@@ -141,7 +141,7 @@ def test_an_import_leaves_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     log = tmp_path / "log.json"
     talks = [{"messages": [{"role": "user", "content": f"hi {i // 3}"}]} for i in range(12)]
     log.write_text(json.dumps(talks), encoding="utf-8")
-    import_chats(log, tmp_path / "archive")
+    import_source(log, tmp_path / "archive")
     manifest = read_manifest(tmp_path / "archive")
     assert len(manifest.entries) > 2
     assert len(manifest.finished) == 1

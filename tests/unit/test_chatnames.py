@@ -10,7 +10,7 @@ import pytest
 from tracline.batch import chatframe
 from tracline.batch.archive import MANIFEST, read_manifest
 from tracline.batch.eventfile import scan
-from tracline.batch.importing import Imported, import_chats
+from tracline.batch.importing import Imported, import_source
 from tracline.batch.prepare import prepare
 from tracline.batch.read import Population
 
@@ -95,16 +95,16 @@ def test_an_id_that_an_archive_has_is_not_taken_by_another_conversation(tmp_path
     first = put(tmp_path / "first.json", [talk("a")])
     second = put(tmp_path / "second.json", [talk("other", "o"), talk("b"), talk("a")])
     out = tmp_path / "out"
-    import_chats(first, out)
+    import_source(first, out)
     for _ in range(2):
-        again = import_chats(second, out)
+        again = import_source(second, out)
         assert rejected(again) == [("second.json", "session 2", "chat-id-taken")]
         assert archived(out) == {"a": "s", "other": "o"}
     together = tmp_path / "together"
     (tmp_path / "in").mkdir()
     for file in (first, second):
         file.rename(tmp_path / "in" / file.name)
-    assert rejected(import_chats(tmp_path / "in", together)) == []
+    assert rejected(import_source(tmp_path / "in", together)) == []
     named = archived(together)
     assert (named["other"], named["a"][:2], named["b"][:2]) == ("o", "s~", "s~")
 
@@ -112,10 +112,10 @@ def test_an_id_that_an_archive_has_is_not_taken_by_another_conversation(tmp_path
 def test_ids_that_an_archive_knows_to_be_shared_are_named_alike_later(tmp_path: Path) -> None:
     """A third conversation with a shared id gets the name that it has when all are imported at once."""
     a, b, c = talk("a"), talk("b"), talk("c")
-    import_chats(put(tmp_path / "two.json", [a, b]), tmp_path / "out")
-    later = import_chats(put(tmp_path / "third.json", [c, a]), tmp_path / "out")
+    import_source(put(tmp_path / "two.json", [a, b]), tmp_path / "out")
+    later = import_source(put(tmp_path / "third.json", [c, a]), tmp_path / "out")
     assert (later.population.sessions, later.population.duplicates, rejected(later)) == (1, 1, [])
-    import_chats(put(tmp_path / "all.json", [c, b, a]), tmp_path / "once")
+    import_source(put(tmp_path / "all.json", [c, b, a]), tmp_path / "once")
     assert archived(tmp_path / "out") == archived(tmp_path / "once")
 
 
@@ -124,9 +124,9 @@ def test_an_import_that_was_cut_off_keeps_its_names(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(chatframe, "FRAME_EVENTS_MAX", 3)
     source, out = tmp_path / "in", tmp_path / "out"
     put(source / "first.json", [talk("a"), talk("x", "x")])
-    import_chats(source, out)
+    import_source(source, out)
     manifest = out / MANIFEST
     manifest.write_bytes(manifest.read_bytes().splitlines(keepends=True)[0])
     put(source / "second.json", [talk("b"), talk("y", "y")])
-    assert rejected(import_chats(source, out)) == [("second.json", "session 1", "chat-id-taken")]
+    assert rejected(import_source(source, out)) == [("second.json", "session 1", "chat-id-taken")]
     assert archived(out) == {"a": "s", "x": "x", "y": "y"}

@@ -16,7 +16,7 @@ from tracline.batch import chatframe, chatlog
 from tracline.batch.archive import MANIFEST, read_manifest
 from tracline.batch.chatlog import read_conversations
 from tracline.batch.error import SourceError
-from tracline.batch.importing import Imported, import_chats
+from tracline.batch.importing import Imported, import_source
 from tracline.batch.read import Format, Population, discover
 from tracline.cli import tracline
 from tracline.schemas.conversation import Conversation, Flaw
@@ -176,7 +176,7 @@ def test_an_import_agrees_with_a_plain_loop_over_the_messages(tmp_path: Path) ->
     sizes = random.Random(7)
     talks = [talk(number, sizes.randint(1, 9)) for number in range(50)]
     put(tmp_path / "in" / "log.json", [{"traj": messages, "trial": 0} for messages in talks])
-    imported = import_chats(tmp_path / "in", tmp_path / "out")
+    imported = import_source(tmp_path / "in", tmp_path / "out")
     expected: Counter[str] = Counter()
     for message in (message for messages in talks for message in messages):
         if message["role"] in ("user", "assistant") and message["content"]:
@@ -198,11 +198,11 @@ def test_an_import_agrees_with_a_plain_loop_over_the_messages(tmp_path: Path) ->
 def test_importing_again_changes_nothing(tmp_path: Path) -> None:
     """The same content is known, under whatever name; no byte of the archive is another."""
     put(tmp_path / "in" / "log.json", [talk(1), talk(2)])
-    import_chats(tmp_path / "in", tmp_path / "out")
+    import_source(tmp_path / "in", tmp_path / "out")
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    again = import_chats(tmp_path / "in", tmp_path / "out")
+    again = import_source(tmp_path / "in", tmp_path / "out")
     copied = put(tmp_path / "copy.json", [talk(1), talk(2)])
-    under_another_name = import_chats(copied, tmp_path / "out")
+    under_another_name = import_source(copied, tmp_path / "out")
     assert (again.known, under_another_name.known) == (["log.json"], ["copy.json"])
     assert shape(again) == shape(under_another_name) == (0, 0, 0)
     assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
@@ -212,9 +212,9 @@ def test_a_conversation_told_twice_is_one_session(tmp_path: Path) -> None:
     """In one file, in two files, in two imports: the second telling is a duplicate."""
     put(tmp_path / "in" / "a.json", [talk(1), talk(2), talk(1)])
     put(tmp_path / "in" / "b.json", [talk(2), talk(3)])
-    assert shape(import_chats(tmp_path / "in", tmp_path / "out")) == (3, 2, 0)
+    assert shape(import_source(tmp_path / "in", tmp_path / "out")) == (3, 2, 0)
     later = put(tmp_path / "later.json", [talk(3), talk(4), talk(1)])
-    assert shape(import_chats(later, tmp_path / "out")) == (1, 2, 0)
+    assert shape(import_source(later, tmp_path / "out")) == (1, 2, 0)
     assert rows(tmp_path / "out")["session_id"].n_unique() == 4
 
 
@@ -222,7 +222,7 @@ def test_an_id_that_comes_back_is_another_occurrence_or_renamed(tmp_path: Path) 
     """At another time it is an occurrence of its own; at the same time both are named by what they say."""
     first, second = timed(1, "2026-01-01T10:00:00"), timed(1, "2026-01-02T10:00:00")
     clash = {"id": "s1", "messages": timed(2, "2026-01-01T10:00:00")["messages"]}
-    imported = import_chats(put(tmp_path / "log.json", [first, second, clash, clash]), tmp_path / "out")
+    imported = import_source(put(tmp_path / "log.json", [first, second, clash, clash]), tmp_path / "out")
     assert shape(imported) == (3, 1, 0)
     assert imported.population.renamed == 2
     found = (
@@ -235,7 +235,7 @@ def test_an_id_that_comes_back_is_another_occurrence_or_renamed(tmp_path: Path) 
 def test_files_lie_by_day_and_are_entered_in_the_manifest(tmp_path: Path) -> None:
     """Days are UTC days of event time, `unknown` without times; entries tell rows, times and offsets."""
     log = [timed(1, "2026-01-01T23:30:00"), timed(2, "2026-01-02T00:30:00+09:00"), talk(3)]
-    imported = import_chats(put(tmp_path / "my log.json", log), tmp_path / "out", "America/New_York")
+    imported = import_source(put(tmp_path / "my log.json", log), tmp_path / "out", "America/New_York")
     entries = read_manifest(tmp_path / "out").entries
     assert entries == tuple(imported.written)
     assert [entry.file.partition("/")[0] for entry in entries] == [
@@ -256,8 +256,8 @@ def test_a_file_that_is_cut_off_is_finished_by_the_next_import(
     """After a crash between two files the torn line is dropped, and nothing is missing or double."""
     monkeypatch.setattr(chatframe, "FRAME_EVENTS_MAX", 20)
     source = put(tmp_path / "log.json", [talk(number) for number in range(10)])
-    import_chats(source, tmp_path / "whole")
-    import_chats(source, tmp_path / "out")
+    import_source(source, tmp_path / "whole")
+    import_source(source, tmp_path / "out")
     manifest = tmp_path / "out" / MANIFEST
     lines = manifest.read_bytes().splitlines(keepends=True)
     assert len(lines) == 6
@@ -265,17 +265,17 @@ def test_a_file_that_is_cut_off_is_finished_by_the_next_import(
     unlisted = Population()
     assert len(discover(tmp_path / "out", unlisted)) == 2
     assert unlisted.rejected == {"archive-unlisted": 3}
-    assert len(import_chats(source, tmp_path / "out").written) == 3
+    assert len(import_source(source, tmp_path / "out").written) == 3
     assert rows(tmp_path / "out").equals(rows(tmp_path / "whole"))
-    assert import_chats(source, tmp_path / "out").known == ["log.json"]
+    assert import_source(source, tmp_path / "out").known == ["log.json"]
 
 
 def test_an_archive_and_its_manifest_agree_or_it_is_an_error(tmp_path: Path) -> None:
     """A listed file that is gone and a line that is none are TRL403; another time zone is TRL404."""
     source = put(tmp_path / "log.json", [talk(1)])
-    (written,) = import_chats(source, tmp_path / "out").written
+    (written,) = import_source(source, tmp_path / "out").written
     with pytest.raises(SourceError, match="TRL404"):
-        import_chats(source, tmp_path / "out", "Europe/Berlin")
+        import_source(source, tmp_path / "out", "Europe/Berlin")
     (tmp_path / "out" / written.file).unlink()
     with pytest.raises(SourceError, match="TRL403"):
         discover(tmp_path / "out", Population())
@@ -289,9 +289,9 @@ def test_settings_that_cannot_be_used_are_errors(tmp_path: Path) -> None:
     source = put(tmp_path / "log.json", [talk(1)])
     for zone in ("Mars/Base", "../etc/passwd", ""):
         with pytest.raises(SourceError, match="TRL405"):
-            import_chats(source, tmp_path / "out", zone)
+            import_source(source, tmp_path / "out", zone)
     with pytest.raises(SourceError, match="TRL401"):
-        import_chats(tmp_path, tmp_path / "out")
+        import_source(tmp_path, tmp_path / "out")
 
 
 def run(*words: str) -> tuple[int, str, str]:

@@ -16,7 +16,7 @@ from tracline.batch import chatframe, spill
 from tracline.batch.archive import MANIFEST
 from tracline.batch.audit import Terms, audit
 from tracline.batch.error import SourceError
-from tracline.batch.importing import import_chats
+from tracline.batch.importing import import_source
 from tracline.batch.read import Population, discover
 from tracline.cli import tracline
 from tracline.rules.pack import load_packs
@@ -96,7 +96,7 @@ def test_folders_that_are_not_read_are_named(tmp_path: Path, monkeypatch: pytest
 
 def test_a_file_of_an_archive_that_was_replaced_is_an_error(tmp_path: Path) -> None:
     """Another size than the manifest's is TRL403, with both."""
-    import_chats(chat(tmp_path / "log.json", "a"), tmp_path / "out")
+    import_source(chat(tmp_path / "log.json", "a"), tmp_path / "out")
     (file,) = (tmp_path / "out").rglob("*.parquet")
     file.write_bytes(file.read_bytes() + b"x")
     with pytest.raises(SourceError, match=rf"{MANIFEST}: TRL403 .* has \d+ bytes and not \d+"):

@@ -1,0 +1,119 @@
+"""Span dumps as candidates: spans are held by trace, which may stand in many requests and files."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+from zlib import crc32
+
+import msgspec
+
+from ..schemas.candidate import Candidate
+from ..schemas.resolve import Heard, Trace, candidate_of, cut_links, hear, orphans
+from .otlpfile import requests
+from .read import Part, Population, Reject
+
+MEMORY_BYTES = 1 << 25
+"""Bytes of span dumps, as they are on disk, up to which all their spans are held in memory."""
+BUCKET_BYTES = 1 << 24
+BUCKETS_MAX = 200
+"""Files of spans that are written at a time."""
+
+_LENGTH_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A span of a dump: the numbers of its file and of its request there, both from 0."""
+
+    file: int
+    request: int
+    heard: Heard
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A candidate, and where its span stood."""
+
+    file: int
+    request: int
+    candidate: Candidate
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Found)
+
+
+def resolved(
+    parts: Sequence[Part], population: Population, scratch: Path, scope: Sequence[str] = ()
+) -> Iterator[list[Resolved]]:
+    """The candidates of all dumps, whole traces at a time, those that tell nothing left out.
+
+    Spans and what cannot be read are counted, and as gaps the spans whose parent never came. More spans than
+    memory holds are written to `scratch`, which is not there yet and is gone afterwards.
+    """
+    size = sum(part.path.stat().st_size for part in parts)
+    found = _found(parts, population, scope)
+    if size <= MEMORY_BYTES:
+        yield list(_resolved(found, parts, population))
+        return
+    scratch.mkdir()
+    count = min(BUCKETS_MAX, size // BUCKET_BYTES + 1)
+    paths = [scratch / f"{number:03d}.traces" for number in range(count)]
+    with _appending(paths) as files:
+        for one in found:
+            data = _ENCODER.encode(one)
+            files[crc32(one.heard.trace_id.encode()) % count].write(
+                len(data).to_bytes(_LENGTH_BYTES, "big") + data
+            )
+    for path in paths:
+        yield list(_resolved(_read(path), parts, population))
+        path.unlink()
+    scratch.rmdir()
+
+
+def _found(parts: Sequence[Part], population: Population, scope: Sequence[str]) -> Iterator[Found]:
+    """Every span of the dumps; what cannot be read is counted."""
+    for file, part in enumerate(parts):
+        for number, (_, decoded) in enumerate(requests(part.path)):
+            population.rows += len(decoded.spans) + decoded.rejected
+            for flaw in decoded.flaws:
+                population.flaw(part.name, flaw)
+            for span in decoded.spans:
+                yield Found(file, number, hear(span, scope))
+
+
+def _resolved(found: Iterable[Found], parts: Sequence[Part], population: Population) -> Iterator[Resolved]:
+    """The candidates of whole traces."""
+    traces: dict[str, list[Found]] = {}
+    for one in found:
+        traces.setdefault(one.heard.trace_id, []).append(one)
+    for told in traces.values():
+        trace = Trace()
+        for one in told:
+            trace.add(one.heard)
+        inside = trace.told_inside()
+        population.gaps += orphans(trace)
+        population.cut_links += cut_links(trace)
+        for one in told:
+            candidate = candidate_of(trace, one.heard, inside)
+            if not isinstance(candidate, Candidate):
+                place = f"request {one.request + 1}, span {one.heard.span_id}"
+                population.reject(Reject(parts[one.file].name, place, candidate.code, candidate.text))
+            elif candidate.tellings:
+                yield Resolved(one.file, one.request, candidate)
+
+
+@contextmanager
+def _appending(paths: Sequence[Path]) -> Generator[list[BinaryIO]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(path.open("wb")) for path in paths]
+
+
+def _read(path: Path) -> Iterator[Found]:
+    with path.open("rb") as file:
+        while head := file.read(_LENGTH_BYTES):
+            yield _DECODER.decode(file.read(int.from_bytes(head, "big")))
