@@ -34,6 +34,9 @@ class Op(Enum):
     WEAK_SINCE = "weak_since"
     AT_MOST = "at_most"
 
+    # Each is itself alone: an Enum's own hash is a call of Python in every look-up that the compiler makes.
+    __hash__ = object.__hash__
+
 
 BOOLEAN = frozenset({Op.TRUE, Op.FALSE, Op.PROP, Op.NOT, Op.AND, Op.OR, Op.IMPLIES, Op.IFF})
 FUTURE = frozenset(

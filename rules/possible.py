@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, product
 from operator import eq, ge, gt, le, lt, ne
+from types import MappingProxyType
 
 from .field import FIELDS, Shape
 from .label_guard import leaves
@@ -62,6 +63,10 @@ MISSING = Sort(present=False, scalar=False)
 CONTAINER = Sort(scalar=False)
 OTHER = Sort()
 
+Values = Mapping[Path, Sort]
+"""An event: the sort of value of each path that is asked about."""
+NOTHING: Mapping[Leaf, bool] = MappingProxyType({})
+
 
 @lru_cache(maxsize=4096)
 def can_hold(predicate: Predicate) -> bool:
@@ -74,16 +79,14 @@ def can_hold(predicate: Predicate) -> bool:
     sorts = {path: _sorts(path, asked) for path in dict.fromkeys(leaf.path for leaf in asked) if path != KIND}
     tried = 0
     for kind in FIELDS["kind"].choices:
-        known = {leaf: _answer(leaf, Sort(kind)) if leaf.path == KIND else None for leaf in asked}
-        if _value(predicate, known) is False:
+        values = {KIND: Sort(kind)}
+        if _value(predicate, values) is False:
             continue
         fitting = [[sort for sort in own if _fits(kind, path, sort)] for path, own in sorts.items()]
         for event in product(*fitting):
-            values = dict(zip(sorts, event, strict=True)) | {KIND: Sort(kind)}
+            values.update(zip(sorts, event, strict=True))
             tried += 1
-            if tried > SORTS_MAX or _holds(
-                predicate, {leaf: _answer(leaf, values[leaf.path]) for leaf in asked}
-            ):
+            if tried > SORTS_MAX or _holds(predicate, asked, values):
                 return True
     return False
 
@@ -140,8 +143,7 @@ def _answer(leaf: Leaf, value: Sort) -> bool | None:
         case Test.STARTS_WITH:
             return None if value.text is None else value.text.startswith(str(operands[0]))
         case Test.IN:
-            answers = [_compared(Test.EQ, value, operand) for operand in operands]
-            return True if True in answers else None if None in answers else False
+            return any(_compared(Test.EQ, value, operand) for operand in operands)
         case _:
             return _compared(test, value, operands[0])
 
@@ -157,37 +159,51 @@ def _compared(test: Test, value: Sort, operand: Scalar) -> bool | None:
     return ORDER[test](value.text, compared_text(operand))
 
 
-def _holds(predicate: Predicate, answers: Mapping[Leaf, bool | None]) -> bool:
-    """Whether the predicate is true with these answers and some guess of those that are open."""
-    sure = _value(predicate, answers)
+def _holds(predicate: Predicate, asked: list[Leaf], values: Values) -> bool:
+    """Whether the predicate is true of an event with these values and some guess of what is open."""
+    sure = _value(predicate, values)
     if sure is not None:
         return sure
     # An unknown event stays unknown: whether it was the user's is nothing to guess.
-    unsure = [leaf for leaf, answer in answers.items() if answer is None and leaf.path != KIND]
+    unsure = [leaf for leaf in asked if leaf.path != KIND and _answer(leaf, values[leaf.path]) is None]
     if len(unsure) > GUESSES_MAX:
         return True
     return any(
-        _value(predicate, {**answers, **dict(zip(unsure, guess, strict=True))})
+        _value(predicate, values, dict(zip(unsure, guess, strict=True)))
         for guess in product((True, False), repeat=len(unsure))
     )
 
 
-def _value(predicate: Predicate, answers: Mapping[Leaf, bool | None]) -> bool | None:
-    """The predicate's value where its leaves have these answers (Kleene)."""
+def _value(predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] = NOTHING) -> bool | None:
+    """The predicate's value on an event with these values (Kleene); of a path without one all is open."""
     match predicate:
         case Literal(value):
             return value
         case Leaf():
-            return answers[predicate]
+            if guessed and predicate in guessed:
+                return guessed[predicate]
+            value = values.get(predicate.path)
+            return None if value is None else _answer(predicate, value)
         case Not(arg):
-            value = _value(arg, answers)
+            value = _value(arg, values, guessed)
             return None if value is None else not value
         case And(args):
-            values = [_value(arg, answers) for arg in args]
-            return False if False in values else None if None in values else True
+            return _joined(args, values, guessed, wanted=True)
         case Or(args):
-            values = [_value(arg, answers) for arg in args]
-            return True if True in values else None if None in values else False
+            return _joined(args, values, guessed, wanted=False)
+
+
+def _joined(
+    args: tuple[Predicate, ...], values: Values, guessed: Mapping[Leaf, bool], *, wanted: bool
+) -> bool | None:
+    """`wanted` if all of them are; the other where one is the other, which most events show early."""
+    found: bool | None = wanted
+    for arg in args:
+        value = _value(arg, values, guessed)
+        if value is (not wanted):
+            return value
+        found = None if value is None else found
+    return found
 
 
 def _number(text: str) -> float | None:

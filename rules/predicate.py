@@ -51,6 +51,8 @@ class Test(Enum):
     IS_TRUE = "is true"
     """A bare Boolean field: `nested`, `late`, `history`."""
 
+    __hash__ = object.__hash__  # an Enum's own is a call of Python
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:

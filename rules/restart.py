@@ -82,6 +82,8 @@ def forgotten(formula: Formula, transitions: Mapping[str, Formula]) -> tuple[For
         # All begins later: what a part asks before that is not what it asks at its start.
         inner = forgotten(_all(part.args[0] for part in found), transitions)
         return None if inner is None else (_later(found[0], inner[0]), _later(found[0], inner[1]))
+    if len(found) == 1:
+        return None
     machines = [
         (part, compile_formula(part, transitions=transitions, recover=Recover.NONE)) for part in found
     ]

@@ -16,15 +16,19 @@ class Events:
     """For a memory, every letter's values and the memory after it, found once."""
 
     def __init__(self, alphabet: Alphabet, history: History) -> None:
-        self._alphabet = alphabet
         self._history = history
         self._known: dict[Memory, list[tuple[Memory, Value]]] = {}
+        # By letter, the values of the formulas that the event alone decides.
+        self._truths = [
+            {formula: bool(letters >> letter & 1) for formula, letters in alphabet.truth.items()}
+            for letter in range(len(alphabet))
+        ]
 
     def __call__(self, memory: Memory) -> list[tuple[Memory, Value]]:
         """For every letter, in order, the memory after it and the values of future-free formulas at it."""
         events = self._known.get(memory)
         if events is None:
-            events = [self._event(memory, letter) for letter in range(len(self._alphabet))]
+            events = [self._event(memory, truth) for truth in self._truths]
             self._known[memory] = events
         return events
 
@@ -38,12 +42,6 @@ class Events:
                     ordered.append(after)
         return ordered
 
-    def _event(self, memory: Memory, letter: int) -> tuple[Memory, Value]:
-        truth = self._alphabet.truth
-
-        def read(formula: Formula) -> bool | None:
-            letters = truth.get(formula)
-            return None if letters is None else bool(letters >> letter & 1)
-
-        value = self._history.evaluator(memory, read)
+    def _event(self, memory: Memory, truth: dict[Formula, bool]) -> tuple[Memory, Value]:
+        value = self._history.evaluator(memory, truth.get)
         return self._history.after(memory, value), value

@@ -23,7 +23,12 @@ CLAUSES_MAX = 64
 
 
 def _shortest(candidates: Iterable[Formula]) -> Formula:
-    return min(candidates, key=lambda formula: (len(to_text(formula)), to_text(formula)))
+    return min(candidates, key=_length_and_text)
+
+
+def _length_and_text(formula: Formula) -> tuple[int, str]:
+    text = to_text(formula)
+    return len(text), text
 
 
 def _negated(formula: Formula) -> Formula:
