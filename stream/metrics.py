@@ -27,6 +27,9 @@ RULES_MAX = 1_000
 OTHER = "other"
 """The label value of what has none of its own."""
 
+GIVEN = tuple(verdict for verdict in Verdict if verdict is not Verdict.PENDING)
+"""The verdicts that are given: what is pending is not told."""
+
 WAYS = (
     (Transport.HTTP, Encoding.PROTOBUF),
     (Transport.HTTP, Encoding.JSON),
@@ -102,7 +105,7 @@ class Metrics:
         for pack, rule in rules:
             if len(self._rules) < RULES_MAX:
                 self._rules.add((pack, rule))
-            for verdict in Verdict:
+            for verdict in GIVEN:
                 self._verdicts.labels(*self._named(pack, rule), verdict)
 
     def _named(self, pack: str, rule: str) -> tuple[str, str]:

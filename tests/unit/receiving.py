@@ -6,7 +6,7 @@ import asyncio
 import queue
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -94,6 +94,16 @@ class Running:
     http_port: int
     grpc_port: int
     metrics: Heard
+    loop: asyncio.AbstractEventLoop
+    stop: Callable[[], None]
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Run something in the receivers' event loop, and wait for its end."""
+
+        async def inside() -> None:
+            function()
+
+        asyncio.run_coroutine_threadsafe(inside(), self.loop).result(WAIT_S)
 
     @property
     def traces(self) -> str:
@@ -142,6 +152,7 @@ def running(
     began = threading.Event()
     servers: list[_Server] = []
     grpc_ports: list[int] = []
+    loops: list[asyncio.AbstractEventLoop] = []
     gate = gate_for(bound, token)
 
     async def serve() -> None:
@@ -152,19 +163,24 @@ def running(
         )
         grpc, port = grpc_server(reception, gate, "127.0.0.1", 0)
         grpc_ports.append(port)
+        loops.append(asyncio.get_running_loop())
         await grpc.start()
         servers.append(_Server(uvicorn.Config(app, log_config=None, access_log=False), began))
         await servers[0].serve([listening])
-        await grpc.stop(1)
+        await grpc.stop(WAIT_S)
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     assert began.wait(WAIT_S)
+
+    def stop() -> None:
+        servers[0].should_exit = True
+
     port = listening.getsockname()[1]
     try:
-        yield Running(f"http://127.0.0.1:{port}", port, grpc_ports[0], metrics)
+        yield Running(f"http://127.0.0.1:{port}", port, grpc_ports[0], metrics, loops[0], stop)
     finally:
-        servers[0].should_exit = True
+        stop()
         thread.join(WAIT_S)
         assert not thread.is_alive()
 
