@@ -21,8 +21,9 @@ COMMANDS = {
     "test": ("test", "Run the examples inside rule packs."),
     "label": ("label", "Show how often each proposition is true, with sample events."),
     "eval": ("eval_", "Step one formula over a trace."),
-    "import": ("import_", "Turn chat logs into an archive of event Parquet."),
+    "import": ("import_", "Turn chat logs and span dumps into an archive of event Parquet."),
     "audit": ("audit", "Judge an archive by rule packs and write the bundle of verdicts."),
+    "serve": ("serve", "Receive spans, and judge, show and archive what agents do, in one process."),
 }
 """Each command's module in this room, which exports it as `command`, and its line in `tracline --help`."""
 

@@ -33,6 +33,11 @@ class WorldError(click.ClickException):
 def world_error(code: str, where: str, what: str, hint: str) -> WorldError:
     """The error `where: CODE what`, and the hint on a line of its own."""
     assert code in CODES, f"{code} is not in the table of codes"
+    return told_error(code, where, what, hint)
+
+
+def told_error(code: str, where: str, what: str, hint: str) -> WorldError:
+    """As `world_error`, with a code of another room's."""
     return WorldError(f"{clean(where)}: {code} {clean(what)}\n  hint: {hint}")
 
 

@@ -162,8 +162,13 @@ class Session:
             now.caller = key
         if telling.kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT):
             wait(self.told[-1], telling)
-        if telling.kind is Kind.TOOL_CALL and telling.call_id is not None:
-            self.told[-1].calls[telling.call_id] = (telling.tool, telling.args)
+        if telling.call_id is not None:
+            if telling.kind is Kind.TOOL_CALL:
+                self.told[-1].calls[telling.call_id] = (telling.tool, telling.args)
+            else:
+                # A call is answered once; another result of its id answers none that is known.
+                for told in self.told:
+                    told.calls.pop(telling.call_id, None)
         return Event(
             session_id=self.session_id,
             occurrence=now.time,

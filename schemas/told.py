@@ -39,7 +39,8 @@ class Told:
     """What one occurrence of a session was told; `closed` is when it closed, None while it is open.
 
     `spans` are the digests of the spans that told it, `within` the spans that need not tell it any more,
-    `messages` who last told each message of a model's call, `calls` the tool and arguments of each call id.
+    `messages` who last told each message of a model's call, `calls` the tool and arguments of each call
+    that was not answered, by its id.
     """
 
     closed: int | None = None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
+import polars as pl
 
 from ..rules.record import Record, line
 from ..schemas.event import Event, Kind
+from ..schemas.frame import event_frame
 from ..schemas.time import parse_time
 from ..schemas.verdict import Verdict
 from .state import SessionState, encode
@@ -15,6 +17,7 @@ from .store import Batch
 from .worker import Outputs
 
 _ROW = msgspec.json.Encoder()
+_EVENT = msgspec.json.Decoder(Event)
 _BREACHES = (Verdict.VIOLATED.value, Verdict.UNMET.value)
 
 
@@ -71,3 +74,8 @@ def _ns(text: str) -> int:
     found = parse_time(text)
     assert found is not None, "a record's times are RFC 3339"
     return found
+
+
+def frame_of(rows: Sequence[bytes]) -> pl.DataFrame:
+    """Rows of the table `event` as an event frame."""
+    return event_frame([_EVENT.decode(row) for row in rows])
