@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .rates import Series, Share
+from .rates import HOUR, Series, Share
 from .shown import clock, day, number, percent
 
 RATE_TOP_MIN = 0.1
@@ -57,15 +57,18 @@ def chart(series: Series, width: int, height: int) -> Chart:
         for place, share in enumerate(hours)
         if share.applicable
     )
-    every = max(1, window.hours // 6)
+    every = window.hours // 6
     ticks = tuple(
-        (
-            round(place * step, 2),
-            day(window.begins(place))[5:] if every >= 24 else clock(window.begins(place)),
-        )
-        for place in range(0, window.hours, every)
+        (round(place * step, 2), _tick(window.begins(place)))
+        for place in range(window.hours)
+        if window.begins(place) // HOUR % every == 0
     )
     return Chart(width, height, middle, bars, ticks, top, most, _words(series))
+
+
+def _tick(ns: int) -> str:
+    """The time of day; at midnight the day."""
+    return clock(ns) if ns % (24 * HOUR) else day(ns)[5:]
 
 
 def _words(series: Series) -> str:

@@ -6,6 +6,7 @@
   const state = document.getElementById("live-state");
   const pause = document.getElementById("pause");
   const limit = Number(live.dataset.limit);
+  const show = live.dataset.show;
   let after = live.dataset.after;
   let source = null;
 
@@ -29,7 +30,7 @@
   };
 
   const start = () => {
-    source = new EventSource(`/feed?after=${encodeURIComponent(after)}`);
+    source = new EventSource(`/feed?after=${after}&show=${show}`);
     source.addEventListener("open", () => { state.textContent = "Live."; });
     source.addEventListener("verdicts", add);
     source.addEventListener("position", (event) => {

@@ -15,8 +15,8 @@ from .ledger import Given, Position
 
 FEEDS_MAX = 32
 """Open feeds; each looks at the store twice a second."""
-ROWS_SENT_MAX = 50
-"""Verdicts sent at once, the newest: a page shows no more."""
+ROWS_MAX = 20
+"""Verdicts that the overview lists and the feed sends at once, the newest."""
 POLL_S = 0.5
 
 
@@ -36,11 +36,12 @@ class Writer:
 
 
 async def feed(
-    store: Path, after: int, writer: Writer, feeds: Feeds, wait: Callable[[], Awaitable[None]]
+    store: Path, after: int, breaches: bool, writer: Writer, feeds: Feeds, wait: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[ServerSentEvent]:
     """What is new since the verdict of that number: at once what there is, then whatever comes.
 
-    `wait` is awaited between two looks at the store. An event's id is the number of its newest verdict.
+    With `breaches` only what is violated or unmet. `wait` is awaited between two looks at the store. An
+    event's id is the number of its newest verdict.
     """
     db = await to_thread.run_sync(ledger.connect, store)
     feeds.open += 1
@@ -50,7 +51,7 @@ async def feed(
             now = await to_thread.run_sync(ledger.version, db)
             if now != version:
                 version = now
-                new, where = await to_thread.run_sync(_news, db, after)
+                new, where = await to_thread.run_sync(_news, db, after, breaches)
                 if new:
                     after = new[0].number
                     yield ServerSentEvent(writer.rows(new), event="verdicts", id=str(after))
@@ -61,5 +62,5 @@ async def feed(
         db.close()
 
 
-def _news(db: sqlite3.Connection, after: int) -> tuple[list[Given], Position]:
-    return ledger.latest(db, ROWS_SENT_MAX, after=after), ledger.position(db)
+def _news(db: sqlite3.Connection, after: int, breaches: bool) -> tuple[list[Given], Position]:
+    return ledger.latest(db, ROWS_MAX, after=after, breaches=breaches), ledger.position(db)

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,10 @@ from .rates import Tally
 
 RECORDS_COUNTED_MAX = 10_000
 """Verdicts of one rule that its page counts, the latest; it says so where there are more."""
+BREACHES = (Verdict.VIOLATED.value, Verdict.UNMET.value)
+SHOWN_FIRST = (Verdict.VIOLATED, Verdict.UNMET, Verdict.UNJUDGED, Verdict.SATISFIED, Verdict.HELD)
+VERDICTS_LOOKED_AT_MAX = 20_000
+"""Verdicts, the newest, among which breaches are looked for."""
 OCCURRENCES_SHOWN_MAX = 20
 """Occurrences of one session id that its page links, the latest."""
 
@@ -107,16 +112,21 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One occurrence of a session: how far it is, and how many verdicts of each kind it has."""
+    """One occurrence of a session: how far it is, and how many verdicts of each kind it has.
+
+    `first` is the `seq` of the first event that the store has, above 1 where retention took the beginning;
+    `events` is the `seq` of the last. `number` is that of the first event among all.
+    """
 
     session_id: str
     occurrence: int
     agent: str | None
+    first: int
     events: int
     last_time: int
     closed: bool
     verdicts: tuple[tuple[Verdict, int], ...]
-    number: int = 0
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +164,9 @@ def position(db: sqlite3.Connection) -> Position:
         " (SELECT count(*) FROM event WHERE kind = 'end'),"
         " (SELECT coalesce(max(number), 0) FROM verdict), (SELECT coalesce(max(id), 0) FROM dead_letter)"
     ).fetchone()
-    return Position(None if watermark is None else int(watermark), begun, begun - ended, verdicts, dead)
+    time = None if watermark is None else int(watermark)
+    # The oldest sessions may have lost their first events to retention, and not yet their ends.
+    return Position(time, begun, max(0, begun - ended), verdicts, dead)
 
 
 _GIVEN = (
@@ -170,20 +182,23 @@ def latest(
     after: int = 0,
     before: int | None = None,
     rule: tuple[str, str] | None = None,
+    breaches: bool = False,
 ) -> list[Given]:
-    """The latest verdicts, newest first: numbers above `after` and below `before`, of one rule if given."""
-    wanted, values = ["number > ?"], [after]
+    """The latest verdicts, newest first: numbers above `after` and below `before`, of one rule if given.
+
+    With `breaches` only `violated` and `unmet`, among the `VERDICTS_LOOKED_AT_MAX` newest numbers.
+    """
+    wanted: dict[str, tuple[int | str, ...]] = {"number > ?": (after,)}
     if before is not None:
-        wanted.append("number < ?")
-        values.append(before)
-    where = " AND ".join([*wanted, *(["pack = ? AND rule = ?"] if rule else [])])
-    query = f"{_GIVEN} WHERE {where} ORDER BY number DESC LIMIT ?"
-    return [_given(row) for row in db.execute(query, (*values, *(rule or ()), limit))]
-
-
-def last_number(db: sqlite3.Connection) -> int:
-    """The number of the newest verdict, 0 where there is none."""
-    return db.execute("SELECT coalesce(max(number), 0) FROM verdict").fetchone()[0]
+        wanted["number < ?"] = (before,)
+    if rule is not None:
+        wanted["pack = ? AND rule = ?"] = rule
+    if breaches:
+        wanted["verdict IN (?, ?)"] = BREACHES
+        wanted["number > (SELECT max(number) FROM verdict) - ?"] = (VERDICTS_LOOKED_AT_MAX,)
+    query = f"{_GIVEN} WHERE {' AND '.join(wanted)} ORDER BY number DESC LIMIT ?"
+    values = (*chain.from_iterable(wanted.values()), limit)
+    return [_given(row) for row in db.execute(query, values)]
 
 
 def version(db: sqlite3.Connection) -> int:
@@ -210,7 +225,8 @@ def counts(db: sqlite3.Connection, rule: tuple[str, str]) -> dict[Verdict, int]:
         "SELECT verdict, count(*) FROM (SELECT verdict FROM verdict WHERE pack = ? AND rule = ?"
         " ORDER BY number DESC LIMIT ?) GROUP BY verdict"
     )
-    return {Verdict(word): count for word, count in db.execute(query, (*rule, RECORDS_COUNTED_MAX))}
+    found = dict(db.execute(query, (*rule, RECORDS_COUNTED_MAX)))
+    return {verdict: found[verdict] for verdict in SHOWN_FIRST if verdict in found}
 
 
 def tallies(
@@ -243,16 +259,15 @@ def begun(db: sqlite3.Connection, limit: int, *, before: int | None = None) -> l
     return [_occurrence(db, *row) for row in db.execute(query, (*values, limit)).fetchall()]
 
 
-def occurrences(db: sqlite3.Connection, session_id: str) -> list[Occurrence]:
-    """The latest occurrences of a session, newest first."""
-    query = f"{_FIRST} WHERE session_id = ? AND seq = 1 ORDER BY occurrence DESC LIMIT ?"
-    rows = db.execute(query, (session_id, OCCURRENCES_SHOWN_MAX)).fetchall()
-    return [_occurrence(db, *row) for row in rows]
+def occurrences(db: sqlite3.Connection, session_id: str) -> list[int]:
+    """The times of a session's latest occurrences, newest first."""
+    query = "SELECT DISTINCT occurrence FROM event WHERE session_id = ? ORDER BY occurrence DESC LIMIT ?"
+    return [row[0] for row in db.execute(query, (session_id, OCCURRENCES_SHOWN_MAX))]
 
 
 def occurrence(db: sqlite3.Connection, session_id: str, began: int) -> Occurrence | None:
-    """One occurrence of a session."""
-    query = f"{_FIRST} WHERE session_id = ? AND occurrence = ? AND seq = 1"
+    """One occurrence of a session; its first events may be gone, see `Occurrence.first`."""
+    query = f"{_FIRST} WHERE session_id = ? AND occurrence = ? AND kind != 'end' ORDER BY seq LIMIT 1"
     row = db.execute(query, (session_id, began)).fetchone()
     return None if row is None else _occurrence(db, *row)
 
@@ -286,7 +301,7 @@ def _event(row: bytes) -> Event:
     return msgspec.json.decode(row, type=Event)
 
 
-def _occurrence(db: sqlite3.Connection, number: int, session_id: str, began: int, first: bytes) -> Occurrence:
+def _occurrence(db: sqlite3.Connection, number: int, session_id: str, began: int, row: bytes) -> Occurrence:
     """The occurrence that this first event began."""
     query = (
         "SELECT seq, time, kind FROM event WHERE session_id = ? AND occurrence = ? ORDER BY seq DESC LIMIT 1"
@@ -297,11 +312,12 @@ def _occurrence(db: sqlite3.Connection, number: int, session_id: str, began: int
         " GROUP BY verdict ORDER BY verdict"
     )
     verdicts = tuple((Verdict(word), count) for word, count in db.execute(told, (session_id, began)))
-    closed = kind == Kind.END
+    closed, first = kind == Kind.END, _event(row)
     return Occurrence(
         session_id=session_id,
         occurrence=began,
-        agent=_event(first).agent,
+        agent=first.agent,
+        first=first.seq,
         events=seq - 1 if closed else seq,
         last_time=time,
         closed=closed,

@@ -51,6 +51,7 @@ def overview(
         "window": window,
         "hours": hours,
         "windows": WINDOWS_HOURS,
+        "asked": {"hours": hours, "agent": agent, "show": query.get("show")},
         "agent": agent,
         "agents": _agents(tallies),
         "rows": [] if window is None else _rule_rows(rules, chosen, window),
@@ -66,6 +67,7 @@ def rule_view(rule: Rule, db: sqlite3.Connection, hours: int) -> dict[str, Any]:
     return {
         "window": window,
         "hours": hours,
+        "asked": {"hours": hours},
         "windows": WINDOWS_HOURS,
         "series": None if window is None else series(tallies, window),
         "agents": agents,

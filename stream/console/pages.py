@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ...rules.judge import Statute
 from ...rules.rule import Rule
 from . import ledger
-from .feed import FEEDS_MAX, POLL_S, ROWS_SENT_MAX, Feeds, Writer, feed
+from .feed import FEEDS_MAX, POLL_S, ROWS_MAX, Feeds, Writer, feed
 from .overview import hours_asked, overview, rule_view
 from .session import session_view
 from .templates import FOLDER, templates
@@ -132,12 +132,14 @@ def _file(content: bytes, kind: str, _request: Request) -> Response:
 
 
 def _overview(console: Console, db: sqlite3.Connection, request: Request) -> Response:
-    given = ledger.latest(db, ROWS_SENT_MAX)
+    everything = request.query_params.get("show") == "all"
+    given = ledger.latest(db, ROWS_MAX, breaches=not everything)
     return console.page(
         "overview.html",
         position=ledger.position(db),
         given=given,
-        limit=ROWS_SENT_MAX,
+        everything=everything,
+        limit=ROWS_MAX,
         **overview(console.statute.rules, db, hours_asked(request.query_params), request.query_params),
     )
 
@@ -230,7 +232,9 @@ async def _feed(console: Console, request: Request) -> Response:
     asked = request.headers.get("last-event-id") or request.query_params.get("after", "")
     parts: Any = console.templates.get_template("parts.html").module
     writer = Writer(rows=parts.verdict_rows, position=parts.position)
-    news = feed(console.store, _whole(asked) or 0, writer, console.feeds, partial(anyio.sleep, POLL_S))
+    breaches = request.query_params.get("show") != "all"
+    wait = partial(anyio.sleep, POLL_S)
+    news = feed(console.store, _whole(asked) or 0, breaches, writer, console.feeds, wait)
     return EventSourceResponse(news)
 
 

@@ -140,8 +140,8 @@ class _Run:
         if letter == self.skip or self.unjudged is not None:
             self.marks.append(Marks())
             return
-        is_new = value is not None and value not in self.slices
-        if letter == self.unknown or unsaid or (is_new and len(self.slices) == SLICES_MAX):
+        crowded = value is not None and value not in self.slices and len(self.slices) == SLICES_MAX
+        if letter == self.unknown or unsaid or crowded:
             self.unjudged = seq
             self.marks.append(Marks((Mark(None, Verdict.UNJUDGED, "", reported=True, moved=True),)))
             return
@@ -149,11 +149,11 @@ class _Run:
             runs = [(None, self.valueless), *self.slices.items()]
         else:
             runs = [(value, self.slices.setdefault(value, _Instance(self.valueless.state)))]
-        marks = [self._step(seq, letter, name, run, is_new) for name, run in runs]
+        marks = [self._step(seq, letter, name, run) for name, run in runs]
         marks.sort(key=lambda mark: (not mark.reported, not mark.moved))
         self.marks.append(Marks(tuple(marks[:MARKS_AN_EVENT_MAX]), max(0, len(marks) - MARKS_AN_EVENT_MAX)))
 
-    def _step(self, seq: int, letter: int, name: str | None, run: _Instance, is_new: bool) -> Mark:
+    def _step(self, seq: int, letter: int, name: str | None, run: _Instance) -> Mark:
         before = self.machine.residual[run.state]
         output = self.machine.output[run.state][letter]
         run.state = self.machine.next[run.state][letter]
@@ -168,7 +168,7 @@ class _Run:
             verdict=verdict,
             residual=residual if kind == PENDING else str(verdict is Verdict.SATISFIED).lower(),
             reported=kind in (VIOLATED, SATISFIED) and not silent,
-            moved=is_new or kind in (VIOLATED, SATISFIED) or residual != before,
+            moved=kind in (VIOLATED, SATISFIED) or residual != before,
         )
         return run.mark
 

@@ -10,6 +10,7 @@ from typing import Any
 from ...rules.judge import Statute
 from ...rules.rule import Rule
 from ...schemas.event import Event
+from ...schemas.verdict import Verdict
 from . import ledger
 from .ledger import Record, WitnessBit, WitnessEvent
 from .replay import EVENTS_REPLAYED_MAX, Course, Marks, replay
@@ -50,6 +51,11 @@ class Told:
     verdicts: tuple[Record, ...]
     explained: Explained | None
 
+    @property
+    def is_breach(self) -> bool:
+        """Whether a rule was violated here, or left unmet."""
+        return any(record.verdict is not Verdict.UNJUDGED for record in self.verdicts)
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -71,34 +77,32 @@ def session_view(
     """
     known = ledger.occurrences(db, session_id)
     asked = query.get("occurrence")
-    began = known[0].occurrence if asked is None and known else instant(asked or "")
+    began = known[0] if asked is None and known else instant(asked or "")
     occurrence = None if began is None else ledger.occurrence(db, session_id, began)
-    if occurrence is None:
+    if began is None or occurrence is None:
         return None
-    records = ledger.records_of(db, session_id, occurrence.occurrence, RECORDS_SHOWN_MAX)
+    records = ledger.records_of(db, session_id, began, RECORDS_SHOWN_MAX)
     chosen = next((record for record in records if record.id == query.get("verdict")), None)
     rule = _rule(statute, query.get("rule"))
     page = _page(occurrence.events, query.get("page"), chosen)
-    replayed = ledger.events(db, session_id, occurrence.occurrence, EVENTS_REPLAYED_MAX)
+    # Without its beginning a session cannot be told again.
+    whole = occurrence.first == 1
+    replayed = ledger.events(db, session_id, began, EVENTS_REPLAYED_MAX) if whole else []
     courses = replay(statute, replayed)
-    later = occurrence.events > EVENTS_REPLAYED_MAX and page.last > EVENTS_REPLAYED_MAX
-    shown = (
-        ledger.events(db, session_id, occurrence.occurrence, EVENTS_A_PAGE, skip=page.first - 1)
-        if later
-        else replayed[page.first - 1 : page.last]
-    )
+    shown = ledger.events(db, session_id, began, page.last - page.first + 1, skip=page.first - 1)
     return {
         "session": occurrence,
-        "others": [other for other in known if other.occurrence != occurrence.occurrence],
-        "start": replayed[0].time,
-        "records": records,
+        "others": [other for other in known if other != began],
+        "breaches": [record for record in records if record.verdict is not Verdict.UNJUDGED],
+        "unjudged": [record for record in records if record.verdict is Verdict.UNJUDGED],
+        "cut": len(records) == RECORDS_SHOWN_MAX,
         "records_max": RECORDS_SHOWN_MAX,
         "chosen": chosen,
         "rule": rule,
         "page": page,
         "told": [_told(statute, event, courses, records, chosen, rule) for event in shown],
         "courses": [(statute.rules[course.number], course) for course in courses],
-        "replayed_max": EVENTS_REPLAYED_MAX,
+        "told_again": len(replayed),
     }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from collections.abc import Mapping
 from itertools import groupby
 from urllib.parse import quote, urlencode
 
@@ -19,6 +20,10 @@ TEXT_SHOWN_MAX = 4_000
 """Characters of one text that a session's page shows; it says how many more there are."""
 NAME_SHOWN_MAX = 80
 """Characters of a name (session, agent, tool) where it stands in a row."""
+
+
+LINE_MAX = 72
+"""Characters of JSON text that stay in one line."""
 
 
 def shown(text: str, limit: int | None = TEXT_SHOWN_MAX) -> Markup:
@@ -48,8 +53,8 @@ def _code_point(char: str) -> Markup:
 
 
 def laid_out(text: str) -> str:
-    """JSON text with its members on lines of their own; other text as it is."""
-    if len(text) > TEXT_SHOWN_MAX or not text.lstrip().startswith(("{", "[")):
+    """JSON text with its members on lines of their own where it is long; other text as it is."""
+    if not LINE_MAX < len(text) <= TEXT_SHOWN_MAX or not text.lstrip().startswith(("{", "[")):
         return text
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
@@ -118,6 +123,11 @@ def session_path(session_id: str, occurrence: int | str | None = None, **query: 
     if session_id in ("", ".", ".."):
         return f"/sessions?{urlencode({'id': session_id, **more})}"
     return f"/sessions/{quote(session_id, safe='')}{'?' if more else ''}{urlencode(more)}"
+
+
+def query(asked: Mapping[str, str | int | None], **changes: str | int | None) -> str:
+    """The query of an address: what was asked for, with changes; what is None is left out."""
+    return "?" + urlencode({name: value for name, value in {**asked, **changes}.items() if value is not None})
 
 
 def verdict_path(verdict_id: str) -> str:

@@ -56,6 +56,7 @@ def templates(rules: Sequence[Rule]) -> Environment:
     callable_: dict[str, Any] = {
         "rule_path": shown.rule_path,
         "session_path": shown.session_path,
+        "query": shown.query,
         "verdict_path": shown.verdict_path,
         "page_of": page_of,
         "title_of": title_of,
