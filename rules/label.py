@@ -13,9 +13,10 @@ import polars as pl
 
 from ..schemas.frame import EVENT_SCHEMA
 from .error import RuleError
-from .label_guard import any_of, guards, steps_shadow
+from .label_excerpt import Excerpts
+from .label_guard import any_of, steps_shadow
 from .label_limits import path_problems, problems
-from .label_sheet import Sheet, is_known
+from .label_sheet import Sheet, combined, is_known
 from .label_slice import slice_columns
 from .predicate import Path, Predicate
 from .rule import RuleSet, SliceKey
@@ -44,12 +45,17 @@ class Labeler:
         )
         _refuse(predicates.values(), [path for key in self.slice_keys for path in key.paths])
         asked = tuple(predicates.values())
-        self._sheet = _sheet(asked, _slice_guards(rule_set))
-        self._columns = _columns(self._sheet, asked, self.slice_keys)
-        # Guards and searches in company cost more than they save on a few rows.
-        self._few = Sheet({}, {})
-        self._few_columns = _columns(self._few, asked, self.slice_keys)
-        self.fields: tuple[str, ...] = tuple(name for name in EVENT_SCHEMA if name in self._sheet.fields)
+        steps = _steps(rule_set)
+        self._many = Excerpts(asked)
+        answers = [self._many.predicate(predicate) for predicate in asked]
+        slices = [self._many.slice_columns(key, steps[key]) for key in self.slice_keys]
+        self._columns = _columns(asked, answers, slices)
+        # Excerpts and searches in company cost more than they save on a few rows.
+        self._few = Sheet()
+        answers = [combined(predicate, self._few.leaf) for predicate in asked]
+        slices = [slice_columns(self._few, key) for key in self.slice_keys]
+        self._few_columns = _columns(asked, answers, slices)
+        self.fields: tuple[str, ...] = tuple(name for name in EVENT_SCHEMA if name in self._many.fields)
 
     @property
     def words(self) -> int:
@@ -65,7 +71,7 @@ class Labeler:
         out by its `steps`, `s{k}` and `su{k}` mean nothing. The events need the columns `fields`, typed as
         in `EVENT_SCHEMA`.
         """
-        return self._sheet.apply(events).select(*keep, *self._columns)
+        return self._many.apply(events).select(*keep, *self._columns)
 
     def label_few(self, events: pl.DataFrame, keep: Sequence[str] = ()) -> pl.DataFrame:
         """As `label`, for up to some hundred events in memory: the same labels, told sooner."""
@@ -74,9 +80,9 @@ class Labeler:
 
 def answers(predicates: Sequence[Predicate], events: pl.LazyFrame, keep: Sequence[str] = ()) -> pl.LazyFrame:
     """The columns `keep`, and for each predicate `i` a nullable Boolean column `p{i}`; null is unknown."""
-    sheet = _sheet(predicates, {})
-    columns = [sheet.predicate(predicate).alias(f"p{i}") for i, predicate in enumerate(predicates)]
-    return sheet.apply(events).select(*keep, *columns)
+    plan = Excerpts(predicates)
+    columns = [plan.predicate(predicate).alias(f"p{i}") for i, predicate in enumerate(predicates)]
+    return plan.apply(events).select(*keep, *columns)
 
 
 def evaluate(predicate: Predicate, event: Mapping[str, object]) -> bool | None:
@@ -100,34 +106,25 @@ def _refuse(predicates: Iterable[Predicate], paths: Iterable[Path] = ()) -> None
         raise RuleError(found)
 
 
-def _sheet(predicates: Iterable[Predicate], needed: Mapping[Path, Sequence[Predicate]]) -> Sheet:
-    """An empty sheet for the predicates, and for slices that need paths on some rows."""
-    leaf_guards = guards(predicates)
-    around: dict[Path, list[Predicate]] = {path: list(found) for path, found in needed.items()}
-    for leaf, guard in leaf_guards.items():
-        around.setdefault(leaf.path, []).append(guard)
-    return Sheet(leaf_guards, {path: any_of(found) for path, found in around.items()})
-
-
-def _slice_guards(rule_set: RuleSet) -> dict[Path, list[Predicate]]:
-    """For each path of a `for_each`, the rows that the rules which use it step on."""
-    guards: dict[Path, list[Predicate]] = {}
+def _steps(rule_set: RuleSet) -> dict[SliceKey, Predicate]:
+    """For each `for_each`, a predicate of cheap leaves that is false only where no rule that has it steps."""
+    found: dict[SliceKey, list[Predicate]] = {}
     for rule in rule_set.rules:
-        for path in rule.for_each.paths if rule.for_each else ():
-            guards.setdefault(path, []).append(steps_shadow(rule.steps, rule.propositions))
-    return guards
+        if rule.for_each is not None:
+            found.setdefault(rule.for_each, []).append(steps_shadow(rule.steps, rule.propositions))
+    return {key: any_of(guards) for key, guards in found.items()}
 
 
-def _columns(sheet: Sheet, predicates: Sequence[Predicate], keys: Sequence[SliceKey]) -> list[pl.Expr]:
-    """The columns of `Labeler.label`, whatever they read put on the sheet."""
-    answers = [sheet.predicate(predicate) for predicate in predicates]
+def _columns(
+    predicates: Sequence[Predicate], answers: Sequence[pl.Expr], slices: Sequence[tuple[pl.Expr, pl.Expr]]
+) -> list[pl.Expr]:
+    """The columns of `Labeler.label`, of the predicates' answers and of the slices' values and doubts."""
     doubts = [
         None if is_known(predicate) else answer.is_null()
         for predicate, answer in zip(predicates, answers, strict=True)
     ]
     columns = _words("t", answers) + _words("u", doubts)
-    for place, key in enumerate(keys):
-        value, unknown = slice_columns(sheet, key)
+    for place, (value, unknown) in enumerate(slices):
         columns += [value.alias(f"s{place}"), unknown.alias(f"su{place}")]
     return columns
 

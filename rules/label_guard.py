@@ -69,11 +69,23 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
 
 
 def any_of(parts: Iterable[Predicate]) -> Predicate:
-    """The disjunction, flat, without repetition; `true` if one part is."""
+    """The disjunction, flat, without parts that imply another; `true` if one part is."""
     found = _flat(parts, Or)
     if TRUE in found or not found:
         return TRUE
-    return found[0] if len(found) == 1 else Or(tuple(found))
+    # p or (p and q)  =  p
+    weakest = [one for one in found if not any(one is not other and implies(one, other) for other in found)]
+    return weakest[0] if len(weakest) == 1 else Or(tuple(weakest))
+
+
+def implies(strong: Predicate, weak: Predicate) -> bool:
+    """Whether every part of `weak`, a conjunction or a single part, is one of `strong`; `true` has none."""
+    return _parts(weak) <= _parts(strong)
+
+
+def breadth(predicate: Predicate) -> int:
+    """How many parts must hold together: the fewer, the more rows there may be."""
+    return len(_parts(predicate))
 
 
 def steps_shadow(steps: Formula | None, propositions: Mapping[str, Predicate]) -> Predicate:
@@ -119,6 +131,13 @@ def _surroundings(predicate: Predicate, guard: Predicate) -> Iterator[tuple[Leaf
                 yield from _surroundings(arg, all_of((guard, *siblings)))
         case Literal():
             return
+
+
+def _parts(predicate: Predicate) -> frozenset[str]:
+    """What a conjunction is of, by its text."""
+    if predicate == TRUE:
+        return frozenset()
+    return frozenset(map(repr, predicate.args if isinstance(predicate, And) else (predicate,)))
 
 
 def _flat(parts: Iterable[Predicate], node: type[And] | type[Or]) -> list[Predicate]:

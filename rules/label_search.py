@@ -9,13 +9,13 @@ pattern without boundaries tells which texts have to be searched in earnest: all
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from .label_limits import regex_problems
+from .label_spread import of_some
 
 FOREIGN_LETTER = r"[\w&&[^\x00-\x7F]]"
 """A letter, digit or mark beyond ASCII: part of a word to a Unicode boundary, and not to an ASCII one."""
@@ -43,13 +43,18 @@ class Family:
 
     `forms` are of those that have boundaries. `any` matches a text without foreign letters where one of the
     patterns does (any text, if there are no forms); None where it would not help. `alone` are to be left as
-    they are: they have no forms, or match an empty text, which stands for one that need not be searched.
+    they are: they have no forms, or match an empty text, so that all texts would match in company.
     """
 
     patterns: tuple[str, ...]
     forms: Mapping[str, Forms]
     any: str | None
     alone: frozenset[str]
+
+    @property
+    def helps(self) -> bool:
+        """Whether a `search` is faster than asking for each pattern."""
+        return bool(self.forms) or self.any is not None
 
 
 def family(patterns: Sequence[str]) -> Family:
@@ -65,57 +70,72 @@ def family(patterns: Sequence[str]) -> Family:
             forms[pattern] = found
         else:
             alone.add(pattern)
-    others = tuple(pattern for pattern in patterns if pattern not in alone)
+    others = tuple(dict.fromkeys(pattern for pattern in patterns if pattern not in alone))
     joined = _any([forms[pattern].plain if pattern in forms else pattern for pattern in others])
     return Family(others, forms, joined, frozenset(alone))
 
 
-def far(family: Family, texts: pl.Expr) -> pl.Expr:
-    """A struct of Booleans, never null: `foreign`, whether the text has a foreign letter, and for each of the
-    patterns `p{i}`, whether it has one and the pattern matches.
+def search(family: Family, texts: pl.Expr) -> pl.Expr:
+    """A struct of Booleans, never null: for each of the patterns `p{i}`, whether it matches.
 
-    Archives hold few such texts in most files: nothing is searched where there are none.
+    Texts with foreign letters, of which most files hold few, are searched by themselves.
     """
-    names = [f"p{place}" for place in range(len(family.patterns))]
 
-    def search(some: pl.Series) -> pl.Series:
-        foreign = _is_foreign(some)
-        found = _among(foreign, some, lambda those: _found(family, those), len(names))
-        columns = {"foreign": foreign, **dict(zip(names, found, strict=True))}
-        return pl.DataFrame(columns).to_struct(some.name)
+    def found(some: pl.Series) -> pl.Series:
+        frame = pl.DataFrame([some.alias("text")])
+        foreign = _is_foreign(some) if family.forms else None
+        if foreign is None or not foreign.any():
+            return _near(family, frame).to_struct(some.name)
+        near = of_some(~foreign, frame, lambda rows: _near(family, rows))
+        far = of_some(foreign, frame, lambda rows: _far(family, rows))
+        told = [one | other for one, other in zip(near.iter_columns(), far.iter_columns(), strict=True)]
+        return pl.DataFrame(told).to_struct(some.name)
 
-    told = pl.Struct(dict.fromkeys(["foreign", *names], pl.Boolean))
-    return texts.map_batches(search, return_dtype=told, is_elementwise=True)
+    told = pl.Struct({name: pl.Boolean() for name in _names(family)})
+    return texts.map_batches(found, return_dtype=told, is_elementwise=True)
+
+
+def _names(family: Family) -> list[str]:
+    return [f"p{place}" for place in range(len(family.patterns))]
 
 
 def _is_foreign(texts: pl.Series) -> pl.Series:
     """Which texts have foreign letters; a null has none."""
     wide = (texts.str.len_bytes() != texts.str.len_chars()).fill_null(False)
-    (foreign,) = _among(wide, texts, lambda some: [some.str.contains(FOREIGN_LETTER)], 1)
-    return foreign
+    if not wide.any():
+        return wide
+    frame = pl.DataFrame([texts.alias("text")])
+    ask = [pl.col("text").str.contains(FOREIGN_LETTER)]
+    return of_some(wide, frame, lambda rows: rows.select_seq(ask)).to_series()
 
 
-def _found(family: Family, texts: pl.Series) -> list[pl.Series]:
-    """Where each of the patterns matches, whatever the texts."""
+def _near(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
+    """Where each of the patterns matches in texts without foreign letters."""
+    text = pl.col("text")
+    spelled = [family.forms[one].plain if one in family.forms else one for one in family.patterns]
+    each = [
+        text.str.contains(pattern).fill_null(False).alias(name)
+        for pattern, name in zip(spelled, _names(family), strict=True)
+    ]
+    if family.any is None:
+        return frame.select_seq(each)
+    suspect = frame["text"].str.contains(family.any).fill_null(False)
+    return of_some(suspect, frame, lambda rows: rows.select_seq(each))
+
+
+def _far(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
+    """Where each of the patterns matches, whatever the texts, which are no nulls."""
+    text = pl.col("text")
     found: list[pl.Series] = []
-    for pattern in family.patterns:
-        weak = family.forms[pattern].weak if pattern in family.forms else ""
-        maybe = texts.str.contains(weak)
-        found += _among(maybe, texts, lambda some, pattern=pattern: [some.str.contains(pattern)], 1)
-    return found
-
-
-def _among(
-    rows: pl.Series, texts: pl.Series, search: Callable[[pl.Series], list[pl.Series]], count: int
-) -> list[pl.Series]:
-    """The `count` answers of a search of these rows only; false on all others."""
-    if not rows.any():
-        return [pl.repeat(False, len(texts), eager=True)] * count
-    places = rows.to_numpy()
-    answers = np.zeros((count, len(texts)), dtype=np.bool_)
-    for answer, found in zip(answers, search(texts.filter(rows)), strict=True):
-        answer[places] = found.to_numpy()
-    return [pl.Series(answer) for answer in answers]
+    for pattern, name in zip(family.patterns, _names(family), strict=True):
+        ask = [text.str.contains(pattern).alias(name)]
+        form = family.forms.get(pattern)
+        if form is None:
+            found.append(frame.select_seq(ask).to_series())
+        else:
+            maybe = frame["text"].str.contains(form.weak)
+            found.append(of_some(maybe, frame, lambda rows, ask=ask: rows.select_seq(ask)).to_series())
+    return pl.DataFrame(found)
 
 
 def _respelled(pattern: str, spelling: str) -> str:

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from ..schemas.event import Content, Kind
 from . import label_value as values
-from .label_guard import CAPTURED_FIELDS, TRUE, is_cheap, leaves
-from .label_search import Family, family, far
+from .label_guard import CAPTURED_FIELDS, is_cheap, leaves
+from .label_search import Family, search
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
 
-ANSWERS, GUARDS, DOCUMENTS, FOUND, VALUES, SUBJECTS, FOREIGN, NEAR, SUSPECTS, COSTLY, RESULTS = range(11)
+CHEAP, FOUND, VALUES, SEARCHES, ANSWERS, STAGES = range(6)
 """The stages, each a `with_columns` that may read the columns of the earlier ones."""
 
 
 @dataclass
 class Sheet:
-    """Columns being planned. `leaf_guards` and `path_guards` say on which rows each is needed.
+    """Columns being planned, for all rows that it is laid over. `company` are patterns searched together.
 
-    Every method that returns an expression has put what that reads on the sheet.
+    Every method that returns an expression has put what that reads on the sheet; `fields` are the event
+    columns among it.
     """
 
-    leaf_guards: Mapping[Leaf, Predicate]
-    path_guards: Mapping[Path, Predicate]
+    company: Mapping[Path, Family] = field(default_factory=dict[Path, Family])
     stages: list[dict[str, pl.Expr]] = field(
-        default_factory=lambda: [dict[str, pl.Expr]() for _ in range(RESULTS)]
+        default_factory=lambda: [dict[str, pl.Expr]() for _ in range(STAGES)]
     )
     fields: set[str] = field(default_factory=set[str])
-    _families: dict[str, Family] = field(default_factory=dict[str, Family])
 
     def apply(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """The events with the columns of the sheet, whose names begin with `__`."""
@@ -46,120 +46,53 @@ class Sheet:
                 events = events.with_columns_seq(*stage.values())
         return events
 
-    def predicate(self, predicate: Predicate) -> pl.Expr:
-        """The predicate as a nullable Boolean; null is unknown."""
-        match predicate:
-            case Literal(value):
-                return pl.repeat(value, pl.len(), dtype=pl.Boolean)
-            case Not(arg):
-                return ~self.predicate(arg)
-            case And(args):
-                return pl.all_horizontal([self.predicate(arg) for arg in args])
-            case Or(args):
-                return pl.any_horizontal([self.predicate(arg) for arg in args])
-            case Leaf():
-                return self._leaf(predicate)
+    def leaf(self, leaf: Leaf) -> pl.Expr:
+        """The answer of a leaf as a nullable Boolean; null is unknown."""
+        if leaf.path.field == "kind":
+            return self.put(CHEAP, leaf, kind_answer(leaf, self.column("kind")))
+        if is_cheap(leaf):
+            return self.put(CHEAP, leaf, values.ask(leaf, self.column(leaf.path.field)))
+        bare_null = leaf.test is Test.IS_NULL and leaf.path.steps
+        value = self.found(leaf.path) if bare_null else self.value(leaf.path)
+        return self.put(ANSWERS, leaf, self._known(leaf, self._asked(leaf, value)))
 
     def open(self, path: Path) -> pl.Expr | None:
         """Where the path's field is unknown; None if it is metadata, which is always known."""
         if path.field not in CAPTURED_FIELDS:
             return None
-        self._column(path.field)
-        return self.put(ANSWERS, ("open", path.field), values.open_field(path.field))
-
-    def document(self, path: Path) -> pl.Expr:
-        """The JSON text that the path leads into; empty, or null, on rows where the path is not needed."""
-        return self._document(path.field, self.path_guards.get(path, TRUE))
+        self.column(path.field)
+        return self.put(CHEAP, ("open", path.field), values.open_field(path.field))
 
     def found(self, path: Path) -> pl.Expr:
         """What stands at the path, as text: null where nothing does, a container's JSON text included."""
-        return self.put(FOUND, path, self._found(path)) if path.steps else self._column(path.field)
+        column = self.column(path.field)
+        if not path.steps:
+            return column
+        if path.field == "attributes":
+            return self.put(FOUND, path, column.map.get(path.steps[0]))
+        return self.put(FOUND, path, values.at_path(column, path.steps))
 
     def is_container(self, path: Path) -> pl.Expr:
         """Whether an object or array stands at the path."""
         if path.field not in values.JSON_FIELDS:
             return pl.lit(False)
+        column = self.column(path.field)
         if path.steps:
-            expr = values.is_container(self.document(path), self.found(path), path.steps)
+            expr = values.is_container(column, self.found(path), path.steps)
         else:
-            expr = values.is_container_text(self.document(path))
+            expr = values.is_container_text(column)
         return self.put(VALUES, ("container", path), expr)
 
-    def value(self, path: Path, guard: Predicate | None = None) -> pl.Expr:
-        """What stands at the path if it is a scalar, as text; on rows without the guard anything."""
+    def value(self, path: Path) -> pl.Expr:
+        """What stands at the path if it is a scalar, as text."""
         if path.field in values.JSON_FIELDS and path.steps:
             return pl.when(~self.is_container(path)).then(self.found(path))
         if path.steps:
             return self.found(path)
-        if guard is None or guard == TRUE or path.field not in CAPTURED_FIELDS:
-            return values.whole(path.field, self._column(path.field))
-        document = self._document(path.field, guard)
-        return self.put(FOUND, (path, guard), values.whole(path.field, document))
+        return values.whole(path.field, self.column(path.field))
 
-    def _leaf(self, leaf: Leaf) -> pl.Expr:
-        if leaf.path.field == "kind":
-            return self.put(ANSWERS, leaf, kind_answer(leaf, self._column("kind")))
-        if is_cheap(leaf):
-            return self.put(ANSWERS, leaf, values.ask(leaf, self._column(leaf.path.field)))
-        bare_null = leaf.test is Test.IS_NULL and leaf.path.steps
-        value = self.found(leaf.path) if bare_null else self.value(leaf.path, self.leaf_guards.get(leaf))
-        answer = self._search(leaf, value) if leaf.test is Test.MATCHES else values.ask(leaf, value)
-        return self.put(COSTLY, leaf, self._known(leaf, answer))
-
-    def _search(self, leaf: Leaf, value: pl.Expr) -> pl.Expr:
-        """Where the leaf's pattern matches, false where there is no value; in company of others beside it."""
-        pattern, key = str(leaf.operands[0]), (leaf.path, self.leaf_guards.get(leaf, TRUE))
-        beside = self._family(*key)
-        if pattern in beside.alone or not (beside.forms or beside.any):
-            return values.ask(leaf, value)
-        near = self.put(SUBJECTS, key, value)
-        elsewhere = pl.lit(False)
-        if beside.forms:
-            found = self.put(FOREIGN, key, far(beside, near))
-            near = self.put(NEAR, key, _where(~found.struct.field("foreign"), near))
-            elsewhere = found.struct.field(f"p{beside.patterns.index(pattern)}")
-        if beside.any is not None:
-            near = self.put(SUSPECTS, key, _where(near.str.contains(beside.any), near))
-        form = beside.forms.get(pattern)
-        return near.str.contains(form.plain if form else pattern).fill_null(False) | elsewhere
-
-    def _family(self, path: Path, guard: Predicate) -> Family:
-        """The patterns that are searched in the same texts."""
-        key = repr((path, guard))
-        if key not in self._families:
-            self._families[key] = family(
-                [
-                    str(leaf.operands[0])
-                    for leaf, own in self.leaf_guards.items()
-                    if leaf.test is Test.MATCHES and repr((leaf.path, own)) == key
-                ]
-            )
-        return self._families[key]
-
-    def _known(self, leaf: Leaf, answer: pl.Expr) -> pl.Expr:
-        """The answer, or null where it is not known; what was found in a truncated text is still there."""
-        unknown = self.open(leaf.path)
-        if unknown is None:
-            return answer
-        if leaf.test is Test.IS_NULL:
-            unknown = unknown & answer
-        elif leaf.test in values.SEARCHES:
-            unknown = unknown & ~(answer & (self._column("content") == Content.TRUNCATED.value))
-        return pl.when(~unknown).then(answer)
-
-    def _found(self, path: Path) -> pl.Expr:
-        if path.field == "attributes":
-            return self._column("attributes").map.get(path.steps[0])
-        return values.at_path(self.document(path), path.steps)
-
-    def _document(self, name: str, guard: Predicate) -> pl.Expr:
-        """A field's text where the guard is not false, and an empty text elsewhere."""
-        if guard == TRUE:
-            return self._column(name)
-        rows = self.put(GUARDS, guard, self.predicate(guard).fill_null(True))
-        return self.put(DOCUMENTS, (name, guard), _where(rows, self._column(name)))
-
-    def _column(self, name: str) -> pl.Expr:
+    def column(self, name: str) -> pl.Expr:
+        """A column of the events."""
         self.fields.add(name)
         if name in CAPTURED_FIELDS:
             self.fields |= {"kind", "content"}
@@ -174,10 +107,46 @@ class Sheet:
             columns[name] = expr.alias(f"__{stage}_{len(columns)}")
         return pl.col(columns[name].meta.output_name())
 
+    def _asked(self, leaf: Leaf, value: pl.Expr) -> pl.Expr:
+        """The leaf's answer on its value, false where there is none; in company of others beside it."""
+        beside, pattern = self.company.get(leaf.path), pattern_of(leaf)
+        if beside is None or pattern not in beside.patterns:
+            return values.ask(leaf, value)
+        found = self.put(SEARCHES, leaf.path, search(beside, value))
+        return found.struct.field(f"p{beside.patterns.index(pattern)}")
 
-def _where(rows: pl.Expr, text: pl.Expr) -> pl.Expr:
-    """The text on these rows, and elsewhere an empty one: a search also runs on what lies under a null."""
-    return pl.when(rows).then(text).otherwise(pl.lit(""))
+    def _known(self, leaf: Leaf, answer: pl.Expr) -> pl.Expr:
+        """The answer, or null where it is not known; what was found in a truncated text is still there."""
+        unknown = self.open(leaf.path)
+        if unknown is None:
+            return answer
+        if leaf.test is Test.IS_NULL:
+            unknown = unknown & answer
+        elif leaf.test in values.SEARCHES:
+            unknown = unknown & ~(answer & (self.column("content") == Content.TRUNCATED.value))
+        return pl.when(~unknown).then(answer)
+
+
+def pattern_of(leaf: Leaf) -> str | None:
+    """The regular expression that a leaf searches for, None where it is no search of a whole text."""
+    if leaf.test is Test.MATCHES:
+        return str(leaf.operands[0])
+    return re.escape(str(leaf.operands[0])) if leaf.test is Test.CONTAINS else None
+
+
+def combined(predicate: Predicate, answer: Callable[[Leaf], pl.Expr]) -> pl.Expr:
+    """The predicate as a nullable Boolean, of the answers of its leaves; null is unknown."""
+    match predicate:
+        case Literal(value):
+            return pl.repeat(value, pl.len(), dtype=pl.Boolean)
+        case Not(arg):
+            return ~combined(arg, answer)
+        case And(args):
+            return pl.all_horizontal([combined(arg, answer) for arg in args])
+        case Or(args):
+            return pl.any_horizontal([combined(arg, answer) for arg in args])
+        case Leaf():
+            return answer(predicate)
 
 
 def is_known(predicate: Predicate) -> bool:

@@ -87,7 +87,7 @@ def _is_vast(sheet: Sheet, path: Path) -> pl.Expr:
         return pl.lit(False)
     found = sheet.found(path)
     looks = found.str.contains(_VAST)
-    string = values.string_at_path(pl.when(looks).then(sheet.document(path)), path.steps)
+    string = values.string_at_path(pl.when(looks).then(sheet.column(path.field)), path.steps)
     return sheet.put(VALUES, ("vast", path), (looks & string.ne_missing(found)).fill_null(False))
 
 
@@ -106,7 +106,7 @@ def _part(sheet: Sheet, path: Path) -> _Part:
     """What a path gives a tuple. A whole `result` may be plain text, and so may broken arguments."""
     if path.field not in values.JSON_FIELDS:
         return _Part(_text(sheet, path), pl.lit(False))
-    document, json = sheet.document(path), ("json", path)
+    document, json = sheet.column(path.field), ("json", path)
     found = sheet.put(FOUND, json, values.at_path(document, path.steps))
     if path.steps:
         is_string = found == values.string_at_path(document, path.steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,7 +13,8 @@ from tracline.examples.synthetic_events import synthetic_events
 from tracline.rules.label import Labeler, answers
 from tracline.rules.label_search import FAMILY_MIN, family
 from tracline.rules.pack import load_packs, shipped_packs
-from tracline.rules.predicate import And, Leaf
+from tracline.rules.parse import parse_predicate
+from tracline.rules.predicate import And, Leaf, Predicate
 from tracline.rules.predicate import Path as Field
 from tracline.rules.predicate import Test as Ask
 from tracline.schemas.event import Event, Kind
@@ -46,17 +48,32 @@ texts = st.none() | st.text(ALPHABET, max_size=6)
 text = Field("text")
 
 
+searches = st.one_of(
+    st.sampled_from(PATTERNS).map(lambda pattern: Leaf(text, Ask.MATCHES, (pattern,))),
+    st.text(ALPHABET, max_size=3).map(lambda part: Leaf(text, Ask.CONTAINS, (part,))),
+)
+GUARDS = ('kind == "user"', 'kind == "user" and not nested', 'kind == "user" and late', "nested", "true")
+guarded = st.tuples(st.sampled_from(GUARDS).map(parse_predicate), searches)
+rows = st.tuples(texts, st.sampled_from([Kind.USER, Kind.ASSISTANT]), st.booleans(), st.booleans())
+
+
 @settings(max_examples=400)
-@given(st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=6, unique=True), st.lists(texts, min_size=1))
-def test_company_changes_no_answer(patterns: list[str], said: list[str | None]) -> None:
-    """Boundaries, letters beyond ASCII, empty matches, comments, names of groups: as one search for each."""
-    user = Leaf(Field("kind"), Ask.EQ, ("user",))
-    asked = [And((user, Leaf(text, Ask.MATCHES, (pattern,)))) for pattern in patterns]
-    events = event_frame([Event("s", 0, 0, i, Kind.USER, text=one) for i, one in enumerate(said, 1)])
-    found = answers(asked, events.lazy()).collect()
-    alone = pl.Series(said, dtype=pl.String)
-    for place, pattern in enumerate(patterns):
-        assert found[f"p{place}"].to_list() == alone.str.contains(pattern).fill_null(False).to_list()
+@given(st.lists(guarded, min_size=1, max_size=6), st.lists(rows, min_size=1))
+def test_company_changes_no_answer(asked: list[tuple[Predicate, Leaf]], said: list[Any]) -> None:
+    """Boundaries, letters beyond ASCII, empty matches, comments, guards: as one search of each for itself."""
+    events = event_frame(
+        [
+            Event("s", 0, 0, i, kind, text=one, nested=nested, late=late)
+            for i, (one, kind, nested, late) in enumerate(said, 1)
+        ]
+    )
+    found = answers([And(pair) for pair in asked], events.lazy()).collect()
+    alone = pl.Series([row[0] for row in said], dtype=pl.String)
+    for place, (guard, search) in enumerate(asked):
+        literal = search.test is Ask.CONTAINS
+        matches = alone.str.contains(str(search.operands[0]), literal=literal).fill_null(False)
+        expected = matches & answers([guard], events.lazy()).collect()["p0"]
+        assert found[f"p{place}"].to_list() == expected.to_list()
 
 
 @pytest.mark.parametrize("pattern", [r"\bno\b", r"o\>", r"\b{start}n"])
