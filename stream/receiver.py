@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from .answer import body_bytes, encoding_of, export_response, refusal, written
 from .limits import Limits, Place
 from .meter import Transport
-from .packing import coding_of
+from .packing import IDENTITY, coding_of
 from .reception import Reception
 from .refusal import Reason, Refused
 
@@ -59,7 +59,7 @@ class _Traces:
         encoding = encoding_of(request.headers.get("content-type", ""))
         coding = coding_of(request.headers.get("content-encoding", ""))
         with self._reception.room.place() as place:
-            data = await _body(request, place, self._reception.limits)
+            data = await _body(request, place, coding, self._reception.limits)
             taken = await self._reception.take(place, Transport.HTTP, encoding, data, coding)
         return written(export_response(taken), encoding, 200)
 
@@ -76,10 +76,13 @@ class _OtherSignal:
         await refusal(refused, HttpRequest(scope).headers)(scope, receive, send)
 
 
-async def _body(request: HttpRequest, place: Place, limits: Limits) -> bytes:
+async def _body(request: HttpRequest, place: Place, coding: str, limits: Limits) -> bytes:
     """The body as it was sent. Raises Refused as soon as it is too large or took too long."""
-    too_large = Refused(Reason.SIZE, f"the body has more than {limits.packed_bytes_max} bytes")
-    if limits.packed_bytes_max < body_bytes(request.headers) < math.inf:
+    bytes_max = limits.packed_bytes_max
+    if coding == IDENTITY:
+        bytes_max = min(bytes_max, limits.unpacked_bytes_max)
+    too_large = Refused(Reason.SIZE, f"the body has more than {bytes_max} bytes")
+    if bytes_max < body_bytes(request.headers) < math.inf:
         raise too_large
     body = bytearray()
     try:
@@ -87,7 +90,7 @@ async def _body(request: HttpRequest, place: Place, limits: Limits) -> bytes:
             async for chunk in request.stream():
                 place.hold(len(chunk))
                 body += chunk
-                if len(body) > limits.packed_bytes_max:
+                if len(body) > bytes_max:
                     raise too_large
     except TimeoutError:
         text = f"the body did not come within {limits.read_timeout_s:g} seconds"

@@ -310,9 +310,10 @@ def test_a_large_request_is_refused_before_it_is_read() -> None:
         assert b"connection: close" in answer.lower()
 
 
-def test_a_large_request_without_a_length_is_refused_when_it_is() -> None:
+@pytest.mark.parametrize("limits", [Limits(packed_bytes_max=1_000), Limits(unpacked_bytes_max=1_000)])
+def test_a_large_request_without_a_length_is_refused_when_it_is(limits: Limits) -> None:
     """A body in chunks is read up to the limit and no further."""
-    with running(limits=Limits(packed_bytes_max=1_000)) as server:
+    with running(limits=limits) as server:
         chunk = b"258\r\n" + bytes(600) + b"\r\n"
         answer = dialogue(server, head(Transfer_Encoding="chunked"), chunk, chunk)
         assert answer.startswith(b"HTTP/1.1 413 ")
