@@ -10,6 +10,8 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import groupby
+from typing import TypeAlias
 
 import orjson
 
@@ -85,7 +87,7 @@ class Session:
         covered.update(one for candidate in self.held.values() for one in candidate.within)
         events = [
             event
-            for _, telling, key, candidate in sorted(_items(ready, covered), key=lambda item: item[0])
+            for telling, key, candidate in _in_order(list(_items(ready, covered)))
             for event in self._take(telling, key, candidate)
         ]
         for key, candidate in ready.items():
@@ -143,7 +145,8 @@ class Session:
     def _judge(self, telling: Telling, key: str, candidate: Candidate) -> Event:
         """The next event of the session; it opens an occurrence where none is open."""
         content = content_of(telling)
-        said, place = _said(telling.kind, content), _place(telling)
+        said = _said(telling.kind, content)
+        place = (*_place((telling, key, candidate)), said)
         closed = self.told[-2].closed if len(self.told) > 1 else None
         late = closed is not None and telling.time <= closed
         if self.open is None:
@@ -210,23 +213,36 @@ class Session:
         ]
 
 
-_Item = tuple[tuple[tuple[int, int, int, int, str], int, int, str], Telling, str, Candidate]
+_Item: TypeAlias = tuple[Telling, str, Candidate]
 
 
 def _items(ready: dict[str, Candidate], covered: set[str]) -> Iterator[_Item]:
-    """What the candidates tell, each with its place in the order; nothing of what others tell for them."""
+    """What the candidates tell; nothing of what others tell for them."""
     for key, candidate in ready.items():
         is_covered = candidate.covered or candidate.key in covered
         for telling in candidate.tellings:
-            if is_covered and telling.kind is not Kind.END:
-                continue
-            yield (_place(telling), candidate.start, candidate.end, key), telling, key, candidate
+            if not is_covered or telling.kind is Kind.END:
+                yield telling, key, candidate
 
 
-def _place(telling: Telling) -> tuple[int, int, int, int, str]:
-    """Where a telling sorts: by time, place in the conversation, kind, place in the message, what it says."""
+def _in_order(items: list[_Item]) -> Iterator[_Item]:
+    """The tellings as they sort; what they say is looked at only where nothing else tells two apart."""
+    items.sort(key=_place)
+    for _, same in groupby(items, key=_place):
+        tied = list(same)
+        yield from tied if len(tied) == 1 else sorted(tied, key=_tie)
+
+
+def _place(item: _Item) -> tuple[int, int, int, int]:
+    """Where a telling sorts: by time, place in the conversation, kind, place in the message."""
+    telling = item[0]
     place = _NO_PLACE if telling.place is None else telling.place
-    return telling.time, place, _KINDS[telling.kind], telling.rank, _said(telling.kind, content_of(telling))
+    return telling.time, place, _KINDS[telling.kind], telling.rank
+
+
+def _tie(item: _Item) -> tuple[str, int, int, str]:
+    telling, key, candidate = item
+    return _said(telling.kind, content_of(telling)), candidate.start, candidate.end, key
 
 
 def _said(kind: Kind, content: list[str | None]) -> str:

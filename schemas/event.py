@@ -150,13 +150,24 @@ _instant = lru_cache(maxsize=4096)(rfc3339)
 """Events of one occurrence come together, and all of them ask for its text."""
 
 
+CANONICAL_KEPT_CHARS_MAX = 4_096
+"""Characters of JSON text whose canonical form is remembered: agents tell the same arguments many times."""
+
+
 def canonical_text(text: str) -> str:
     """JSON text in canonical form (RFC 8785); text that is not JSON, or has no such form, as it is.
 
     Integers beyond 2**53 and numbers that no double holds have no canonical form.
     """
+    return _canonical(text) if len(text) > CANONICAL_KEPT_CHARS_MAX else _kept_canonical(text)
+
+
+def _canonical(text: str) -> str:
     try:
         value = cast("object", json.loads(text))
         return rfc8785.dumps(value).decode()  # pyright: ignore[reportArgumentType]
     except (ValueError, RecursionError):
         return text
+
+
+_kept_canonical = lru_cache(maxsize=4096)(_canonical)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from .candidate import Candidate, part_key
 from .conversation import Flaw
@@ -41,9 +41,25 @@ class Heard:
 
     def bare(self) -> Heard:
         """What others inherit from it, without what it tells."""
-        call = self.step.call if self.step.part is Part.TOOL else None
-        return replace(
-            self, step=replace(self.step, input=None, output=None, call=call, result=None, attributes={})
+        step = self.step
+        said = Step(
+            part=step.part,
+            session=step.session,
+            agent=step.agent,
+            model=step.model,
+            service=step.service,
+            nested=step.nested,
+            call=step.call,
+        )
+        return Heard(
+            self.trace_id,
+            self.span_id,
+            self.parent_id,
+            self.start,
+            self.end,
+            said,
+            record_time=self.record_time,
+            tells=self.tells,
         )
 
 

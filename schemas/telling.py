@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
+from itertools import count
 
 import orjson
 
@@ -34,6 +35,18 @@ def tellings(step: Step, start: int, end: int) -> tuple[tuple[Telling, ...], str
     return tuple(told), hashlib.blake2b(orjson.dumps(said), digest_size=_DIGEST_BYTES).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What all tellings of one message share, as in `Telling`."""
+
+    time: int
+    place: int
+    past: bool
+    key: str
+    answered: bool
+    error: str | None
+
+
 def _conversation(step: Step, start: int, end: int) -> Iterator[Telling]:
     """The messages of a model's call, or of an agent's, in their order."""
     heard, spoken = step.input or (), step.output or ()
@@ -45,47 +58,73 @@ def _conversation(step: Step, start: int, end: int) -> Iterator[Telling]:
     for place, message in enumerate((*heard, *spoken)):
         if message.role is Role.INSTRUCTION:
             continue
-        is_input = place < len(heard)
         key = _key(key, message)
-        for rank, telling in enumerate(_message(message, place, calls)):
-            yield replace(
-                telling,
-                time=start if is_input else end,
-                error=telling.error or (None if is_input else step.error),
-                place=place,
-                rank=rank,
-                past=is_input and place <= last,
-                key=f"{key}.{rank}",
-                answered=answered,
-            )
+        if place < len(heard):
+            setting = _Setting(start, place, place <= last, key, answered, None)
+        else:
+            setting = _Setting(end, place, False, key, answered, step.error)
+        yield from _message(message, setting, calls)
         answered = answered or message.role is Role.ASSISTANT
     if step.output is None and step.part is Part.CHAT and step.error is None:
         yield Telling(Kind.UNKNOWN, end, content=step.content, place=len(heard))
 
 
-def _message(message: Message, place: int, calls: OpenCalls) -> Iterator[Telling]:
+def _message(message: Message, setting: _Setting, calls: OpenCalls) -> Iterator[Telling]:
     """What one message says; a result carries tool and arguments of the call that it answers."""
+    ranks = count()
     if message.role is Role.USER and (message.text is not None or not message.results):
-        yield Telling(Kind.USER, 0, text=message.text, content=message.content)
+        yield _telling(Kind.USER, setting, next(ranks), message.content, text=message.text)
     if message.role is Role.ASSISTANT and (message.text or not (message.calls or message.results)):
-        yield Telling(Kind.ASSISTANT, 0, text=message.text, content=message.content)
+        yield _telling(Kind.ASSISTANT, setting, next(ranks), message.content, text=message.text)
     for call in message.calls:
-        calls.add(OpenCall(place, call.call_id, call.tool, call.args, nested=False))
-        yield Telling(
-            Kind.TOOL_CALL, 0, tool=call.tool, call_id=call.call_id, args=call.args, content=call.content
-        )
+        calls.add(OpenCall(setting.place, call.call_id, call.tool, call.args, nested=False))
+        said = {"tool": call.tool, "call_id": call.call_id, "args": call.args}
+        yield _telling(Kind.TOOL_CALL, setting, next(ranks), call.content, **said)
     for result in message.results:
-        call = calls.answer(result.call_id, result.tool, strict=True)
-        yield Telling(
+        open_call = calls.answer(result.call_id, result.tool, strict=True)
+        of_call = open_call or OpenCall(0, None, None, None, nested=False)
+        yield _telling(
             Kind.TOOL_RESULT,
-            0,
-            tool=result.tool if result.tool is not None or call is None else call.tool,
-            call_id=result.call_id if result.call_id is not None or call is None else call.call_id,
-            args=None if call is None else call.args,
+            setting,
+            next(ranks),
+            result.content,
+            tool=result.tool if result.tool is not None else of_call.tool,
+            call_id=result.call_id if result.call_id is not None else of_call.call_id,
+            args=of_call.args,
             result=result.result,
             error=result.error,
-            content=result.content,
         )
+
+
+def _telling(
+    kind: Kind,
+    setting: _Setting,
+    rank: int,
+    content: Content,
+    *,
+    text: str | None = None,
+    tool: str | None = None,
+    call_id: str | None = None,
+    args: str | None = None,
+    result: str | None = None,
+    error: str | None = None,
+) -> Telling:
+    return Telling(
+        kind,
+        setting.time,
+        text,
+        tool,
+        call_id,
+        args,
+        result,
+        error or setting.error,
+        content,
+        setting.place,
+        rank,
+        setting.past,
+        f"{setting.key}.{rank}",
+        setting.answered,
+    )
 
 
 def _run(step: Step, start: int, end: int) -> Iterator[Telling]:

@@ -1,0 +1,138 @@
+"""What `tracline serve` costs from OTLP bytes to verdicts on disk: `python benchmarks/serve.py [EVENTS]`.
+
+Sends the simulated support desk's conversations (GenAI spans, a trace a turn) through the stages of one
+process, in requests of 512 spans as SDKs send them, several conversations at a time. Prints spans per second
+of processor time, all stages together, and each stage's share of it.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+from tracline.examples.span_sessions import START_NS, later, support_session
+from tracline.examples.span_telling import spans
+from tracline.examples.span_wire import requests
+from tracline.examples.support_bot import Desk, conversations
+from tracline.rules.judge import statute_of
+from tracline.rules.pack import load_packs, shipped_packs
+from tracline.schemas.assemble import Session
+from tracline.schemas.candidate import Candidate
+from tracline.schemas.otlp import decode_protobuf
+from tracline.schemas.resolve import hear
+from tracline.schemas.span import Span
+from tracline.schemas.time import NS
+from tracline.schemas.traces import Traces
+from tracline.stream.changes import fill
+from tracline.stream.state import SessionState
+from tracline.stream.store import Batch, open_store
+from tracline.stream.worker import Worker
+
+SPANS_A_REQUEST = 512
+AT_ONCE = 50
+"""Conversations that go on at the same time."""
+IDLE_NS, LATENESS_NS = 3600 * NS, 5 * NS
+
+
+def main() -> None:
+    """Run the benchmark and print its table."""
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    bodies, count = _bodies(wanted)
+    worker = Worker(statute_of(load_packs(shipped_packs())))
+    spent: dict[str, float] = {}
+    verdicts = 0
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(Path(folder), "benchmark")
+        traces = Traces(60 * NS, IDLE_NS)
+        states: dict[str, SessionState] = {}
+        alone: dict[str, Session] = {}
+        watermark = 0
+        for body in bodies:
+            with _timed(spent, "accept: the request on disk"):
+                (number,) = store.accept([(0, "protobuf", body)])
+            with _timed(spent, "decode: bytes to spans"):
+                decoded = decode_protobuf(body)
+            with _timed(spent, "tell: what spans say"):
+                heard = [hear(span) for span in decoded.spans]
+            watermark = max(watermark, *(one.end - LATENESS_NS for one in heard))
+            with _timed(spent, "resolve: whose session"):
+                for one in heard:
+                    traces.add(one)
+                released = list(traces.release(watermark, watermark))
+            candidates = [one for one in released if isinstance(one, Candidate) and one.tellings]
+            with _timed(spent, "assemble: events in order"):
+                for session in _added(alone, candidates):
+                    session.advance(watermark)
+            for name in {one.session_id for one in candidates}.difference(states):
+                states[name] = SessionState(Session(name, IDLE_NS))
+            touched = {one.session_id: states[one.session_id] for one in candidates}
+            with _timed(spent, "judge"):
+                outputs = worker.step(touched, candidates, watermark)
+            with _timed(spent, "write: states, events and verdicts on disk"):
+                batch = Batch(worked_off=number, watermark=watermark)
+                fill(batch, outputs, touched, watermark)
+                for trace_id in traces.changed:
+                    opened = traces.traces.get(trace_id)
+                    encoded = None if opened is None else (0, msgspec.msgpack.encode(opened))
+                    batch.traces[trace_id] = encoded
+                traces.changed.clear()
+                store.commit(batch)
+            verdicts += len(outputs.records)
+        store.close()
+    spent["judge: labels, kernel, records"] = spent.pop("judge") - spent["assemble: events in order"]
+    _print(spent, count, verdicts)
+
+
+def _bodies(wanted: int) -> tuple[list[bytes], int]:
+    """Export requests in the order of time, and how many spans there are in them."""
+    sessions = map(support_session, conversations(Desk(sessions=wanted)))
+    every: list[Span] = []
+    begins = START_NS
+    while len(every) < wanted:
+        together = [
+            later(session, begins + place * NS - session.lines[0].time)
+            for place, session in enumerate(islice(sessions, AT_ONCE))
+        ]
+        every += sorted((span for one in together for span in spans(one)), key=lambda span: span.end)
+        begins = every[-1].end
+    return [request.SerializeToString() for request in requests(every, SPANS_A_REQUEST)], len(every)
+
+
+def _added(sessions: dict[str, Session], candidates: Sequence[Candidate]) -> list[Session]:
+    touched: dict[str, Session] = {}
+    for one in candidates:
+        session = sessions.setdefault(one.session_id, Session(one.session_id, IDLE_NS))
+        session.add(one)
+        touched[one.session_id] = session
+    return list(touched.values())
+
+
+@contextmanager
+def _timed(spent: dict[str, float], stage: str) -> Iterator[None]:
+    begun = _cpu()
+    yield
+    spent[stage] = spent.get(stage, 0.0) + _cpu() - begun
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _print(spent: dict[str, float], count: int, verdicts: int) -> None:
+    total = sum(spent.values())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{count:,} spans, {verdicts:,} verdicts: {count / total:,.0f} spans per second of processor time,")
+    print(f"{total / count * 1e6:.0f} us a span, {peak:,.0f} MB at most")
+    for stage, seconds in spent.items():
+        print(f"{seconds / total:6.1%}  {stage}")
+
+
+if __name__ == "__main__":
+    main()
