@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +23,21 @@ POLL_S = 0.5
 
 @dataclass(slots=True)
 class Feeds:
-    """How many feeds are open."""
+    """How many feeds are open; `told` hears of each change."""
 
+    told: Callable[[int], None]
     open: int = 0
+
+    @contextmanager
+    def one_more(self) -> Generator[None]:
+        """A feed is open meanwhile."""
+        self.open += 1
+        self.told(self.open)
+        try:
+            yield
+        finally:
+            self.open -= 1
+            self.told(self.open)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +50,15 @@ class Writer:
 
 async def feed(
     store: Path, after: int, breaches: bool, writer: Writer, feeds: Feeds, wait: Callable[[], Awaitable[None]]
-) -> AsyncIterator[ServerSentEvent]:
+) -> AsyncGenerator[ServerSentEvent]:
     """What is new since the verdict of that number: at once what there is, then whatever comes.
 
     With `breaches` only what is violated or unmet. `wait` is awaited between two looks at the store. An
     event's id is the number of its newest verdict.
     """
-    db = await to_thread.run_sync(ledger.connect, store)
-    feeds.open += 1
     version = None
-    try:
+    db = await to_thread.run_sync(ledger.connect, store)
+    with feeds.one_more(), closing(db):
         while True:
             now = await to_thread.run_sync(ledger.version, db)
             if now != version:
@@ -57,9 +69,6 @@ async def feed(
                     yield ServerSentEvent(writer.rows(new), event="verdicts", id=str(after))
                 yield ServerSentEvent(writer.position(where), event="position")
             await wait()
-    finally:
-        feeds.open -= 1
-        db.close()
 
 
 def _news(db: sqlite3.Connection, after: int, breaches: bool) -> tuple[list[Given], Position]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class Console:
     statute: Statute
     spans_to: str
     templates: Environment
-    feeds: Feeds = field(default_factory=Feeds)
+    feeds: Feeds
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
         """The template as a page."""
@@ -70,13 +70,20 @@ class Console:
 Answer = Callable[[Console, sqlite3.Connection, Request], Response]
 
 
-def routes(store: Path, statute: Statute, *, spans_to: str = SPANS_TO) -> list[Route]:
+def routes(
+    store: Path,
+    statute: Statute,
+    *,
+    spans_to: str = SPANS_TO,
+    readers: Callable[[int], None] = lambda _count: None,
+) -> list[Route]:
     """The console over the store's SQLite file, as routes at the root of an application.
 
-    `spans_to` is the address that empty pages name. The store is only read; it must exist when a page is
-    asked for. Who may ask (host names, tokens) is the application's to decide.
+    `spans_to` is the address that empty pages name; `readers` hears how many pages follow the feed, whenever
+    that changes. The store is only read; it must exist when a page is asked for. Who may ask (host names,
+    tokens) is the application's to decide.
     """
-    console = Console(store, statute, spans_to, templates(statute.rules))
+    console = Console(store, statute, spans_to, templates(statute.rules), Feeds(readers))
     told: dict[str, Answer] = {
         "/": _overview,
         "/rules": _rules,
@@ -99,8 +106,14 @@ def routes(store: Path, statute: Statute, *, spans_to: str = SPANS_TO) -> list[R
 def missing_page(spans_to: str = SPANS_TO) -> HTMLResponse:
     """The page for an address that leads nowhere, for the application's handler of 404."""
     what, hint = "There is no such page.", "Begin at the overview."
-    text = templates(()).get_template("missing.html").render(spans_to=spans_to, what=what, hint=hint)
+    text = _plain().get_template("missing.html").render(spans_to=spans_to, what=what, hint=hint)
     return HTMLResponse(text, 404, HEADERS)
+
+
+@cache
+def _plain() -> Environment:
+    """Templates that know no rules."""
+    return templates(())
 
 
 class _Guard:
@@ -146,7 +159,7 @@ def _overview(console: Console, db: sqlite3.Connection, request: Request) -> Res
 
 def _rules(console: Console, db: sqlite3.Connection, request: Request) -> Response:
     view = overview(console.statute.rules, db, hours_asked(request.query_params), request.query_params)
-    return console.page("rules.html", **view)
+    return console.page("rules.html", rules=console.statute.rules, **view)
 
 
 def _rule(console: Console, db: sqlite3.Connection, request: Request) -> Response:

@@ -119,8 +119,8 @@ def session_path(session_id: str, occurrence: int | str | None = None, **query: 
             "occurrence": occurrence if isinstance(occurrence, str) else rfc3339(occurrence),
             **more,
         }
-    # A browser takes these for steps in the path, however they are escaped.
-    if session_id in ("", ".", ".."):
+    # A browser takes dots for steps in the path, however they are escaped; routes do not match line ends.
+    if session_id in ("", ".", "..") or "\n" in session_id:
         return f"/sessions?{urlencode({'id': session_id, **more})}"
     return f"/sessions/{quote(session_id, safe='')}{'?' if more else ''}{urlencode(more)}"
 

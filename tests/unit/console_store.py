@@ -6,15 +6,20 @@ import dataclasses
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import orjson
-from tracline.rules.judge import JUDGED_COLUMNS, Clock, Judged, Statute, judge
+from tracline.examples.support_bot import Desk, conversations
+from tracline.examples.support_scene import Break
+from tracline.examples.support_telling import events
+from tracline.rules.judge import JUDGED_COLUMNS, Clock, Judged, Statute, judge, statute_of
 from tracline.rules.kernel_loop import APPLIES_BIT
+from tracline.rules.pack import load_packs, shipped_packs
 from tracline.rules.record import line, records
-from tracline.schemas.event import Event
+from tracline.schemas.event import Event, Kind, end_event, event_id
 from tracline.schemas.frame import event_frame
-from tracline.schemas.time import parse_time
+from tracline.schemas.time import NS, parse_time
 from tracline.stream.tables import TABLES
 
 NO_TIME = -(1 << 63)
@@ -96,3 +101,58 @@ def standings(statute: Statute, judged: Judged, found: Sequence[dict]) -> Iterat
             said = first.get(key, {})
             if applies[slot, column] or said:
                 yield (*key, agents[slot], began[slot], said.get("violated"), said.get("unjudged"), None)
+
+
+def desk_sessions(count: int, seed: int = 7) -> list[tuple[Event, ...]]:
+    """Conversations of the simulated support desk in one day, most of which break a rule."""
+    desk = Desk(sessions=count, seed=seed, days=1, rates=dict.fromkeys(Break, 0.9 / len(Break)), spike=None)
+    return [events(conversation) for conversation in conversations(desk)]
+
+
+@cache
+def shipped() -> Statute:
+    """The rules that ship, ready to judge by."""
+    return statute_of(load_packs(shipped_packs()))
+
+
+START = parse_time("2026-02-17T12:00:00Z") or 0
+
+
+def session(
+    name: str, *said: tuple[Kind, dict], start: int = START, end: bool = True, agent: str | None = "clerk"
+) -> tuple[Event, ...]:
+    """One occurrence: the events a second apart, and an `end` row unless it is open."""
+    told = [
+        Event(
+            session_id=name,
+            occurrence=start,
+            time=start + at * NS,
+            seq=at + 1,
+            kind=kind,
+            agent=agent,
+            **more,
+        )
+        for at, (kind, more) in enumerate(said)
+    ]
+    told = [
+        dataclasses.replace(event, event_id=event_id(name, start, event.kind, [], event.seq))
+        for event in told
+    ]
+    if end:
+        told.append(end_event(name, start, told[-1].time, len(told) + 1, {}))
+    return tuple(told)
+
+
+def user(text: str | None, **more: object) -> tuple[Kind, dict]:
+    """A user's message."""
+    return Kind.USER, {"text": text, **more}
+
+
+def call(tool: str = "look", call_id: str = "c1", **more: object) -> tuple[Kind, dict]:
+    """A tool call."""
+    return Kind.TOOL_CALL, {"tool": tool, "call_id": call_id, "args": "{}", **more}
+
+
+def result(call_id: str = "c1", **more: object) -> tuple[Kind, dict]:
+    """A tool's result."""
+    return Kind.TOOL_RESULT, {"tool": "look", "call_id": call_id, "result": "ok", **more}
