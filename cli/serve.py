@@ -75,10 +75,8 @@ def command(
 
     from ..rules.judge import statute_of
     from ..rules.pack import load_packs
-    from ..stream.gate import GateError
+    from ..stream.error import StreamError
     from ..stream.service import Address, Service, serve
-    from ..stream.state import StateError
-    from ..stream.store import StoreError
     from .settings import session_settings
 
     statute = statute_of(load_packs(rules))
@@ -86,7 +84,7 @@ def command(
     address = Address(host, port, grpc_port or None, token)
     try:
         asyncio.run(serve(service, address))
-    except (GateError, StoreError, StateError) as error:
+    except StreamError as error:
         raise told_error(error.code, "tracline serve", str(error), error.hint) from error
 
 

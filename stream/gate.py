@@ -19,32 +19,16 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .answer import refusal
+from .error import StreamError
 from .meter import Meter
 from .refusal import Reason, Refused
 
 TOKEN_CHARS_MIN = 16
 """A shorter token is refused: whoever can reach the port can try them all."""
 
-CODES: dict[str, str] = {
-    "TRL711": "an address that others can reach, and no token",
-    "TRL712": "a token that cannot be used",
-    "TRL713": "an address that cannot be listened on",
-}
-"""The codes of what keeps a server from starting."""
-
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
-
-
-class GateError(Exception):
-    """A server that may not start as it was asked to: `code`, what is wrong, and a `hint`."""
-
-    def __init__(self, code: str, what: str, hint: str) -> None:
-        assert code in CODES, f"{code} is not in the table of codes"
-        super().__init__(what)
-        self.code = code
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +45,19 @@ def gate_for(host: str, token: str | None) -> Gate:
     On a loopback address the token may be None; where there is one, it is asked for there too.
 
     Raises:
-        GateError: TRL711 on any other address without a token, TRL712 for a token that is too short or that
+        StreamError: TRL711 on any other address without a token, TRL712 for a token that is too short or that
             cannot stand in a header.
     """
     if token is not None and (len(token) < TOKEN_CHARS_MIN or not _TOKEN.fullmatch(token)):
         what = f"the token has fewer than {TOKEN_CHARS_MIN} characters, or some that a header cannot carry"
         hint = "make one with: python -c 'import secrets; print(secrets.token_urlsafe())'"
-        raise GateError("TRL712", what, hint)
+        raise StreamError("TRL712", what, hint)
     if is_loopback(host):
         name = f"[{host}]" if ":" in host else host
         return Gate(_LOCAL | {name.lower()}, token)
     if token is None:
         what = "others can reach that address, and there is no token to know them by"
-        raise GateError("TRL711", what, "give a token, or listen on 127.0.0.1")
+        raise StreamError("TRL711", what, "give a token, or listen on 127.0.0.1")
     return Gate(None, token)
 
 

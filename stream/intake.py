@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from ..schemas.conversation import Flaw
 from ..schemas.decoded import Decoded
+from ..schemas.otlp import decode_json, decode_protobuf, read_span_json
 
 
 class Encoding(StrEnum):
@@ -24,6 +26,16 @@ class Request:
     encoding: Encoding
     decoded: Decoded
     received: int
+
+
+def decode(body: bytes, encoding: Encoding) -> Decoded:
+    """The spans of a request's body, and what of it cannot be read. Never raises for what it may hold."""
+    if encoding is Encoding.PROTOBUF:
+        return decode_protobuf(body)
+    try:
+        return decode_json(read_span_json(body))
+    except ValueError as error:
+        return Decoded(flaws=(Flaw("request", "json", f"cannot be read: {error}"),))
 
 
 class Busy(Exception):

@@ -11,22 +11,22 @@ import hashlib
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from ..schemas.assemble import Session
 from ..schemas.candidate import Candidate
 from ..schemas.decoded import Decoded
-from ..schemas.otlp import decode_request
 from ..schemas.resolve import hear
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS
 from ..schemas.traces import Open, Traces
 from .changes import fill
 from .faults import Fault, reach
-from .intake import Busy, Request
-from .state import SessionState, decode
+from .intake import Busy, Request, decode
+from .state import SessionState
+from .state import decode as read_state
 from .store import Batch, DeadLetter, Store, Stored
 from .worker import Worker
 
@@ -133,20 +133,28 @@ class Pipeline:
 
     def run(self) -> None:
         """Work until `stop`: first off what a crash left, then in rounds; at the end all is archived."""
-        self._archive_begun()
-        self._work_off([_stored(one) for one in self._store.inbox()])
+        self.begin()
         going_on = True
         while going_on:
             self._queue.came.wait(self._settings.tick_s)
-            with self._queue.lock:
-                arrivals, self._queue.arrivals, self._queue.size = self._queue.arrivals, [], 0
-                self._queue.came.clear()
-                going_on = not self._queue.closed
-            self._round(arrivals)
-        self._archive()
+            going_on = self.turn()
+        self.archive()
+
+    def begin(self) -> None:
+        """Finish what a crash left unfinished."""
+        self._archive_begun()
+        self._work_off([_stored(one) for one in self._store.inbox()])
+
+    def turn(self) -> bool:
+        """Take what came since the last round, and what the time brings; whether more may come."""
+        with self._queue.lock:
+            arrivals, self._queue.arrivals, self._queue.size = self._queue.arrivals, [], 0
+            self._queue.came.clear()
+            going_on = not self._queue.closed
+        self._round(arrivals)
+        return going_on
 
     def _round(self, arrivals: Sequence[_Arrival]) -> None:
-        """Take what came since the last round, and what the time brings."""
         works = self._accept(arrivals) if arrivals else []
         now = self._world.now()
         if works:
@@ -156,7 +164,7 @@ class Pipeline:
             self._watermark = max(self._watermark, now - self._lateness)
         self._work_off(works)
         if now - self._archived_at >= round(self._pace.archive_s * NS):
-            self._archive()
+            self.archive()
             self._store.prune(now - round(self._pace.retain_s * NS))
             self._archived_at = now
 
@@ -197,7 +205,7 @@ class Pipeline:
                 return
             # What one request breaks must not stop the others: it is told, and taken out of the way.
             batch = self._judged([])
-            batch.worked_off = works[0].number
+            batch.worked_off = batch.quarantined = works[0].number
             batch.dead_letters.append(_letter(works[0], "request", "internal", type(error).__name__))
         if batch.is_empty:
             return
@@ -249,9 +257,12 @@ class Pipeline:
         """Take in the spans of a request, and the time that they tell."""
         latest = work.received + round(self._settings.skew_s * NS)
         for span in work.decoded.spans:
-            self._traces.add(hear(span, self._settings.scope, work.received))
-            if span.end <= latest:
+            if max(span.start, span.end) > latest:
+                # It would wait for a time that may never come. Nor does it say what time it is.
+                span = replace(span, start=min(span.start, work.received), end=work.received)
+            else:
                 self._watermark = max(self._watermark, span.end - self._lateness)
+            self._traces.add(hear(span, self._settings.scope, work.received))
 
     def _touched(self, candidates: Sequence[Candidate]) -> dict[str, SessionState]:
         """The states of the candidates' sessions and of those that are due."""
@@ -263,7 +274,7 @@ class Pipeline:
             data, known = due[session_id], self._states.get(session_id)
             if known is None:
                 idle = round(self._settings.idle_s * NS)
-                known = SessionState(Session(session_id, idle)) if data is None else decode(data)
+                known = SessionState(Session(session_id, idle)) if data is None else read_state(data)
             states[session_id] = known
         return states
 
@@ -285,7 +296,7 @@ class Pipeline:
         self._states.clear()
         self._watermark = max(self._watermark, int(self._store.fact("watermark") or 0))
 
-    def _archive(self) -> None:
+    def archive(self) -> None:
         """Archive what was judged since the last time."""
         while rows := self._store.events(int(self._store.fact("archived") or 0), ARCHIVE_ROWS):
             self._store.note("archiving", rows[-1][0])
@@ -306,7 +317,7 @@ class Pipeline:
 
 
 def _stored(one: Stored) -> _Work:
-    return _Work(one.number, decode_request(one.body), one.received, _sha256(one.body))
+    return _Work(one.number, decode(one.body, one.encoding), one.received, _sha256(one.body))
 
 
 def _letter(work: _Work, place: str, code: str, reason: str) -> DeadLetter:

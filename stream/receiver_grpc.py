@@ -15,7 +15,8 @@ import grpc.aio
 from google.rpc.error_details_pb2 import RetryInfo
 
 from .answer import export_response, status_of
-from .gate import Gate, GateError, check_token
+from .error import StreamError
+from .gate import Gate, check_token
 from .intake import Encoding
 from .meter import Transport
 from .reception import Reception
@@ -39,7 +40,7 @@ def grpc_server(reception: Reception, gate: Gate, host: str, port: int) -> tuple
     """A server that listens on the address once it is started, and its port (asked for as 0: a free one).
 
     To be made, started (`await server.start()`) and stopped (`await server.stop(grace_s)`, which lets calls
-    finish) in the event loop of `reception`. Raises GateError (TRL713) where the address cannot be had.
+    finish) in the event loop of `reception`. Raises StreamError (TRL713) where the address cannot be had.
     """
     limits = reception.limits
     server = grpc.aio.server(
@@ -62,7 +63,7 @@ def grpc_server(reception: Reception, gate: Gate, host: str, port: int) -> tuple
         return server, server.add_insecure_port(f"{address}:{port}")
     except RuntimeError:
         hint = "another process may listen there; choose another port, or an address of this machine"
-        raise GateError("TRL713", f"{address}:{port} cannot be listened on", hint) from None
+        raise StreamError("TRL713", f"{address}:{port} cannot be listened on", hint) from None
 
 
 def _handler(export: _Export) -> grpc.RpcMethodHandler[bytes, bytes]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from ..schemas.conversation import Flaw
 from ..schemas.decoded import Decoded
-from ..schemas.otlp import decode_json, decode_protobuf, read_span_json
-from .intake import Busy, Encoding, Intake, Request
+from .intake import Busy, Encoding, Intake, Request, decode
 from .limits import Limits, Place, Room
 from .meter import Meter, Transport
 from .packing import IDENTITY, unpack
@@ -82,16 +81,6 @@ class Reception:
                 body = await asyncio.to_thread(unpack, data, coding, self.limits)
                 place.hold(len(body))
             return body, await asyncio.to_thread(decode, body, encoding)
-
-
-def decode(body: bytes, encoding: Encoding) -> Decoded:
-    """The spans of a request's body, and what of it cannot be read. Never raises for what it may hold."""
-    if encoding is Encoding.PROTOBUF:
-        return decode_protobuf(body)
-    try:
-        return decode_json(read_span_json(body))
-    except ValueError as error:
-        return Decoded(flaws=(Flaw("request", "json", f"cannot be read: {error}"),))
 
 
 def _refused(busy: Busy) -> Refused:

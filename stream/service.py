@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
@@ -25,7 +26,8 @@ from ..schemas.event import Kind
 from ..schemas.settings import SessionSettings
 from ..schemas.verdict import Verdict
 from .console import pages
-from .gate import GateError, GateMiddleware, gate_for
+from .error import StreamError
+from .gate import Gate, GateMiddleware, gate_for
 from .metrics import Metrics, metrics_route
 from .pipeline import Pipeline, World
 from .receiver import routes as receiver_routes
@@ -34,6 +36,8 @@ from .reception import Reception
 from .store import FILE, Batch, open_store
 from .worker import Worker
 
+CONNECTIONS_MAX = 1_024
+"""Connections at a time; a page that follows the console live holds one."""
 STOPPING_S = 10
 """How long requests that are being answered may take once the process is told to stop, in seconds."""
 
@@ -69,8 +73,8 @@ class Service:
 async def serve(service: Service, address: Address) -> None:
     """Serve until SIGTERM or SIGINT; then take nothing more, finish what was taken, and return.
 
-    Raises GateError where the address may not or cannot be listened on, StoreError for a store that cannot
-    be used, and whatever stopped the pipeline.
+    Raises StreamError where the address may not or cannot be listened on, or the store cannot be used, and
+    whatever stopped the pipeline.
     """
     gate = gate_for(address.host, address.token)
     metrics = Metrics((rule.pack, rule.id) for rule in service.statute.rules)
@@ -79,104 +83,95 @@ async def serve(service: Service, address: Address) -> None:
         now=time.time_ns,
         free_bytes=lambda: shutil.disk_usage(service.store).free,
         archive=service.archive_for(str(store.fact("id"))),
-        told=lambda batch: _count(metrics, batch),
+        told=partial(_count, metrics),
     )
     pipeline = Pipeline(store, Worker(service.statute), service.settings, world)
-    thread = _Thread(pipeline)
     reception = Reception(pipeline, metrics)
+    with ThreadPoolExecutor(1, "pipeline") as thread, _listening(address) as listening:
+        calls = None
+        if address.grpc_port is not None:
+            calls, _ = grpc_server(reception, gate, address.host, address.grpc_port)
+            await calls.start()
+        working = thread.submit(pipeline.run)
+        app = _application(service, address, reception, gate, metrics, working)
+        for line in _addresses(address):
+            service.tell(line)
+        try:
+            await _Server(_config(app), working).serve([listening])
+        finally:
+            if calls is not None:
+                await calls.stop(STOPPING_S)
+            pipeline.stop()
+            await asyncio.wrap_future(working)
+            store.close()
+
+
+def _application(
+    service: Service,
+    address: Address,
+    reception: Reception,
+    gate: Gate,
+    metrics: Metrics,
+    working: Future[None],
+) -> Starlette:
+    """Receiver, console, metrics and health, behind the gate."""
     spans_to = f"http://{address.host}:{address.port}/v1/traces"
-    app = Starlette(
+
+    async def health(_request: Request) -> Response:
+        if working.done():
+            return PlainTextResponse("the pipeline has stopped\n", 503)
+        return PlainTextResponse("ok\n")
+
+    return Starlette(
         routes=[
             *receiver_routes(reception),
             metrics_route(metrics),
-            Route("/healthz", thread.health),
-            Route("/readyz", thread.health),
+            Route("/healthz", health),
+            Route("/readyz", health),
             *pages.routes(service.store / FILE, service.statute, spans_to=spans_to),
         ],
         middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
         exception_handlers={404: lambda _request, _error: pages.missing_page(spans_to)},
     )
-    config = uvicorn.Config(
+
+
+def _config(app: Starlette) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
-        host=address.host,
-        port=address.port,
         log_config=None,
         server_header=False,
         lifespan="off",
+        limit_concurrency=CONNECTIONS_MAX,
         timeout_graceful_shutdown=STOPPING_S,
     )
-    server, sockets = _Server(config, thread), [_listening(address)]
-    listening = None
+
+
+def _addresses(address: Address) -> Iterator[str]:
+    yield f"console and OTLP/HTTP on http://{address.host}:{address.port}"
     if address.grpc_port is not None:
-        listening, _ = grpc_server(reception, gate, address.host, address.grpc_port)
-        await listening.start()
-    thread.start()
-    service.tell(f"console and OTLP/HTTP on http://{address.host}:{address.port}")
-    if listening is not None:
-        service.tell(f"OTLP/gRPC on {address.host}:{address.grpc_port}")
-    try:
-        await server.serve(sockets)
-    finally:
-        if listening is not None:
-            await listening.stop(STOPPING_S)
-        pipeline.stop()
-        await asyncio.to_thread(thread.join)
-        store.close()
-    if thread.error is not None:
-        raise thread.error
+        yield f"OTLP/gRPC on {address.host}:{address.grpc_port}"
 
 
 def _listening(address: Address) -> socket.socket:
-    """A socket on the address. Raises GateError (TRL713) where it cannot be had."""
+    """A socket on the address. Raises StreamError (TRL713) where it cannot be had."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         return socket.create_server((address.host, address.port), family=family)
     except OSError:
         hint = "another process may listen there; choose another port, or an address of this machine"
-        raise GateError("TRL713", f"{address.host}:{address.port} cannot be listened on", hint) from None
-
-
-class _Thread:
-    """The pipeline's thread, whose end ends the process."""
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
-        self._thread = threading.Thread(target=self._run, name="pipeline")
-        self.error: BaseException | None = None
-        self.ended = threading.Event()
-
-    def start(self) -> None:
-        """Begin to work."""
-        self._thread.start()
-
-    def join(self) -> None:
-        """Wait until the work is finished."""
-        self._thread.join()
-
-    async def health(self, _request: Request) -> Response:
-        """200 while the pipeline works, 503 once it does not."""
-        if self.ended.is_set():
-            return PlainTextResponse("the pipeline has stopped\n", 503)
-        return PlainTextResponse("ok\n")
-
-    def _run(self) -> None:
-        try:
-            self._pipeline.run()
-        except BaseException as error:
-            self.error = error
-        self.ended.set()
+        raise StreamError("TRL713", f"{address.host}:{address.port} cannot be listened on", hint) from None
 
 
 class _Server(uvicorn.Server):
     """A server that also stops when the pipeline does."""
 
-    def __init__(self, config: uvicorn.Config, thread: _Thread) -> None:
+    def __init__(self, config: uvicorn.Config, working: Future[None]) -> None:
         super().__init__(config)
-        self._thread = thread
+        self._working = working
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to stop; asked ten times a second."""
-        return await super().on_tick(counter) or self._thread.ended.is_set()
+        return await super().on_tick(counter) or self._working.done()
 
 
 def _count(metrics: Metrics, batch: Batch) -> None:

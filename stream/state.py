@@ -15,6 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from ..schemas.assemble import Session
+from .error import StreamError
 
 VERSION = 1
 
@@ -22,11 +23,7 @@ Columns: TypeAlias = dict[str, list[int | str | bool | None]]
 """Rows by column: those of `rules.judge.JUDGED_COLUMNS` and of the labeler, times as nanoseconds."""
 
 
-class StateError(Exception):
-    """A stored state that this release does not read."""
-
-    code = "TRL701"
-    hint = "finish the sessions with the release that wrote them, or begin with an empty store"
+_HINT = "finish the sessions with the release that wrote them, or begin with an empty store"
 
 
 @dataclass(slots=True)
@@ -50,10 +47,11 @@ def encode(state: SessionState) -> bytes:
 
 
 def decode(data: bytes) -> SessionState:
-    """The state in the bytes. Raises StateError where another version wrote them, or they are damaged."""
+    """The state in the bytes. Raises StreamError where another version wrote them, or they are damaged."""
     if data[:1] != bytes([VERSION]):
-        raise StateError(f"a session's state has version {data[0] if data else 'none'}, not {VERSION}")
+        what = f"a session's state has version {data[0] if data else 'none'}, not {VERSION}"
+        raise StreamError("TRL701", what, _HINT)
     try:
         return _DECODER.decode(data[1:])
     except msgspec.MsgspecError:
-        raise StateError("a session's state is damaged") from None
+        raise StreamError("TRL701", "a session's state is damaged", _HINT) from None

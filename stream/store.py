@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .error import StreamError
 from .intake import Encoding
 from .tables import TABLES, VERSION
 
@@ -19,16 +20,6 @@ FILE = "tracline.sqlite3"
 _FACTS = ("version", "id", "watermark", "archived", "archiving")
 """`version` of the tables; `id` of the store; the source's `watermark`; the last event that is `archived`,
 and the last one of the range that was being archived."""
-
-
-class StoreError(Exception):
-    """A store that cannot be used: `code`, what is wrong, and a `hint`."""
-
-    code = "TRL702"
-
-    def __init__(self, what: str, hint: str) -> None:
-        super().__init__(what)
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +191,7 @@ _CLOSED = "UPDATE standing SET closed = ? WHERE session_id = ? AND occurrence = 
 def open_store(folder: Path, new_id: str) -> Store:
     """The store in a folder, made (with that id) where there is none.
 
-    Raises StoreError where the store was made by another version, or is damaged.
+    Raises StreamError where the store was made by another version, or is damaged.
     """
     folder.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False, timeout=60)
@@ -213,7 +204,9 @@ def open_store(folder: Path, new_id: str) -> Store:
     except sqlite3.DatabaseError as error:
         connection.close()
         hint = "restore the file from a copy, or begin with an empty folder"
-        raise StoreError(f"{folder / FILE} cannot be used ({error.sqlite_errorname})", hint) from None
+        raise StreamError(
+            "TRL702", f"{folder / FILE} cannot be used ({error.sqlite_errorname})", hint
+        ) from None
     return store
 
 
@@ -227,7 +220,9 @@ def _prepare(connection: sqlite3.Connection, store: Store, new_id: str) -> None:
     if version != VERSION:
         connection.close()
         hint = "start the release that made it, let it finish, and begin with an empty folder"
-        raise StoreError(f"the store has version {version}, and this release reads {VERSION}", hint)
+        raise StreamError(
+            "TRL702", f"the store has version {version}, and this release reads {VERSION}", hint
+        )
 
 
 def _number(cursor: sqlite3.Cursor) -> int:

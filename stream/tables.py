@@ -21,6 +21,11 @@ CREATE TABLE session (            -- where each session stands; `due`: the water
   state      BLOB NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX session_due ON session (due);
+CREATE TABLE trace (              -- the traces whose spans are coming (schemas/traces.py)
+  trace_id TEXT PRIMARY KEY,
+  touched  INTEGER NOT NULL,
+  state    BLOB NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE event (              -- judged events and `end` rows, in the order in which they were judged
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
   session_id TEXT NOT NULL,
@@ -70,7 +75,7 @@ CREATE TABLE dead_letter (        -- what could not be read: never its text, onl
   reason   TEXT NOT NULL,
   sha256   TEXT NOT NULL
 );
-CREATE TABLE fact (               -- watermark, rule-set digest, archived event id, waiting traces, ...
+CREATE TABLE fact (               -- see stream/store.py
   name  TEXT PRIMARY KEY,
   value BLOB NOT NULL
 ) WITHOUT ROWID;

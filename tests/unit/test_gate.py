@@ -6,7 +6,8 @@ import base64
 
 import httpx
 import pytest
-from tracline.stream.gate import CODES, Gate, GateError, check_host, check_token, gate_for, is_loopback
+from tracline.stream.error import CODES, StreamError
+from tracline.stream.gate import Gate, check_host, check_token, gate_for, is_loopback
 from tracline.stream.refusal import Reason, Refused
 
 from .receiving import running
@@ -43,7 +44,7 @@ def test_only_this_machine_reaches_a_loopback_address(host: str) -> None:
 )
 def test_other_addresses_need_a_token(host: str) -> None:
     """A server that others can reach does not start without a token, and says what to do."""
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(StreamError) as caught:
         gate_for(host, None)
     assert caught.value.code == "TRL711"
     assert "127.0.0.1" in caught.value.hint
@@ -55,7 +56,7 @@ def test_other_addresses_need_a_token(host: str) -> None:
 )
 def test_a_token_must_be_usable(token: str) -> None:
     """A token that is short, or that a header cannot carry, is refused, and the error does not repeat it."""
-    with pytest.raises(GateError) as caught:
+    with pytest.raises(StreamError) as caught:
         gate_for("127.0.0.1", token)
     assert caught.value.code == "TRL712"
     assert not token or token not in str(caught.value) + caught.value.hint

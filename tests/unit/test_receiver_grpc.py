@@ -17,7 +17,8 @@ from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExport
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
-from tracline.stream.gate import GateError, gate_for
+from tracline.stream.error import StreamError
+from tracline.stream.gate import gate_for
 from tracline.stream.intake import Encoding
 from tracline.stream.limits import Limits
 from tracline.stream.receiver_grpc import OTHERS, SERVICE, grpc_server
@@ -264,7 +265,7 @@ def test_a_port_is_not_shared() -> None:
                 Reception(Kept(), Heard()), gate_for("127.0.0.1", None), "127.0.0.1", server.grpc_port
             )
 
-        with pytest.raises(GateError) as caught:
+        with pytest.raises(StreamError) as caught:
             server.call(second)
     assert caught.value.code == "TRL713"
     assert "another port" in caught.value.hint

@@ -14,6 +14,7 @@ from tracline.batch import error as batch_error
 from tracline.cli import error as cli_error
 from tracline.rules.error import CODES
 from tracline.rules.pack import shipped_packs
+from tracline.stream import error as stream_error
 
 ROOT = Path(__file__).parents[2]
 MAY_IMPORT = {
@@ -135,7 +136,7 @@ def test_an_installed_tracline_is_complete() -> None:
 
 def test_each_code_means_one_thing() -> None:
     """No two rooms give one code to two errors, and each code has a test that names it."""
-    tables = [CODES, batch_error.CODES, cli_error.CODES]
+    tables = [CODES, batch_error.CODES, stream_error.CODES, cli_error.CODES]
     codes = [code for table in tables for code in table]
     assert len(codes) == len(set(codes))
     tests = "".join(path.read_text(encoding="utf-8") for path in TESTS)

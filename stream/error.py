@@ -1,0 +1,22 @@
+"""What keeps a live process from starting or going on: a code, what is wrong, and what to do instead."""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+    "TRL701": "a session's state that another release wrote, or that is damaged",
+    "TRL702": "a store that another release made, or that is damaged",
+    "TRL711": "an address that others can reach, and no token",
+    "TRL712": "a token that cannot be used",
+    "TRL713": "an address that cannot be listened on",
+}
+"""The codes of this room, beside those of the others; each has a test that triggers it."""
+
+
+class StreamError(Exception):
+    """A live process that may not, or cannot, go on: `code`, what is wrong, and a `hint`."""
+
+    def __init__(self, code: str, what: str, hint: str) -> None:
+        assert code in CODES, f"{code} is not in the table of codes"
+        super().__init__(what)
+        self.code = code
+        self.hint = hint
