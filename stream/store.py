@@ -45,9 +45,13 @@ class DeadLetter:
 
 @dataclass(slots=True)
 class Batch:
-    """Everything that one batch changes; rows are tuples in the order of the table's columns."""
+    """Everything that one batch changes; rows are tuples in the order of the table's columns.
+
+    Requests up to the number `worked_off` are done with, and the one `quarantined` is put aside.
+    """
 
     worked_off: int = 0
+    quarantined: int = 0
     sessions: dict[str, tuple[int | None, bytes] | None] = field(
         default_factory=dict[str, tuple[int | None, bytes] | None]
     )
@@ -135,6 +139,7 @@ class Store:
     def commit(self, batch: Batch) -> None:
         """Write all that a batch changed, or nothing."""
         with self._writing():
+            self._db.execute("INSERT INTO quarantine SELECT * FROM inbox WHERE id = ?", (batch.quarantined,))
             self._db.execute("DELETE FROM inbox WHERE id <= ?", (batch.worked_off,))
             self._put("session", "session_id, due, state", batch.sessions)
             self._put("trace", "trace_id, touched, state", batch.traces)

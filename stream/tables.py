@@ -15,6 +15,12 @@ CREATE TABLE inbox (              -- requests that were acknowledged and are not
   encoding  TEXT NOT NULL,
   body      BLOB NOT NULL
 );
+CREATE TABLE quarantine (         -- requests that broke the pipeline, whole, for whoever mends it
+  id        INTEGER PRIMARY KEY,
+  received  INTEGER NOT NULL,
+  encoding  TEXT NOT NULL,
+  body      BLOB NOT NULL
+);
 CREATE TABLE session (            -- where each session stands; `due`: the watermark at which to look again
   session_id TEXT PRIMARY KEY,
   due        INTEGER,
