@@ -148,21 +148,21 @@ def result_of(message: Mapping[str, object], calls: OpenCalls) -> Event:
         tool=name if name is not None or call is None else call.tool,
         call_id=told if told is not None or call is None else call.call_id,
         args=None if call is None else call.args,
-        result=_returned(message.get("content")),
-        error=_error(message),
+        result=returned(message.get("content")),
+        error=flagged_error(message),
         content=Content.CAPTURED if "content" in message else Content.ABSENT,
         attributes=attributes,
     )
 
 
-def _returned(content: object) -> str | None:
+def returned(content: object) -> str | None:
     """What a tool returned: text as it is, text parts a line each, any other value as JSON text."""
     parts = cast("list[object]", content) if isinstance(content, list) else []
     told = [is_object(part) and isinstance(part.get("text"), str) and "type" in part for part in parts]
     return _text(parts) if told and all(told) else _json(cast("object", content))
 
 
-def _error(message: Mapping[str, object]) -> str | None:
+def flagged_error(message: Mapping[str, object]) -> str | None:
     """The error type that the log itself flags: its own text, or `tool_error` where it only says that.
 
     Text that reads like an error is not a flag: "Error: ..." may be what the tool is for.

@@ -1,0 +1,73 @@
+"""Dialects: from a span as it was sent to what it says of a session, in words that no dialect owns.
+
+Each module reads one convention. A span may speak several at once; what the first leaves out the others fill.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..event import Content
+from ..span import Span
+from ..step import Part, Result, Role, Step
+from . import genai, openinference, openllmetry, vercel
+from .about import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
+from .said import Half, Said, worst
+from .session import session_of
+
+_READERS = (vercel.read, openinference.read, openllmetry.read, genai.read)
+"""Who is asked first: GenAI's names also stand on the spans of the others."""
+
+
+def tell(span: Span) -> Step:
+    """What a span says of a session, itself; what it inherits from others is not here.
+
+    Never raises for what a span may hold: what cannot be read is told as content that is not there.
+    """
+    said, error = _said(span), error_of(span)
+    halves = [said.input] if error is not None and said.output.messages is None else [said.input, said.output]
+    return Step(
+        part=said.part,
+        session=session_of(span.attributes),
+        agent=said.agent or agent_of(span.attributes),
+        model=said.model,
+        service=service_of(span.resource),
+        nested=truth_of(span.attributes.get(NESTED)),
+        input=said.input.messages,
+        output=said.output.messages,
+        content=worst(*(half.content for half in halves)),
+        call=said.call,
+        result=_result(said, error),
+        error=error,
+        ends=truth_of(span.attributes.get(END)) is True,
+        attributes=attributes_of(span),
+    )
+
+
+def _said(span: Span) -> Said:
+    said: Said | None = None
+    for read in _READERS:
+        found = read(span)
+        if found is not None:
+            said = found if said is None else said.filled(found)
+            if not said.has_gaps:
+                break
+    if said is None:
+        return Said(Part.OTHER)
+    return replace(said, output=_new(said.output)) if said.part is Part.AGENT else said
+
+
+def _new(output: Half) -> Half:
+    """An agent's output without the conversation before it, which graphs give back whole."""
+    messages = output.messages or ()
+    last = max((place for place, one in enumerate(messages) if one.role is Role.USER), default=-1)
+    return output if last < 0 else replace(output, messages=messages[last + 1 :])
+
+
+def _result(said: Said, error: str | None) -> Result | None:
+    """What a tool returned: one that failed where content is captured returned nothing."""
+    call, result = said.call, said.result
+    failed = error is not None and call is not None and call.content is Content.CAPTURED
+    if failed and result is not None and result.content is Content.ABSENT:
+        return replace(result, content=Content.CAPTURED)
+    return result

@@ -1,0 +1,59 @@
+"""Lists that were flattened into attributes: `llm.input_messages.0.message.role` and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..span import Value
+from .carried import is_object
+
+LEVELS_MAX = 12
+"""Names after the prefix that may follow each other with dots between; what is below stays one name."""
+INDEX_DIGITS_MAX = 6
+"""Digits of a place in a list."""
+
+
+def flattened(attributes: Mapping[str, Value], prefix: str) -> list[Value] | None:
+    """The list whose members' fields stand behind `prefix.place.`; None where there are none.
+
+    Its members are nested objects and lists again. Missing places are passed over. A list that was not
+    flattened, under the prefix itself, is given as it is.
+    """
+    plain = attributes.get(prefix)
+    if isinstance(plain, list):
+        return plain
+    dotted, tree = prefix + ".", dict[str, Value]()
+    for key, value in attributes.items():
+        if key.startswith(dotted):
+            _plant(tree, key[len(dotted) :].split(".", LEVELS_MAX), value)
+    members = _members(tree)
+    return members or None
+
+
+def _plant(tree: dict[str, Value], path: list[str], value: Value) -> None:
+    """Put a value into the tree; where a field is both a value and an object, what came first stays."""
+    for name in path[:-1]:
+        below = tree.setdefault(name, dict[str, Value]())
+        if not is_object(below):
+            return
+        tree = below
+    tree.setdefault(path[-1], value)
+
+
+def _members(tree: dict[str, Value]) -> list[Value]:
+    """The members of an object whose names are places, in their order."""
+    places = sorted((int(name), name) for name in tree if _is_place(name))
+    return [_grown(tree[name]) for _, name in places]
+
+
+def _grown(value: Value) -> Value:
+    """The value with objects whose names are all places as lists."""
+    if not is_object(value):
+        return value
+    if value and all(map(_is_place, value)):
+        return _members(value)
+    return {name: _grown(inner) if is_object(inner) else inner for name, inner in value.items()}
+
+
+def _is_place(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) <= INDEX_DIGITS_MAX

@@ -1,0 +1,130 @@
+"""OpenTelemetry's conventions for generative AI, today's and earlier, and what frameworks add to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ..event import Content
+from ..message import string_of
+from ..semconv import frameworks as fw
+from ..semconv import openinference_0_1 as oi
+from ..semconv import opentelemetry_1_36 as old
+from ..semconv import opentelemetry_1_41 as otel
+from ..span import Span, Value
+from ..step import Call, Part, Result, Role
+from . import span_events
+from .carried import arguments, result
+from .messages import listed, worded
+from .openllmetry import flat_half
+from .parts import name_of
+from .said import ABSENT, Half, Said
+
+_ARGUMENTS = (
+    *(otel.TOOL_ARGUMENTS, fw.ANY_AGENT_TOOL_ARGS, fw.PYDANTIC_TOOL_ARGUMENTS, fw.ADK_TOOL_ARGS),
+    *(oi.INPUT_VALUE, fw.INPUT),
+)
+_RESULTS = (
+    *(otel.TOOL_RESULT, fw.TOOL_OUTPUT, fw.ANY_AGENT_OUTPUT, fw.PYDANTIC_TOOL_RESPONSE),
+    *(fw.ADK_TOOL_RESPONSE, oi.OUTPUT_VALUE, fw.OUTPUT),
+)
+"""Where a tool's span may say what it was given and gave back, in order of preference."""
+
+
+def read(span: Span) -> Said | None:
+    """What a span says by OpenTelemetry's conventions; None where it does not speak by them."""
+    attributes = span.attributes
+    operation = string_of(attributes.get(otel.OPERATION))
+    if operation == otel.TOOL_OPERATION or (operation is None and otel.TOOL_NAME in attributes):
+        return _tool(span)
+    if operation in otel.OTHER_OPERATIONS:
+        return Said(Part.OTHER)
+    if operation is None and not _has_any(attributes):
+        return None
+    is_agent = operation in otel.AGENT_OPERATIONS
+    heard, said = input_of(span), output_of(span)
+    is_known = operation in otel.MODEL_OPERATIONS or operation == fw.ANY_AGENT_OPERATION
+    if not (is_agent or is_known or heard is not ABSENT or said is not ABSENT or _answered(attributes)):
+        return Said(Part.OTHER)
+    model = attributes.get(otel.RESPONSE_MODEL) or attributes.get(otel.REQUEST_MODEL)
+    part = Part.AGENT if is_agent else Part.CHAT
+    return Said(part, model=string_of(model), input=heard, output=said)
+
+
+def input_of(span: Span) -> Half:
+    """What the model was told, from where the span says it first."""
+    attributes = span.attributes
+    for name in (otel.INPUT_MESSAGES, fw.ADK_REQUEST):
+        if name in attributes and not _is_nothing(attributes, name):
+            return listed(attributes[name], Role.USER)
+    found = span_events.input_of(span.events) if span.events else ABSENT
+    if found is ABSENT:
+        found = flat_half(attributes, old.PROMPT, Role.USER)
+    return found if found is not ABSENT else _first_worded(attributes, _INPUTS, Role.USER)
+
+
+def output_of(span: Span) -> Half:
+    """What the model said, from where the span says it first."""
+    attributes = span.attributes
+    for name in (otel.OUTPUT_MESSAGES, fw.ADK_RESPONSE):
+        if name in attributes and not _is_nothing(attributes, name):
+            return listed(attributes[name], Role.ASSISTANT)
+    found = span_events.output_of(span.events) if span.events else ABSENT
+    if found is ABSENT:
+        found = flat_half(attributes, old.COMPLETION, Role.ASSISTANT)
+    return found if found is not ABSENT else _first_worded(attributes, _OUTPUTS, Role.ASSISTANT)
+
+
+_INPUTS = (old.PROMPT, oi.INPUT_VALUE, fw.INPUT)
+_OUTPUTS = (old.COMPLETION, fw.ANY_AGENT_OUTPUT, oi.OUTPUT_VALUE, fw.OUTPUT)
+
+
+def _first_worded(attributes: Mapping[str, Value], names: tuple[str, ...], speaker: Role) -> Half:
+    return next((worded(attributes[name], speaker) for name in names if name in attributes), ABSENT)
+
+
+def _tool(span: Span) -> Said:
+    """A tool's run; what its attributes do not tell may stand in span events, as messages."""
+    attributes = span.attributes
+    tool, call_id = string_of(attributes.get(otel.TOOL_NAME)), name_of(attributes.get(otel.TOOL_CALL_ID))
+    args, asked = _value(attributes, _ARGUMENTS, arguments)
+    body, given = _value(attributes, _RESULTS, result)
+    said = Said(
+        Part.TOOL, call=Call(call_id, tool, args, asked), result=Result(call_id, tool, body, None, given)
+    )
+    if not (span.events and said.has_gaps):
+        return said
+    call, answer = span_events.run_of(span.events)
+    if call is not None:
+        call = replace(call, call_id=call_id or call.call_id, tool=tool or call.tool)
+    return said.filled(Said(Part.TOOL, call=call, result=answer))
+
+
+def _value(
+    attributes: Mapping[str, Value],
+    names: tuple[str, ...],
+    as_text: Callable[[Value], tuple[str | None, Content]],
+) -> tuple[str | None, Content]:
+    """What the first of the attributes that is there holds."""
+    name = next((name for name in names if name in attributes and not _is_nothing(attributes, name)), None)
+    return (None, Content.ABSENT) if name is None else as_text(attributes[name])
+
+
+def _is_nothing(attributes: Mapping[str, Value], name: str) -> bool:
+    return name.startswith(fw.ADK_PREFIX) and attributes[name] == fw.ADK_NOTHING
+
+
+def _has_any(attributes: Mapping[str, Value]) -> bool:
+    """Whether a span without an operation's name still speaks of a model."""
+    return (
+        old.PROMPT in attributes
+        or otel.INPUT_MESSAGES in attributes
+        or otel.OUTPUT_MESSAGES in attributes
+        or otel.REQUEST_MODEL in attributes
+        or otel.RESPONSE_MODEL in attributes
+    )
+
+
+def _answered(attributes: Mapping[str, Value]) -> bool:
+    """Whether a model answered, whatever its operation is called."""
+    return otel.FINISH_REASONS in attributes or otel.OUTPUT_TOKENS in attributes

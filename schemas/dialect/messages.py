@@ -1,0 +1,235 @@
+"""Messages of a model's input or output, whatever interface they were written for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..event import Content
+from ..span import Value
+from ..step import Message, Role
+from .carried import REDACTIONS, Uncarried, is_object, parsed, parsed_if_nested, sound, text_in_json, whole
+from .parts import CALLS, RESULTS, THOUGHTS, Parts, call_of, kind_of, result_of
+from .said import ABSENT, REDACTED, TRUNCATED, Half, worst
+
+MESSAGES_MAX = 10_000
+"""Messages of one model call's input, or of its output; of longer ones none are read."""
+
+ROLES = {
+    **dict.fromkeys(["system", "developer", "instruction", "instructions"], Role.INSTRUCTION),
+    **dict.fromkeys(["user", "human", "customer"], Role.USER),
+    **dict.fromkeys(["assistant", "ai", "model", "agent", "bot"], Role.ASSISTANT),
+    **dict.fromkeys(["tool", "function"], Role.TOOL),
+}
+"""What speakers are called."""
+_LANGCHAIN_ROLES = {
+    "SystemMessage": Role.INSTRUCTION,
+    "HumanMessage": Role.USER,
+    "AIMessage": Role.ASSISTANT,
+    "ToolMessage": Role.TOOL,
+    "FunctionMessage": Role.TOOL,
+}
+_WRAPPERS = (
+    "messages",
+    "contents",
+    "choices",
+    "generations",
+    "inputs",
+    "outputs",
+    "input",
+    "output",
+    "prompt",
+)
+"""Fields of a request or a response that may hold its messages, in order of preference."""
+_SAYINGS = ("content", "parts", "contents", "tool_calls", "function_call", "function_call_name", "refusal")
+"""Fields of which a message has at least one."""
+
+
+def listed(value: Value, speaker: Role) -> Half:
+    """The messages in an attribute that holds JSON, as text or structured; text that is none was cut.
+
+    `speaker` says what is told without a role.
+    """
+    if isinstance(value, str):
+        if value in REDACTIONS:
+            return REDACTED
+        if value.lstrip()[:1] not in ("[", "{", '"'):
+            return ABSENT if value in ("", "null") else _half([value], speaker)
+    try:
+        told = parsed(value) if isinstance(value, str) else sound(value)
+    except ValueError:
+        return TRUNCATED
+    if told is None or told == {}:
+        return ABSENT
+    found = found_in(told, speaker)
+    if found is not None:
+        return _half(found, speaker)
+    return _half(told if isinstance(told, list) else [told], speaker)
+
+
+def worded(value: Value, speaker: Role, unread: Half | None = None) -> Half:
+    """The messages in an attribute that holds JSON or just text.
+
+    JSON in which there are no messages is what was said (a model may answer in JSON), or `unread`.
+    """
+    if value in (None, ""):
+        return ABSENT
+    try:
+        told = parsed_if_nested(value) if isinstance(value, str) else sound(value)
+        found = found_in(told, speaker)
+        if found is not None:
+            return _half(found, speaker)
+        if unread is not None and not isinstance(told, str):
+            return unread
+        text = value if isinstance(value, str) else text_in_json(told)
+    except Uncarried:
+        return TRUNCATED
+    return ABSENT if text is None else spoken(text, speaker)
+
+
+def spoken(text: str, speaker: Role) -> Half:
+    """One message of plain text."""
+    return REDACTED if text in REDACTIONS else Half((Message(speaker, whole(text)),))
+
+
+def found_in(value: Value, speaker: Role, depth: int = 0) -> list[Value] | None:
+    """The messages that a list, a request or a response holds; None where nothing looks like one."""
+    if isinstance(value, list):
+        flat = [one for inner in value for one in (inner if isinstance(inner, list) else [inner])]
+        return flat if all(map(is_message, flat)) else None
+    if not is_object(value) or depth > 2:
+        return None
+    if is_message(value):
+        return [value]
+    for name in _WRAPPERS:
+        inner = value.get(name)
+        if name == "generations" and isinstance(inner, list):
+            return inner if not inner or not isinstance(inner[0], list) else inner[0]
+        if isinstance(inner, str) and name in ("input", "prompt") and speaker is Role.USER:
+            return [inner]
+        found = found_in(inner, speaker, depth + 1) if isinstance(inner, (list, dict)) else None
+        if found is not None:
+            return found
+    return None
+
+
+def is_message(value: Value) -> bool:
+    """Whether a value looks like a message, or like an item that stands among them."""
+    if not is_object(value):
+        return False
+    inner, content, kind = value.get("message"), value.get("content"), kind_of(value)
+    return (
+        (kind_of(value, "role").lower() in ROLES and any(name in value for name in _SAYINGS))
+        or (is_object(inner) and is_message(inner))
+        or (kind in CALLS or kind in RESULTS or kind in THOUGHTS)
+        or (kind in ROLES and ("content" in value or "data" in value))
+        or _langchain_role(value) is not None
+        or ("text" in value and ("finish_reason" in value or "generation_info" in value))
+        or (is_object(content) and "parts" in content)
+        or "tool.name" in value
+    )
+
+
+def message_of(value: Value, speaker: Role) -> Message | None:
+    """The message that a value tells; None for a thought. `speaker` is whose it is without a role."""
+    if isinstance(value, str):
+        hidden = value in REDACTIONS
+        return Message(
+            speaker,
+            None if hidden else whole(value),
+            content=Content.REDACTED if hidden else Content.CAPTURED,
+        )
+    if not is_object(value):
+        return Message(speaker, content=Content.TRUNCATED)
+    fields, role = _unwrapped(value, speaker)
+    parts, kind = Parts(), kind_of(fields)
+    if kind in THOUGHTS:
+        return None
+    if (kind in CALLS or kind in RESULTS) and "role" not in fields:
+        parts.add(fields)
+        role = Role.TOOL if parts.results else Role.ASSISTANT
+        return Message(role, None, tuple(parts.calls), tuple(parts.results))
+    if "tool.name" in fields:
+        return Message(Role.ASSISTANT, None, (call_of(fields),))
+    _read_content(fields, parts)
+    _read_calls(fields, parts)
+    if role is Role.TOOL and not parts.results:
+        _read_result(fields, parts)
+    text = None if role is Role.TOOL else parts.text
+    return Message(role, text, tuple(parts.calls), tuple(parts.results), parts.content)
+
+
+def _half(found: list[Value], speaker: Role) -> Half:
+    if len(found) > MESSAGES_MAX:
+        return TRUNCATED
+    messages = (message_of(one, speaker) for one in found)
+    return Half(tuple(message for message in messages if message is not None))
+
+
+def _unwrapped(value: dict[str, Value], speaker: Role) -> tuple[dict[str, Value], Role]:
+    """A message's own fields and its role, out of what wraps it."""
+    for _ in range(3):
+        role, content = _langchain_role(value), value.get("content")
+        if role is not None:
+            inner = value.get("kwargs")
+        elif is_object(content) and "parts" in content:
+            inner = content
+        else:
+            inner = value.get("message", value.get("data")) if content is None else None
+        if not is_object(inner):
+            break
+        speaker = role or _named_role(value) or speaker
+        value = inner
+    return value, _named_role(value) or speaker
+
+
+def _named_role(value: Mapping[str, Value]) -> Role | None:
+    return ROLES.get((kind_of(value, "role") or kind_of(value)).lower())
+
+
+def _langchain_role(value: Mapping[str, Value]) -> Role | None:
+    """Whose message LangChain wrote with all that is needed to make it again."""
+    made = value.get("id")
+    last = made[-1] if isinstance(made, list) and made and is_object(value.get("kwargs")) else None
+    return _LANGCHAIN_ROLES.get(last.removesuffix("Chunk")) if isinstance(last, str) else None
+
+
+def _read_content(fields: Mapping[str, Value], parts: Parts) -> None:
+    content = next((fields[key] for key in ("contents", "parts", "content") if key in fields), None)
+    if isinstance(content, list):
+        for part in content:
+            parts.add(part)
+    elif content is not None:
+        parts.add(content)
+    elif isinstance(text := fields.get("text"), str):
+        parts.say(text)
+    if parts.text is None and isinstance(refusal := fields.get("refusal"), str):
+        parts.say(refusal)
+    has_content = any(key in fields for key in ("contents", "parts", "content", "text"))
+    if not has_content and not any(fields.get(key) for key in _SAYINGS):
+        # A null that is written down is what was said; only a field that is not there was not captured.
+        parts.content = worst(parts.content, Content.ABSENT)
+
+
+def _read_calls(fields: Mapping[str, Value], parts: Parts) -> None:
+    calls = fields.get("tool_calls")
+    told = {call.call_id for call in parts.calls if call.call_id is not None}
+    for call in calls if isinstance(calls, list) else []:
+        if is_object(call):
+            # Some write the calls among the content's parts and here again.
+            parts.calls.extend(one for one in [call_of(call)] if one.call_id not in told)
+        else:
+            parts.content = worst(parts.content, Content.TRUNCATED)
+    legacy = fields.get("function_call")
+    if is_object(legacy):
+        parts.calls.append(call_of(legacy))
+    elif "function_call_name" in fields:
+        parts.calls.append(call_of({**fields, "name": fields["function_call_name"], "id": None}))
+
+
+def _read_result(fields: Mapping[str, Value], parts: Parts) -> None:
+    """A tool's message that is the result itself, told as text."""
+    result = result_of(fields)
+    if "contents" in fields or "parts" in fields:
+        result = replace(result, result=parts.text, content=parts.content)
+    parts.results.append(result)

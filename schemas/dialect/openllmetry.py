@@ -1,0 +1,90 @@
+"""OpenLLMetry's conventions: workflows and their parts, and messages flattened into attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..event import Content
+from ..message import string_of
+from ..semconv import openllmetry_0_4 as tl
+from ..semconv import opentelemetry_1_41 as otel
+from ..span import Span, Value
+from ..step import Call, Part, Result, Role
+from .carried import arguments, is_object, parsed_if_nested
+from .flat import flattened
+from .messages import listed, worded
+from .runs import tool_result, unquoted, unwrapped_arguments
+from .said import ABSENT, Half, Said
+
+
+def read(span: Span) -> Said | None:
+    """What a span says by OpenLLMetry's conventions; None where it does not speak by them."""
+    attributes = span.attributes
+    kind = attributes.get(tl.KIND)
+    if kind == tl.TOOL:
+        return _tool(attributes)
+    if kind == tl.AGENT:
+        return Said(
+            Part.AGENT,
+            agent=string_of(attributes.get(otel.AGENT_NAME)) or string_of(attributes.get(tl.ENTITY_NAME)),
+            input=_entity_half(attributes.get(tl.ENTITY_INPUT), Role.USER),
+            output=_entity_half(attributes.get(tl.ENTITY_OUTPUT), Role.ASSISTANT),
+        )
+    request = attributes.get(tl.REQUEST_TYPE)
+    if not isinstance(request, str):
+        return None
+    if request not in tl.MODEL_REQUESTS:
+        return Said(Part.OTHER)
+    models = (tl.RESPONSE_MODEL, tl.OLD_RESPONSE_MODEL, tl.REQUEST_MODEL, tl.OLD_REQUEST_MODEL)
+    return Said(
+        Part.CHAT,
+        model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
+        input=_model_half(attributes, (tl.PROMPT, tl.OLD_PROMPT), Role.USER),
+        output=_model_half(attributes, (tl.COMPLETION, tl.OLD_COMPLETION), Role.ASSISTANT),
+    )
+
+
+def flat_half(attributes: Mapping[str, Value], prefix: str, speaker: Role) -> Half:
+    """The messages that were flattened behind a prefix; absent where there are none."""
+    found = flattened(attributes, prefix)
+    if found is None:
+        return ABSENT
+    return listed([_opened(one) for one in found], speaker)
+
+
+def _model_half(attributes: Mapping[str, Value], prefixes: tuple[str, ...], speaker: Role) -> Half:
+    halves = (flat_half(attributes, prefix, speaker) for prefix in prefixes)
+    return next((half for half in halves if half is not ABSENT), ABSENT)
+
+
+def _opened(message: Value) -> Value:
+    """A message whose content was a list of parts, which stands there as JSON."""
+    if not is_object(message):
+        return message
+    content = parsed_if_nested(message.get("content"))
+    is_parts = isinstance(content, list) and all(is_object(part) and "type" in part for part in content)
+    return {**message, "content": content} if is_parts and content else message
+
+
+def _tool(attributes: Mapping[str, Value]) -> Said:
+    tool = string_of(attributes.get(tl.ENTITY_NAME))
+    args, asked = None, Content.ABSENT
+    if tl.ENTITY_INPUT in attributes:
+        args, asked = arguments(unwrapped_arguments(attributes[tl.ENTITY_INPUT]))
+    answer = Result(None, tool, None, content=Content.ABSENT)
+    if tl.ENTITY_OUTPUT in attributes:
+        answer = tool_result(attributes[tl.ENTITY_OUTPUT], tool)
+    return Said(Part.TOOL, call=Call(answer.call_id, tool, args, asked), result=answer)
+
+
+def _entity_half(value: Value, speaker: Role) -> Half:
+    """What an agent was given or gave back, where that is a message or just text."""
+    told = unquoted(value)
+    if (
+        is_object(told)
+        and is_object(kwargs := told.get("kwargs"))
+        and isinstance(args := told.get("args"), list)
+    ):
+        # The wrapping of a function that was called with them.
+        told = args[0] if len(args) == 1 and not kwargs else kwargs
+    return worded(told, speaker, unread=ABSENT)

@@ -1,0 +1,105 @@
+"""Messages in a span's events, where OpenTelemetry's conventions had them and some still write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..semconv import opentelemetry_1_36 as old
+from ..semconv import opentelemetry_1_41 as otel
+from ..span import SpanEvent, Value
+from ..step import Call, Message, Result, Role
+from .carried import arguments, is_object, parsed_if_nested, result, sound
+from .messages import MESSAGES_MAX, ROLES, listed, message_of, worded
+from .parts import name_of
+from .said import ABSENT, TRUNCATED, Half
+
+_PARTS = frozenset(["text", "type", "toolUse", "toolResult", "functionCall", "functionResponse"])
+
+
+def input_of(events: Sequence[SpanEvent]) -> Half:
+    """What the model was told: by one event for all messages, or by one for each."""
+    told = _of_all(events, otel.DETAILS_EVENT, otel.INPUT_MESSAGES)
+    if told is not None:
+        return listed(told, Role.USER)
+    each = [event for event in events if event.name in old.MESSAGE_EVENTS]
+    if each:
+        return _half(_message(event, ROLES[old.MESSAGE_EVENTS[event.name]]) for event in each)
+    told = _of_all(events, old.PROMPT_EVENT, old.PROMPT)
+    return ABSENT if told is None else worded(told, Role.USER)
+
+
+def output_of(events: Sequence[SpanEvent]) -> Half:
+    """What the model said."""
+    told = _of_all(events, otel.DETAILS_EVENT, otel.OUTPUT_MESSAGES)
+    if told is not None:
+        return listed(told, Role.ASSISTANT)
+    each = [event for event in events if event.name == old.CHOICE_EVENT]
+    if each:
+        return _half(_message(event, Role.ASSISTANT) for event in each)
+    told = _of_all(events, old.COMPLETION_EVENT, old.COMPLETION)
+    return ABSENT if told is None else worded(told, Role.ASSISTANT)
+
+
+def run_of(events: Sequence[SpanEvent]) -> tuple[Call | None, Result | None]:
+    """What a tool's run was given and gave back."""
+    calls = [call for message in input_of(events).messages or () for call in message.calls]
+    answers = [answer for message in output_of(events).messages or () for answer in message.results]
+    call, answer = (calls or [None])[0], (answers or [None])[0]
+    for event in events:
+        body = _body(event)
+        if call is None and event.name == old.TOOL_MESSAGE_EVENT and "content" in body:
+            call = Call(name_of(body.get("id")), name_of(body.get("name")), *arguments(body["content"]))
+        if answer is None and event.name == old.CHOICE_EVENT and "message" in body:
+            text, content = result(parsed_if_nested(body["message"]))
+            answer = Result(name_of(body.get("id")), None, text, content=content)
+    return call, answer
+
+
+def _of_all(events: Sequence[SpanEvent], event_name: str, attribute: str) -> Value:
+    """What the last event of that name that has it says of all messages."""
+    found = (
+        event.attributes[attribute]
+        for event in reversed(events)
+        if event.name == event_name and attribute in event.attributes
+    )
+    return next(found, None)
+
+
+def _half(messages: Iterator[Message | None]) -> Half:
+    told = tuple(message for message in messages if message is not None)
+    return Half(told) if len(told) <= MESSAGES_MAX else TRUNCATED
+
+
+def _message(event: SpanEvent, speaker: Role) -> Message | None:
+    """The message that one event tells, with the fields that were written as JSON read."""
+    fields = {key: _opened(key, value) for key, value in _body(event).items()}
+    message = fields.pop("message", None)
+    if is_object(message):
+        fields = {**fields, **message}
+    elif message is not None:
+        fields["content"] = message
+    return message_of(fields, speaker)
+
+
+def _body(event: SpanEvent) -> dict[str, Value]:
+    """What an event says: its attributes, and what stood in the body of a log record."""
+    body = parsed_if_nested(event.attributes.get(old.EVENT_BODY))
+    try:
+        told = {key: sound(value) for key, value in event.attributes.items() if key != old.EVENT_BODY}
+    except ValueError:
+        told = dict[str, Value]()
+    return {**told, **body} if is_object(body) else told
+
+
+def _opened(key: str, value: Value) -> Value:
+    """A field's value, out of JSON where it holds calls, a message or the parts of one."""
+    if key not in ("content", "message", "tool_calls", "function_call"):
+        return value
+    told = parsed_if_nested(value)
+    if key == "content" and not _are_parts(told):
+        return value
+    return told
+
+
+def _are_parts(value: Value) -> bool:
+    return isinstance(value, list) and all(is_object(part) and not _PARTS.isdisjoint(part) for part in value)

@@ -1,0 +1,77 @@
+"""The Vercel AI SDK's telemetry: an outer span for what was asked of it, an inner one for each model call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..event import Content
+from ..message import string_of
+from ..semconv import opentelemetry_1_41 as otel
+from ..semconv import vercel_ai_6 as ai
+from ..span import Span, Value
+from ..step import Call, Message, Part, Result, Role
+from .carried import REDACTIONS, arguments, is_object, result
+from .messages import listed
+from .parts import Parts, call_of, name_of
+from .runs import unquoted
+from .said import ABSENT, TRUNCATED, Half, Said, worst
+
+
+def read(span: Span) -> Said | None:
+    """What a span says by the AI SDK's telemetry; None where it does not speak by it."""
+    attributes = span.attributes
+    operation = attributes.get(ai.OPERATION)
+    if not isinstance(operation, str) or not operation.startswith(ai.PREFIX):
+        return None
+    if operation == ai.TOOL_OPERATION:
+        return _tool(attributes)
+    if not operation.startswith(ai.MODEL_OPERATIONS):
+        return Said(Part.OTHER)
+    models = (ai.RESPONSE_MODEL, otel.RESPONSE_MODEL, ai.MODEL, otel.REQUEST_MODEL)
+    asked = next((name for name in (ai.PROMPT_MESSAGES, ai.PROMPT) if name in attributes), None)
+    return Said(
+        Part.CHAT,
+        model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
+        input=ABSENT if asked is None else listed(attributes[asked], Role.USER),
+        output=_output(attributes),
+    )
+
+
+def _output(attributes: Mapping[str, Value]) -> Half:
+    """What the model said: text, calls, and an object as the JSON text that it is."""
+    parts = Parts()
+    text = _first(attributes, (*ai.RESPONSE_TEXT, *ai.RESPONSE_OBJECT))
+    calls = _first(attributes, ai.RESPONSE_CALLS)
+    if text is None and calls is None:
+        return ABSENT
+    if text is not None:
+        said, content = result(text)
+        parts.content = content
+        parts.texts = [] if said is None else [said]
+    told = unquoted(calls)
+    if isinstance(told, str):
+        return Half(None, Content.REDACTED) if told in REDACTIONS else TRUNCATED
+    for call in told if isinstance(told, list) else []:
+        if is_object(call):
+            parts.calls.append(call_of(call))
+        else:
+            parts.content = worst(parts.content, Content.TRUNCATED)
+    return Half((Message(Role.ASSISTANT, parts.text, tuple(parts.calls), content=parts.content),))
+
+
+def _tool(attributes: Mapping[str, Value]) -> Said:
+    tool, call_id = string_of(attributes.get(ai.TOOL_NAME)), name_of(attributes.get(ai.TOOL_ID))
+    args, asked = None, Content.ABSENT
+    if ai.TOOL_ARGS in attributes:
+        args, asked = arguments(attributes[ai.TOOL_ARGS])
+    body, given = None, Content.ABSENT
+    if ai.TOOL_RESULT in attributes:
+        told = unquoted(attributes[ai.TOOL_RESULT])
+        body, given = result(told if isinstance(told, str) else attributes[ai.TOOL_RESULT])
+    return Said(
+        Part.TOOL, call=Call(call_id, tool, args, asked), result=Result(call_id, tool, body, content=given)
+    )
+
+
+def _first(attributes: Mapping[str, Value], names: tuple[str, ...]) -> Value:
+    return next((attributes[name] for name in names if name in attributes), None)

@@ -1,0 +1,1 @@
+"""Attribute names, one file per convention and pinned version."""

@@ -1,0 +1,26 @@
+"""What agent frameworks write on spans beside, or before, OpenTelemetry's conventions for generative AI.
+
+Google's ADK 1 (google/adk-python, `src/google/adk/telemetry`), any-agent 1 (mozilla-ai/any-agent,
+`src/any_agent/tracing`), Pydantic AI before 1 (pydantic/pydantic-ai, `docs/logfire.md`).
+"""
+
+ADK_PREFIX = "gcp.vertex.agent."
+ADK_REQUEST = "gcp.vertex.agent.llm_request"
+ADK_RESPONSE = "gcp.vertex.agent.llm_response"
+ADK_TOOL_ARGS = "gcp.vertex.agent.tool_call_args"
+ADK_TOOL_RESPONSE = "gcp.vertex.agent.tool_response"
+ADK_NOTHING = "{}"
+"""What the ADK writes where it was told not to capture content."""
+ADK_SESSION = "gcp.vertex.agent.session_id"
+
+ANY_AGENT_OPERATION = "call_llm"
+ANY_AGENT_OUTPUT = "gen_ai.output"
+ANY_AGENT_TOOL_ARGS = "gen_ai.tool.args"
+
+PYDANTIC_TOOL_ARGUMENTS = "tool_arguments"
+PYDANTIC_TOOL_RESPONSE = "tool_response"
+
+INPUT = "input"
+OUTPUT = "output"
+TOOL_OUTPUT = "gen_ai.tool.output"
+"""Names that hand-written instrumentation uses for what a tool, or a model, was given and gave back."""
