@@ -19,6 +19,8 @@ BUDGETS_S = {
     "differential": 360,
     "conformance": 60,
     "snapshots": 60,
+    "serve": 120,
+    "browser": 90,
 }
 """Seconds that a folder's tests may take on two cores; together with starting up, under 15 minutes."""
 
