@@ -25,7 +25,9 @@ def fill(batch: Batch, outputs: Outputs, states: Mapping[str, SessionState], giv
     """Add to a batch what the outputs and the states that were touched change; `given` is the time now."""
     for session_id, state in states.items():
         due = state.session.due
-        batch.sessions[session_id] = None if due is None else (due, encode(state))
+        is_open = state.session.open is not None
+        batch.sessions[session_id] = None if due is None else (due, is_open, encode(state))
+    batch.late, batch.repeats = outputs.late, outputs.repeats
     for event in outputs.events:
         batch.events.append(_event(event))
         if event.kind is Kind.END:

@@ -212,6 +212,7 @@ class Pipeline:
         reach(Fault.JUDGED)
         self._commit(batch)
         reach(Fault.COMMITTED)
+        batch.open_sessions = self._store.open_sessions()
         self._world.told(batch)
 
     def _commit(self, batch: Batch) -> None:
@@ -231,6 +232,7 @@ class Pipeline:
         """What the requests change, and what the watermark has passed."""
         now = self._world.now()
         batch = Batch(worked_off=works[-1].number if works else 0)
+        batch.received = max((work.received for work in works), default=None)
         for work in works:
             for flaw in work.decoded.flaws:
                 batch.dead_letters.append(_letter(work, flaw.place, flaw.code, flaw.text))
@@ -251,6 +253,7 @@ class Pipeline:
             opened = self._traces.traces.get(trace_id)
             batch.traces[trace_id] = None if opened is None else (opened.touched, _ENCODER.encode(opened))
         self._traces.changed.clear()
+        batch.spans_waiting = sum(len(self._traces.traces[name].waiting) for name in self._traces.waiting)
         return batch
 
     def _hear(self, work: _Work) -> None:

@@ -24,6 +24,7 @@ from starlette.routing import Route
 from ..rules.judge import Statute
 from ..schemas.event import Kind
 from ..schemas.settings import SessionSettings
+from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from .console import pages
 from .error import StreamError
@@ -78,12 +79,13 @@ async def serve(service: Service, address: Address) -> None:
     """
     gate = gate_for(address.host, address.token)
     metrics = Metrics((rule.pack, rule.id) for rule in service.statute.rules)
+    metrics.store_bytes.set_function(lambda: (service.store / FILE).stat().st_size)
     store = open_store(service.store, token_hex(32))
     world = World(
         now=time.time_ns,
         free_bytes=lambda: shutil.disk_usage(service.store).free,
         archive=service.archive_for(str(store.fact("id"))),
-        told=partial(_count, metrics),
+        told=partial(_count, metrics, time.time_ns),
     )
     pipeline = Pipeline(store, Worker(service.statute), service.settings, world)
     reception = Reception(pipeline, metrics)
@@ -174,8 +176,12 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter) or self._working.done()
 
 
-def _count(metrics: Metrics, batch: Batch) -> None:
+def _count(metrics: Metrics, now: Callable[[], int], batch: Batch) -> None:
     """Count what a batch changed."""
+    metrics.late.inc(batch.late)
+    metrics.repeats.inc(batch.repeats)
+    if batch.received is not None:
+        metrics.delay.observe((now() - batch.received) / NS)
     for kind, count in Counter(row[4] for row in batch.events).items():
         metrics.judged(Kind(kind), count)
     for (pack, rule, verdict), count in Counter((row[1], row[2], row[7]) for row in batch.verdicts).items():
@@ -183,3 +189,5 @@ def _count(metrics: Metrics, batch: Batch) -> None:
     for letter in batch.dead_letters:
         metrics.dead_letter(letter.code)
     metrics.watermark(batch.watermark)
+    metrics.spans_waiting.set(batch.spans_waiting)
+    metrics.sessions_open.set(batch.open_sessions)

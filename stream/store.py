@@ -47,13 +47,15 @@ class DeadLetter:
 class Batch:
     """Everything that one batch changes; rows are tuples in the order of the table's columns.
 
-    Requests up to the number `worked_off` are done with, and the one `quarantined` is put aside.
+    Requests up to the number `worked_off` are done with, and the one `quarantined` is put aside. For metrics
+    alone: what was `late`, how many tellings were `repeats`, when the latest request was received, how many
+    spans wait, and how many sessions are open once the batch is written.
     """
 
     worked_off: int = 0
     quarantined: int = 0
-    sessions: dict[str, tuple[int | None, bytes] | None] = field(
-        default_factory=dict[str, tuple[int | None, bytes] | None]
+    sessions: dict[str, tuple[int, bool, bytes] | None] = field(
+        default_factory=dict[str, tuple[int, bool, bytes] | None]
     )
     traces: dict[str, tuple[int, bytes] | None] = field(default_factory=dict[str, tuple[int, bytes] | None])
     events: list[tuple[str, int, int, int, str, bytes]] = field(
@@ -64,6 +66,11 @@ class Batch:
     closes: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
     dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     watermark: int = 0
+    late: int = 0
+    repeats: int = 0
+    received: int | None = None
+    spans_waiting: int = 0
+    open_sessions: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -106,6 +113,10 @@ class Store:
         found = self._db.execute("SELECT session_id, state FROM session WHERE due <= ?", (watermark,))
         return found.fetchall()
 
+    def open_sessions(self) -> int:
+        """How many sessions are open."""
+        return self._db.execute("SELECT count(*) FROM session WHERE open").fetchone()[0]
+
     def traces(self) -> Iterator[tuple[str, bytes]]:
         """The stored traces, those first that were silent longest."""
         return iter(self._db.execute("SELECT trace_id, state FROM trace ORDER BY touched, trace_id"))
@@ -141,7 +152,7 @@ class Store:
         with self._writing():
             self._db.execute("INSERT INTO quarantine SELECT * FROM inbox WHERE id = ?", (batch.quarantined,))
             self._db.execute("DELETE FROM inbox WHERE id <= ?", (batch.worked_off,))
-            self._put("session", "session_id, due, state", batch.sessions)
+            self._put("session", "session_id, due, open, state", batch.sessions)
             self._put("trace", "trace_id, touched, state", batch.traces)
             self._insert("event", "session_id, occurrence, seq, time, kind, row", batch.events)
             self._insert("verdict", VERDICT_COLUMNS, batch.verdicts, "OR IGNORE")

@@ -24,9 +24,11 @@ CREATE TABLE quarantine (         -- requests that broke the pipeline, whole, fo
 CREATE TABLE session (            -- where each session stands; `due`: the watermark at which to look again
   session_id TEXT PRIMARY KEY,
   due        INTEGER,
+  open       INTEGER NOT NULL,    -- whether an occurrence is open; else what it told still counts as a repeat
   state      BLOB NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX session_due ON session (due);
+CREATE INDEX session_open ON session (open);
 CREATE TABLE trace (              -- the traces whose spans are coming (schemas/traces.py)
   trace_id TEXT PRIMARY KEY,
   touched  INTEGER NOT NULL,

@@ -39,11 +39,16 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What one batch gave: events and `end` rows in judged order, session by session, and verdict records."""
+    """What one batch gave: events and `end` rows in judged order, session by session, and verdict records.
+
+    `late` counts what came after its place was judged, `repeats` what had been told before.
+    """
 
     events: list[Event] = field(default_factory=list[Event])
     records: list[Record] = field(default_factory=list[Record])
     applied: list[Applied] = field(default_factory=list[Applied])
+    late: int = 0
+    repeats: int = 0
 
 
 class Worker:
@@ -64,6 +69,7 @@ class Worker:
         `states` has every session of the candidates and those that are due; they are changed in place. The
         same states, candidates and watermark give the same outputs.
         """
+        late, repeats = _counts(states)
         for candidate in candidates:
             states[candidate.session_id].session.add(candidate)
         events: list[Event] = []
@@ -73,11 +79,12 @@ class Worker:
             if new:
                 events += new
                 moved.append(state)
+        late, repeats = (now - before for now, before in zip(_counts(states), (late, repeats), strict=True))
         if not events:
-            return Outputs()
+            return Outputs(late=late, repeats=repeats)
         found = self._judged(moved, event_frame(events))
         told = list(records(self.statute, found, self._known))
-        return Outputs(events, told, list(self._applied(states, found)))
+        return Outputs(events, told, list(self._applied(states, found)), late, repeats)
 
     def _judged(self, moved: list[SessionState], events: pl.DataFrame) -> Judged:
         """What is found at the new events; the states keep the rows of what is still open."""
@@ -125,6 +132,12 @@ class Worker:
                 rule = self.statute.rules[number]
                 yield Applied(session_id, occurrence, rule.pack, rule.id, agent, time)
             state.applied |= numbers
+
+
+def _counts(states: Mapping[str, SessionState]) -> tuple[int, int]:
+    """What came late to these sessions, and what was told again, since they began."""
+    sessions = [state.session for state in states.values()]
+    return sum(one.late for one in sessions), sum(one.repeats for one in sessions)
 
 
 def _digest(statute: Statute, columns: Sequence[str]) -> str:

@@ -6,12 +6,14 @@ import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
 from sse_starlette import ServerSentEvent
 
 from . import ledger
+from .kept import Kept
 from .ledger import Given, Position
 
 FEEDS_MAX = 32
@@ -49,27 +51,40 @@ class Writer:
 
 
 async def feed(
-    store: Path, after: int, breaches: bool, writer: Writer, feeds: Feeds, wait: Callable[[], Awaitable[None]]
+    store: Path,
+    after: int,
+    breaches: bool,
+    writer: Writer,
+    feeds: Feeds,
+    kept: Kept,
+    wait: Callable[[], Awaitable[None]],
 ) -> AsyncGenerator[ServerSentEvent]:
     """What is new since the verdict of that number: at once what there is, then whatever comes.
 
     With `breaches` only what is violated or unmet. `wait` is awaited between two looks at the store. An
     event's id is the number of its newest verdict.
     """
-    version = None
+    version, shown = None, None
     db = await to_thread.run_sync(ledger.connect, store)
     with feeds.one_more(), closing(db):
         while True:
             now = await to_thread.run_sync(ledger.version, db)
             if now != version:
-                version = now
-                new, where = await to_thread.run_sync(_news, db, after, breaches)
+                new, where, is_fresh = await to_thread.run_sync(_news, db, kept, after, breaches)
+                # An answer that was kept may be older than the change: look once more.
+                version = now if is_fresh else None
                 if new:
                     after = new[0].number
                     yield ServerSentEvent(writer.rows(new), event="verdicts", id=str(after))
-                yield ServerSentEvent(writer.position(where), event="position")
+                if where != shown:
+                    shown = where
+                    yield ServerSentEvent(writer.position(where), event="position")
             await wait()
 
 
-def _news(db: sqlite3.Connection, after: int, breaches: bool) -> tuple[list[Given], Position]:
-    return ledger.latest(db, ROWS_MAX, after=after, breaches=breaches), ledger.position(db)
+def _news(
+    db: sqlite3.Connection, kept: Kept, after: int, breaches: bool
+) -> tuple[list[Given], Position, bool]:
+    """The new verdicts, and the position: whether it is as new as they are."""
+    new = ledger.latest(db, ROWS_MAX, after=after, breaches=breaches)
+    return new, *kept.get("position", partial(ledger.position, db))

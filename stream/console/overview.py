@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...rules.rule import Rule
 from ...rules.text import predicate_text, to_text
-from . import ledger
-from .rates import HOUR, Series, Tally, Window, series, window_to
+from .ledger import Position
+from .rates import Series, Tally, Window, series, window_to
+
+Tallied = Callable[[Window, tuple[str, str] | None], list[Tally]]
+"""The tallies of a window, of one rule (pack and id) or of all."""
 
 WINDOWS_HOURS = (24, 72, 168)
 """The windows that may be asked for."""
@@ -40,11 +42,11 @@ def hours_asked(query: Mapping[str, str]) -> int:
 
 
 def overview(
-    rules: Sequence[Rule], db: sqlite3.Connection, hours: int, query: Mapping[str, str]
+    rules: Sequence[Rule], position: Position, tallied: Tallied, hours: int, query: Mapping[str, str]
 ) -> dict[str, Any]:
     """The rates of all rules, of one agent where the address names it; most severe first."""
-    window = _window(db, hours)
-    tallies = [] if window is None else ledger.tallies(db, window.since, window.until, HOUR)
+    window = _window(position, hours)
+    tallies = [] if window is None else tallied(window, None)
     agent = query.get("agent")
     chosen = [tally for tally in tallies if agent is None or tally.agent == agent]
     return {
@@ -58,11 +60,10 @@ def overview(
     }
 
 
-def rule_view(rule: Rule, db: sqlite3.Connection, hours: int) -> dict[str, Any]:
+def rule_view(rule: Rule, position: Position, tallied: Tallied, hours: int) -> dict[str, Any]:
     """The rate of one rule, and of each agent under it."""
-    window = _window(db, hours)
-    key = (rule.pack, rule.id)
-    tallies = [] if window is None else ledger.tallies(db, window.since, window.until, HOUR, key)
+    window = _window(position, hours)
+    tallies = [] if window is None else tallied(window, (rule.pack, rule.id))
     agents = [] if window is None else _agent_rows(tallies, window)
     return {
         "window": window,
@@ -80,10 +81,9 @@ def rule_view(rule: Rule, db: sqlite3.Connection, hours: int) -> dict[str, Any]:
     }
 
 
-def _window(db: sqlite3.Connection, hours: int) -> Window | None:
+def _window(position: Position, hours: int) -> Window | None:
     """The window that ends at the watermark, None before there is one."""
-    watermark = ledger.position(db).watermark
-    return None if watermark is None else window_to(watermark, hours)
+    return None if position.watermark is None else window_to(position.watermark, hours)
 
 
 def _agents(tallies: Sequence[Tally]) -> list[str]:

@@ -23,7 +23,10 @@ from ...rules.judge import Statute
 from ...rules.rule import Rule
 from . import ledger
 from .feed import FEEDS_MAX, POLL_S, ROWS_MAX, Feeds, Writer, feed
-from .overview import hours_asked, overview, rule_view
+from .kept import Kept
+from .ledger import Position
+from .overview import Tallied, hours_asked, overview, rule_view
+from .rates import HOUR, Tally, Window
 from .session import session_view
 from .templates import FOLDER, templates
 
@@ -52,6 +55,7 @@ class Console:
     spans_to: str
     templates: Environment
     feeds: Feeds
+    kept: Kept
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
         """The template as a page."""
@@ -61,6 +65,19 @@ class Console:
     def missing(self, what: str, hint: str) -> Response:
         """The page that says that something is not there."""
         return self.page("missing.html", 404, what=what, hint=hint)
+
+    def position(self, db: sqlite3.Connection) -> Position:
+        """How far the store is."""
+        return self.kept.get("position", partial(ledger.position, db))[0]
+
+    def tallied(self, db: sqlite3.Connection) -> Tallied:
+        """What counts a window's sessions."""
+
+        def tallied(window: Window, rule: tuple[str, str] | None) -> list[Tally]:
+            count = partial(ledger.tallies, db, window.since, window.until, HOUR, rule)
+            return self.kept.get((window, rule), count)[0]
+
+        return tallied
 
     def rule(self, pack: str, rule: str) -> Rule | None:
         """A rule of the set by its names."""
@@ -83,7 +100,7 @@ def routes(
     that changes. The store is only read; it must exist when a page is asked for. Who may ask (host names,
     tokens) is the application's to decide.
     """
-    console = Console(store, statute, spans_to, templates(statute.rules), Feeds(readers))
+    console = Console(store, statute, spans_to, templates(statute.rules), Feeds(readers), Kept())
     told: dict[str, Answer] = {
         "/": _overview,
         "/rules": _rules,
@@ -145,20 +162,26 @@ def _file(content: bytes, kind: str, _request: Request) -> Response:
 
 
 def _overview(console: Console, db: sqlite3.Connection, request: Request) -> Response:
+    position = console.position(db)
     everything = request.query_params.get("show") == "all"
     given = ledger.latest(db, ROWS_MAX, breaches=not everything)
     return console.page(
         "overview.html",
-        position=ledger.position(db),
+        position=position,
         given=given,
         everything=everything,
         limit=ROWS_MAX,
-        **overview(console.statute.rules, db, hours_asked(request.query_params), request.query_params),
+        **_rates(console, db, request, position),
     )
 
 
+def _rates(console: Console, db: sqlite3.Connection, request: Request, position: Position) -> dict[str, Any]:
+    asked = request.query_params
+    return overview(console.statute.rules, position, console.tallied(db), hours_asked(asked), asked)
+
+
 def _rules(console: Console, db: sqlite3.Connection, request: Request) -> Response:
-    view = overview(console.statute.rules, db, hours_asked(request.query_params), request.query_params)
+    view = _rates(console, db, request, console.position(db))
     return console.page("rules.html", rules=console.statute.rules, **view)
 
 
@@ -175,7 +198,7 @@ def _rule(console: Console, db: sqlite3.Connection, request: Request) -> Respons
         counts=ledger.counts(db, (pack, name)),
         counted_max=ledger.RECORDS_COUNTED_MAX,
         limit=VERDICTS_A_PAGE,
-        **rule_view(rule, db, hours_asked(request.query_params)),
+        **rule_view(rule, console.position(db), console.tallied(db), hours_asked(request.query_params)),
     )
 
 
@@ -247,7 +270,7 @@ async def _feed(console: Console, request: Request) -> Response:
     writer = Writer(rows=parts.verdict_rows, position=parts.position)
     breaches = request.query_params.get("show") != "all"
     wait = partial(anyio.sleep, POLL_S)
-    news = feed(console.store, _whole(asked) or 0, breaches, writer, console.feeds, wait)
+    news = feed(console.store, _whole(asked) or 0, breaches, writer, console.feeds, console.kept, wait)
     return EventSourceResponse(news)
 
 
