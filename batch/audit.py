@@ -11,11 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import orjson
 import polars as pl
 
 from ..rules.judge import Judged, Statute, judge, statute_of
 from ..rules.occurrences import Clock
-from ..rules.record import Known, Record, records
+from ..rules.record import Known, Place, Record, records
 from ..rules.rule import RuleSet
 from ..schemas.time import NS
 from ..schemas.verdict import Verdict
@@ -23,13 +24,11 @@ from . import bundle
 from .bucket import labelled
 from .prepare import Settings, prepare
 from .read import Population
+from .runs import Runs, Told
 from .summary import Tally, rule_keys, summary
 
 EXAMPLES_MAX = 3
 """Findings that an outcome keeps of each rule."""
-
-RUN_RECORDS = 50_000
-"""Records that are sorted at a time."""
 
 TYPED_RECORDS = 10_000
 """Records that are written as a row group of Parquet."""
@@ -88,11 +87,14 @@ def audit(
         runs = _judged(archive, statute, scratch, terms, population, tally, progress)
         keys = {(r.pack, r.id): key for key, r in zip(rule_keys(statute.rules), statute.rules, strict=True)}
         examples: dict[str, list[Record]] = {}
-        with bundle.typed_writer(work / bundle.TYPED_VERDICTS) as write_typed:
-            for some in _pieces(bundle.merge(runs, work / bundle.VERDICTS), TYPED_RECORDS):
-                write_typed(some)
-                for record in some:
-                    _keep(examples.setdefault(keys[record["pack"], record["rule"]], []), record)
+        typed = bundle.typed_writer(work / bundle.TYPED_VERDICTS)
+        with (work / bundle.VERDICTS).open("wb") as verdicts, typed as write_typed:
+            for some in _pieces(runs.merged(), TYPED_RECORDS):
+                lines = [text for _, text in some]
+                verdicts.writelines(lines)
+                write_typed(lines)
+                for at, text in some:
+                    _keep(examples.setdefault(keys[at.pack, at.rule], []), at, text)
         tally.reject(str(archive), population)
         content = summary(statute.rules, statute.digests, tally, population)
         bundle.write_summary(work / bundle.SUMMARY, content)
@@ -109,8 +111,8 @@ def _judged(
     population: Population,
     tally: Tally,
     progress: Progress,
-) -> list[Path]:
-    """Read, label and judge; the verdicts as sorted runs in `scratch`."""
+) -> Runs:
+    """Read, label and judge; what was found is to be read before `scratch` is taken away."""
     settings = Settings(terms.zone, terms.idle_s, terms.scope, terms.as_of)
     parts = prepare(archive, scratch, population, settings)
 
@@ -121,8 +123,7 @@ def _judged(
     last = buckets.last if terms.as_of is None else terms.as_of
     clock = Clock(last=last or 0, idle=round(terms.idle_s * NS), since=terms.since, until=terms.until)
     known: Known = {}
-    runs: list[Path] = []
-
+    runs = Runs(scratch)
     done = 0
 
     def one(rows: pl.DataFrame) -> Judged:
@@ -131,16 +132,15 @@ def _judged(
     frames = (frame.collect(engine="streaming") for frame in buckets.frames)
     for judged in _in_threads(one, frames, terms.threads):
         tally.add(statute, judged)
-        for some in _pieces(records(statute, judged, known), RUN_RECORDS):
-            runs.append(scratch / f"run-{len(runs):06d}.jsonl")
-            bundle.write_run(runs[-1], some)
+        for record in records(statute, judged, known):
+            runs.add(record)
         done += len(judged.labelled)
         progress("judging", done, buckets.rows)
     return runs
 
 
-def _pieces(found: Iterable[Record], size: int) -> Iterator[list[Record]]:
-    """The records in lists of bounded length."""
+def _pieces(found: Iterable[Told], size: int) -> Iterator[list[Told]]:
+    """What was found, in lists of bounded length."""
     rest = iter(found)
     while piece := list(islice(rest, size)):
         yield piece
@@ -159,11 +159,12 @@ def _in_threads(
                 running |= {pool.submit(work, frame) for frame in islice(frames, 1)}
 
 
-def _keep(examples: list[Record], record: Record) -> None:
+def _keep(examples: list[Record], at: Place, text: bytes) -> None:
     """Keep a record as an example if it is a breach in a session that has none among them yet."""
-    if len(examples) == EXAMPLES_MAX:
+    if len(examples) == EXAMPLES_MAX or at.verdict not in (Verdict.VIOLATED, Verdict.UNMET):
         return
     known = {(example["session_id"], example["occurrence"]) for example in examples}
-    breach = record["verdict"] in (Verdict.VIOLATED, Verdict.UNMET) and not record["history"]
-    if breach and (record["session_id"], record["occurrence"]) not in known:
-        examples.append(record)
+    if (at.session_id, at.occurrence) not in known:
+        record = orjson.loads(text)
+        if not record["history"]:
+            examples.append(record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import orjson
@@ -18,7 +18,7 @@ from .judge import Judged, Statute, join, take
 from .kernel import I64, Found
 from .witness import Witness, witnesses
 
-RECORDS_AT_ONCE = 20_000
+RECORDS_AT_ONCE = 2_000
 """Findings that are turned into records together."""
 WITNESSES_KEPT_MAX = 50_000
 """Runs whose witnesses are remembered: those that went alike, as their rule sees them, share theirs."""
@@ -76,9 +76,22 @@ def line(record: Record) -> bytes:
     return orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
-def place(record: Record) -> tuple[Any, ...]:
+class Place(NamedTuple):
     """Where a record stands in a bundle: by session, occurrence, event, rule, slice (null first), verdict."""
-    return (
+
+    session_id: str
+    occurrence: str
+    seq: int
+    pack: str
+    rule: str
+    sliced: bool
+    slice: str
+    verdict: str
+
+
+def place(record: Record) -> Place:
+    """Where the record stands."""
+    return Place(
         record["session_id"],
         record["occurrence"],
         record["seq"],
