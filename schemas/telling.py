@@ -52,7 +52,8 @@ def _conversation(step: Step, start: int, end: int) -> Iterator[Telling]:
     heard, spoken = step.input or (), step.output or ()
     calls = OpenCalls()
     if step.input is None and step.part is Part.CHAT:
-        yield Telling(Kind.UNKNOWN, start, content=step.content)
+        # Before the outputs, which begin at 0, also where the span's clock has but one time.
+        yield Telling(Kind.UNKNOWN, start, content=step.content, place=-1)
     last = max((i for i, message in enumerate(heard) if message.role is Role.ASSISTANT), default=-1)
     key, answered = "", False
     for place, message in enumerate((*heard, *spoken)):
