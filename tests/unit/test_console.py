@@ -24,6 +24,7 @@ from tracline.schemas.verdict import Verdict
 from tracline.stream.console import ledger, pages, shown
 from tracline.stream.console.chart import RATE_TOP_MIN, chart
 from tracline.stream.console.feed import FEEDS_MAX, Feeds, Writer, feed
+from tracline.stream.console.kept import ANSWERS_KEPT_MAX, REST, Kept
 from tracline.stream.console.rates import HOUR, Share, Tally, series, window_to
 from tracline.stream.console.replay import EVENTS_REPLAYED_MAX, MARKS_AN_EVENT_MAX, Course, replay
 from tracline.stream.console.session import EVENTS_A_PAGE
@@ -466,12 +467,14 @@ def test_dead_letters_say_where_and_why(store: Path) -> None:
 class Heard:
     """A feed that a test asks for its next event; between two looks at the store it does what it is told."""
 
-    def __init__(self, store: Path, after: int, *, breaches: bool = False) -> None:
+    def __init__(self, store: Path, after: int, *, breaches: bool = False, kept: Kept | None = None) -> None:
         self.readers: list[int] = []
         self.between = [lambda: None]
         parts = pages.templates(DESK.rules).get_template("parts.html").module
         writer = Writer(parts.verdict_rows, parts.position)
-        self.events = feed(store, after, breaches, writer, Feeds(self.readers.append), self.wait)
+        self.events = feed(
+            store, after, breaches, writer, Feeds(self.readers.append), kept or Kept(), self.wait
+        )
 
     async def wait(self) -> None:
         """Do the next thing."""
@@ -509,6 +512,31 @@ def test_the_feed_tells_what_is_new(store: Path) -> None:
     assert readers == [1, 0]
 
 
+def test_the_feed_looks_again_where_an_answer_was_kept(store: Path) -> None:
+    """A position that was counted before the latest change is told, and the right one once it is made."""
+    now = [0.0]
+    kept = Kept(lambda: now[0])
+    fill(store, DESK, [session("s", user("hi"))])
+
+    def slowly() -> ledger.Position:
+        now[0] += 1
+        with ledger.reading(store) as db:
+            return dataclasses.replace(ledger.position(db), open_sessions=77)
+
+    kept.get("position", slowly)
+
+    async def follow() -> list[str]:
+        heard = Heard(store, 0, kept=kept)
+        heard.between = [lambda: None, lambda: now.append(now.pop() + REST), lambda: None]
+        events = [await anext(heard.events) for _ in range(2)]
+        await heard.events.aclose()
+        return [str(event.data) for event in events]
+
+    before, after = asyncio.run(follow())
+    assert ">77<" in before
+    assert ">0<" in after
+
+
 def rows(db, query: str) -> tuple[list[str], tuple]:
     """The names of a query's columns, and its one row."""
     cursor = db.execute(query)
@@ -543,6 +571,26 @@ def closure(route) -> pages.Console:
     endpoint = route.endpoint
     assert isinstance(endpoint, partial)
     return endpoint.args[0]
+
+
+def test_answers_are_kept_for_as_long_as_they_cost() -> None:
+    """An answer that took a second is kept for ten, then made anew; keys are told apart, and limited."""
+    now = [0.0]
+    kept = Kept(lambda: now[0])
+
+    def make() -> float:
+        now[0] += 1
+        return now[0]
+
+    assert kept.get("a", make) == (1.0, True)
+    now[0] += REST - 0.5
+    assert kept.get("a", make) == (1.0, False)
+    assert kept.get("b", make) == (now[0], True)
+    now[0] += 1
+    assert kept.get("a", make) == (now[0], True)
+    for key in range(ANSWERS_KEPT_MAX):
+        kept.get(key, lambda: 0.0)
+    assert kept.get("b", make)[1]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
