@@ -212,8 +212,9 @@ def _plain(message: Mapping[str, object]) -> Iterator[tuple[str, str | int | flo
 
 def string_of(value: object) -> str | None:
     """A field's text, or None where it is empty, too long, or no text that UTF-8 can carry."""
-    told = isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX and encode(value) is not None
-    return cast("str", value) if told else None
+    if not isinstance(value, str) or not 0 < len(value) <= ID_CHARS_MAX:
+        return None
+    return value if value.isascii() or encode(value) is not None else None
 
 
 def name_of(value: object) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from math import isfinite
 
-from ..jsontext import json_text
+from ..jsontext import encode, json_text
 from ..message import ATTRIBUTE_CHARS_MAX, ATTRIBUTES_MAX, string_of
 from ..semconv import frameworks as fw
 from ..semconv import openinference_0_1 as oi
@@ -57,6 +57,7 @@ CONTENTS = frozenset(
     ]
 )
 """Attributes that hold what was said, called or returned, and what was searched for it."""
+_LEFT_OUT = COLUMNS | CONTENTS
 _CONTENT_PREFIXES = (
     *(f"{prefix}.{digit}" for prefix in (tl.PROMPT, tl.COMPLETION) for digit in range(10)),
     *(f"{name}." for name in (oi.INPUT_MESSAGES, oi.OUTPUT_MESSAGES, tl.OLD_COMPLETION, ai.PROMPT)),
@@ -83,7 +84,9 @@ def error_of(span: Span) -> str | None:
 
 def agent_of(attributes: Mapping[str, Value]) -> str | None:
     """The agent that a span of any part names."""
-    return next((agent for name in _AGENTS if (agent := string_of(attributes.get(name)))), None)
+    return next(
+        (agent for name in _AGENTS if name in attributes and (agent := string_of(attributes[name]))), None
+    )
 
 
 def service_of(resource: Mapping[str, Value]) -> str | None:
@@ -112,10 +115,10 @@ def attributes_of(span: Span) -> dict[str, str]:
 
 def _plain(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
     for key, value in attributes.items():
-        if key in COLUMNS or key in CONTENTS or key.startswith(_CONTENT_PREFIXES) or string_of(key) is None:
+        if key in _LEFT_OUT or key.startswith(_CONTENT_PREFIXES) or not _is_short(key) or not key:
             continue
         if isinstance(value, str):
-            if value == "" or (len(value) <= ATTRIBUTE_CHARS_MAX and string_of(value) is not None):
+            if _is_short(value):
                 yield key, value
         elif isinstance(value, float):
             if isfinite(value):
@@ -124,3 +127,8 @@ def _plain(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
             yield key, "true" if value else "false"
         elif isinstance(value, int) and value.bit_length() <= 128:
             yield key, str(value)
+
+
+def _is_short(text: str) -> bool:
+    """Whether an attribute's name or text is neither too long nor one that UTF-8 cannot carry."""
+    return len(text) <= ATTRIBUTE_CHARS_MAX and (text.isascii() or encode(text) is not None)

@@ -20,7 +20,7 @@ DEPTH_MAX = 100
 
 
 class Uncarried(ValueError):
-    """A value that no JSON text can carry: it is nested too deeply."""
+    """A value that no JSON text can carry."""
 
 
 def is_object(value: Value) -> TypeGuard[dict[str, Value]]:
@@ -58,7 +58,7 @@ def sound(value: object, depth: int = 0) -> Value:
     if value is None or isinstance(value, (bool, float)):
         return value
     if isinstance(value, int):
-        return value if -(2**63) <= value < 2**64 else float(str(value)[:300])
+        return value if -(2**63) <= value < 2**64 else _double(value)
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, NotJson):
@@ -71,6 +71,13 @@ def sound(value: object, depth: int = 0) -> Value:
         members = cast("dict[object, object]", value)
         return {whole(str(key)): sound(item, depth + 1) for key, item in members.items()}
     return None
+
+
+def _double(value: int) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def whole(text: str) -> str:
@@ -91,7 +98,7 @@ def text_in_json(value: Value) -> str | None:
     try:
         return json_text(value)
     except orjson.JSONEncodeError:
-        raise Uncarried("nested too deeply") from None
+        raise Uncarried("is no JSON") from None
 
 
 def arguments(value: Value) -> tuple[str | None, Content]:
@@ -108,9 +115,14 @@ def _told(value: Value, as_text: Callable[[Value], str | None]) -> tuple[str | N
     if isinstance(value, str):
         return (None, Content.REDACTED) if value in REDACTIONS else (whole(value), Content.CAPTURED)
     try:
-        return as_text(sound(value)), Content.CAPTURED
+        text = as_text(value)
     except Uncarried:
-        return None, Content.TRUNCATED
+        # Most values are sound, and looking through all of them costs more than trying.
+        try:
+            text = as_text(sound(value))
+        except Uncarried:
+            return None, Content.TRUNCATED
+    return (None, Content.REDACTED) if text in REDACTIONS else (text, Content.CAPTURED)
 
 
 def _returned(value: Value) -> str | None:
@@ -123,4 +135,4 @@ def _returned(value: Value) -> str | None:
     except Unreadable:
         return text_in_json(value)
     except orjson.JSONEncodeError:
-        raise Uncarried("nested too deeply") from None
+        raise Uncarried("is no JSON") from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..span import Value
-from .carried import is_object
 
 LEVELS_MAX = 12
 """Names after the prefix that may follow each other with dots between; what is below stays one name."""
@@ -33,8 +32,10 @@ def flattened(attributes: Mapping[str, Value], prefix: str) -> list[Value] | Non
 def _plant(tree: dict[str, Value], path: list[str], value: Value) -> None:
     """Put a value into the tree; where a field is both a value and an object, what came first stays."""
     for name in path[:-1]:
-        below = tree.setdefault(name, dict[str, Value]())
-        if not is_object(below):
+        below = tree.get(name)
+        if below is None:
+            below = tree[name] = dict[str, Value]()
+        elif not isinstance(below, dict):
             return
         tree = below
     tree.setdefault(path[-1], value)
@@ -48,12 +49,12 @@ def _members(tree: dict[str, Value]) -> list[Value]:
 
 def _grown(value: Value) -> Value:
     """The value with objects whose names are all places as lists."""
-    if not is_object(value):
+    if not isinstance(value, dict):
         return value
     if value and all(map(_is_place, value)):
         return _members(value)
-    return {name: _grown(inner) if is_object(inner) else inner for name, inner in value.items()}
+    return {name: _grown(inner) if isinstance(inner, dict) else inner for name, inner in value.items()}
 
 
 def _is_place(name: str) -> bool:
-    return name.isascii() and name.isdigit() and len(name) <= INDEX_DIGITS_MAX
+    return name.isdigit() and name.isascii() and len(name) <= INDEX_DIGITS_MAX

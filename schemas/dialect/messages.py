@@ -56,11 +56,13 @@ def listed(value: Value, speaker: Role) -> Half:
         if value.lstrip()[:1] not in ("[", "{", '"'):
             return ABSENT if value in ("", "null") else _half([value], speaker)
     try:
-        told = parsed(value) if isinstance(value, str) else sound(value)
+        told = parsed(value) if isinstance(value, str) else value
     except ValueError:
         return TRUNCATED
     if told is None or told == {}:
         return ABSENT
+    if isinstance(told, list) and all(isinstance(one, dict) and "role" in one for one in told):
+        return _half(told, speaker)
     found = found_in(told, speaker)
     if found is not None:
         return _half(found, speaker)
@@ -152,11 +154,12 @@ def message_of(value: Value, speaker: Role) -> Message | None:
     if "tool.name" in fields:
         return Message(Role.ASSISTANT, None, (call_of(fields),))
     _read_content(fields, parts)
-    _read_calls(fields, parts)
-    if role is Role.TOOL and not parts.results:
+    if role is not Role.TOOL:
+        _read_calls(fields, parts)
+        return Message(role, parts.text, tuple(parts.calls), tuple(parts.results), parts.content)
+    if not parts.results:
         _read_result(fields, parts)
-    text = None if role is Role.TOOL else parts.text
-    return Message(role, text, tuple(parts.calls), tuple(parts.results), parts.content)
+    return Message(role, None, tuple(parts.calls), tuple(parts.results), parts.content)
 
 
 def _half(found: list[Value], speaker: Role) -> Half:
@@ -169,14 +172,15 @@ def _half(found: list[Value], speaker: Role) -> Half:
 def _unwrapped(value: dict[str, Value], speaker: Role) -> tuple[dict[str, Value], Role]:
     """A message's own fields and its role, out of what wraps it."""
     for _ in range(3):
-        role, content = _langchain_role(value), value.get("content")
+        content = value.get("content")
+        role = _langchain_role(value) if "kwargs" in value else None
         if role is not None:
             inner = value.get("kwargs")
-        elif is_object(content) and "parts" in content:
+        elif isinstance(content, dict) and "parts" in content:
             inner = content
         else:
             inner = value.get("message", value.get("data")) if content is None else None
-        if not is_object(inner):
+        if not isinstance(inner, dict):
             break
         speaker = role or _named_role(value) or speaker
         value = inner
@@ -195,7 +199,7 @@ def _langchain_role(value: Mapping[str, Value]) -> Role | None:
 
 
 def _read_content(fields: Mapping[str, Value], parts: Parts) -> None:
-    content = next((fields[key] for key in ("contents", "parts", "content") if key in fields), None)
+    content = fields.get("contents", fields.get("parts", fields.get("content")))
     if isinstance(content, list):
         for part in content:
             parts.add(part)
@@ -205,14 +209,18 @@ def _read_content(fields: Mapping[str, Value], parts: Parts) -> None:
         parts.say(text)
     if parts.text is None and isinstance(refusal := fields.get("refusal"), str):
         parts.say(refusal)
-    has_content = any(key in fields for key in ("contents", "parts", "content", "text"))
-    if not has_content and not any(fields.get(key) for key in _SAYINGS):
+    if content is None and _is_silent(fields):
         # A null that is written down is what was said; only a field that is not there was not captured.
         parts.content = worst(parts.content, Content.ABSENT)
 
 
+def _is_silent(fields: Mapping[str, Value]) -> bool:
+    has_content = any(key in fields for key in ("contents", "parts", "content", "text"))
+    return not has_content and not any(fields.get(key) for key in _SAYINGS)
+
+
 def _read_calls(fields: Mapping[str, Value], parts: Parts) -> None:
-    calls = fields.get("tool_calls")
+    calls, legacy = fields.get("tool_calls"), fields.get("function_call")
     told = {call.call_id for call in parts.calls if call.call_id is not None}
     for call in calls if isinstance(calls, list) else []:
         if is_object(call):
@@ -220,7 +228,6 @@ def _read_calls(fields: Mapping[str, Value], parts: Parts) -> None:
             parts.calls.extend(one for one in [call_of(call)] if one.call_id not in told)
         else:
             parts.content = worst(parts.content, Content.TRUNCATED)
-    legacy = fields.get("function_call")
     if is_object(legacy):
         parts.calls.append(call_of(legacy))
     elif "function_call_name" in fields:

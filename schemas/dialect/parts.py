@@ -72,15 +72,17 @@ class Parts:
         """Add what a part of a message's content holds."""
         if isinstance(part, str):
             self.say(part)
-        elif not is_object(part):
+        elif not isinstance(part, dict):
             self.content = worst(self.content, Content.TRUNCATED)
-        elif is_object(inner := part.get("message_content")):
-            self._add_object(inner)
         else:
-            self._add_object(part)
+            inner = part.get("message_content")
+            self._add_object(inner if isinstance(inner, dict) else part)
 
     def _add_object(self, part: dict[str, Value]) -> None:
-        kind = kind_of(part)
+        kind, text = kind_of(part), part.get("text", part.get("content"))
+        if kind == "text" and isinstance(text, str):
+            self.say(text)
+            return
         if kind in THOUGHTS or part.get("thought") is True or "reasoningContent" in part:
             return
         call, answer = _keyed(part, _KEYED_CALLS), _keyed(part, _KEYED_RESULTS)
@@ -103,8 +105,12 @@ class Parts:
             self.wordless = True
 
 
-def _keyed(part: dict[str, Value], keys: tuple[str, ...]) -> dict[str, Value] | None:
-    return next((inner for key in keys if is_object(inner := part.get(key))), None)
+def _keyed(part: Mapping[str, Value], keys: tuple[str, ...]) -> dict[str, Value] | None:
+    for key in keys:
+        inner = part.get(key)
+        if isinstance(inner, dict):
+            return inner
+    return None
 
 
 def kind_of(value: Mapping[str, Value], key: str = "type") -> str:
@@ -115,8 +121,8 @@ def kind_of(value: Mapping[str, Value], key: str = "type") -> str:
 
 def call_of(value: Mapping[str, Value]) -> Call:
     """A tool call, nested (`function`, `tool_call`) or flat. A tool that nobody names was not captured."""
-    outer = inner if is_object(inner := value.get("tool_call")) else value
-    inner = next((one for key in ("function", "custom") if is_object(one := outer.get(key))), outer)
+    outer = _keyed(value, ("tool_call",)) or value
+    inner = _keyed(outer, ("function", "custom")) or outer
     tool = first_name(inner, _NAMES)
     key = next((key for key in _ARGUMENTS if key in inner), None)
     args, content = (None, Content.ABSENT) if key is None else arguments(inner[key])
@@ -148,9 +154,10 @@ _OUTPUTS = _FAILED_OUTPUTS | {"text", "json", "content"}
 def first_name(value: Mapping[str, Value], keys: tuple[str, ...]) -> str | None:
     """The first of the fields that holds an id or a name: text that is not empty, or an integer's digits."""
     for key in keys:
-        found = name_of(value.get(key))
-        if found is not None:
-            return found
+        if key in value:
+            found = name_of(value[key])
+            if found is not None:
+                return found
     return None
 
 

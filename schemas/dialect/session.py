@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..semconv import frameworks, openllmetry_0_4, opentelemetry_1_41, vercel_ai_6
 from ..span import Value
-from .parts import name_of
+from .parts import first_name
 
 _LOCAL_NAMES = (
     "session_id",
@@ -48,4 +48,4 @@ A resource is not asked: it describes a process, and that serves many sessions.
 
 def session_of(attributes: Mapping[str, Value]) -> str | None:
     """The session key that a span's attributes say; None where there is none, or one too long to be one."""
-    return next((key for name in SESSION_KEYS if (key := name_of(attributes.get(name))) is not None), None)
+    return first_name(attributes, SESSION_KEYS)
