@@ -15,7 +15,8 @@ INDEX_DIGITS_MAX = 6
 def flattened(attributes: Mapping[str, Value], prefix: str) -> list[Value] | None:
     """The list whose members' fields stand behind `prefix.place.`; None where there are none.
 
-    Its members are nested objects and lists again. Missing places are passed over. A list that was not
+    Its members are nested objects and lists again. Missing places are passed over, and so are attributes
+    whose value could not be read. A list that was not
     flattened, under the prefix itself, is given as it is.
     """
     plain = attributes.get(prefix)
@@ -23,7 +24,7 @@ def flattened(attributes: Mapping[str, Value], prefix: str) -> list[Value] | Non
         return plain
     dotted, tree = prefix + ".", dict[str, Value]()
     for key, value in attributes.items():
-        if key.startswith(dotted):
+        if value is not None and key.startswith(dotted):
             _plant(tree, key[len(dotted) :].split(".", LEVELS_MAX), value)
     members = _members(tree)
     return members or None

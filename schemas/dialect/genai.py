@@ -55,7 +55,7 @@ def input_of(span: Span) -> Half:
     """What the model was told, from where the span says it first."""
     attributes = span.attributes
     for name in (otel.INPUT_MESSAGES, fw.ADK_REQUEST):
-        if name in attributes and not _is_nothing(attributes, name):
+        if not _is_nothing(attributes, name):
             return listed(attributes[name], Role.USER)
     found = span_events.input_of(span.events) if span.events else ABSENT
     if found is ABSENT:
@@ -67,7 +67,7 @@ def output_of(span: Span) -> Half:
     """What the model said, from where the span says it first."""
     attributes = span.attributes
     for name in (otel.OUTPUT_MESSAGES, fw.ADK_RESPONSE):
-        if name in attributes and not _is_nothing(attributes, name):
+        if not _is_nothing(attributes, name):
             return listed(attributes[name], Role.ASSISTANT)
     found = span_events.output_of(span.events) if span.events else ABSENT
     if found is ABSENT:
@@ -106,12 +106,14 @@ def _value(
     as_text: Callable[[Value], tuple[str | None, Content]],
 ) -> tuple[str | None, Content]:
     """What the first of the attributes that is there holds."""
-    name = next((name for name in names if name in attributes and not _is_nothing(attributes, name)), None)
+    name = next((name for name in names if not _is_nothing(attributes, name)), None)
     return (None, Content.ABSENT) if name is None else as_text(attributes[name])
 
 
 def _is_nothing(attributes: Mapping[str, Value], name: str) -> bool:
-    return name.startswith(fw.ADK_PREFIX) and attributes[name] == fw.ADK_NOTHING
+    """Whether an attribute is not there, could not be read, or stands for what was not captured."""
+    value = attributes.get(name)
+    return value is None or (value == fw.ADK_NOTHING and name.startswith(fw.ADK_PREFIX))
 
 
 def _has_any(attributes: Mapping[str, Value]) -> bool:

@@ -8,12 +8,12 @@ from ..event import Content
 from ..message import string_of
 from ..semconv import openinference_0_1 as oi
 from ..span import Span, Value
-from ..step import Call, Part, Result, Role
+from ..step import Call, Part, Role
 from .carried import arguments, is_object, parsed_if_nested
 from .flat import flattened
 from .messages import listed, spoken, worded
 from .parts import first_name
-from .runs import tool_result, unwrapped_arguments
+from .runs import tool_result
 from .said import ABSENT, Half, Said
 
 
@@ -87,12 +87,11 @@ def _tool(span: Span) -> Said:
     tool = first_name(attributes, (oi.TOOL_NAME, oi.TOOL_CALL_NAME)) or string_of(span.name)
     args, asked = None, Content.ABSENT
     for name in (oi.INPUT_VALUE, oi.TOOL_CALL_ARGUMENTS, oi.TOOL_PARAMETERS):
-        if name in attributes and not (name == oi.TOOL_PARAMETERS and _is_schema(attributes[name])):
-            args, asked = arguments(unwrapped_arguments(attributes[name]))
+        value = attributes.get(name)
+        if value is not None and not (name == oi.TOOL_PARAMETERS and _is_schema(value)):
+            args, asked = arguments(value)
             break
-    answer = Result(None, tool, None, content=Content.ABSENT)
-    if oi.OUTPUT_VALUE in attributes:
-        answer = tool_result(attributes[oi.OUTPUT_VALUE], tool)
+    answer = tool_result(attributes.get(oi.OUTPUT_VALUE), tool)
     call_id = first_name(attributes, (oi.TOOL_CALL_ID, oi.TOOL_ID)) or answer.call_id
     return Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=answer)
 

@@ -9,7 +9,7 @@ from ..message import string_of
 from ..semconv import openllmetry_0_4 as tl
 from ..semconv import opentelemetry_1_41 as otel
 from ..span import Span, Value
-from ..step import Call, Part, Result, Role
+from ..step import Call, Part, Role
 from .carried import arguments, is_object, parsed_if_nested
 from .flat import flattened
 from .messages import listed, worded
@@ -68,12 +68,10 @@ def _opened(message: Value) -> Value:
 
 def _tool(attributes: Mapping[str, Value]) -> Said:
     tool = string_of(attributes.get(tl.ENTITY_NAME))
-    args, asked = None, Content.ABSENT
-    if tl.ENTITY_INPUT in attributes:
-        args, asked = arguments(unwrapped_arguments(attributes[tl.ENTITY_INPUT]))
-    answer = Result(None, tool, None, content=Content.ABSENT)
-    if tl.ENTITY_OUTPUT in attributes:
-        answer = tool_result(attributes[tl.ENTITY_OUTPUT], tool)
+    given, args, asked = attributes.get(tl.ENTITY_INPUT), None, Content.ABSENT
+    if given is not None:
+        args, asked = arguments(unwrapped_arguments(given))
+    answer = tool_result(attributes.get(tl.ENTITY_OUTPUT), tool)
     return Said(Part.TOOL, call=Call(answer.call_id, tool, args, asked), result=answer)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..event import Content
 from ..span import Value
 from ..step import Result, Role
 from .carried import is_object, parsed, parsed_if_nested, result
@@ -27,9 +28,9 @@ def unwrapped_arguments(value: Value) -> Value:
         return value
     if told.get("args") == [] and is_object(kwargs := told.get("kwargs")):
         return kwargs
-    if is_object(inputs := told.get("inputs")):
-        return inputs
-    return told.get("input_str", value)
+    if "input_str" not in told:
+        return value
+    return inputs if is_object(inputs := told.get("inputs")) else told["input_str"]
 
 
 def tool_result(value: Value, tool: str | None) -> Result:
@@ -37,8 +38,10 @@ def tool_result(value: Value, tool: str | None) -> Result:
 
     JSON stays as it was written, but for a string, which is told without its quotes.
     """
+    if value is None:
+        return Result(None, tool, None, content=Content.ABSENT)
     told = unquoted(value)
-    if is_object(told) and "output" in told and told.keys() <= {"output", "kwargs"}:
+    if is_object(told) and "output" in told and "kwargs" in told:
         value = told = told["output"]
     if is_object(told) and ("tool_call_id" in told or "kwargs" in told or told.get("type") == "tool"):
         message = message_of(told, Role.TOOL) if is_message({"role": "tool", **told}) else None

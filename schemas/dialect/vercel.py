@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..event import Content
 from ..message import string_of
 from ..semconv import opentelemetry_1_41 as otel
 from ..semconv import vercel_ai_6 as ai
 from ..span import Span, Value
-from ..step import Call, Message, Part, Result, Role
+from ..step import Call, Message, Part, Role
 from .carried import REDACTIONS, arguments, is_object, result
 from .messages import listed
 from .parts import Parts, call_of, name_of
-from .runs import unquoted
+from .runs import tool_result, unquoted
 from .said import ABSENT, TRUNCATED, Half, Said, worst
 
 
@@ -61,16 +62,11 @@ def _output(attributes: Mapping[str, Value]) -> Half:
 
 def _tool(attributes: Mapping[str, Value]) -> Said:
     tool, call_id = string_of(attributes.get(ai.TOOL_NAME)), name_of(attributes.get(ai.TOOL_ID))
-    args, asked = None, Content.ABSENT
-    if ai.TOOL_ARGS in attributes:
-        args, asked = arguments(attributes[ai.TOOL_ARGS])
-    body, given = None, Content.ABSENT
-    if ai.TOOL_RESULT in attributes:
-        told = unquoted(attributes[ai.TOOL_RESULT])
-        body, given = result(told if isinstance(told, str) else attributes[ai.TOOL_RESULT])
-    return Said(
-        Part.TOOL, call=Call(call_id, tool, args, asked), result=Result(call_id, tool, body, content=given)
-    )
+    given, args, asked = attributes.get(ai.TOOL_ARGS), None, Content.ABSENT
+    if given is not None:
+        args, asked = arguments(given)
+    answer = tool_result(attributes.get(ai.TOOL_RESULT), tool)
+    return Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=replace(answer, call_id=call_id))
 
 
 def _first(attributes: Mapping[str, Value], names: tuple[str, ...]) -> Value:
