@@ -193,11 +193,14 @@ class Pipeline:
 
     def _work_off(self, works: Sequence[_Work]) -> None:
         """Judge requests, and what is due: all together, or one by one where one of them is poison."""
+        before = self._watermark
         try:
             batch = self._judged(works)
         except Exception as error:
             if not works:
                 raise
+            # The time that a request tells must not come before the request, when it is judged again.
+            self._watermark = before
             self._reload()
             if len(works) > 1:
                 for one in works:
@@ -216,11 +219,16 @@ class Pipeline:
         self._world.told(batch)
 
     def _commit(self, batch: Batch) -> None:
-        """Write a batch; while the disk does not take it, take no request either."""
+        """Write a batch; while the disk does not take it, take no request either.
+
+        Once the process is told to stop it raises what the store says; the requests are in the inbox.
+        """
         while True:
             try:
                 return self._store.commit(batch)
             except sqlite3.OperationalError:
+                if self._queue.closed:
+                    raise
                 self._queue.came.wait(RETRY_QUEUE_S)
                 with self._queue.lock:
                     arrivals, self._queue.arrivals, self._queue.size = self._queue.arrivals, [], 0

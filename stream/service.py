@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
+from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
@@ -170,6 +171,11 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, working: Future[None]) -> None:
         super().__init__(config)
         self._working = working
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop, and finish what was taken: the signal is not raised again once the sockets are closed."""
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to stop; asked ten times a second."""

@@ -6,17 +6,20 @@ transaction with the requests that it used up (`commit`): so each is worked off 
 
 from __future__ import annotations
 
+import fcntl
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from .error import StreamError
 from .intake import Encoding
 from .tables import TABLES, VERSION
 
 FILE = "tracline.sqlite3"
+LOCK = "tracline.lock"
 _FACTS = ("version", "id", "watermark", "archived", "archiving")
 """`version` of the tables; `id` of the store; the source's `watermark`; the last event that is `archived`,
 and the last one of the range that was being archived."""
@@ -79,14 +82,15 @@ class Batch:
 
 
 class Store:
-    """A connection to the store, for one thread at a time. `open_store` makes it."""
+    """A connection to the store, for one thread at a time; it holds the lock. `open_store` makes it."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    def __init__(self, connection: sqlite3.Connection, lock: IO[bytes]) -> None:
+        self._db, self._lock = connection, lock
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, and let another process have the store."""
         self._db.close()
+        self._lock.close()
 
     def accept(self, requests: Sequence[tuple[int, Encoding, bytes]]) -> list[int]:
         """Write requests (received, encoding, body) to disk; their numbers, once they are there."""
@@ -184,10 +188,12 @@ class Store:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._db.execute("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            # A full disk undoes some transactions by itself.
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
 
 
 VERDICT_COLUMNS = (
@@ -207,23 +213,39 @@ _CLOSED = "UPDATE standing SET closed = ? WHERE session_id = ? AND occurrence = 
 def open_store(folder: Path, new_id: str) -> Store:
     """The store in a folder, made (with that id) where there is none.
 
-    Raises StreamError where the store was made by another version, or is damaged.
+    Raises StreamError where another process has it open, another version made it, or it is damaged.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    lock = _locked(folder)
     connection = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False, timeout=60)
-    store = Store(connection)
+    store = Store(connection, lock)
     try:
         # FULL: a transaction is on disk when it is committed, also in WAL mode.
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
         _prepare(connection, store, new_id)
+    except StreamError:
+        store.close()
+        raise
     except sqlite3.DatabaseError as error:
-        connection.close()
+        store.close()
         hint = "restore the file from a copy, or begin with an empty folder"
         raise StreamError(
             "TRL702", f"{folder / FILE} cannot be used ({error.sqlite_errorname})", hint
         ) from None
     return store
+
+
+def _locked(folder: Path) -> IO[bytes]:
+    """The store's lock, which the system lets go of when the process ends, however it does."""
+    lock = (folder / LOCK).open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        hint = "stop the other process, or keep the state of this one in another folder"
+        raise StreamError("TRL703", f"another process has the store in {folder} open", hint) from None
+    return lock
 
 
 def _prepare(connection: sqlite3.Connection, store: Store, new_id: str) -> None:
@@ -234,7 +256,6 @@ def _prepare(connection: sqlite3.Connection, store: Store, new_id: str) -> None:
         connection.executescript(f"BEGIN IMMEDIATE; {TABLES} {facts} COMMIT;")
     version = store.fact("version")
     if version != VERSION:
-        connection.close()
         hint = "start the release that made it, let it finish, and begin with an empty folder"
         raise StreamError(
             "TRL702", f"the store has version {version}, and this release reads {VERSION}", hint

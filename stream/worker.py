@@ -101,7 +101,8 @@ class Worker:
         columns: Columns = {name: [] for name in self._columns}
         for state in moved:
             if state.rules != self.rules:
-                state.rules, state.rows = self.rules, {}
+                # The numbers of the rules are those of the other rule set, too.
+                state.rules, state.rows, state.applied = self.rules, {}, set()
             for name, values in state.rows.items():
                 columns[name] += values
         schema: Any = new.schema
