@@ -9,6 +9,23 @@
   const show = live.dataset.show;
   let after = live.dataset.after;
   let source = null;
+  let moved = false;
+
+  // The rates are of the page as it was asked for: ask again now and then, while something moves.
+  const RATES_MS = 10_000;
+  const refresh = async () => {
+    const rates = document.getElementById("rates");
+    if (!moved || rates.contains(document.activeElement)) return;
+    moved = false;
+    try {
+      const answer = await fetch(location.href);
+      if (!answer.ok) return;
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      rates.replaceChildren(...page.getElementById("rates").childNodes);
+    } catch {
+      moved = true;
+    }
+  };
 
   const parsed = (html) => {
     const template = document.createElement("template");
@@ -35,6 +52,7 @@
     source.addEventListener("verdicts", add);
     source.addEventListener("position", (event) => {
       document.getElementById("position").replaceChildren(parsed(event.data));
+      moved = true;
     });
     source.addEventListener("error", () => {
       const gone = source.readyState === EventSource.CLOSED;
@@ -56,4 +74,5 @@
 
   pause.hidden = false;
   start();
+  setInterval(refresh, RATES_MS);
 })();

@@ -77,6 +77,28 @@ def test_a_verdict_appears_without_a_reload(served: Served, watched: Watched) ->
     assert page.evaluate("window.kept")
 
 
+def test_rates_follow(served: Served, watched: Watched) -> None:
+    """Within ten seconds of a change the rates are those of now, and wait while the focus is in them."""
+    page = watched.page
+    page.clock.install()
+    page.goto("/")
+    expect(page.locator("#live-state")).to_have_text("Live.")
+    row = page.locator("#rates tbody tr").filter(has_text="survey-once")
+    before = row.locator("td.count").first.inner_text()
+    with writing(served.store) as db:
+        db.execute("UPDATE standing SET violated = applied WHERE rule = 'survey-once'")
+    new = add_verdicts(served)[0]
+    expect(page.locator("#position")).to_contain_text(str(int(new, 16)))
+    link = row.get_by_role("link")
+    link.focus()
+    page.clock.run_for(11_000)
+    assert row.locator("td.count").first.inner_text() == before
+    page.locator("main").focus()
+    page.clock.run_for(11_000)
+    expect(row.locator("td.count").first).to_have_text(row.locator("td.count").nth(1).inner_text())
+    assert row.locator("td.count").first.inner_text() != before
+
+
 def test_the_list_can_be_held(served: Served, watched: Watched) -> None:
     """Paused, nothing moves; going on shows what was missed."""
     page = watched.page
