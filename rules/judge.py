@@ -152,10 +152,9 @@ def _words(rows: pl.DataFrame, count: int) -> tuple[Words, I32]:
     if not names:
         none = np.empty((1, 0), dtype=np.uint64)
         return Words(none, none), np.zeros(len(rows), dtype=np.int32)
-    distinct = rows.select(names).unique(maintain_order=True).with_row_index("code")
-    codes = rows.select(names).join(distinct, on=names, how="left", maintain_order="left")["code"]
-    bits = distinct.select(names).to_numpy().reshape(len(distinct), 2 * count)
-    return Words(bits[:, :count], bits[:, count:]), codes.cast(pl.Int32).to_numpy()
+    bits = np.ascontiguousarray(rows.select(names).to_numpy())
+    codes, firsts = kernel_loop.numbered(bits)
+    return Words(bits[firsts, :count], bits[firsts, count:]), codes
 
 
 def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:

@@ -40,6 +40,41 @@ def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_njit
+def numbered(rows: Any) -> Any:
+    """For each row of words the number of its like, from 0 as they are first met, and where each was."""
+    size = 2
+    while size < 2 * rows.shape[0]:
+        size *= 2
+    # At most half full, so that places are found soon.
+    table = np.full(size, -1, dtype=np.int32)
+    codes = np.empty(rows.shape[0], dtype=np.int32)
+    firsts = np.empty(rows.shape[0], dtype=np.int64)
+    count = 0
+    for i in range(rows.shape[0]):
+        mixed = np.uint64(0)
+        for word in rows[i]:
+            mixed = (mixed ^ word) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(32)
+        place = np.int64(mixed & np.uint64(size - 1))
+        while table[place] >= 0 and not _alike(rows, i, firsts[table[place]]):
+            place = (place + 1) & (size - 1)
+        if table[place] < 0:
+            table[place] = count
+            firsts[count] = i
+            count += 1
+        codes[i] = table[place]
+    return codes, firsts[:count].copy()
+
+
+@_njit
+def _alike(rows: Any, one: Any, other: Any) -> Any:
+    alike = True
+    for j in range(rows.shape[1]):
+        alike &= rows[one, j] == rows[other, j]
+    return alike
+
+
+@_njit
 def chained(head: Any, link: Any, slots: Any) -> Any:
     """Every (session, slice slot, key) on the chains of these sessions."""
     count = 0
@@ -71,6 +106,7 @@ def judge_rows(begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, sl
     plain, unsliced, columns, _slices_max = sizes
     state, seen, last = sessions
     linked = slicing[2]
+    arrays = (rows, tables, sizes, sessions, slicing, out)
     keys = group_columns.shape[0] - 1
     used = 0
     for i in range(begin, words.shape[0]):
@@ -99,7 +135,7 @@ def judge_rows(begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, sl
             if letters[w + np.uint64(c)] != skip[c]:
                 last[slot, c - plain] = stamps[i]
         for k in range(keys):
-            used = _judge_key(i, k, rows, tables, sizes, sessions, slicing, out, used)
+            used = _judge_key(i, k, arrays, used)
     return words.shape[0], used
 
 
@@ -115,10 +151,12 @@ def _emit(out: Any, used: Any, stamp: Any, slot: Any, column: Any, slice_slot: A
 
 
 @_njit
-def _judge_key(
-    i: Any, k: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, slicing: Any, out: Any, used: Any
-) -> Any:
-    """Step the rules of `for_each` key `k` over row `i`; how many findings are written by then."""
+def _judge_key(i: Any, k: Any, arrays: Any, used: Any) -> Any:
+    """Step the rules of `for_each` key `k` over row `i`; how many findings are written by then.
+
+    `arrays` are those of `judge_rows`, in its order.
+    """
+    rows, tables, sizes, sessions, slicing, out = arrays
     words, slots, stamps, slices, letters = rows
     _table, dead, skip, unknown, group_columns = tables
     _plain, unsliced, columns, slices_max = sizes
@@ -148,28 +186,16 @@ def _judge_key(
             state[at] = dead[c] << OUTPUT_BITS | (state[at] & APPLIES_BIT)
             used = _emit(out, used, stamps[i], slot, c, NO_SLICE, kind)
         elif x >= 0:
-            used = _step_slice(i, c, x, letter, first, tables, sizes, rows, sessions, slicing, out, used)
+            used = _step_slice(i, c, x, letter, first, arrays, used)
         else:
-            used = _step_valueless(i, c, k, letter, tables, sizes, rows, sessions, slicing, out, used)
+            used = _step_valueless(i, c, k, letter, arrays, used)
     return used
 
 
 @_njit
-def _step_slice(
-    i: Any,
-    c: Any,
-    x: Any,
-    letter: Any,
-    first: Any,
-    tables: Any,
-    sizes: Any,
-    rows: Any,
-    sessions: Any,
-    slicing: Any,
-    out: Any,
-    used: Any,
-) -> Any:
+def _step_slice(i: Any, c: Any, x: Any, letter: Any, first: Any, arrays: Any, used: Any) -> Any:
     """Step column `c` in slice slot `x`."""
+    rows, tables, sizes, sessions, slicing, out = arrays
     slice_state, slice_last = slicing[4], slicing[5]
     entry = tables[0][(slice_state[x, c - first] >> OUTPUT_BITS) + letter]
     slice_state[x, c - first] = entry
@@ -182,20 +208,9 @@ def _step_slice(
 
 
 @_njit
-def _step_valueless(
-    i: Any,
-    c: Any,
-    k: Any,
-    letter: Any,
-    tables: Any,
-    sizes: Any,
-    rows: Any,
-    sessions: Any,
-    slicing: Any,
-    out: Any,
-    used: Any,
-) -> Any:
+def _step_valueless(i: Any, c: Any, k: Any, letter: Any, arrays: Any, used: Any) -> Any:
     """Step column `c` in slice null and in every slice of the session."""
+    rows, tables, sizes, sessions, slicing, out = arrays
     plain, unsliced, columns = sizes[0], sizes[1], sizes[2]
     born, head, link, slice_state = slicing[0], slicing[1], slicing[3], slicing[4]
     slot, stamp = rows[1][i], rows[2][i]
@@ -209,6 +224,6 @@ def _step_valueless(
     y = head[slot, k]
     while y >= 0:
         if slice_state[y, c - first] != UNBORN:
-            used = _step_slice(i, c, y, letter, first, tables, sizes, rows, sessions, slicing, out, used)
+            used = _step_slice(i, c, y, letter, first, arrays, used)
         y = link[y]
     return used

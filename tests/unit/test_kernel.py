@@ -72,3 +72,14 @@ def test_events_that_a_rule_does_not_see_leave_no_trace() -> None:
     closed = kernel.close(program, memory, np.array([0], dtype=np.int32))
     assert [kernel.CLOSING[kind] for kind in closed.kinds] == [Verdict.HELD]
     assert closed.stamps.tolist() == [3]
+
+
+@pytest.mark.parametrize(("count", "width", "values"), [(0, 2, 1), (1, 2, 1), (500, 2, 3), (500, 4, 10**6)])
+def test_rows_of_words_are_numbered_as_they_are_first_met(count: int, width: int, values: int) -> None:
+    """Equal rows share a number, others never do; each number knows its first row."""
+    told = np.random.default_rng(7).integers(0, values, (count, width)).astype(np.uint64)
+    codes, firsts = kernel_loop.numbered(told)
+    numbers: dict[tuple[int, ...], int] = {}
+    expected = [numbers.setdefault(tuple(row), len(numbers)) for row in told.tolist()]
+    assert codes.tolist() == expected
+    assert firsts.tolist() == [expected.index(number) for number in range(len(numbers))]
