@@ -1,0 +1,143 @@
+"""OpenLLMetry's conventions: flattened prompts, workflows' parts, functions' arguments."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tracline.schemas.event import Content
+from tracline.schemas.step import Call, Part, Result
+
+from .dialect_spans import step_of, words
+
+CHAT: dict[str, Any] = {"llm.request.type": "chat", "gen_ai.system": "x", "gen_ai.request.model": "birch-2"}
+PROMPT: dict[str, Any] = {
+    "gen_ai.prompt.0.role": "system",
+    "gen_ai.prompt.0.content": "Be brief.",
+    "gen_ai.prompt.1.role": "user",
+    "gen_ai.prompt.1.content": '[{"type": "text", "text": "Hi"}, {"type": "image_url", "image_url": {}}]',
+    "gen_ai.prompt.2.role": "assistant",
+    "gen_ai.prompt.2.tool_calls.0.id": "c1",
+    "gen_ai.prompt.2.tool_calls.0.name": "look",
+    "gen_ai.prompt.2.tool_calls.0.arguments": '{"id": 1}',
+    "gen_ai.prompt.3.role": "tool",
+    "gen_ai.prompt.3.tool_call_id": "c1",
+    "gen_ai.prompt.3.content": "[1, 2]",
+    "gen_ai.completion.0.role": "assistant",
+    "gen_ai.completion.0.content": "Two.",
+    "gen_ai.completion.0.finish_reason": "stop",
+}
+HEARD = [
+    ("instruction", "Be brief.", [], []),
+    ("user", "Hi", [], []),
+    ("assistant", None, [("c1", "look", '{"id": 1}')], []),
+    ("tool", None, [], [("c1", None, "[1, 2]")]),
+]
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_flattened_prompts_and_completions_are_read(old: bool) -> None:
+    """Parts that were written into the content as JSON are opened; other text stays as it is."""
+    names = {"gen_ai.prompt": "llm.prompts", "gen_ai.completion": "llm.completions"} if old else {}
+    told = dict(PROMPT)
+    for new, before in names.items():
+        told = {key.replace(new, before): value for key, value in told.items()}
+    step = step_of({**CHAT, **told})
+    assert (step.part, step.model, step.content) == (Part.CHAT, "birch-2", Content.CAPTURED)
+    assert words(step.input) == HEARD
+    assert words(step.output) == [("assistant", "Two.", [], [])]
+
+
+def test_flattened_prompts_are_read_under_an_operations_name_too() -> None:
+    """Newer versions name the operation and may still flatten the messages."""
+    step = step_of({"gen_ai.operation.name": "chat", **PROMPT})
+    assert words(step.input) == HEARD
+
+
+@pytest.mark.parametrize(
+    ("request_type", "part"), [("completion", Part.CHAT), ("rerank", Part.OTHER), ("embedding", Part.OTHER)]
+)
+def test_the_type_of_the_request_says_the_part(request_type: str, part: Part) -> None:
+    """What was embedded is no conversation, though it stands in `gen_ai.prompt`, too."""
+    told = {"llm.request.type": request_type, "gen_ai.prompt.0.content": "x", "gen_ai.request.model": "m"}
+    assert step_of(told).part is part
+
+
+@pytest.mark.parametrize("kind", ["workflow", "task", "unknown"])
+def test_workflows_and_tasks_are_others(kind: str) -> None:
+    """They are functions of the program."""
+    step = step_of({"traceloop.span.kind": kind, "traceloop.entity.input": '{"args": ["Hi"], "kwargs": {}}'})
+    assert (step.part, step.input, step.attributes) == (Part.OTHER, None, {"traceloop.span.kind": kind})
+
+
+@pytest.mark.parametrize(
+    ("given", "args"),
+    [
+        ('{"args": [], "kwargs": {"id": 1}}', '{"id":1}'),
+        ('{"args": ["a"], "kwargs": {}}', '{"args": ["a"], "kwargs": {}}'),
+        ('{"input_str": "x", "inputs": {"id": 1}, "kwargs": {}}', '{"id":1}'),
+        ('{"input_str": "x", "kwargs": {}}', "x"),
+        ('{"inputs": {"id": 1}}', '{"inputs": {"id": 1}}'),
+        ("plain", "plain"),
+        ('{"id": ', '{"id": '),
+    ],
+)
+def test_a_tools_arguments_are_taken_out_of_the_functions_call(given: str, args: str) -> None:
+    """Arguments by name are the tool's; those by place stay as they were written."""
+    told = {"traceloop.span.kind": "tool", "traceloop.entity.name": "look", "traceloop.entity.input": given}
+    assert step_of(told).call == Call(None, "look", args)
+
+
+@pytest.mark.parametrize(
+    ("returned", "result"),
+    [
+        ('"found"', "found"),
+        ('{"found": true}', '{"found": true}'),
+        ('{"output": {"found": true}, "kwargs": {}}', '{"found":true}'),
+        ('{"output": "mine"}', '{"output": "mine"}'),
+        ("[1, 2]", "[1, 2]"),
+        ('"cut', '"cut'),
+    ],
+)
+def test_a_tools_result_is_told_as_its_message_would_tell_it(returned: str, result: str) -> None:
+    """A string loses its quotes, other JSON stays as it was written."""
+    told = {
+        "traceloop.span.kind": "tool",
+        "traceloop.entity.name": "look",
+        "traceloop.entity.output": returned,
+    }
+    assert step_of(told).result == Result(None, "look", result)
+
+
+def test_a_langchain_tools_message_says_which_call_it_answers() -> None:
+    """LangChain writes its message with all that makes it again."""
+    made = {
+        "id": ["langchain", "schema", "messages", "ToolMessage"],
+        "kwargs": {"content": "ok", "tool_call_id": "c1"},
+    }
+    told = {"traceloop.span.kind": "tool", "traceloop.entity.name": "look"}
+    step = step_of({**told, "traceloop.entity.output": json.dumps({"output": made, "kwargs": {}})})
+    assert (step.call, step.result) == (Call("c1", "look", None, Content.ABSENT), Result("c1", "look", "ok"))
+
+
+def test_agents_say_their_name_and_may_say_messages() -> None:
+    """One text is a message; arguments of other kinds are not."""
+    told = {"traceloop.span.kind": "agent", "traceloop.entity.name": "desk"}
+    step = step_of(
+        {
+            **told,
+            "traceloop.entity.input": '{"args": ["Hi"], "kwargs": {}}',
+            "traceloop.entity.output": '"Hello"',
+        }
+    )
+    assert (step.part, step.agent) == (Part.AGENT, "desk")
+    assert (words(step.input), words(step.output)) == (
+        [("user", "Hi", [], [])],
+        [("assistant", "Hello", [], [])],
+    )
+    graph = {"inputs": {"messages": [{"role": "user", "content": "Hi"}]}, "tags": []}
+    step = step_of(
+        {**told, "traceloop.entity.input": json.dumps(graph), "traceloop.entity.output": '{"n": 1}'}
+    )
+    assert (words(step.input), step.output) == ([("user", "Hi", [], [])], None)
