@@ -88,6 +88,7 @@ class Metrics:
         self.sessions_open = self._gauge("sessions_open", "Sessions that are not closed.")
         self.spans_waiting = self._gauge("spans_waiting", "Spans whose session is not known yet.")
         self.store_bytes = self._gauge("store_bytes", "Size of the embedded store.")
+        self.console_readers = self._gauge("console_readers", "Pages that follow the console live.")
         self._watermark = self._gauge("watermark_timestamp_seconds", "Event time up to which is judged.")
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:

@@ -131,7 +131,9 @@ def _application(
             metrics_route(metrics),
             Route("/healthz", health),
             Route("/readyz", health),
-            *pages.routes(service.store / FILE, service.statute, spans_to=spans_to),
+            *pages.routes(
+                service.store / FILE, service.statute, spans_to=spans_to, readers=metrics.console_readers.set
+            ),
         ],
         middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
         exception_handlers={404: lambda _request, _error: pages.missing_page(spans_to)},
