@@ -53,7 +53,14 @@ CONTENTS = frozenset(
         *("ai.embedding", "ai.embeddings", "ai.schema", "gen_ai.agent.system_prompt", "gen_ai.agent.tools"),
         *("langfuse.observation.input", "langfuse.observation.output", "langfuse.trace.input"),
         *("langfuse.trace.output", "mlflow.spanInputs", "mlflow.spanOutputs", "all_messages_events"),
-        *("pydantic_ai.all_messages", "final_result", "mcp.request.argument", "mcp.response.value"),
+        *(
+            "pydantic_ai.all_messages",
+            "final_result",
+            fw.PYDANTIC_EVENTS,
+            "gcp.vertex.agent.data",
+            "mcp.request.argument",
+            "mcp.response.value",
+        ),
     ]
 )
 """Attributes that hold what was said, called or returned, and what was searched for it."""

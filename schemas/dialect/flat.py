@@ -12,12 +12,16 @@ INDEX_DIGITS_MAX = 6
 """Digits of a place in a list."""
 
 
+class Cut(ValueError):
+    """A list of which some members were left out: SDKs limit how many attributes a span may have."""
+
+
 def flattened(attributes: Mapping[str, Value], prefix: str) -> list[Value] | None:
     """The list whose members' fields stand behind `prefix.place.`; None where there are none.
 
-    Its members are nested objects and lists again. Missing places are passed over, and so are attributes
-    whose value could not be read. A list that was not
-    flattened, under the prefix itself, is given as it is.
+    Its members are nested objects and lists again. Attributes whose value could not be read are passed over.
+    A list that was not flattened, under the prefix itself, is given as it is. Raises Cut where the places
+    are not all those from 0 on: Python's SDK forgets what was set first.
     """
     plain = attributes.get(prefix)
     if isinstance(plain, list):
@@ -45,6 +49,8 @@ def _plant(tree: dict[str, Value], path: list[str], value: Value) -> None:
 def _members(tree: dict[str, Value]) -> list[Value]:
     """The members of an object whose names are places, in their order."""
     places = sorted((int(name), name) for name in tree if _is_place(name))
+    if any(place != number for number, (place, _) in enumerate(places)):
+        raise Cut("some of the list is missing")
     return [_grown(tree[name]) for _, name in places]
 
 

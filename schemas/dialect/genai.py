@@ -57,7 +57,8 @@ def input_of(span: Span) -> Half:
     for name in (otel.INPUT_MESSAGES, fw.ADK_REQUEST):
         if not _is_nothing(attributes, name):
             return listed(attributes[name], Role.USER)
-    found = span_events.input_of(span.events) if span.events else ABSENT
+    events = span_events.all_of(span)
+    found = span_events.input_of(events) if events else ABSENT
     if found is ABSENT:
         found = flat_half(attributes, old.PROMPT, Role.USER)
     return found if found is not ABSENT else _first_worded(attributes, _INPUTS, Role.USER)
@@ -69,7 +70,8 @@ def output_of(span: Span) -> Half:
     for name in (otel.OUTPUT_MESSAGES, fw.ADK_RESPONSE):
         if not _is_nothing(attributes, name):
             return listed(attributes[name], Role.ASSISTANT)
-    found = span_events.output_of(span.events) if span.events else ABSENT
+    events = span_events.all_of(span)
+    found = span_events.output_of(events) if events else ABSENT
     if found is ABSENT:
         found = flat_half(attributes, old.COMPLETION, Role.ASSISTANT)
     return found if found is not ABSENT else _first_worded(attributes, _OUTPUTS, Role.ASSISTANT)
@@ -120,6 +122,8 @@ def _has_any(attributes: Mapping[str, Value]) -> bool:
     """Whether a span without an operation's name still speaks of a model."""
     return (
         old.PROMPT in attributes
+        or f"{old.COMPLETION}.0.role" in attributes
+        or fw.PYDANTIC_EVENTS in attributes
         or otel.INPUT_MESSAGES in attributes
         or otel.OUTPUT_MESSAGES in attributes
         or otel.REQUEST_MODEL in attributes

@@ -10,11 +10,13 @@ from ..semconv import openinference_0_1 as oi
 from ..span import Span, Value
 from ..step import Call, Part, Role
 from .carried import arguments, is_object, parsed_if_nested
-from .flat import flattened
+from .flat import Cut, flattened
 from .messages import listed, spoken, worded
 from .parts import first_name
 from .runs import tool_result
-from .said import ABSENT, Half, Said
+from .said import ABSENT, TRUNCATED, Half, Said
+
+_MESSAGES = (oi.INPUT_MESSAGES + ".", oi.OUTPUT_MESSAGES + ".")
 
 
 def read(span: Span) -> Said | None:
@@ -22,7 +24,10 @@ def read(span: Span) -> Said | None:
     attributes = span.attributes
     kind = attributes.get(oi.KIND)
     if not isinstance(kind, str):
-        return None
+        if not any(key.startswith(_MESSAGES) for key in attributes):
+            return None
+        # The kind is set first, and so is what an SDK forgets first where there are too many attributes.
+        kind = oi.LLM
     if kind.upper() == oi.LLM:
         models = (oi.RESPONSE_MODEL, oi.MODEL, oi.REQUEST_MODEL)
         return Said(
@@ -46,22 +51,34 @@ def read(span: Span) -> Said | None:
 
 def _input(attributes: Mapping[str, Value]) -> Half:
     """What the model, or the agent, was told: JSON that holds no messages is no message."""
-    found = flattened(attributes, oi.INPUT_MESSAGES)
-    if found is None:
-        found = _texts(attributes, oi.PROMPTS, "prompt")
-    if found is not None:
-        return listed(found, Role.USER)
+    found = _listed(attributes, (oi.INPUT_MESSAGES, oi.PROMPTS, "prompt"), Role.USER)
+    if found is not ABSENT:
+        return found
     return _valued(attributes, oi.INPUT_VALUE, oi.INPUT_TYPE, Role.USER, ABSENT)
 
 
 def _output(attributes: Mapping[str, Value], unread: Half | None = None) -> Half:
     """What the model, or the agent, said; a model may answer in JSON."""
-    found = flattened(attributes, oi.OUTPUT_MESSAGES)
-    if found is None:
-        found = _texts(attributes, oi.CHOICES, "completion")
-    if found is not None:
-        return listed(found, Role.ASSISTANT)
+    found = _listed(attributes, (oi.OUTPUT_MESSAGES, oi.CHOICES, "completion"), Role.ASSISTANT)
+    if found is not ABSENT:
+        return found
     return _valued(attributes, oi.OUTPUT_VALUE, oi.OUTPUT_TYPE, Role.ASSISTANT, unread)
+
+
+def _listed(attributes: Mapping[str, Value], names: tuple[str, str, str], speaker: Role) -> Half:
+    """The flattened messages, else the texts of a completion; absent where there are neither."""
+    messages, texts, wrapper = names
+    try:
+        found = flattened(attributes, messages)
+        if found is None:
+            found = _texts(attributes, texts, wrapper)
+        else:
+            found = [one.get("message", one) if is_object(one) else one for one in found]
+            if len(found) > 1 and not all(is_object(one) and "role" in one for one in found):
+                return TRUNCATED
+    except Cut:
+        return TRUNCATED
+    return ABSENT if found is None else listed(found, speaker)
 
 
 def _valued(

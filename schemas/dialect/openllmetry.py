@@ -11,10 +11,10 @@ from ..semconv import opentelemetry_1_41 as otel
 from ..span import Span, Value
 from ..step import Call, Part, Role
 from .carried import arguments, is_object, parsed_if_nested
-from .flat import flattened
+from .flat import Cut, flattened
 from .messages import listed, worded
 from .runs import tool_result, unquoted, unwrapped_arguments
-from .said import ABSENT, Half, Said
+from .said import ABSENT, TRUNCATED, Half, Said
 
 
 def read(span: Span) -> Said | None:
@@ -46,9 +46,14 @@ def read(span: Span) -> Said | None:
 
 def flat_half(attributes: Mapping[str, Value], prefix: str, speaker: Role) -> Half:
     """The messages that were flattened behind a prefix; absent where there are none."""
-    found = flattened(attributes, prefix)
+    try:
+        found = flattened(attributes, prefix)
+    except Cut:
+        return TRUNCATED
     if found is None:
         return ABSENT
+    if len(found) > 1 and not all(is_object(one) and "role" in one for one in found):
+        return TRUNCATED
     return listed([_opened(one) for one in found], speaker)
 
 

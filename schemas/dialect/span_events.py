@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..semconv import frameworks as fw
 from ..semconv import opentelemetry_1_36 as old
 from ..semconv import opentelemetry_1_41 as otel
-from ..span import SpanEvent, Value
+from ..span import Span, SpanEvent, Value
 from ..step import Call, Message, Result, Role
 from .carried import arguments, is_object, parsed_if_nested, result, sound
 from .messages import MESSAGES_MAX, ROLES, listed, message_of, worded
@@ -14,6 +15,15 @@ from .parts import name_of
 from .said import ABSENT, TRUNCATED, Half
 
 _PARTS = frozenset(["text", "type", "toolUse", "toolResult", "functionCall", "functionResponse"])
+
+
+def all_of(span: Span) -> Sequence[SpanEvent]:
+    """The span's events, and those that stand as JSON in an attribute (Pydantic AI)."""
+    listed_events = parsed_if_nested(span.attributes.get(fw.PYDANTIC_EVENTS))
+    if not isinstance(listed_events, list):
+        return span.events
+    told = [event for event in listed_events if is_object(event)]
+    return (*span.events, *(SpanEvent(str(event.get("event.name")), span.start, event) for event in told))
 
 
 def input_of(events: Sequence[SpanEvent]) -> Half:

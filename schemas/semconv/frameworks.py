@@ -17,6 +17,8 @@ ANY_AGENT_OPERATION = "call_llm"
 ANY_AGENT_OUTPUT = "gen_ai.output"
 ANY_AGENT_TOOL_ARGS = "gen_ai.tool.args"
 
+PYDANTIC_EVENTS = "events"
+"""Events of before `gen_ai.input.messages`, as a JSON list in an attribute, each with its `event.name`."""
 PYDANTIC_TOOL_ARGUMENTS = "tool_arguments"
 PYDANTIC_TOOL_RESPONSE = "tool_response"
 

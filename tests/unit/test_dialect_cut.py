@@ -1,0 +1,116 @@
+"""What is left where an SDK forgets attributes: nobody takes a part of what was said for the whole."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+from tracline.schemas.dialect import tell
+from tracline.schemas.event import Content
+from tracline.schemas.span import Span
+from tracline.schemas.step import Part, Role, Step
+
+KIND = {"openinference.span.kind": "LLM"}
+REQUEST = {"llm.request.type": "chat"}
+LINES = [("system", "be kind"), ("user", "hi"), ("assistant", "hello"), ("user", "help")]
+
+
+def flat(message: str) -> dict[str, Any]:
+    """The lines as attributes, each role before its content, as instrumentations set them."""
+    return {
+        message.format(place) + field: value
+        for place, line in enumerate(LINES)
+        for field, value in zip(("role", "content"), line, strict=True)
+    }
+
+
+OPENINFERENCE = {
+    **KIND,
+    **flat("llm.input_messages.{}.message."),
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.content": "gladly",
+}
+OPENLLMETRY = {
+    **REQUEST,
+    **flat("gen_ai.prompt.{}."),
+    "gen_ai.completion.0.role": "assistant",
+    "gen_ai.completion.0.content": "gladly",
+}
+BOTH = pytest.mark.parametrize("told", [OPENINFERENCE, OPENLLMETRY], ids=["OpenInference", "OpenLLMetry"])
+
+
+def step_of(attributes: dict[str, Any]) -> Step:
+    """What a span with these attributes says."""
+    return tell(Span("1" * 32, "2" * 16, None, "a call", 1, 2, attributes))
+
+
+def said(step: Step) -> list[str | None]:
+    """The texts of a step's output."""
+    assert step.output is not None
+    return [message.text for message in step.output]
+
+
+@BOTH
+def test_all_of_the_attributes_are_all_of_the_messages(told: dict[str, Any]) -> None:
+    """Nothing was cut: the input is there."""
+    step = step_of(told)
+    assert step.input is not None
+    assert [(message.role, message.text) for message in step.input][1:] == [
+        (Role(role), text) for role, text in LINES[1:]
+    ]
+    assert said(step) == ["gladly"]
+    assert step.content is Content.CAPTURED
+
+
+@BOTH
+@pytest.mark.parametrize("kept", range(3, 10))
+def test_what_pythons_sdk_forgets_is_not_taken_for_nothing(
+    told: dict[str, Any], kept: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The SDK keeps the last attributes of a span: the input is truncated, and the output still read."""
+    caplog.set_level(logging.ERROR, logger="opentelemetry.attributes")
+    tracer = TracerProvider(span_limits=SpanLimits(max_span_attributes=kept)).get_tracer("cut")
+    span: Any = tracer.start_span("a call")
+    for name, value in told.items():
+        span.set_attribute(name, value)
+    left = dict(span.attributes)
+    assert len(left) == kept < len(told)
+    step = step_of(left)
+    assert step.part is Part.CHAT
+    assert (step.input, step.content) == (None, Content.TRUNCATED)
+    assert said(step) == ["gladly"]
+
+
+@BOTH
+def test_a_message_that_lost_its_role_is_nobodys(told: dict[str, Any]) -> None:
+    """Of several messages each has a role; the one without may be anybody's."""
+    for name in told:
+        if name.endswith(".role") and ("prompt" in name or "input" in name):
+            step = step_of({key: value for key, value in told.items() if key != name})
+            assert (step.input, step.content) == (None, Content.TRUNCATED)
+
+
+def test_a_prompt_alone_needs_no_role() -> None:
+    """Completions have one prompt and no roles."""
+    step = step_of({**REQUEST, "gen_ai.prompt.0.content": "Once upon"})
+    assert step.input is not None
+    assert [(message.role, message.text) for message in step.input] == [(Role.USER, "Once upon")]
+
+
+def test_events_in_an_attribute_are_messages_and_no_attribute() -> None:
+    """Pydantic AI wrote what were events into one attribute, as JSON."""
+    events = [
+        {"event.name": "gen_ai.system.message", "content": "be kind", "role": "system"},
+        {"event.name": "gen_ai.user.message", "content": "hi", "role": "user"},
+        {"event.name": "gen_ai.tool.message", "id": "c", "name": "look_up", "content": "42"},
+        {"event.name": "gen_ai.choice", "index": 0, "message": {"role": "assistant", "content": "so"}},
+    ]
+    step = step_of({"gen_ai.operation.name": "chat", "events": json.dumps(events)})
+    assert step.input is not None
+    assert [message.role for message in step.input] == [Role.INSTRUCTION, Role.USER, Role.TOOL]
+    assert [(one.call_id, one.result) for one in step.input[2].results] == [("c", "42")]
+    assert said(step) == ["so"]
+    assert step.attributes == {"gen_ai.operation.name": "chat"}
