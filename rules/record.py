@@ -33,6 +33,8 @@ REASONS = {
 
 EVENT_COLUMNS = ("session_id", "occurrence", "time", "seq", "late", "history", "agent", "event_id")
 """What a record says of its event."""
+_SHOWN = ("event_id", "seq")
+"""What a witness says of an event."""
 
 _CLOSED = 8
 """Added to the codes of closing verdicts where they stand among the kinds of findings."""
@@ -110,6 +112,13 @@ class _Explained:
     witness: Witness
     rows: Sequence[int]
 
+    @property
+    def shown(self) -> list[int]:
+        """The rows of the events that the witness names."""
+        rows, witness = self.rows, self.witness
+        past = [rows[bit.index] for bit in witness.history if bit.index is not None]
+        return [rows[event.index] for event in witness.events] + past
+
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
@@ -129,19 +138,16 @@ class _Reading:
         """One record for each finding."""
         explained = list(self._explained())
         stamps = cast("list[int]", self.found.stamps.tolist())
-        needed = set(stamps)
-        for one in explained:
-            if one is not None:
-                needed.update(one.rows[index] for index in _indices(one.witness))
-        rows = np.array(sorted(needed), dtype=np.int64)
-        chosen = self.judged.labelled.select(EVENT_COLUMNS)[self.judged.order.rows[rows]]
+        told = _rows(self.judged, stamps, EVENT_COLUMNS)
         times = pl.col("occurrence", "time").dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ")
-        events = dict(zip(rows.tolist(), chosen.with_columns(times).to_dicts(), strict=True))
+        events = told.with_columns(times).to_dicts()
+        shown = {row for one in explained if one is not None for row in one.shown}
+        ids = dict(zip(shown, _rows(self.judged, list(shown), _SHOWN).iter_rows(), strict=True))
         columns = self.statute.program.order[self.found.columns].tolist()
-        told = zip(columns, self.found.kinds.tolist(), stamps, explained, strict=True)
-        for i, (number, kind, stamp, one) in enumerate(told):
-            shown = None if one is None else _shown(one, events)
-            yield self._record(number, kind, self._slice_value(i), events[stamp], shown)
+        kinds = self.found.kinds.tolist()
+        for i, (number, kind, event, one) in enumerate(zip(columns, kinds, events, explained, strict=True)):
+            witness = None if one is None else _witness(one, ids)
+            yield self._record(number, kind, self._slice_value(i), event, witness)
 
     def _record(
         self, number: int, kind: int, slice_value: str | None, event: Record, witness: Record | None
@@ -239,26 +245,22 @@ class _Reading:
         ]
 
 
-def _indices(witness: Witness) -> list[int]:
-    past = [bit.index for bit in witness.history if bit.index is not None]
-    return [event.index for event in witness.events] + past
+def _rows(judged: Judged, places: Sequence[int], names: Sequence[str]) -> pl.DataFrame:
+    """Columns of the events at these places in judged order."""
+    return judged.labelled.select(names)[judged.order.rows[np.array(places, dtype=np.int64)]]
 
 
-def _shown(explained: _Explained, events: Mapping[int, Record]) -> Record:
+def _witness(explained: _Explained, ids: Mapping[int, tuple[str, int]]) -> Record:
     """A witness as JSON: its indices become the events' ids and places in the session."""
     witness, rows = explained.witness, explained.rows
-
-    def named(index: int | None) -> Record:
-        event: Record = {} if index is None else events[rows[index]]
-        return {"event_id": event.get("event_id"), "seq": event.get("seq")}
-
-    return {
-        "events": [
-            {**named(event.index), "true": list(event.true), "residual": event.residual}
-            for event in witness.events
-        ],
-        "history": [
-            {**named(bit.index), "formula": bit.formula, "value": bit.value} for bit in witness.history
-        ],
-        "truncated": witness.truncated,
-    }
+    events: list[Record] = []
+    for event in witness.events:
+        event_id, seq = ids[rows[event.index]]
+        events.append(
+            {"event_id": event_id, "seq": seq, "true": list(event.true), "residual": event.residual}
+        )
+    history: list[Record] = []
+    for bit in witness.history:
+        event_id, seq = (None, None) if bit.index is None else ids[rows[bit.index]]
+        history.append({"event_id": event_id, "seq": seq, "formula": bit.formula, "value": bit.value})
+    return {"events": events, "history": history, "truncated": witness.truncated}
