@@ -323,7 +323,7 @@ class Pipeline:
     def _archive_rows(self, rows: Sequence[tuple[int, bytes]]) -> None:
         self._world.archive([row for _, row in rows], rows[0][0], rows[-1][0])
         reach(Fault.WRITTEN)
-        self._store.note("archived", rows[-1][0])
+        self._store.archived(rows[-1][0], self._world.now())
         reach(Fault.ARCHIVED)
 
 

@@ -97,10 +97,13 @@ async def serve(service: Service, address: Address) -> None:
             await calls.start()
         working = thread.submit(pipeline.run)
         app = _application(service, address, reception, gate, metrics, working)
-        for line in _addresses(address):
-            service.tell(line)
+
+        def begun() -> None:
+            for line in _addresses(address):
+                service.tell(line)
+
         try:
-            await _Server(_config(app), working).serve([listening])
+            await _Server(_config(app), working, begun).serve([listening])
         finally:
             if calls is not None:
                 await calls.stop(STOPPING_S)
@@ -168,11 +171,16 @@ def _listening(address: Address) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """A server that also stops when the pipeline does."""
+    """A server that also stops when the pipeline does; `begun` hears that it answers and heeds signals."""
 
-    def __init__(self, config: uvicorn.Config, working: Future[None]) -> None:
+    def __init__(self, config: uvicorn.Config, working: Future[None], begun: Callable[[], None]) -> None:
         super().__init__(config)
-        self._working = working
+        self._working, self._begun = working, begun
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        self._begun()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop, and finish what was taken: the signal is not raised again once the sockets are closed."""

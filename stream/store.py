@@ -141,15 +141,21 @@ class Store:
         query = "SELECT id, row FROM event WHERE id > ? ORDER BY id LIMIT ?"
         return self._db.execute(query, (after, count)).fetchall()
 
-    def prune(self, before: int) -> int:
-        """Delete what happened before that time and is archived; how many events these were."""
+    def archived(self, last: int, time: int) -> None:
+        """Note that the events up to that number are in the archive since that time."""
         with self._writing():
-            archived = self.fact("archived") or 0
-            gone = self._db.execute("DELETE FROM event WHERE id <= ? AND time < ?", (archived, before))
-            for table in ("verdict", "standing"):
-                column = "time" if table == "verdict" else "closed"
-                self._db.execute(f"DELETE FROM {table} WHERE {column} < ?", (before,))
-            return gone.rowcount
+            self._note("archived", last)
+            self._db.execute(_ARCHIVED, (last, time))
+
+    def prune(self, before: int) -> int:
+        """Delete what was archived before that time, and what was said of it; how many events these were."""
+        with self._writing():
+            query = "SELECT max(event), max(verdict) FROM archived WHERE time < ?"
+            event, verdict = self._db.execute(query, (before,)).fetchone()
+            self._db.execute(_STOOD, (event,))
+            self._db.execute("DELETE FROM verdict WHERE number <= ?", (verdict,))
+            self._db.execute("DELETE FROM archived WHERE event <= ?", (event,))
+            return self._db.execute("DELETE FROM event WHERE id <= ?", (event,)).rowcount
 
     def commit(self, batch: Batch) -> None:
         """Write all that a batch changed, or nothing."""
@@ -206,6 +212,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET
   agent = coalesce(agent, excluded.agent), applied = coalesce(applied, excluded.applied),
   violated = coalesce(violated, excluded.violated), unjudged = coalesce(unjudged, excluded.unjudged)
+"""
+_ARCHIVED = "INSERT INTO archived SELECT ?, coalesce(max(number), 0), ? FROM verdict"
+_STOOD = """
+DELETE FROM standing WHERE (session_id, occurrence) IN
+  (SELECT session_id, occurrence FROM event WHERE id <= ? AND kind = 'end')
 """
 _CLOSED = "UPDATE standing SET closed = ? WHERE session_id = ? AND occurrence = ?"
 

@@ -44,6 +44,8 @@ CREATE TABLE event (              -- judged events and `end` rows, in the order 
   row        BLOB NOT NULL        -- all columns of the event frame as a JSON object, times as integers
 );
 CREATE INDEX event_session ON event (session_id, occurrence, seq);
+CREATE INDEX event_first ON event (id) WHERE seq = 1;
+CREATE INDEX event_end ON event (id) WHERE kind = 'end';
 CREATE TABLE verdict (            -- one row a verdict; `record` is its line of verdicts.jsonl
   number     INTEGER PRIMARY KEY AUTOINCREMENT,
   id         TEXT NOT NULL UNIQUE,
@@ -82,6 +84,11 @@ CREATE TABLE dead_letter (        -- what could not be read: never its text, onl
   code     TEXT NOT NULL,
   reason   TEXT NOT NULL,
   sha256   TEXT NOT NULL
+);
+CREATE TABLE archived (           -- when events were archived, and the last event and verdict there was then
+  event   INTEGER PRIMARY KEY,
+  verdict INTEGER NOT NULL,
+  time    INTEGER NOT NULL        -- by the wall clock
 );
 CREATE TABLE fact (               -- see stream/store.py
   name  TEXT PRIMARY KEY,

@@ -1,0 +1,191 @@
+"""The pipeline of `tracline serve` in this process: a real store and archive, and a clock that is written.
+
+Spans come as they would: each some time after it ended, in requests that mix sessions, some of them twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import orjson
+import polars as pl
+from tracline.batch.audit import Terms, audit
+from tracline.cli.serve import _archive_to
+from tracline.examples.span_wire import to_otlp, to_otlp_json
+from tracline.rules.judge import Statute
+from tracline.rules.pack import load_packs
+from tracline.schemas.event import Kind
+from tracline.schemas.settings import SessionSettings
+from tracline.schemas.span import Span
+from tracline.schemas.time import NS
+from tracline.stream.changes import frame_of
+from tracline.stream.intake import Encoding, Request, decode
+from tracline.stream.pipeline import Pace, Pipeline, World
+from tracline.stream.store import Batch, Store, open_store
+from tracline.stream.worker import Worker
+
+from .truth import Place, Told
+
+IDLE_S = 3_600
+SETTINGS = SessionSettings(lateness_s=120, hold_s=4 * IDLE_S, idle_s=IDLE_S, tick_s=1, skew_s=60)
+UNDERWAY_S = 60
+"""How long a span may be underway once it has ended; half the lateness, for clocks that are wrong, too."""
+TOGETHER_S = 10
+"""How long spans wait for others that are sent with them, and requests for others of their round."""
+AGAIN_S = 900
+"""How much later a span may come a second time."""
+STORE_ID = "5e1f" * 16
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request, and when it comes."""
+
+    time: int
+    body: bytes
+    encoding: Encoding
+
+    @property
+    def request(self) -> Request:
+        """What a receiver makes of it."""
+        return Request(self.body, self.encoding, decode(self.body, self.encoding), self.time)
+
+
+def wire(spans: Sequence[Span], encoding: Encoding) -> bytes:
+    """A request of these spans."""
+    request = to_otlp(spans)
+    if encoding is Encoding.JSON:
+        return orjson.dumps(to_otlp_json(request))
+    return request.SerializeToString()
+
+
+def arriving(told: Iterable[Told], random: Random, again: float) -> list[tuple[int, Span]]:
+    """The spans of conversations in the order in which they come, with the times; a share comes twice."""
+    coming: list[tuple[int, Span]] = []
+    for one in told:
+        for span in one.spans:
+            ended = max(span.start, span.end)
+            coming.append((ended + random.randrange(UNDERWAY_S * NS), span))
+            if random.random() < again:
+                coming.append((ended + random.randrange(AGAIN_S * NS), span))
+    return sorted(coming, key=lambda one: one[0])
+
+
+def schedule(told: Iterable[Told], random: Random, again: float = 0.1, most: int = 20) -> list[Sent]:
+    """The spans of conversations as requests, in the order in which they come."""
+    made: list[Sent] = []
+    for time, some in _together(arriving(told, random, again), random, most):
+        spans = [span for _, span in some]
+        random.shuffle(spans)
+        encoding = random.choice(list(Encoding))
+        made.append(Sent(time, wire(spans, encoding), encoding))
+    return made
+
+
+def _together(timed: list, random: Random, most: int) -> Iterator[tuple[int, list]]:
+    """Neighbours, at most so many, that wait `TOGETHER_S` at most for each other; with the last's time."""
+    first = 0
+    while first < len(timed):
+        last = first + random.randint(1, most)
+        until = timed[first][0] + TOGETHER_S * NS
+        some = [one for one in timed[first:last] if one[0] <= until]
+        yield some[-1][0], some
+        first += len(some)
+
+
+@dataclass
+class Live:
+    """A pipeline over the store in `folder`, the time (ns since the epoch), and the batches it wrote."""
+
+    folder: Path
+    statute: Statute
+    settings: SessionSettings = SETTINGS
+    now: int = 0
+    batches: list[Batch] = field(default_factory=list)
+    free_bytes: int = 1 << 40
+
+    def __post_init__(self) -> None:
+        self.open()
+
+    def open(self) -> None:
+        """Begin as a process that starts does."""
+        self.store: Store = open_store(self.folder / "state", STORE_ID)
+        world = World(
+            now=lambda: self.now,
+            free_bytes=lambda: self.free_bytes,
+            archive=_archive_to(self.folder / "archive", STORE_ID),
+            told=self.batches.append,
+        )
+        self.pipeline = Pipeline(self.store, Worker(self.statute), self.settings, world, Pace(archive_s=600))
+        self.pipeline.begin()
+
+    def restart(self) -> None:
+        """End as a process that is killed does, and begin again."""
+        self.store.close()
+        self.open()
+
+    def send(self, *sent: Sent) -> None:
+        """Take requests, all in one round; each must be taken."""
+        asyncio.run(self._send([one.request for one in sent]))
+
+    async def _send(self, requests: Sequence[Request]) -> None:
+        waiting = [asyncio.ensure_future(self.pipeline.put(request)) for request in requests]
+        await asyncio.sleep(0)
+        self.pipeline.turn()
+        await asyncio.gather(*waiting)
+
+    def tick(self, seconds: float) -> None:
+        """Let time pass in which nothing comes."""
+        self.now += round(seconds * NS)
+        self.pipeline.turn()
+
+    def play(self, sent: Iterable[Sent], random: Random, *, restarts: bool = False) -> None:
+        """Let requests come at their times, a few of them together; with restarts, begin anew after each."""
+        timed = [(one.time, one) for one in sent]
+        for time, some in _together(timed, random, 4):
+            while self.now and self.now < time - 30 * NS and random.random() < 0.7:
+                self.tick(random.uniform(1, 30))
+            self.now = max(self.now, time)
+            self.send(*(one for _, one in some))
+            if restarts:
+                self.restart()
+
+    def finish(self) -> None:
+        """Let every session close, and all be archived."""
+        self.tick(2 * IDLE_S + SETTINGS.hold_s)
+        self.tick(2 * IDLE_S + SETTINGS.hold_s)
+        self.pipeline.archive()
+
+    @property
+    def records(self) -> dict[str, dict]:
+        """The records of all verdicts given, by id."""
+        rows = [row for batch in self.batches for row in batch.verdicts]
+        records = {str(row[0]): orjson.loads(row[-1]) for row in rows}
+        assert len(records) == len(rows), "a verdict was given twice"
+        return records
+
+    @property
+    def events(self) -> pl.DataFrame:
+        """All judged events and `end` rows, in the order in which they were judged."""
+        return frame_of([row for _, row in self.store.events(0, 1_000_000)])
+
+
+def places_of(events: pl.DataFrame) -> Counter[Place]:
+    """Where the rows of an event frame stand, without `end` rows."""
+    rows = events.filter(pl.col("kind") != Kind.END.value).select(
+        "session_id", pl.col("occurrence").to_physical(), "seq", "event_id"
+    )
+    return Counter(rows.iter_rows())
+
+
+def audited(source: Path, pack: Path, out: Path, as_of: int | None = None) -> dict[str, dict]:
+    """The records of an audit, by id; it must reject nothing."""
+    outcome = audit(source, load_packs([pack]), out, Terms(idle_s=IDLE_S, as_of=as_of))
+    assert not outcome.population.rejected.total()
+    records = [orjson.loads(line) for line in (out / "verdicts.jsonl").read_bytes().splitlines()]
+    return {record["id"]: record for record in records}

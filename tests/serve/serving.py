@@ -1,0 +1,145 @@
+"""`tracline serve` as a user starts, feeds, stops and kills it: a process of its own on free ports."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+from tracline.stream.faults import VARIABLE
+from tracline.stream.store import FILE
+
+TRACLINE = Path(sys.executable).with_name("tracline")
+WAIT_S = 30.0
+"""How long anything may take that a test waits for."""
+PROTOBUF = {"content-type": "application/x-protobuf"}
+
+
+def free_port() -> int:
+    """A port on which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+@dataclass
+class Serving:
+    """A process that serves: where, and what it says on standard error, which `said` reads to the end."""
+
+    process: subprocess.Popen[str]
+    port: int
+    lines: list[str] = field(default_factory=list)
+    reader: threading.Thread | None = None
+    ready: threading.Event = field(default_factory=threading.Event)
+
+    def listen(self) -> None:
+        """Read what the process says, until it has ended."""
+        assert self.process.stderr is not None
+        with self.process.stderr as said:
+            for line in said:
+                self.lines.append(line)
+                if "OTLP/HTTP on" in line:
+                    self.ready.set()
+        self.ready.set()
+
+    @property
+    def url(self) -> str:
+        """The address of receiver and console."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def send(self, body: bytes, headers: Mapping[str, str] = PROTOBUF) -> httpx.Response:
+        """Send a request of spans. Raises httpx.TransportError where the process dies before it answers."""
+        return httpx.post(f"{self.url}/v1/traces", content=body, headers=dict(headers), timeout=WAIT_S)
+
+    def stop(self) -> int:
+        """Ask the process to end, as a supervisor does; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self) -> int:
+        """Wait for the end of the process; its exit code, minus the signal where one killed it."""
+        code = self.process.wait(WAIT_S)
+        assert self.reader is not None
+        self.reader.join(WAIT_S)
+        return code
+
+    @property
+    def said(self) -> str:
+        """What the process has said."""
+        return "".join(self.lines)
+
+
+def command(folder: Path, pack: str | Path, port: int, *more: str) -> list[str]:
+    """The command line of a process whose state and archive are in that folder."""
+    paths = ["--state", str(folder / "state"), "--archive", str(folder / "archive")]
+    return [str(TRACLINE), "serve", "--rules", str(pack), *paths, "--port", str(port), *more]
+
+
+def start(
+    folder: Path, pack: str | Path, *more: str, sessions: Mapping[str, object], fault: str | None = None
+) -> Serving:
+    """Start a process and wait until it listens (or has ended); `sessions` are settings by name."""
+    port = free_port()
+    settings = {f"TRACLINE_SESSIONS_{name.upper()}": str(value) for name, value in sessions.items()}
+    settings |= {} if fault is None else {VARIABLE: fault}
+    process = subprocess.Popen(
+        command(folder, pack, port, "--grpc-port", "0", *more),
+        env=os.environ | settings,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    serving = Serving(process, port)
+    serving.reader = threading.Thread(target=serving.listen)
+    serving.reader.start()
+    assert serving.ready.wait(WAIT_S)
+    return serving
+
+
+@contextmanager
+def running(
+    folder: Path, pack: str | Path, *more: str, sessions: Mapping[str, object], fault: str | None = None
+) -> Iterator[Serving]:
+    """As `start`; whatever happens, the process does not outlive the test."""
+    serving = start(folder, pack, *more, sessions=sessions, fault=fault)
+    try:
+        yield serving
+    finally:
+        serving.process.kill()
+        serving.ended()
+
+
+def run_to_end(folder: Path, pack: str | Path, port: int, *more: str) -> subprocess.CompletedProcess[str]:
+    """Run a process that must end by itself."""
+    line = command(folder, pack, port, *more)
+    return subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=WAIT_S, check=False)
+
+
+def rows(folder: Path, query: str) -> list[tuple]:
+    """What the store in that folder says."""
+    with closing(sqlite3.connect(folder / "state" / FILE)) as db:
+        return db.execute(query).fetchall()
+
+
+def lines(text: str) -> Iterable[dict]:
+    """Standard output of JSON lines."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def audit_of(folder: Path, pack: str | Path, out: Path) -> dict[str, dict]:
+    """The records by id that the command `tracline audit` finds in the archive."""
+    line = [str(TRACLINE), "audit", str(folder / "archive"), "--rules", str(pack), "--out", str(out)]
+    subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=WAIT_S, check=True)
+    records = lines((out / "verdicts.jsonl").read_text())
+    return {record["id"]: record for record in records}

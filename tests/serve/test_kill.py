@@ -1,0 +1,136 @@
+"""The process killed at every place of the registry of faults: nothing acknowledged is lost, nothing doubled.
+
+What must be found comes from the conversations, not from another run of the product.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import httpx
+import polars as pl
+import pytest
+from tracline.examples.span_plan import Keys, Manner
+from tracline.examples.span_sessions import START_NS, random_session
+from tracline.schemas.time import NS
+from tracline.stream.faults import Fault
+from tracline.stream.intake import Encoding
+
+from .live import arriving, audited, places_of, wire
+from .serving import PROTOBUF, Serving, rows, running
+from .truth import Ids, Place, Told, answered_once, paced, true_ids, write_pack
+
+IDLE_S = 600
+SESSIONS = {
+    # The time goes by spans alone: a tick is longer than the test.
+    "tick_s": 3_600,
+    "lateness_s": 120,
+    "hold_s": 86_400,
+    "idle_s": IDLE_S,
+}
+CONVERSATIONS = {
+    237: Manner(keys=Keys.EVERYWHERE),
+    104: Manner(end_mark=True, retried=0.3),
+    51: Manner(wrapped=0.3),
+    267: Manner(one_trace=True),
+}
+"""Random ones by seed that break many rules at many places, and how they are told."""
+REQUESTS = 9
+SIGKILLED = -9
+LATER = {Fault.ARCHIVING: 1, Fault.WRITTEN: 2, Fault.ARCHIVED: 1}
+"""The time at which the second process dies there; 3 where none is named. What is archived is archived when
+a process stops, and by the second one once more at its start, where the first had not noted it."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Requests in their order, and what must come of them: verdicts, and events that are no `end` rows."""
+
+    bodies: tuple[bytes, ...]
+    ids: Ids
+    events: Counter[Place]
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pack as a file."""
+    return write_pack(tmp_path_factory.mktemp("pack"))
+
+
+@pytest.fixture(scope="module")
+def work(pack: Path) -> Work:
+    """Four conversations at a time, and one much later which tells that the time has passed them."""
+    told = [
+        Told(paced(answered_once(random_session(seed)), START_NS + 60 * place * NS, 15), manner)
+        for place, (seed, manner) in enumerate(CONVERSATIONS.items())
+    ]
+    last = Told(paced(random_session(50, turns=1), START_NS + 6 * 3600 * NS, 1), Manner())
+    spans = [span for _, span in arriving([*told, last], Random(1), again=0.1)]
+    size = -(-len(spans) // REQUESTS)
+    bodies = tuple(
+        wire(spans[first : first + size], list(Encoding)[first // size % 2])
+        for first in range(0, len(spans), size)
+    )
+    assert len(bodies) == REQUESTS
+    return Work(bodies, true_ids(told, pack), Counter(place for one in told for place in one.places))
+
+
+@dataclass
+class Sender:
+    """An exporter: sends each request until it is acknowledged, and never again after that."""
+
+    work: Work
+    acknowledged: int = 0
+
+    def send(self, serving: Serving, until: int = REQUESTS) -> None:
+        """Send up to that request, as long as the process lives."""
+        while self.acknowledged < until:
+            headers = PROTOBUF
+            body = self.work.bodies[self.acknowledged]
+            if body.startswith(b"{"):
+                headers = {"content-type": "application/json"}
+            try:
+                serving.send(body, headers).raise_for_status()
+            except httpx.TransportError:
+                return
+            self.acknowledged += 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", Fault)
+def test_a_process_that_is_killed_goes_on_where_it_was(
+    fault: Fault, work: Work, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Killed there the first time it comes, and once more later; then the verdicts are those of the truth.
+
+    So are those of an audit of the archive, and the archive holds every event once.
+    """
+    sender, deaths = Sender(work), []
+    for turn, times in enumerate((1, LATER.get(fault, 3)), start=1):
+        with running(tmp_path, pack, sessions=SESSIONS, fault=f"{fault}:{times}") as serving:
+            sender.send(serving, until=REQUESTS - 6 + 3 * turn if fault in LATER else REQUESTS)
+            if serving.process.poll() is None:
+                serving.process.terminate()
+            assert serving.ended() == SIGKILLED, f"the process never came to {fault}:{times}"
+            deaths.append(sender.acknowledged)
+    with running(tmp_path, pack, sessions=SESSIONS) as serving:
+        sender.send(serving)
+        assert serving.stop() == 0, serving.said
+    assert sender.acknowledged == REQUESTS
+    check(work, pack, tmp_path)
+    with capsys.disabled():
+        print(f"\n{fault}: killed after {deaths} of {REQUESTS} were acknowledged; {len(work.ids)} verdicts")
+
+
+def check(work: Work, pack: Path, folder: Path) -> None:
+    """Store, archive and an audit of the archive say what the conversations say, each thing once."""
+    query = "SELECT id, session_id, seq, rule, verdict FROM verdict"
+    assert {row[0]: tuple(row[1:]) for row in rows(folder, query)} == work.ids
+    assert len(work.ids) > 50
+    archive = pl.read_parquet(folder / "archive" / "**" / "*.parquet")
+    assert places_of(archive) == work.events
+    assert rows(folder, "SELECT count(*) FROM event") == [(len(archive),)]
+    assert set(audited(folder / "archive", pack, folder / "bundle")) == set(work.ids)
