@@ -156,7 +156,9 @@ def _openinference_chat(told: Conversing, manner: Manner) -> tuple[str, Attribut
     if manner.captured:
         system = {"message.role": "system", "message.content": told.instructions}
         heard = [system, *(_openinference_message(line, manner) for line in told.heard)]
-        attributes |= _flat("llm.input_messages", heard if manner.inputs_captured else [])
+        attributes |= (
+            _flat("llm.input_messages", heard) if manner.inputs_captured else {"input.value": "__REDACTED__"}
+        )
         if told.said is not None:
             attributes |= _flat("llm.output_messages", [_openinference_message(told.said, manner)])
     return "ChatCompletion", attributes

@@ -208,10 +208,12 @@ def _call_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) 
     if manner.captured and manner.inputs_captured:
         yield from _heard_events(act, who, manner, is_first=is_first)
     else:
-        yield from (_unknown(who, _believed(attempt)[0]) for attempt in act.attempts)
+        says_so = manner.captured and manner.dialect is Dialect.OPENINFERENCE
+        content = Content.REDACTED if says_so else Content.ABSENT
+        yield from (_unknown(who, _believed(attempt)[0], content) for attempt in act.attempts)
     ends = [_believed(attempt)[1] for attempt in act.attempts if attempt.error is None]
     if not manner.captured:
-        yield from (_unknown(who, end) for end in ends)
+        yield from (_unknown(who, end, Content.ABSENT) for end in ends)
     elif act.said is not None:
         yield from _line_events(act.said, replace(who, time=min(ends)), manner)
 
@@ -230,9 +232,9 @@ def _heard_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool)
             yield from _line_events(line, replace(heard, history=place < new), manner)
 
 
-def _unknown(who: Event, time: int) -> Event:
+def _unknown(who: Event, time: int, content: Content) -> Event:
     """Something was heard or said then, and nobody knows what."""
-    return replace(who, time=time, content=Content.ABSENT)
+    return replace(who, time=time, content=content)
 
 
 def _line_events(line: Line, who: Event, manner: Manner) -> Iterator[Event]:

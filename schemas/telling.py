@@ -75,7 +75,10 @@ def _message(message: Message, setting: _Setting, calls: OpenCalls) -> Iterator[
     ranks = count()
     if message.role is Role.USER and (message.text is not None or not message.results):
         yield _telling(Kind.USER, setting, next(ranks), message.content, text=message.text)
-    if message.role is Role.ASSISTANT and (message.text or not (message.calls or message.results)):
+    is_hidden = message.content is not Content.CAPTURED
+    if message.role is Role.ASSISTANT and (
+        message.text or is_hidden or not (message.calls or message.results)
+    ):
         yield _telling(Kind.ASSISTANT, setting, next(ranks), message.content, text=message.text)
     for call in message.calls:
         calls.add(OpenCall(setting.place, call.call_id, call.tool, call.args, nested=False))

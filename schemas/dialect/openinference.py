@@ -11,12 +11,14 @@ from ..span import Span, Value
 from ..step import Call, Part, Role
 from .carried import arguments, is_object, parsed_if_nested
 from .flat import Cut, flattened
-from .messages import listed, spoken, worded
+from .messages import flat_listed, listed, spoken, worded
 from .parts import first_name
 from .runs import tool_result
 from .said import ABSENT, TRUNCATED, Half, Said
 
 _MESSAGES = (oi.INPUT_MESSAGES + ".", oi.OUTPUT_MESSAGES + ".")
+
+_EMPTY = Half(())
 
 
 def read(span: Span) -> Said | None:
@@ -33,7 +35,7 @@ def read(span: Span) -> Said | None:
         return Said(
             Part.CHAT,
             model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
-            input=_input(attributes),
+            input=_EMPTY if _has_no_input(attributes) else _input(attributes),
             output=_output(attributes),
         )
     if kind.upper() == oi.TOOL:
@@ -47,6 +49,17 @@ def read(span: Span) -> Said | None:
             output=_output(attributes, unread=ABSENT),
         )
     return Said(Part.OTHER)
+
+
+def _has_no_input(attributes: Mapping[str, Value]) -> bool:
+    """Whether a model that spoke was told nothing: a flattened list without members leaves no attribute.
+
+    Where inputs are hidden, `input.value` stays and says so.
+    """
+    told = (oi.INPUT_MESSAGES, oi.PROMPTS, "input.", "gen_ai.")
+    return any(name.startswith(oi.OUTPUT_MESSAGES) for name in attributes) and not any(
+        name.startswith(told) for name in attributes
+    )
 
 
 def _input(attributes: Mapping[str, Value]) -> Half:
@@ -73,9 +86,8 @@ def _listed(attributes: Mapping[str, Value], names: tuple[str, str, str], speake
         if found is None:
             found = _texts(attributes, texts, wrapper)
         else:
-            found = [one.get("message", one) if is_object(one) else one for one in found]
-            if len(found) > 1 and not all(is_object(one) and "role" in one for one in found):
-                return TRUNCATED
+            inner = [one.get("message", one) if is_object(one) else one for one in found]
+            return flat_listed(inner, speaker)
     except Cut:
         return TRUNCATED
     return ABSENT if found is None else listed(found, speaker)

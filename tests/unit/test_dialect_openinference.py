@@ -143,10 +143,15 @@ def test_what_was_hidden_is_redacted() -> None:
     assert (step.input[0].text, step.input[0].content) == (None, Content.REDACTED)
 
 
-def test_nothing_flattened_was_not_captured() -> None:
-    """An empty list cannot be flattened, so it looks like one that was not captured, and is told as that."""
-    step = step_of({**LLM, **flat(SAID, {"role": "assistant", "content": "Hello"})})
-    assert (step.input, step.content) == (None, Content.ABSENT)
+def test_an_empty_list_leaves_no_attribute() -> None:
+    """A model that spoke, with nothing said of an input, was told nothing; hidden inputs leave a mark."""
+    spoken = {**LLM, **flat(SAID, {"role": "assistant", "content": "Hello"})}
+    step = step_of(spoken)
+    assert (step.input, step.content) == ((), Content.CAPTURED)
+    hidden = step_of({**spoken, "input.value": "__REDACTED__"})
+    assert (hidden.input, hidden.content) == (None, Content.REDACTED)
+    assert step_of({**spoken, "gen_ai.operation.name": "chat"}).input is None
+    assert step_of(LLM).input is None
 
 
 # Tools and agents
