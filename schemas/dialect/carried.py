@@ -38,6 +38,17 @@ def parsed(text: str) -> Value:
         return sound(read_json(data))
 
 
+def is_cut(text: str) -> bool:
+    """Whether a JSON object ends before its time, as where an SDK limits how long an attribute may be."""
+    if not text.startswith("{"):
+        return False
+    try:
+        orjson.loads(whole(text))
+    except orjson.JSONDecodeError as error:
+        return error.pos >= len(text)
+    return False
+
+
 def parsed_if_nested(value: Value) -> Value:
     """The array or object that JSON text holds; any other value as it is."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):

@@ -9,7 +9,7 @@ from ..event import Content
 from ..span import Value
 from ..step import Message, Role
 from .carried import REDACTIONS, Uncarried, is_object, parsed, parsed_if_nested, sound, text_in_json, whole
-from .parts import CALLS, RESULTS, THOUGHTS, Parts, call_of, kind_of, result_of
+from .parts import CALLS, RESULTS, THOUGHTS, Parts, call_of, kind_of, result_of, unless_cut
 from .said import ABSENT, REDACTED, TRUNCATED, Half, worst
 
 MESSAGES_MAX = 10_000
@@ -67,6 +67,17 @@ def listed(value: Value, speaker: Role) -> Half:
     if found is not None:
         return _half(found, speaker)
     return _half(told if isinstance(told, list) else [told], speaker)
+
+
+def flat_listed(found: list[Value], speaker: Role) -> Half:
+    """The messages of a list that was flattened into attributes, any of which may be lost or cut."""
+    if len(found) > 1 and not all(is_object(one) and "role" in one for one in found):
+        return TRUNCATED
+    half = listed(found, speaker)
+    if not any(message.calls for message in half.messages or ()):
+        return half
+    messages = (replace(one, calls=tuple(map(unless_cut, one.calls))) for one in half.messages or ())
+    return replace(half, messages=tuple(messages))
 
 
 def worded(value: Value, speaker: Role, unread: Half | None = None) -> Half:

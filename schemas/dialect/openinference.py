@@ -54,8 +54,10 @@ def read(span: Span) -> Said | None:
 def _has_no_input(attributes: Mapping[str, Value]) -> bool:
     """Whether a model that spoke was told nothing: a flattened list without members leaves no attribute.
 
-    Where inputs are hidden, `input.value` stays and says so.
+    Where inputs are hidden, `input.value` stays and says so. A span that lost its kind may have lost them.
     """
+    if oi.KIND not in attributes:
+        return False
     told = (oi.INPUT_MESSAGES, oi.PROMPTS, "input.", "gen_ai.")
     return any(name.startswith(oi.OUTPUT_MESSAGES) for name in attributes) and not any(
         name.startswith(told) for name in attributes

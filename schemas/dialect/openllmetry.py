@@ -12,7 +12,7 @@ from ..span import Span, Value
 from ..step import Call, Part, Role
 from .carried import arguments, is_object, parsed_if_nested
 from .flat import Cut, flattened
-from .messages import listed, worded
+from .messages import flat_listed, worded
 from .runs import tool_result, unquoted, unwrapped_arguments
 from .said import ABSENT, TRUNCATED, Half, Said
 
@@ -52,9 +52,7 @@ def flat_half(attributes: Mapping[str, Value], prefix: str, speaker: Role) -> Ha
         return TRUNCATED
     if found is None:
         return ABSENT
-    if len(found) > 1 and not all(is_object(one) and "role" in one for one in found):
-        return TRUNCATED
-    return listed([_opened(one) for one in found], speaker)
+    return flat_listed([_opened(one) for one in found], speaker)
 
 
 def _model_half(attributes: Mapping[str, Value], prefixes: tuple[str, ...], speaker: Role) -> Half:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..event import Content
 from ..message import flagged_error, string_of
 from ..span import Value
 from ..step import Call, Result
-from .carried import REDACTIONS, arguments, is_object, result, whole
+from .carried import REDACTIONS, arguments, is_cut, is_object, result, whole
 from .said import worst
 
 CALLS = frozenset(
@@ -129,6 +129,12 @@ def call_of(value: Mapping[str, Value]) -> Call:
     if tool is None:
         content = worst(content, Content.ABSENT)
     return Call(first_name(outer, _CALL_IDS) or first_name(inner, _CALL_IDS), tool, args, content)
+
+
+def unless_cut(call: Call) -> Call:
+    """The call, whose arguments stood in an attribute of their own, without them where they were cut."""
+    is_whole = call.args is None or not is_cut(call.args)
+    return call if is_whole else replace(call, args=None, content=Content.TRUNCATED)
 
 
 def result_of(value: Mapping[str, Value]) -> Result:

@@ -85,6 +85,15 @@ def test_what_pythons_sdk_forgets_is_not_taken_for_nothing(
 
 
 @BOTH
+def test_a_span_that_lost_all_its_input_was_not_told_nothing(told: dict[str, Any]) -> None:
+    """Only the answer is left of it, and not even the kind of the span."""
+    step = step_of(dict(list(told.items())[-2:]))
+    assert step.part is Part.CHAT
+    assert (step.input, step.content) == (None, Content.ABSENT)
+    assert said(step) == ["gladly"]
+
+
+@BOTH
 def test_a_message_that_lost_its_role_is_nobodys(told: dict[str, Any]) -> None:
     """Of several messages each has a role; the one without may be anybody's."""
     for name in told:
@@ -114,3 +123,53 @@ def test_events_in_an_attribute_are_messages_and_no_attribute() -> None:
     assert [(one.call_id, one.result) for one in step.input[2].results] == [("c", "42")]
     assert said(step) == ["so"]
     assert step.attributes == {"gen_ai.operation.name": "chat"}
+
+
+def runs(args: str) -> list[dict[str, Any]]:
+    """A tool's run with these arguments, in each dialect."""
+    wrapped = f'{{"args": [], "kwargs": {args}' if args.startswith("{") else args
+    wrapped += "}" if args.endswith("}") else ""
+    return [
+        {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.arguments": args},
+        {"openinference.span.kind": "TOOL", "input.value": args},
+        {"traceloop.span.kind": "tool", "traceloop.entity.input": wrapped},
+        {"ai.operationId": "ai.toolCall", "ai.toolCall.args": args},
+    ]
+
+
+def asked(args: str) -> list[dict[str, Any]]:
+    """A model that asks for a tool, the arguments in an attribute of their own."""
+    called = "llm.output_messages.0.message.tool_calls.0.tool_call.function."
+    return [
+        {**OPENINFERENCE, f"{called}name": "pay", f"{called}arguments": args},
+        {
+            **OPENLLMETRY,
+            "gen_ai.completion.0.tool_calls.0.name": "pay",
+            "gen_ai.completion.0.tool_calls.0.arguments": args,
+        },
+    ]
+
+
+def calls_with(args: str) -> list[tuple[str | None, Content]]:
+    """The arguments of the calls that are told with these."""
+    calls = [step_of(run).call for run in runs(args)]
+    outputs = [step_of(told).output or () for told in asked(args)]
+    calls += [call for output in outputs for message in output for call in message.calls]
+    assert len(calls) == 6
+    return [(call.args, call.content) for call in calls if call is not None]
+
+
+@pytest.mark.parametrize("cut", range(1, 37))
+def test_arguments_that_end_before_their_time_were_cut(cut: int) -> None:
+    """SDKs limit how long an attribute may be; nobody judges by the half of the arguments that is left."""
+    args = '{"to":"caf\u00e9 \\"7\\"","sum":[12.5,null]}'
+    assert len(args) == 37
+    assert set(calls_with(args[:cut])) == {(None, Content.TRUNCATED)}
+    assert {content for _, content in calls_with(args)} == {Content.CAPTURED}
+
+
+@pytest.mark.parametrize("args", ["{'to': 'me'}", "pay me", "", "{to: 1}", '{"to": NaN}', "[1"])
+def test_arguments_that_are_no_json_are_text(args: str) -> None:
+    """What a model made of its arguments, or Python of a dictionary, stays as it was written."""
+    assert (args, Content.CAPTURED) in calls_with(args)
+    assert Content.TRUNCATED not in {content for _, content in calls_with(args)}

@@ -80,7 +80,6 @@ def test_workflows_and_tasks_are_others(kind: str) -> None:
         ('{"input_str": "x", "kwargs": {}}', "x"),
         ('{"inputs": {"id": 1}}', '{"inputs": {"id": 1}}'),
         ("plain", "plain"),
-        ('{"id": ', '{"id": '),
     ],
 )
 def test_a_tools_arguments_are_taken_out_of_the_functions_call(given: str, args: str) -> None:
