@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from ..schemas.frame import EVENT_SCHEMA
@@ -23,6 +24,8 @@ from .rule import RuleSet, SliceKey
 
 WORD_BITS = 64
 """Propositions in one word of labels."""
+_UNKNOWN = 2
+"""An unknown answer among those that are 0 and 1."""
 
 
 class Labeler:
@@ -52,9 +55,11 @@ class Labeler:
         self._columns = _columns(asked, answers, slices)
         # Excerpts and searches in company cost more than they save on a few rows.
         self._few = Sheet()
-        answers = [combined(predicate, self._few.leaf) for predicate in asked]
-        slices = [slice_columns(self._few, key) for key in self.slice_keys]
-        self._few_columns = _columns(asked, answers, slices)
+        self._few_answers = [
+            combined(predicate, self._few.leaf).cast(pl.UInt8).fill_null(_UNKNOWN).alias(f"__p{i}")
+            for i, predicate in enumerate(asked)
+        ]
+        self._few_slices = _slices([slice_columns(self._few, key) for key in self.slice_keys])
         self.fields: tuple[str, ...] = tuple(name for name in EVENT_SCHEMA if name in self._many.fields)
 
     @property
@@ -75,7 +80,12 @@ class Labeler:
 
     def label_few(self, events: pl.DataFrame, keep: Sequence[str] = ()) -> pl.DataFrame:
         """As `label`, for up to some hundred events in memory: the same labels, told sooner."""
-        return self._few.apply_now(events).select_seq(*keep, *self._few_columns)
+        sheet = self._few.apply_now(events)
+        told = sheet.select_seq(*keep, *self._few_answers, *self._few_slices)
+        count = len(keep)
+        columns, slices = told.get_columns()[:count], told.get_columns()[count + len(self.propositions) :]
+        answers = told[:, count : count + len(self.propositions)]
+        return pl.DataFrame([*columns, *_packed(answers), *slices])
 
 
 def answers(predicates: Sequence[Predicate], events: pl.LazyFrame, keep: Sequence[str] = ()) -> pl.LazyFrame:
@@ -123,10 +133,27 @@ def _columns(
         None if is_known(predicate) else answer.is_null()
         for predicate, answer in zip(predicates, answers, strict=True)
     ]
-    columns = _words("t", answers) + _words("u", doubts)
+    return _words("t", answers) + _words("u", doubts) + _slices(slices)
+
+
+def _slices(slices: Sequence[tuple[pl.Expr, pl.Expr]]) -> list[pl.Expr]:
+    """The slices' values and doubts, by name."""
+    columns: list[pl.Expr] = []
     for place, (value, unknown) in enumerate(slices):
         columns += [value.alias(f"s{place}"), unknown.alias(f"su{place}")]
     return columns
+
+
+def _packed(answers: pl.DataFrame) -> list[pl.Series]:
+    """The words of answers at hand: of few rows a plan for each bit takes longer than the bits."""
+    told = answers.to_numpy()
+    words: list[pl.Series] = []
+    for letter, meant in (("t", 1), ("u", _UNKNOWN)):
+        for start in range(0, told.shape[1], WORD_BITS):
+            some = (told[:, start : start + WORD_BITS] == meant).astype(np.uint64)
+            weights = np.uint64(1) << np.arange(some.shape[1], dtype=np.uint64)
+            words.append(pl.Series(f"{letter}{start // WORD_BITS}", some @ weights))
+    return words
 
 
 def _words(letter: str, flags: Sequence[pl.Expr | None]) -> list[pl.Expr]:

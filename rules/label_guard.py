@@ -10,7 +10,7 @@ from .predicate import And, Leaf, Literal, Not, Or, Predicate, Test
 CAPTURED_FIELDS = frozenset({"text", "args", "result"})
 """The fields that hold what was said or done, which may not have been captured; all others are metadata."""
 
-_CHEAP_TESTS = frozenset({Test.EQ, Test.NE, Test.IN, Test.IS_NULL, Test.IS_TRUE})
+_CHEAP_TESTS = frozenset({Test.EQ, Test.NE, Test.IN, Test.IS_NULL, Test.IS_TRUE, Test.STARTS_WITH})
 
 TRUE = Literal(True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 import polars as pl
@@ -15,6 +16,9 @@ from .rule import SliceKey
 
 _WORDS = frozenset({"kind", "content", "nested", "late", "history"})
 """Fields that hold no text, though their values have one."""
+
+FEW_ROWS = 100
+"""Of so many rows each is written by itself sooner than all together are planned."""
 
 _ESCAPED = r'["\\\x00-\x1f]'
 _SCALAR = r'(?:"(?:[^"\\]|\\.)*"|-?[0-9]{1,15}|true|false|null)'
@@ -120,6 +124,8 @@ def _canonical_tuples(members: pl.Series) -> pl.Series:
     """One JSON array a row, null where a member is; `members` has the fields `text0`... and `json0`..."""
     frame = members.struct.unnest()
     count = frame.width // 2
+    if len(frame) <= FEW_ROWS:
+        return pl.Series(members.name, [_tuple_text(row) for row in frame.iter_rows()], dtype=pl.String)
     texts = [f"text{i}" for i in range(count)]
     places = frame.select(pl.arg_where(pl.all_horizontal(pl.col(texts).is_not_null()))).to_series()
     rows = frame[places]
@@ -131,6 +137,14 @@ def _canonical_tuples(members: pl.Series) -> pl.Series:
         .new_from_index(0, len(members))
         .scatter(places, tuples)
     )
+
+
+def _tuple_text(row: tuple[Any, ...]) -> str | None:
+    """The array of one row: its texts, then which of them are JSON."""
+    texts, jsons = row[: len(row) // 2], row[len(row) // 2 :]
+    if None in texts:
+        return None
+    return f"[{','.join(_written(*member, True) for member in zip(texts, jsons, strict=True))}]"
 
 
 def _canonical(texts: pl.Series, jsons: pl.Series) -> pl.Series:

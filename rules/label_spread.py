@@ -20,7 +20,7 @@ def of_some(
     told = ask(some)
     if len(some) == len(events):
         return told
-    places = rows.arg_true().to_numpy()
+    places = np.flatnonzero(rows.to_numpy())
     return pl.DataFrame([_spread(column, places, len(events)) for column in told.iter_columns()])
 
 

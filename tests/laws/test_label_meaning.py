@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.rules.formula import TRUE, prop
 from tracline.rules.label import Labeler, answers
+from tracline.rules.label_slice import FEW_ROWS
 from tracline.rules.predicate import Predicate
 from tracline.rules.rule import Rule, RuleSet, SliceKey
 
@@ -34,10 +36,12 @@ def test_slices_are_named_by_the_value_that_the_event_carries(
     propositions = {} if only is None else {"only": only}
     steps = None if only is None else prop("only")
     rule = Rule("p", "r", "", TRUE, "true", propositions, for_each=key, steps=steps)
-    found = Labeler(RuleSet((rule,), {})).label(frame(rows).lazy()).collect()
-    for row, value, unsaid in zip(rows, found["s0"], found["su0"], strict=True):
-        if only is None or oracle(only, row) is not False:
-            assert (value, unsaid) == slice_oracle(key, row)
+    labels, few = Labeler(RuleSet((rule,), {})), frame(rows)
+    many = pl.concat([few] * (FEW_ROWS + 1), rechunk=True)
+    for found in (labels.label(few.lazy()).collect(), labels.label(many.lazy()).collect().tail(len(few))):
+        for row, value, unsaid in zip(rows, found["s0"], found["su0"], strict=True):
+            if only is None or oracle(only, row) is not False:
+                assert (value, unsaid) == slice_oracle(key, row)
 
 
 @settings(max_examples=30)
