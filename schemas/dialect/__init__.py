@@ -12,7 +12,7 @@ from ..span import Span
 from ..step import Part, Result, Role, Step
 from . import genai, openinference, openllmetry, vercel
 from .about import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
-from .parts import unless_cut
+from .parts import marked_if_cut
 from .said import Half, Said, worst
 from .session import session_of
 
@@ -37,7 +37,7 @@ def tell(span: Span) -> Step:
         input=said.input.messages,
         output=said.output.messages,
         content=worst(*(half.content for half in halves)),
-        call=None if said.call is None else unless_cut(said.call),
+        call=None if said.call is None else marked_if_cut(said.call),
         result=_result(said, error),
         error=error,
         ends=truth_of(span.attributes.get(END)) is True,

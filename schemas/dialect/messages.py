@@ -9,7 +9,7 @@ from ..event import Content
 from ..span import Value
 from ..step import Message, Role
 from .carried import REDACTIONS, Uncarried, is_object, parsed, parsed_if_nested, sound, text_in_json, whole
-from .parts import CALLS, RESULTS, THOUGHTS, Parts, call_of, kind_of, result_of, unless_cut
+from .parts import CALLS, RESULTS, THOUGHTS, Parts, call_of, kind_of, marked_if_cut, result_of
 from .said import ABSENT, REDACTED, TRUNCATED, Half, worst
 
 MESSAGES_MAX = 10_000
@@ -76,7 +76,7 @@ def flat_listed(found: list[Value], speaker: Role) -> Half:
     half = listed(found, speaker)
     if not any(message.calls for message in half.messages or ()):
         return half
-    messages = (replace(one, calls=tuple(map(unless_cut, one.calls))) for one in half.messages or ())
+    messages = (replace(one, calls=tuple(map(marked_if_cut, one.calls))) for one in half.messages or ())
     return replace(half, messages=tuple(messages))
 
 

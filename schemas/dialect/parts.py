@@ -131,10 +131,13 @@ def call_of(value: Mapping[str, Value]) -> Call:
     return Call(first_name(outer, _CALL_IDS) or first_name(inner, _CALL_IDS), tool, args, content)
 
 
-def unless_cut(call: Call) -> Call:
-    """The call, whose arguments stood in an attribute of their own, without them where they were cut."""
+def marked_if_cut(call: Call) -> Call:
+    """The call, whose arguments stood in an attribute of their own, marked where they were cut.
+
+    What is left of them stays: what is found in it was there.
+    """
     is_whole = call.args is None or not is_cut(call.args)
-    return call if is_whole else replace(call, args=None, content=Content.TRUNCATED)
+    return call if is_whole else replace(call, content=Content.TRUNCATED)
 
 
 def result_of(value: Mapping[str, Value]) -> Result:

@@ -164,7 +164,10 @@ def test_arguments_that_end_before_their_time_were_cut(cut: int) -> None:
     """SDKs limit how long an attribute may be; nobody judges by the half of the arguments that is left."""
     args = '{"to":"caf\u00e9 \\"7\\"","sum":[12.5,null]}'
     assert len(args) == 37
-    assert set(calls_with(args[:cut])) == {(None, Content.TRUNCATED)}
+    for left, content in calls_with(args[:cut]):
+        assert content is Content.TRUNCATED
+        assert left is not None
+        assert left.endswith(args[:cut])
     assert {content for _, content in calls_with(args)} == {Content.CAPTURED}
 
 
