@@ -183,9 +183,9 @@ def places_of(events: pl.DataFrame) -> Counter[Place]:
     return Counter(rows.iter_rows())
 
 
-def audited(source: Path, pack: Path, out: Path, as_of: int | None = None) -> dict[str, dict]:
+def audited(source: Path, pack: Path | Sequence[str], out: Path, as_of: int | None = None) -> dict[str, dict]:
     """The records of an audit, by id; it must reject nothing."""
-    outcome = audit(source, load_packs([pack]), out, Terms(idle_s=IDLE_S, as_of=as_of))
+    outcome = audit(source, load_packs(pack), out, Terms(idle_s=IDLE_S, as_of=as_of))
     assert not outcome.population.rejected.total()
     records = [orjson.loads(line) for line in (out / "verdicts.jsonl").read_bytes().splitlines()]
     return {record["id"]: record for record in records}

@@ -23,6 +23,7 @@ TRACLINE = Path(sys.executable).with_name("tracline")
 WAIT_S = 30.0
 """How long anything may take that a test waits for."""
 PROTOBUF = {"content-type": "application/x-protobuf"}
+JSON = {"content-type": "application/json"}
 
 
 def free_port() -> int:

@@ -20,7 +20,7 @@ from tracline.stream.faults import Fault
 from tracline.stream.intake import Encoding
 
 from .live import arriving, audited, places_of, wire
-from .serving import PROTOBUF, Serving, rows, running
+from .serving import JSON, PROTOBUF, Serving, rows, running
 from .truth import Ids, Place, Told, answered_once, paced, true_ids, write_pack
 
 IDLE_S = 600
@@ -88,10 +88,8 @@ class Sender:
     def send(self, serving: Serving, until: int = REQUESTS) -> None:
         """Send up to that request, as long as the process lives."""
         while self.acknowledged < until:
-            headers = PROTOBUF
             body = self.work.bodies[self.acknowledged]
-            if body.startswith(b"{"):
-                headers = {"content-type": "application/json"}
+            headers = JSON if body.startswith(b"{") else PROTOBUF
             try:
                 serving.send(body, headers).raise_for_status()
             except httpx.TransportError:

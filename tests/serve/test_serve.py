@@ -1,0 +1,158 @@
+"""`tracline serve` as a user meets it: the process, its ports, its end, and what it refuses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tracline.examples.span_sessions import START_NS
+from tracline.rules.pack import shipped_packs
+from tracline.schemas.span import Span
+from tracline.stream.intake import Encoding
+
+from .live import audited, wire
+from .serving import JSON, PROTOBUF, WAIT_S, Serving, free_port, rows, run_to_end, running
+from .truth import write_pack
+
+QUICK = {"lateness_s": 1, "tick_s": 1}
+BOUND_S = QUICK["lateness_s"] + QUICK["tick_s"] + 1
+BOT_SESSIONS = 16
+"""So many that the feed shows at once all that they break."""
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pack as a file."""
+    return write_pack(tmp_path_factory.mktemp("pack"))
+
+
+def run_bot(url: str) -> set[tuple[str, str, str]]:
+    """Have the instrumented bot send its spans there; the rules it broke: session, pack, rule."""
+    line = [sys.executable, "-m", "tracline.examples.instrumented_bot", "--endpoint", url]
+    line += ["--sessions", str(BOT_SESSIONS), "--seed", "11", "--break", "0.9"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=WAIT_S, check=True)
+    broken = [json.loads(text) for text in done.stdout.splitlines()]
+    return {(one["session_id"], one["pack"], one["rule"]) for one in broken}
+
+
+def news(url: str) -> Iterator[str]:
+    """The console's live feed, line by line, as it comes; it ends where the test has waited enough."""
+    until = time.monotonic() + WAIT_S
+    with httpx.stream("GET", f"{url}/feed", timeout=WAIT_S) as feed:
+        for line in feed.iter_lines():
+            yield line
+            if time.monotonic() > until:
+                return
+
+
+@pytest.mark.slow
+def test_what_an_agent_with_the_plain_sdk_breaks_is_told_in_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The bot's broken rules are in the console's feed and the store, each in time, and no others.
+
+    After SIGTERM the process ends with 0 and everything is archived: an audit finds the same verdicts.
+    """
+    packs = [str(pack) for pack in shipped_packs()]
+    more = [word for pack in packs[1:] for word in ("--rules", pack)]
+    with running(tmp_path, packs[0], *more, sessions=QUICK) as serving:
+        broken = run_bot(serving.url)
+        waiting = {session_id for session_id, _, _ in broken}
+        for line in news(serving.url):
+            waiting -= {session_id for session_id in waiting if session_id in line}
+            if not waiting:
+                break
+        assert not waiting
+        assert serving.stop() == 0, serving.said
+    given = rows(tmp_path, "SELECT id, session_id, pack, rule, verdict FROM verdict")
+    assert {row[1:4] for row in given if row[4] in ("violated", "unmet")} == broken
+    assert len(broken) > 10
+    assert audited(tmp_path / "archive", packs, tmp_path / "bundle").keys() == {row[0] for row in given}
+    waited = sorted(seconds for (seconds,) in rows(tmp_path, WAITED))
+    assert len(waited) == len(given)
+    assert waited[-1] < BOUND_S
+    with capsys.disabled():
+        print(f"\n{len(given)} verdicts, the slowest {waited[-1]:.2f} s after its turn ended")
+
+
+WAITED = """
+SELECT (verdict.given - max(other.time)) / 1e9
+FROM verdict
+JOIN event USING (session_id, occurrence, seq)
+JOIN event AS other ON other.row ->> 'trace_id' = event.row ->> 'trace_id'
+GROUP BY verdict.id
+"""
+"""How long after the last event of its trace, which is before its root came, each verdict was given."""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, pack: Path) -> Iterator[tuple[Serving, Path]]:
+    """A process that serves, and the folder of its state."""
+    folder = tmp_path_factory.mktemp("served")
+    with running(folder, pack, sessions={"tick_s": 3_600}) as serving:
+        yield serving, folder
+
+
+@pytest.mark.slow
+def test_a_port_that_is_taken_is_an_error(served: tuple[Serving, Path], pack: Path, tmp_path: Path) -> None:
+    """It says which, and what to do; the exit code is 2."""
+    done = run_to_end(tmp_path, pack, served[0].port, "--grpc-port", "0")
+    assert done.returncode == 2
+    assert "TRL713" in done.stderr
+    assert f"127.0.0.1:{served[0].port}" in done.stderr
+    done = run_to_end(tmp_path, pack, free_port(), "--grpc-port", str(served[0].port))
+    assert (done.returncode, "TRL713" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.slow
+def test_a_store_that_another_process_has_open_is_an_error(served: tuple[Serving, Path], pack: Path) -> None:
+    """Two processes on one state would each judge half of it."""
+    done = run_to_end(served[1], pack, free_port(), "--grpc-port", "0")
+    assert done.returncode == 2
+    assert "TRL703" in done.stderr
+    assert "hint: " in done.stderr
+
+
+@pytest.mark.slow
+def test_an_address_that_others_reach_needs_a_token(pack: Path, tmp_path: Path) -> None:
+    """Without one the process does not start."""
+    done = run_to_end(tmp_path, pack, free_port(), "--host", "0.0.0.0", "--grpc-port", "0")
+    assert (done.returncode, "TRL711" in done.stderr) == (2, True), done.stderr
+
+
+HOSTILE = {
+    "no protobuf": (b"\xff" * 100, PROTOBUF),
+    "cut off": (b"\x0a\xff\x7f\x0a", PROTOBUF),
+    "no JSON": (b'{"resourceSpans": [', JSON),
+    "deep JSON": (b"[" * 100_000, JSON),
+    "a bomb": (gzip.compress(bytes(200 << 20)), {**PROTOBUF, "content-encoding": "gzip"}),
+    "no gzip": (b"not gzip", {**PROTOBUF, "content-encoding": "gzip"}),
+    "another type": (b"hello", {"content-type": "text/plain"}),
+}
+"""Requests that cannot be taken."""
+
+
+def span(trace_id: str = "5e" * 16) -> Span:
+    """A span that tells nothing."""
+    return Span(trace_id, "5e" * 8, None, "nothing", START_NS, START_NS + 1)
+
+
+@pytest.mark.slow
+def test_hostile_requests_are_refused_and_the_process_lives(served: tuple[Serving, Path]) -> None:
+    """Each is answered with an error of the sender's; what could be kept of them is a dead letter."""
+    serving, folder = served
+    answers = {name: serving.send(body, headers).status_code for name, (body, headers) in HOSTILE.items()}
+    assert set(answers.values()) <= {400, 413, 415}, answers
+    no_ids = wire([span(trace_id="00" * 16), span()], Encoding.PROTOBUF)
+    assert serving.send(no_ids).status_code == 200
+    assert httpx.get(f"{serving.url}/healthz").status_code == 200
+    letters = rows(folder, "SELECT code, sha256 FROM dead_letter")
+    assert len(letters) >= 4
+    assert all(code.startswith(("otlp-", "json")) and len(digest) == 64 for code, digest in letters)
