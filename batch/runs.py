@@ -58,7 +58,7 @@ class Runs:
         self._count += 1
         with file.open("wb") as run:
             for at, text in told:
-                run.write(orjson.dumps(at, option=orjson.OPT_APPEND_NEWLINE))
+                run.write(orjson.dumps([*at], option=orjson.OPT_APPEND_NEWLINE))
                 run.write(text)
         return file
 
