@@ -14,12 +14,12 @@ settings.register_profile("fixed", derandomize=True, deadline=None, database=Non
 settings.load_profile("fixed")
 
 BUDGETS_S = {
-    "unit": 120,
-    "laws": 120,
-    "differential": 360,
-    "conformance": 60,
-    "snapshots": 60,
-    "serve": 120,
+    "unit": 180,
+    "laws": 140,
+    "differential": 300,
+    "conformance": 40,
+    "snapshots": 20,
+    "serve": 110,
     "browser": 90,
 }
 """Seconds that a folder's tests may take on two cores; together with starting up, under 15 minutes."""

@@ -77,6 +77,7 @@ def test_a_long_delay_is_refused_by_name(text: str) -> None:
         compiled(text)
 
 
+@pytest.mark.slow
 def test_the_longest_delays_compile() -> None:
     """`F[0,250]` and counts near a thousand are within the limits."""
     assert len(residuals(compiled("F[0,250] p"))) == 251

@@ -45,6 +45,8 @@ from .console_store import (
     writing,
 )
 
+pytestmark = pytest.mark.slow
+
 PACK = """
 pack: desk
 version: 1

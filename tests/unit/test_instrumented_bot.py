@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from threading import Thread
 
+import pytest
 from click.testing import CliRunner
 from tracline.examples.instrumented_bot import main, named
 from tracline.examples.span_plan import Manner
@@ -18,6 +19,8 @@ from tracline.examples.span_telling import spans
 from tracline.examples.support_bot import Break, Desk, conversations
 from tracline.schemas.otlp import decode_protobuf
 from tracline.schemas.span import Span
+
+pytestmark = pytest.mark.slow
 
 RATE = 0.5
 DESK = Desk(sessions=12, seed=5, rates=dict.fromkeys(Break, RATE / len(Break)), spike=None)

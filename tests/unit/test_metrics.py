@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tracline.schemas.decoded import CODES
 from tracline.schemas.event import Kind
@@ -61,6 +62,7 @@ def test_what_happens_is_counted() -> None:
     assert values(text, "tracline_verdict_delay_seconds_count") == {(): 1}
 
 
+@pytest.mark.slow
 def test_label_values_are_limited() -> None:
     """Codes that are not in the table, and rules beyond the limit, are counted together."""
     metrics = Metrics(("desk", f"rule-{number}") for number in range(RULES_MAX + 50))

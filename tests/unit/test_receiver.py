@@ -29,6 +29,8 @@ from tracline.stream.refusal import Reason, Refused
 
 from .receiving import CAME, WAIT_S, Full, Kept, Running, Slow, request_of, running
 
+pytestmark = pytest.mark.slow
+
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 JSON = {"Content-Type": "application/json"}
 SECRET = "my card is 4111 1111 1111 1111"

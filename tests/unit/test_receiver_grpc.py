@@ -27,6 +27,8 @@ from tracline.stream.refusal import STATUS
 
 from .receiving import CAME, WAIT_S, Full, Heard, Kept, Running, Slow, request_of, running
 
+pytestmark = pytest.mark.slow
+
 EXPORT = f"/{SERVICE}/Export"
 TOKEN = "correct-horse-battery-staple"
 SECRET = "my card is 4111 1111 1111 1111"

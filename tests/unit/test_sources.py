@@ -142,6 +142,7 @@ def verdicts(source: Path, out: Path, threads: int) -> bytes:
     return (out / "verdicts.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 def test_files_by_other_names_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Candidates without ids over several files, and chat logs that share their ids, in any order of files
     and rows, in buckets and passes of any size.

@@ -27,6 +27,8 @@ from tracline.schemas.otlp import decode_json, decode_protobuf
 from tracline.schemas.span import Span
 from tracline.schemas.step import Role
 
+pytestmark = pytest.mark.slow
+
 DESK = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.04), spike=None)
 TOLD = list(conversations(DESK))
 SESSIONS = [*map(support_session, TOLD), *map(random_session, range(25))]

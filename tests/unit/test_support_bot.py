@@ -145,6 +145,7 @@ def test_synthetic_events_are_the_same_however_they_are_cut() -> None:
     assert set(many["event_id"].str.len_chars()) == {32}
 
 
+@pytest.mark.slow
 def test_synthetic_conversations_are_whole_and_as_many_as_needed() -> None:
     """Sessions have places from 1 to an `end`, and without the last one there would be too few rows."""
     frame = pl.concat(synthetic_events(5_000, 2))
