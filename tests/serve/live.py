@@ -126,14 +126,19 @@ class Live:
 
     def restart(self) -> None:
         """End as a process that is killed does, and begin again."""
-        self.store.close()
+        self.close()
         self.open()
+
+    def close(self) -> None:
+        """Leave the store to others."""
+        self.store.close()
 
     def send(self, *sent: Sent) -> None:
         """Take requests, all in one round; each must be taken."""
-        asyncio.run(self._send([one.request for one in sent]))
+        asyncio.run(self.take([one.request for one in sent]))
 
-    async def _send(self, requests: Sequence[Request]) -> None:
+    async def take(self, requests: Sequence[Request]) -> None:
+        """Take requests in one round. Raises Busy where one of them is not taken."""
         waiting = [asyncio.ensure_future(self.pipeline.put(request)) for request in requests]
         await asyncio.sleep(0)
         self.pipeline.turn()

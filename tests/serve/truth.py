@@ -102,14 +102,28 @@ def write_pack(folder: Path) -> Path:
     return file
 
 
-def true_ids(told: Iterable[Told], pack: Path, *, open_sessions: Sequence[str] = ()) -> Ids:
-    """Every verdict that conversations must give, of which those named have not closed."""
+def true_ids(told: Iterable[Told], pack: Path) -> Ids:
+    """Every verdict that conversations must give, once they have closed."""
+    return ids_of((one.events for one in told), pack)
+
+
+def ids_of(occurrences: Iterable[Sequence[Event]], pack: Path, *, closed: bool = True) -> Ids:
+    """Every verdict that occurrences must give, from their first event here on."""
     rules = load_packs([pack]).rules
     found: Ids = {}
-    for one in told:
+    for events in occurrences:
         for rule in rules:
-            found |= _ids(one.events, rule, closed=one.session.session_id not in open_sessions)
+            found |= _ids(events, rule, closed=closed)
     return found
+
+
+def applying(events: Sequence[Event], pack: Path) -> set[str]:
+    """The rules that come to apply in an occurrence."""
+    return {
+        rule.id
+        for rule in load_packs([pack]).rules
+        if judge_session(rule, [seen(event, rule.id) for event in events]).applies is not None
+    }
 
 
 def _ids(events: Sequence[Event], rule: Rule, *, closed: bool) -> Ids:
