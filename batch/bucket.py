@@ -42,9 +42,14 @@ def labelled(
     folder = scratch / "labelled"
     held: list[pl.LazyFrame] = []
     read = 0
+    fields = list(dict.fromkeys([*JUDGED_COLUMNS, *labeler.fields]))
     for number, some in enumerate(spill.passes(parts)):
-        labels = labeler.label(_until(some.frame, as_of), keep=JUDGED_COLUMNS)
+        events = _until(some.frame.select(fields), as_of)
         with reading(some.parts):
+            if len(some.parts) > 1:
+                # Polars would ask every question of each small file for itself, which takes longer than all.
+                events = events.collect(engine="streaming").rechunk().lazy()
+            labels = labeler.label(events, keep=JUDGED_COLUMNS)
             if rows <= spill.BUCKET_ROWS:
                 held.append(labels.collect(engine="streaming").lazy())
             else:
