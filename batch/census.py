@@ -11,12 +11,15 @@ import polars as pl
 from ..rules.label import WORD_BITS, Labeler
 from ..rules.rule import RuleSet
 from ..schemas.event import Kind
-from .eventfile import reading, scan
+from .eventfile import reading, row_count, scan
 from .prepare import Settings, prepare
 from .read import Part, Population
 
 SAMPLES_MAX = 3
 """Sample events of each proposition, from as many sessions."""
+
+FEW_ROWS = 500
+"""A file of so many rows is labelled as live events are."""
 
 _SHOWN = ("session_id", "seq", "kind", "tool", "text", "args", "result", "error")
 
@@ -77,8 +80,11 @@ def _rows(part: Part, labels: Labeler) -> pl.DataFrame:
     """Each event's row in the file, its session as a number, and its words."""
     session = pl.struct("session_id", "occurrence").hash(0).alias("session")
     events = scan(part).with_row_index("row").with_columns(session).filter(pl.col("kind") != Kind.END.value)
+    keep = ("row", "session")
     with reading([part]):
-        return labels.label(events, keep=("row", "session")).collect(engine="streaming")
+        if row_count(part) <= FEW_ROWS:
+            return labels.label_few(events.select(*keep, *labels.fields).collect(engine="streaming"), keep)
+        return labels.label(events, keep).collect(engine="streaming")
 
 
 def _bits(rows: pl.DataFrame, letter: str, bit: int) -> pl.Series:
