@@ -18,14 +18,16 @@ import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 import rfc8785
 
 from ..rules.record import Record
+from ..schemas.frame import TIME
 from .error import SourceError
 
 VERDICTS = "verdicts.jsonl"
 TYPED_VERDICTS = "verdicts.parquet"
 SUMMARY = "summary.json"
 RULES = "rules"
+IN_EVERY_BUNDLE = frozenset({VERDICTS, SUMMARY})
+"""The files by which a folder is known for a bundle: its verdicts are no events."""
 
-_TIME = pl.Datetime("ns", "UTC")
 _EVENT = {"event_id": pl.String, "seq": pl.UInt32}
 _WITNESS = pl.Struct(
     {
@@ -40,11 +42,11 @@ VERDICT_SCHEMA: dict[str, Any] = {
     "rule": pl.String,
     "rule_digest": pl.String,
     "session_id": pl.String,
-    "occurrence": _TIME,
+    "occurrence": TIME,
     "slice": pl.String,
     "seq": pl.UInt32,
     "event_id": pl.String,
-    "time": _TIME,
+    "time": TIME,
     "verdict": pl.String,
     "severity": pl.String,
     "agent": pl.String,
@@ -85,7 +87,7 @@ def _is_replaceable(out: Path) -> bool:
     if not out.is_dir():
         return False
     names = {path.name for path in out.iterdir()}
-    return not names or {VERDICTS, SUMMARY} <= names
+    return not names or names >= IN_EVERY_BUNDLE
 
 
 def read_verdicts(path: Path) -> Iterator[Record]:
@@ -126,7 +128,7 @@ def _told(kind: Any) -> Any:
         return arrow.struct([(inner.name, _told(inner.dtype)) for inner in kind.fields])
     if isinstance(kind, pl.List):
         return arrow.list_(_told(kind.inner))
-    if kind == _TIME:
+    if kind == TIME:
         return arrow.timestamp("ns", "UTC")
     return {pl.Boolean: arrow.bool_(), pl.UInt32: arrow.uint32(), pl.String: arrow.string()}[kind]
 

@@ -13,14 +13,12 @@ from pathlib import Path
 
 from ..schemas.conversation import Flaw
 from .archive import MANIFEST, read_manifest
+from .bundle import IN_EVERY_BUNDLE
 from .error import SourceError
 from .gaps import gaps
 
 REJECTS_KEPT_MAX = 1_000
 """Rejects that a population keeps one by one; further ones are counted by code only."""
-
-BUNDLE = frozenset({"summary.json", "verdicts.jsonl"})
-"""What stands in a folder that an audit wrote: its verdicts are no events."""
 
 _MAGIC = {b"PAR1": "parquet", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _DATA_SUFFIXES = (".parquet", ".json", ".jsonl", ".ndjson", ".gz", ".zst")
@@ -80,9 +78,9 @@ class Population:
     rejected: Counter[str] = field(default_factory=Counter[str])
     rejects: list[Reject] = field(default_factory=list[Reject])
 
-    def reject(self, reject: Reject, count: int = 1) -> None:
+    def reject(self, reject: Reject) -> None:
         """Count what could not be read, and keep it while there is room."""
-        self.rejected[reject.code] += count
+        self.rejected[reject.code] += 1
         if len(self.rejects) < REJECTS_KEPT_MAX:
             self.rejects.append(reject)
 
@@ -217,7 +215,7 @@ def _below(root: Path, population: Population) -> Iterator[Path]:
 
     for folder, inner, files in os.walk(root, onerror=closed):
         here = Path(folder)
-        if BUNDLE.issubset(files):
+        if IN_EVERY_BUNDLE.issubset(files):
             population.skipped.append(f"{here.relative_to(root).as_posix()}/")
             inner.clear()
             continue
@@ -237,7 +235,7 @@ def _outside_bundles(files: Iterable[Path], root: Path, population: Population) 
         folders = [folder for folder in file.parents if folder == root or root in folder.parents]
         for folder in folders:
             if folder not in bundles:
-                bundles[folder] = all((folder / name).is_file() for name in BUNDLE)
+                bundles[folder] = all((folder / name).is_file() for name in IN_EVERY_BUNDLE)
         if not any(bundles[folder] for folder in folders):
             yield file
     skipped = [f"{folder.relative_to(root).as_posix()}/" for folder in sorted(bundles) if bundles[folder]]
