@@ -138,7 +138,10 @@ def combined(predicate: Predicate, answer: Callable[[Leaf], pl.Expr]) -> pl.Expr
     """The predicate as a nullable Boolean, of the answers of its leaves; null is unknown."""
     match predicate:
         case Literal(value):
-            return pl.repeat(value, pl.len(), dtype=pl.Boolean)
+            return _constant(value)
+        case And(()) | Or(()):
+            # A guard of nothing: Polars folds no empty list.
+            return _constant(isinstance(predicate, And))
         case Not(arg):
             return ~combined(arg, answer)
         case And(args):
@@ -147,6 +150,11 @@ def combined(predicate: Predicate, answer: Callable[[Leaf], pl.Expr]) -> pl.Expr
             return pl.any_horizontal([combined(arg, answer) for arg in args])
         case Leaf():
             return answer(predicate)
+
+
+def _constant(value: bool) -> pl.Expr:
+    """The same answer for every row, whatever else is asked."""
+    return pl.repeat(value, pl.len(), dtype=pl.Boolean)
 
 
 def is_known(predicate: Predicate) -> bool:

@@ -46,7 +46,7 @@ class _Server(uvicorn.Server):
         self._began.set()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """The browser."""
     path = shutil.which("chromium")
@@ -58,7 +58,7 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a day of the support desk."""
     return fill(tmp_path_factory.mktemp("desk") / "store.db", shipped(), desk_sessions(30))

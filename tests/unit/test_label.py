@@ -10,8 +10,9 @@ import pytest
 from tracline.rules.formula import TRUE, prop
 from tracline.rules.label import Labeler, answers, evaluate
 from tracline.rules.label_guard import guards, shadow
+from tracline.rules.label_sheet import combined
 from tracline.rules.parse import parse_path, parse_predicate
-from tracline.rules.predicate import Leaf
+from tracline.rules.predicate import And, Leaf, Or
 from tracline.rules.rule import Rule, RuleSet, SliceKey
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frame import event_frame
@@ -178,6 +179,17 @@ def test_a_constant_is_answered_for_every_row(question: str) -> None:
     bits = [int(answer) for answer in wanted]
     for found in (labels.label(events.lazy()).collect(), labels.label_few(events)):
         assert (found["t0"].to_list(), found["u0"].to_list()) == (bits, [0, 0, 0])
+
+
+def test_a_question_that_its_neighbours_rule_out_is_answered() -> None:
+    """Where no row can need a costly answer, it is looked for in none."""
+    question = parse_predicate('kind == "user" and result.a matches /yes|no/ and (nested and result.a == "")')
+    assert evaluate(question, {"kind": "user"}) is False
+    assert evaluate(question, {"kind": "tool_result", "result": '{"a": "yes"}'}) is False
+    one = pl.col("seq")
+    frame = event_frame([Event("s", 0, 0, seq, Kind.USER) for seq in (1, 2)])
+    for predicate, answer in ((And(()), True), (Or(()), False)):
+        assert frame.select(combined(predicate, lambda _: one > 0)).to_series().to_list() == [answer] * 2
 
 
 def test_a_rule_set_without_propositions_has_no_words() -> None:
