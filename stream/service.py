@@ -121,7 +121,7 @@ def _application(
     working: Future[None],
 ) -> Starlette:
     """Receiver, console, metrics and health, behind the gate."""
-    spans_to = f"http://{address.host}:{address.port}/v1/traces"
+    spans_to = f"http://{_host(address)}:{address.port}/v1/traces"
 
     async def health(_request: Request) -> Response:
         if working.done():
@@ -155,9 +155,14 @@ def _config(app: Starlette) -> uvicorn.Config:
 
 
 def _addresses(address: Address) -> Iterator[str]:
-    yield f"console and OTLP/HTTP on http://{address.host}:{address.port}"
+    yield f"console and OTLP/HTTP on http://{_host(address)}:{address.port}"
     if address.grpc_port is not None:
-        yield f"OTLP/gRPC on {address.host}:{address.grpc_port}"
+        yield f"OTLP/gRPC on {_host(address)}:{address.grpc_port}"
+
+
+def _host(address: Address) -> str:
+    """The host as it stands in an address with a port."""
+    return f"[{address.host}]" if ":" in address.host else address.host
 
 
 def _listening(address: Address) -> socket.socket:

@@ -15,11 +15,11 @@ settings.load_profile("fixed")
 
 BUDGETS_S = {
     "unit": 180,
-    "laws": 140,
-    "differential": 300,
+    "laws": 130,
+    "differential": 290,
     "conformance": 40,
     "snapshots": 20,
-    "serve": 110,
+    "serve": 130,
     "browser": 90,
 }
 """Seconds that a folder's tests may take on two cores; together with starting up, under 15 minutes."""
