@@ -22,6 +22,8 @@ from tracline.rules.rule import Rule
 from tracline.rules.stepper import Seen, judge_slowly
 from tracline.schemas.verdict import Verdict
 
+pytestmark = pytest.mark.slow
+
 RULES = load_packs(shipped_packs())
 MACHINES = [(rule, compile_rule(rule)) for rule in RULES.rules]
 LABELER = Labeler(RULES)
@@ -74,14 +76,12 @@ def clean() -> tuple[Conversation, ...]:
     return tuple(conversations(Desk(sessions=250, seed=11, rates={}, spike=None)))
 
 
-@pytest.mark.slow
 def test_clean_conversations_break_no_rule() -> None:
     """Where the simulated agent breaks nothing, no shipped rule finds anything."""
     assert all(not told.breaks for told in clean())
     assert {session: found for session, found in findings(clean()).items() if found} == {}
 
 
-@pytest.mark.slow
 def test_the_packs_find_exactly_what_the_simulated_agent_did_wrong() -> None:
     """In conversations that break every rule often, each finds those that break it and no other."""
     desk = Desk(sessions=300, seed=5, rates=dict.fromkeys(Break, 0.04), spike=None)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,10 +50,16 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The module as a tree, parsed once for all tests."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path) -> Iterator[str]:
     """Everything the module imports, as dotted names from the top: `rules.formula`, `numpy`."""
     package = path.relative_to(ROOT).parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -84,7 +91,7 @@ def test_the_meaning_is_the_tests_own(path: Path) -> None:
 def test_pure_rooms_touch_nothing_outside(path: Path) -> None:
     """schemas and rules read no clock, no file, no network and draw no randomness; two doors read."""
     outside = {dotted.split(".")[0] for dotted in imports(path)} & OUTSIDE_WORLD
-    calls = [node.func for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    calls = [node.func for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
     methods = {call.attr for call in calls if isinstance(call, ast.Attribute)} & OUTSIDE_METHODS
     assert not outside
     assert not {ast.unparse(call) for call in calls} & OUTSIDE_CALLS
@@ -100,7 +107,7 @@ def test_files_are_named_for_what_they_do(path: Path) -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_errors_are_not_swallowed(path: Path) -> None:
     """Nothing catches every exception and goes on."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ExceptHandler):
             broad = node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"}
             raises = any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
@@ -110,7 +117,7 @@ def test_errors_are_not_swallowed(path: Path) -> None:
 @pytest.mark.parametrize("path", TESTS, ids=name)
 def test_tests_say_what_they_state(path: Path) -> None:
     """Every test has a docstring; none sleeps, and none uses mock objects."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             assert ast.get_docstring(node), f"{name(path)}:{node.lineno}"

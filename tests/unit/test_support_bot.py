@@ -29,6 +29,8 @@ from tracline.schemas.conversation import Conversation as ChatLog
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frame import EVENT_SCHEMA
 
+pytestmark = pytest.mark.slow
+
 DESK = Desk(sessions=200, seed=3)
 
 
@@ -135,7 +137,6 @@ def test_the_event_frame_holds_judged_events_and_an_end_per_conversation() -> No
         assert kind.index(Kind.END) == len(kind) - 1
 
 
-@pytest.mark.slow
 def test_synthetic_events_are_the_same_however_they_are_cut() -> None:
     """Chunks of any size make up the same rows in order of time; event ids are distinct."""
     one, many = (pl.concat(synthetic_events(20_000, 2, chunk_events=chunk)) for chunk in (10**6, 3_000))
@@ -145,7 +146,6 @@ def test_synthetic_events_are_the_same_however_they_are_cut() -> None:
     assert set(many["event_id"].str.len_chars()) == {32}
 
 
-@pytest.mark.slow
 def test_synthetic_conversations_are_whole_and_as_many_as_needed() -> None:
     """Sessions have places from 1 to an `end`, and without the last one there would be too few rows."""
     frame = pl.concat(synthetic_events(5_000, 2))
