@@ -16,6 +16,7 @@ CODES: dict[str, str] = {
     "TRL610": "tracline.toml is no TOML",
     "TRL611": "a setting that there is not",
     "TRL612": "a setting's value cannot be used",
+    "TRL620": "a part of tracline that is not installed",
 }
 """The codes of this room, beside those of `rules/error.py`; each has a test that triggers it."""
 

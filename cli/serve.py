@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .error import told_error
+from .error import told_error, world_error
 from .options import Command, note, rules_option
 
 if TYPE_CHECKING:
@@ -75,9 +75,14 @@ def command(
 
     from ..rules.judge import statute_of
     from ..rules.pack import load_packs
-    from ..stream.error import StreamError
-    from ..stream.service import Address, Service, serve
     from .settings import session_settings
+
+    try:
+        from ..stream.error import StreamError
+        from ..stream.service import Address, Service, serve
+    except ModuleNotFoundError as error:
+        hint = "install it with: pip install 'tracline[stream]'"
+        raise world_error("TRL620", "tracline serve", f"needs the package {error.name}", hint) from error
 
     statute = statute_of(load_packs(rules))
     service = Service(statute, state, session_settings(), lambda name: _archive_to(archive, name), note)

@@ -15,8 +15,8 @@ settings.load_profile("fixed")
 
 BUDGETS_S = {
     "unit": 180,
-    "laws": 130,
-    "differential": 290,
+    "laws": 150,
+    "differential": 270,
     "conformance": 40,
     "snapshots": 20,
     "serve": 130,

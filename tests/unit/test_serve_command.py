@@ -1,0 +1,22 @@
+"""`tracline serve` before it serves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HIDDEN = """
+import sys
+sys.modules["uvicorn"] = None
+from tracline.cli import main
+sys.argv = ["tracline", "serve", "--rules", "privacy"]
+main()
+"""
+
+
+def test_a_part_that_is_not_installed_is_named() -> None:
+    """Without the extra `stream` the command says what to install, and exits with 2."""
+    done = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "TRL620 needs the package uvicorn" in done.stderr
+    assert "tracline[stream]" in done.stderr
