@@ -23,6 +23,7 @@ REQUEST_RATIO_MAX = 1_000
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_WBITS = 16 + zlib.MAX_WBITS
 
 _LENGTH_BYTES = 4
 _SKIPPED_BYTES = 1 << 20
@@ -91,7 +92,7 @@ def unpacked(data: bytes, bytes_max: int = REQUEST_BYTES_MAX) -> bytes:
     limit = min(bytes_max, REQUEST_RATIO_MAX * len(data))
     if data.startswith(ZSTD_MAGIC):
         return _from_zstd(data, limit)
-    return _from_gzip(data, limit) if data.startswith(GZIP_MAGIC) else data
+    return inflated(data, limit, "gzip", _GZIP_WBITS) if data.startswith(GZIP_MAGIC) else data
 
 
 def _skip(read: Callable[[int], bytes], size: int) -> int:
@@ -132,16 +133,20 @@ def _fault_of_zstd(data: bytes, limit: int) -> Unreadable:
     return Unreadable("otlp-packed", "is zstd that is damaged or cut off")
 
 
-def _from_gzip(data: bytes, limit: int) -> bytes:
-    part = zlib.decompressobj(wbits=31)
+def inflated(data: bytes, limit: int, name: str, wbits: int) -> bytes:
+    """Data in one of zlib's formats, unpacked: `wbits` is zlib's, `name` what errors call the format.
+
+    Raises Unreadable for what is damaged, cut off, followed by something, or unpacks to more than `limit`.
+    """
+    part = zlib.decompressobj(wbits=wbits)
     try:
         out = part.decompress(data, limit + 1)
     except zlib.error:
-        raise Unreadable("otlp-packed", "is gzip that is damaged") from None
+        raise Unreadable("otlp-packed", f"is {name} that is damaged") from None
     if len(out) > limit:
         raise Unreadable("otlp-size", f"unpacks to more than {limit} bytes")
     if not part.eof or part.unused_data:
-        raise Unreadable("otlp-packed", "is gzip that is cut off, or that something follows")
+        raise Unreadable("otlp-packed", f"is {name} that is cut off, or that something follows")
     return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 from ..schemas.decoded import Unreadable
-from ..schemas.framing import GZIP_MAGIC, ZSTD_MAGIC, unpacked
+from ..schemas.framing import GZIP_MAGIC, ZSTD_MAGIC, inflated, unpacked
 from .limits import Limits
 from .refusal import Reason, Refused
 
@@ -34,24 +34,11 @@ def unpack(data: bytes, coding: str, limits: Limits) -> bytes:
         if coding == IDENTITY:
             return data
         if coding == "deflate":
-            return _inflated(data, bytes_max)
+            # In HTTP that is zlib's own format (RFC 9110, 8.4.1.2).
+            return inflated(data, bytes_max, coding, zlib.MAX_WBITS)
         if not data.startswith(_MAGIC[coding]):
             raise Refused(Reason.DAMAGED, f"the body is no {coding}, which its content encoding says")
         return unpacked(data, bytes_max)
     except Unreadable as flaw:
         reason = Reason.SIZE if flaw.code == "otlp-size" else Reason.DAMAGED
         raise Refused(reason, f"the body {flaw.text}") from None
-
-
-def _inflated(data: bytes, bytes_max: int) -> bytes:
-    """What `deflate` means in HTTP: zlib's format (RFC 9110, 8.4.1.2)."""
-    part = zlib.decompressobj()
-    try:
-        out = part.decompress(data, bytes_max + 1)
-    except zlib.error:
-        raise Unreadable("otlp-packed", "is deflate that is damaged") from None
-    if len(out) > bytes_max:
-        raise Unreadable("otlp-size", f"unpacks to more than {bytes_max} bytes")
-    if not part.eof or part.unused_data:
-        raise Unreadable("otlp-packed", "is deflate that is cut off, or that something follows")
-    return out

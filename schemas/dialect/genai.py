@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..event import Content
@@ -11,7 +11,7 @@ from ..semconv import frameworks as fw
 from ..semconv import openinference_0_1 as oi
 from ..semconv import opentelemetry_1_36 as old
 from ..semconv import opentelemetry_1_41 as otel
-from ..span import Span, Value
+from ..span import Span, SpanEvent, Value
 from ..step import Call, Part, Result, Role
 from . import span_events
 from .carried import arguments, result
@@ -53,35 +53,40 @@ def read(span: Span) -> Said | None:
 
 def input_of(span: Span) -> Half:
     """What the model was told, from where the span says it first."""
-    attributes = span.attributes
-    for name in (otel.INPUT_MESSAGES, fw.ADK_REQUEST):
-        if not _is_nothing(attributes, name):
-            return listed(attributes[name], Role.USER)
-    events = span_events.all_of(span)
-    found = span_events.input_of(events) if events else ABSENT
-    if found is ABSENT:
-        found = flat_half(attributes, old.PROMPT, Role.USER)
-    return found if found is not ABSENT else _first_worded(attributes, _INPUTS, Role.USER)
+    names = (otel.INPUT_MESSAGES, fw.ADK_REQUEST)
+    return _half_of(span, names, span_events.input_of, (old.PROMPT, _INPUTS), Role.USER)
 
 
 def output_of(span: Span) -> Half:
     """What the model said, from where the span says it first."""
+    names = (otel.OUTPUT_MESSAGES, fw.ADK_RESPONSE)
+    return _half_of(span, names, span_events.output_of, (old.COMPLETION, _OUTPUTS), Role.ASSISTANT)
+
+
+def _half_of(
+    span: Span,
+    names: Sequence[str],
+    of_events: Callable[[Sequence[SpanEvent]], Half],
+    older: tuple[str, Sequence[str]],
+    speaker: Role,
+) -> Half:
+    """A half from its messages, else from events, else from what older conventions flattened or wrote out."""
     attributes = span.attributes
-    for name in (otel.OUTPUT_MESSAGES, fw.ADK_RESPONSE):
+    for name in names:
         if not _is_nothing(attributes, name):
-            return listed(attributes[name], Role.ASSISTANT)
+            return listed(attributes[name], speaker)
     events = span_events.all_of(span)
-    found = span_events.output_of(events) if events else ABSENT
+    found = of_events(events) if events else ABSENT
     if found is ABSENT:
-        found = flat_half(attributes, old.COMPLETION, Role.ASSISTANT)
-    return found if found is not ABSENT else _first_worded(attributes, _OUTPUTS, Role.ASSISTANT)
+        found = flat_half(attributes, older[0], speaker)
+    return found if found is not ABSENT else _first_worded(attributes, older[1], speaker)
 
 
 _INPUTS = (old.PROMPT, oi.INPUT_VALUE, fw.INPUT)
 _OUTPUTS = (old.COMPLETION, fw.ANY_AGENT_OUTPUT, oi.OUTPUT_VALUE, fw.OUTPUT)
 
 
-def _first_worded(attributes: Mapping[str, Value], names: tuple[str, ...], speaker: Role) -> Half:
+def _first_worded(attributes: Mapping[str, Value], names: Sequence[str], speaker: Role) -> Half:
     return next((worded(attributes[name], speaker) for name in names if name in attributes), ABSENT)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import socket
 import threading
@@ -50,6 +51,8 @@ class _Server(uvicorn.Server):
 def chromium() -> Iterator[Browser]:
     """The browser."""
     path = shutil.which("chromium")
+    if path is None and os.environ.get("TRACLINE_REQUIRE_BROWSER") == "1":
+        pytest.fail("there is no Chromium here, and TRACLINE_REQUIRE_BROWSER asks for one")
     if path is None:
         pytest.skip("there is no Chromium here: apt-get install chromium")
     with sync_playwright() as playwright:
