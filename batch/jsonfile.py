@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..schemas.conversation import Flaw
-from .chatlog import JSON_BYTES_MAX, LINE_BYTES_MAX, open_bytes
+from .unpacked import open_bytes
 
+JSON_BYTES_MAX = 1 << 30
+"""Bytes of a file that is one JSON value, and so is read whole; larger logs go as JSON lines."""
+LINE_BYTES_MAX = 1 << 26
+"""Bytes of one line of JSON lines."""
 WHOLE = "whole file"
 """The position of a file's only value."""
 
@@ -28,7 +32,7 @@ def json_values(path: Path, read: Callable[[bytes], object]) -> Iterator[tuple[s
     read whole: it is one value, or indented ones one behind another, as consoles print them.
     Raises ValueError where it is neither, and what `open_bytes` raises.
     """
-    if not _is_lines(path, read):
+    if not is_lines(path, read):
         with closing(open_bytes(path)) as stream:
             data = stream.read(JSON_BYTES_MAX + 1).removeprefix(BOM)
         if len(data) > JSON_BYTES_MAX:
@@ -43,7 +47,7 @@ def json_values(path: Path, read: Callable[[bytes], object]) -> Iterator[tuple[s
             if len(pieces) > 1:
                 yield from _each(pieces, read)
                 return
-            if not _mostly_lines(data, read):
+            if not mostly_lines(data, read):
                 raise
     with closing(open_bytes(path)) as stream:
         yield from _lines(stream, read)
@@ -55,7 +59,7 @@ def first_piece(data: bytes) -> bytes:
     return data[: match.end()] if match else data
 
 
-def _is_lines(path: Path, read: Callable[[bytes], object]) -> bool:
+def is_lines(path: Path, read: Callable[[bytes], object]) -> bool:
     """Whether the first line that is not blank is a whole object or array, and another line follows it."""
     with closing(open_bytes(path)) as stream:
         lines = iter(lambda: stream.readline(LINE_BYTES_MAX), b"")
@@ -63,7 +67,7 @@ def _is_lines(path: Path, read: Callable[[bytes], object]) -> bool:
         return _is_whole(first.removeprefix(BOM), read) and any(line.strip() for line in lines)
 
 
-def _mostly_lines(data: bytes, read: Callable[[bytes], object]) -> bool:
+def mostly_lines(data: bytes, read: Callable[[bytes], object]) -> bool:
     """Whether half of the first lines are whole values: then the first one is only broken."""
     lines = [line for line in data.split(b"\n", _LINES_TRIED)[:_LINES_TRIED] if line.strip()]
     return 2 * sum(_is_whole(line, read) for line in lines) >= len(lines) > 1
@@ -98,16 +102,21 @@ def _each(
 
 
 def _lines(stream: BinaryIO, read: Callable[[bytes], object]) -> Iterator[tuple[str, object] | Flaw]:
+    for found in lines(stream):
+        yield found if isinstance(found, Flaw) else _value(f"line {found[0]}", found[1], read)
+
+
+def lines(stream: BinaryIO) -> Iterator[tuple[int, bytes] | Flaw]:
+    """The lines of a stream that are not blank, each with its number from 1; a flaw for one too long."""
     number = 0
     while line := stream.readline(LINE_BYTES_MAX + 1):
         number += 1
-        place = f"line {number}"
         if len(line) > LINE_BYTES_MAX:
-            yield Flaw(place, "json-size", f"is a line of more than {LINE_BYTES_MAX} bytes")
+            yield Flaw(f"line {number}", "json-size", f"is a line of more than {LINE_BYTES_MAX} bytes")
             while line and not line.endswith(b"\n"):
                 line = stream.readline(LINE_BYTES_MAX)
         elif line.strip():
-            yield _value(place, line.removeprefix(BOM) if number == 1 else line, read)
+            yield number, line.removeprefix(BOM) if number == 1 else line
 
 
 def _value(place: str, text: bytes, read: Callable[[bytes], object]) -> tuple[str, object] | Flaw:

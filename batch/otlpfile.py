@@ -14,8 +14,8 @@ from ..schemas.conversation import Flaw, is_object
 from ..schemas.decoded import Decoded
 from ..schemas.framing import REQUEST_BYTES_MAX, Frame, Layout, frames, layout_of
 from ..schemas.otlp import decode_json, decode_request, is_span_dump, read_span_json
-from .chatlog import JSON_BYTES_MAX, open_bytes
-from .jsonfile import BOM, WHOLE, first_piece, json_values
+from .jsonfile import BOM, JSON_BYTES_MAX, WHOLE, first_piece, json_values
+from .unpacked import open_bytes
 
 _HEAD_BYTES = 4_096
 _LINES_TRIED = 20

@@ -146,7 +146,7 @@ def head(path: Path) -> tuple[str | None, bytes]:
         start = file.read(_SNIFFED_BYTES)
     compression = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
     if compression in ("gzip", "zstd"):
-        from .chatlog import open_bytes
+        from .unpacked import open_bytes
 
         try:
             with open_bytes(path) as stream:

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from tracline.batch import chatframe, chatlog
+from tracline.batch import chatframe, chatlog, jsonfile
 from tracline.batch.archive import MANIFEST, read_manifest
 from tracline.batch.chatlog import read_conversations
 from tracline.batch.error import SourceError
@@ -128,7 +128,7 @@ def test_a_broken_line_costs_that_line(tmp_path: Path) -> None:
 
 def test_sizes_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line, or a file that is one JSON value, beyond its limit is rejected; other lines are read."""
-    monkeypatch.setattr(chatlog, "LINE_BYTES_MAX", 200)
+    monkeypatch.setattr(jsonfile, "LINE_BYTES_MAX", 200)
     monkeypatch.setattr(chatlog, "JSON_BYTES_MAX", 300)
     short = json.dumps([{"role": "user", "content": "hi"}])
     lines = tmp_path / "lines.jsonl"
