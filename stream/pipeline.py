@@ -11,20 +11,17 @@ import hashlib
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-
-import msgspec
+from dataclasses import dataclass, field
 
 from ..schemas.assemble import Session
 from ..schemas.candidate import Candidate
 from ..schemas.decoded import Decoded
-from ..schemas.resolve import hear
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS
-from ..schemas.traces import Open, Traces
 from .changes import fill
 from .faults import Fault, reach
 from .intake import Busy, Request, decode
+from .source import Source
 from .state import SessionState
 from .state import decode as read_state
 from .store import Batch, DeadLetter, Store, Stored
@@ -40,9 +37,6 @@ ARCHIVE_ROWS = 50_000
 """Events that are archived at a time."""
 RETRY_DISK_S = 30.0
 RETRY_QUEUE_S = 1.0
-
-_ENCODER = msgspec.msgpack.Encoder()
-_TRACE = msgspec.msgpack.Decoder(Open)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +101,7 @@ class Pipeline:
         self._pace = pace or Pace()
         self._queue = _Queue()
         self._states: dict[str, SessionState] = {}
-        self._traces = Traces(0, 0)
-        self._watermark = 0
+        self._source = Source(settings)
         self._heard_at = self._archived_at = world.now()
         self._reload()
 
@@ -160,17 +153,12 @@ class Pipeline:
         if works:
             self._heard_at = now
         elif now - self._heard_at >= round(self._settings.tick_s * NS):
-            # Nothing is on its way, as far as one can know: the time goes on by the clock.
-            self._watermark = max(self._watermark, now - self._lateness)
+            self._source.idle(now)
         self._work_off(works)
         if now - self._archived_at >= round(self._pace.archive_s * NS):
             self.archive()
             self._store.prune(now - round(self._pace.retain_s * NS))
             self._archived_at = now
-
-    @property
-    def _lateness(self) -> int:
-        return round(self._settings.lateness_s * NS)
 
     def _accept(self, arrivals: Sequence[_Arrival]) -> list[_Work]:
         """Write what came to disk, and let its senders know."""
@@ -193,15 +181,14 @@ class Pipeline:
 
     def _work_off(self, works: Sequence[_Work]) -> None:
         """Judge requests, and what is due: all together, or one by one where one of them is poison."""
-        before = self._watermark
+        before = self._source.watermark
         try:
             batch = self._judged(works)
         except Exception as error:
             if not works:
                 raise
             # The time that a request tells must not come before the request, when it is judged again.
-            self._watermark = before
-            self._reload()
+            self._reload(before)
             if len(works) > 1:
                 for one in works:
                     self._work_off([one])
@@ -244,40 +231,20 @@ class Pipeline:
         for work in works:
             for flaw in work.decoded.flaws:
                 batch.dead_letters.append(_letter(work, flaw.place, flaw.code, flaw.text))
-            self._hear(work)
-        candidates: list[Candidate] = []
-        for released in self._traces.release(self._watermark, now):
-            if isinstance(released, Candidate):
-                # A span that tells nothing has said whose the others are.
-                candidates += [released] if released.tellings else []
-            else:
-                letter = DeadLetter(now, released.place, released.code, released.text, "")
-                batch.dead_letters.append(letter)
-        batch.watermark = self._watermark
+            self._source.hear(work.decoded, work.received)
+        candidates, flaws = self._source.release(now)
+        batch.dead_letters += [DeadLetter(now, flaw.place, flaw.code, flaw.text, "") for flaw in flaws]
+        batch.watermark = self._source.watermark
         states = self._touched(candidates)
-        fill(batch, self._worker.step(states, candidates, self._watermark), states, now)
+        fill(batch, self._worker.step(states, candidates, batch.watermark), states, now)
         self._forget_states(states)
-        for trace_id in self._traces.changed:
-            opened = self._traces.traces.get(trace_id)
-            batch.traces[trace_id] = None if opened is None else (opened.touched, _ENCODER.encode(opened))
-        self._traces.changed.clear()
-        batch.spans_waiting = sum(len(self._traces.traces[name].waiting) for name in self._traces.waiting)
+        batch.traces.update(self._source.changes())
+        batch.spans_waiting = self._source.waiting
         return batch
-
-    def _hear(self, work: _Work) -> None:
-        """Take in the spans of a request, and the time that they tell."""
-        latest = work.received + round(self._settings.skew_s * NS)
-        for span in work.decoded.spans:
-            if max(span.start, span.end) > latest:
-                # It would wait for a time that may never come. Nor does it say what time it is.
-                span = replace(span, start=min(span.start, work.received), end=work.received)
-            else:
-                self._watermark = max(self._watermark, span.end - self._lateness)
-            self._traces.add(hear(span, self._settings.scope, work.received))
 
     def _touched(self, candidates: Sequence[Candidate]) -> dict[str, SessionState]:
         """The states of the candidates' sessions and of those that are due."""
-        due: dict[str, bytes | None] = dict(self._store.due(self._watermark))
+        due: dict[str, bytes | None] = dict(self._store.due(self._source.watermark))
         for session_id in {one.session_id for one in candidates}.difference(due):
             due[session_id] = None if session_id in self._states else self._store.session(session_id)
         states: dict[str, SessionState] = {}
@@ -298,14 +265,11 @@ class Pipeline:
         while len(self._states) > STATES_KEPT_MAX:
             del self._states[next(iter(self._states))]
 
-    def _reload(self) -> None:
-        """Go back to what the store says."""
-        hold, keep = (round(seconds * NS) for seconds in (self._settings.hold_s, self._settings.idle_s))
-        stored = {trace_id: _TRACE.decode(data) for trace_id, data in self._store.traces()}
-        waiting = {trace_id for trace_id, opened in stored.items() if opened.waiting}
-        self._traces = Traces(hold, keep, stored, waiting)
+    def _reload(self, watermark: int = 0) -> None:
+        """Go back to what the store says; the time does not go back before `watermark`."""
+        stored = max(watermark, int(self._store.fact("watermark") or 0))
+        self._source = Source(self._settings, dict(self._store.traces()), stored)
         self._states.clear()
-        self._watermark = max(self._watermark, int(self._store.fact("watermark") or 0))
 
     def archive(self) -> None:
         """Archive what was judged since the last time."""

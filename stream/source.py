@@ -1,0 +1,83 @@
+"""Session assembly, stage (a), of one source: a store's requests, or one partition of the spans' topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from ..schemas.candidate import Candidate
+from ..schemas.conversation import Flaw
+from ..schemas.decoded import Decoded
+from ..schemas.resolve import hear
+from ..schemas.settings import SessionSettings
+from ..schemas.time import NS
+from ..schemas.traces import Open, Traces
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Open)
+
+
+class Source:
+    """The spans of one source that wait to be resolved, and the time that they have told.
+
+    `watermark` is the greatest span end seen minus `lateness_s`, or what the clock said while nothing came;
+    in nanoseconds since the epoch.
+    """
+
+    def __init__(
+        self, settings: SessionSettings, traces: Mapping[str, bytes] | None = None, watermark: int = 0
+    ) -> None:
+        """Begin anew, or go on from stored `traces` (by id, those first that were silent longest)."""
+        self._settings = settings
+        hold, keep = (round(seconds * NS) for seconds in (settings.hold_s, settings.idle_s))
+        opened = {trace_id: _DECODER.decode(data) for trace_id, data in (traces or {}).items()}
+        waiting = {trace_id for trace_id, one in opened.items() if one.waiting}
+        self._traces = Traces(hold, keep, opened, waiting)
+        self.watermark = watermark
+
+    @property
+    def waiting(self) -> int:
+        """How many spans wait."""
+        return sum(len(self._traces.traces[name].waiting) for name in self._traces.waiting)
+
+    def hear(self, decoded: Decoded, received: int) -> None:
+        """Take in the spans of a request, and the time that they tell; `received` is its record's time."""
+        latest = received + round(self._settings.skew_s * NS)
+        for span in decoded.spans:
+            if max(span.start, span.end) > latest:
+                # It would wait for a time that may never come. Nor does it say what time it is.
+                span = replace(span, start=min(span.start, received), end=received)
+            else:
+                self.watermark = max(self.watermark, span.end - self._lateness)
+            self._traces.add(hear(span, self._settings.scope, received))
+
+    def idle(self, now: int) -> None:
+        """Nothing is on its way, as far as one can know: the time goes on by the clock."""
+        self.watermark = max(self.watermark, now - self._lateness)
+
+    def release(self, now: int) -> tuple[list[Candidate], list[Flaw]]:
+        """The candidates that need not wait any more at record time `now`, and spans that have no time."""
+        candidates: list[Candidate] = []
+        flaws: list[Flaw] = []
+        for released in self._traces.release(self.watermark, now):
+            if isinstance(released, Flaw):
+                flaws.append(released)
+            elif released.tellings:
+                # A span that tells nothing has said whose the others are.
+                candidates.append(released)
+        return candidates, flaws
+
+    def changes(self) -> dict[str, tuple[int, bytes] | None]:
+        """The traces to store again since the last time, with when they were heard of; None: to forget."""
+        changed: dict[str, tuple[int, bytes] | None] = {}
+        for trace_id in self._traces.changed:
+            opened = self._traces.traces.get(trace_id)
+            changed[trace_id] = None if opened is None else (opened.touched, _ENCODER.encode(opened))
+        self._traces.changed.clear()
+        return changed
+
+    @property
+    def _lateness(self) -> int:
+        return round(self._settings.lateness_s * NS)
