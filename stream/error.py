@@ -9,6 +9,9 @@ CODES: dict[str, str] = {
     "TRL711": "an address that others can reach, and no token",
     "TRL712": "a token that cannot be used",
     "TRL713": "an address that cannot be listened on",
+    "TRL731": "a message that another release wrote, or that is damaged",
+    "TRL732": "topics whose number of partitions has changed",
+    "TRL741": "a partition's state that another release wrote, or that is damaged",
 }
 """The codes of this room, beside those of the others; each has a test that triggers it."""
 

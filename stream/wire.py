@@ -1,0 +1,263 @@
+"""What flows through the topics of the Kafka pipeline, and how it is written.
+
+`tracline.events` and `tracline.judged` carry one byte, the version, and a MessagePack map with its `type`;
+what others read, `tracline.verdicts` and `tracline.dead-letter`, is JSON. Times are nanoseconds since the
+epoch in MessagePack and RFC 3339 text in JSON. Every output says which message of `tracline.events` it was
+made of (`Mark`), so that a consumer which has seen it can drop what a restart makes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+import orjson
+from crc32c import crc32c
+
+from ..rules.record import Record
+from ..schemas.candidate import Candidate
+from ..schemas.event import Event
+from .error import StreamError
+
+VERSION = 1
+"""Version of the messages; a process refuses any other."""
+
+RuleTexts: TypeAlias = dict[str, str]
+"""A rule set as the text of each pack by its name, as `RuleSet.sources` has it."""
+
+
+class Batch(msgspec.Struct, frozen=True, tag_field="type", tag="batch"):
+    """Candidates of one events partition, resolved from one source partition up to `offset`.
+
+    `watermark` is the source's behind them; of `sources` source partitions there are.
+    """
+
+    source: int
+    sources: int
+    offset: int
+    watermark: int
+    candidates: list[Candidate]
+
+
+class Tick(msgspec.Struct, frozen=True, tag_field="type", tag="tick"):
+    """The watermarks of some sources, by their partition, told to every events partition."""
+
+    sources: int
+    watermarks: dict[int, int]
+
+
+class Activation(msgspec.Struct, frozen=True, tag_field="type", tag="activation"):
+    """A rule set that comes into force with this message."""
+
+    packs: RuleTexts
+
+
+Message: TypeAlias = Batch | Tick | Activation
+
+
+class Mark(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """Where an output comes from: the partition and offset of the message read, and which of its outputs.
+
+    Those of one message are numbered from 0 in each topic; a consumer drops what is not above the last
+    (offset, index) that it has seen of a partition.
+    """
+
+    partition: int
+    offset: int
+    index: int
+
+
+class Judged(msgspec.Struct, frozen=True, tag_field="type", tag="judged"):
+    """What was judged of one message: events and `end` rows in judged order, and by which rule sets.
+
+    `sets` has, event by event, the number of its rule set in `digests`. `watermark` is that of the events
+    partition, None before it is known; only what ends at it or before was judged. `activated` are the packs
+    of a rule set that came into force, by its digest.
+    """
+
+    mark: Mark
+    watermark: int | None
+    events: list[Event]
+    digests: list[str]
+    sets: list[int]
+    activated: dict[str, RuleTexts] = {}
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """What could not be read or judged: where it is, a code, the reason, and a digest of the record.
+
+    `time` is that of the record, in nanoseconds. Nothing of the payload: whoever may read it finds it at
+    its topic, partition and offset.
+    """
+
+    process: str
+    topic: str
+    partition: int
+    offset: int
+    time: int
+    place: str
+    code: str
+    reason: str
+    sha256: str
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_MESSAGE = msgspec.msgpack.Decoder(Message)
+_JUDGED = msgspec.msgpack.Decoder(Judged)
+_LETTER = msgspec.json.Decoder(DeadLetter)
+_VERSION_BYTE = bytes([VERSION])
+
+
+def partition_of(session_id: str, partitions: int) -> int:
+    """The events partition of a session: CRC-32C of its id in UTF-8, the same in every process."""
+    return crc32c(session_id.encode("utf-8", "surrogatepass")) % partitions
+
+
+def encode(message: Message | Judged) -> bytes:
+    """A message of `tracline.events` or `tracline.judged` as bytes."""
+    return _VERSION_BYTE + _ENCODER.encode(message)
+
+
+def decode(data: bytes) -> Message:
+    """A message of `tracline.events`. Raises StreamError (TRL731) where it is none of this version."""
+    return _decoded(_MESSAGE, data, "tracline.events")
+
+
+def decode_judged(data: bytes) -> Judged:
+    """A message of `tracline.judged`. Raises StreamError (TRL731) where it is none of this version."""
+    return _decoded(_JUDGED, data, "tracline.judged")
+
+
+def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes, topic: str) -> Any:
+    hint = "one release must write and read the topic: stop the other, or begin with new topics"
+    if data[:1] != _VERSION_BYTE:
+        what = f"a message of {topic} has version {data[0] if data else 'none'}, not {VERSION}"
+        raise StreamError("TRL731", what, hint)
+    try:
+        return decoder.decode(data[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise StreamError("TRL731", f"a message of {topic} is damaged", hint) from None
+
+
+def batches(batch: Batch, bytes_max: int, before: int) -> tuple[list[bytes], list[Candidate]]:
+    """The messages that carry a batch, each of about `bytes_max` at most, and what is too large for any.
+
+    All but the last say the watermark `before` the batch: what follows them may sort earlier.
+    """
+    kept: list[tuple[Candidate, int]] = []
+    too_large: list[Candidate] = []
+    for candidate in batch.candidates:
+        size = len(_ENCODER.encode(candidate))
+        if size > bytes_max:
+            too_large.append(candidate)
+        else:
+            kept.append((candidate, size))
+    groups = list(_packed(kept, bytes_max)) or [[]]
+    structs = [msgspec.structs.replace(batch, candidates=group, watermark=before) for group in groups[:-1]]
+    structs.append(msgspec.structs.replace(batch, candidates=groups[-1]))
+    return [encode(one) for one in structs], too_large
+
+
+def judged_messages(judged: Judged, bytes_max: int) -> list[bytes]:
+    """The messages that carry what was judged, each of about `bytes_max` at most; one at least.
+
+    An event larger than that has a message of its own. Only the last says the watermark.
+    """
+    sized = [
+        ((event, number), len(_ENCODER.encode(event)))
+        for event, number in zip(judged.events, judged.sets, strict=True)
+    ]
+    groups = list(_packed(sized, bytes_max)) or [[]]
+    return [
+        encode(
+            msgspec.structs.replace(
+                judged,
+                mark=msgspec.structs.replace(judged.mark, index=index),
+                watermark=judged.watermark if index == len(groups) - 1 else None,
+                events=[event for event, _ in group],
+                sets=[number for _, number in group],
+                activated=judged.activated if index == 0 else {},
+            )
+        )
+        for index, group in enumerate(groups)
+    ]
+
+
+def verdict_messages(
+    mark: Mark,
+    watermark: str | None,
+    verdicts: Sequence[Record],
+    statuses: Sequence[Mapping[str, object]],
+    bytes_max: int,
+) -> list[bytes]:
+    """The JSON messages of `tracline.verdicts`, each of about `bytes_max` at most; one at least.
+
+    `{"version", "partition", "offset", "index", "watermark", "verdicts": [...], "session_status": [...]}`:
+    verdicts are the lines of a bundle's `verdicts.jsonl`. Only the last message says the watermark.
+    """
+    sized = [((name, one), len(orjson.dumps(one))) for name, one in _told(verdicts, statuses)]
+    groups = list(_packed(sized, bytes_max)) or [[]]
+    return [
+        orjson.dumps(
+            {
+                "version": VERSION,
+                "partition": mark.partition,
+                "offset": mark.offset,
+                "index": index,
+                "watermark": watermark if index == len(groups) - 1 else None,
+                "verdicts": [one for name, one in group if name == "verdict"],
+                "session_status": [one for name, one in group if name == "status"],
+            }
+        )
+        for index, group in enumerate(groups)
+    ]
+
+
+def decode_verdicts(data: bytes) -> dict[str, Any]:
+    """A message of `tracline.verdicts`. Raises StreamError (TRL731) where it is none of this version."""
+    hint = "one release must write and read the topic: stop the other, or begin with new topics"
+    try:
+        message: Any = orjson.loads(data)
+        if message["version"] != VERSION:
+            raise ValueError
+    except (ValueError, TypeError, KeyError):
+        what = f"a message of tracline.verdicts is none of version {VERSION}"
+        raise StreamError("TRL731", what, hint) from None
+    return message
+
+
+def encode_letter(letter: DeadLetter) -> bytes:
+    """A dead letter as JSON, with the version."""
+    return orjson.dumps({"version": VERSION, **msgspec.structs.asdict(letter)})
+
+
+def decode_letter(data: bytes) -> DeadLetter:
+    """A dead letter of the topic. Raises StreamError (TRL731) where the record is none."""
+    try:
+        return _LETTER.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        hint = "only tracline may write to its topics: look who else does"
+        raise StreamError("TRL731", "a record of tracline.dead-letter is no dead letter", hint) from None
+
+
+def _told(
+    verdicts: Iterable[Record], statuses: Iterable[Mapping[str, object]]
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Statuses before verdicts, so that whoever counts knows of what."""
+    yield from (("status", one) for one in statuses)
+    yield from (("verdict", one) for one in verdicts)
+
+
+def _packed(sized: Iterable[tuple[Any, int]], bytes_max: int) -> Iterator[list[Any]]:
+    """Things in their order, grouped so that the sizes of a group stay within the limit where they can."""
+    group: list[Any] = []
+    used = 0
+    for thing, size in sized:
+        if group and used + size > bytes_max:
+            yield group
+            group, used = [], 0
+        group.append(thing)
+        used += size
+    if group:
+        yield group
