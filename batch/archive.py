@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -14,7 +14,7 @@ import orjson
 import polars as pl
 
 from ..schemas.event import Kind
-from ..schemas.time import rfc3339
+from ..schemas.time import parse_time, rfc3339
 from .error import SourceError
 
 MANIFEST = "manifest.jsonl"
@@ -26,9 +26,9 @@ _TEMPORARY = ".writing-"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a file's events came from: the source's name and the digest of its content, and how it was read.
+    """Where events came from: the source's name, and the digest of its content or the id of a live one.
 
-    `partition` is the Kafka partition, 0 for files.
+    `timezone` is how a chat log was read; `partition` is the Kafka partition, 0 elsewhere.
     """
 
     name: str
@@ -67,10 +67,15 @@ def day_of(time: pl.Expr) -> pl.Expr:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An archive's manifest: the files that were written, and the sources that were imported whole."""
+    """An archive's manifest: the files that were written, and the sources that were imported whole.
+
+    `watermarks` are those of live sources, in nanoseconds since the epoch: what a source has judged up to
+    there is in the archive.
+    """
 
     entries: tuple[Entry, ...] = ()
     finished: tuple[Origin, ...] = ()
+    watermarks: Mapping[Origin, int] = field(default_factory=dict[Origin, int])
 
 
 def read_manifest(root: Path) -> Manifest:
@@ -85,13 +90,16 @@ def read_manifest(root: Path) -> Manifest:
         return Manifest()
     entries: list[Entry] = []
     finished: list[Origin] = []
+    watermarks: dict[Origin, int] = {}
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
-        told = _line(line, f"{root / MANIFEST}:{number}")
-        if isinstance(told, Entry):
-            entries.append(told)
-        else:
-            finished.append(told)
-    return Manifest(tuple(entries), tuple(finished))
+        match _line(line, f"{root / MANIFEST}:{number}"):
+            case Entry() as entry:
+                entries.append(entry)
+            case Origin() as origin:
+                finished.append(origin)
+            case origin, watermark:
+                watermarks[origin] = watermark
+    return Manifest(tuple(entries), tuple(finished), watermarks)
 
 
 @dataclass(slots=True)
@@ -130,6 +138,13 @@ class Writer:
         A crash may forget it; then the source is read again and nothing of it is written twice.
         """
         self._enter({"finished": asdict(origin)}, sync=False)
+
+    def mark(self, origin: Origin, watermark: int) -> None:
+        """Enter that all that a live source has judged up to its watermark (ns since the epoch) was written.
+
+        A crash may forget it, and never keeps it without the files that were entered before.
+        """
+        self._enter({"watermark": rfc3339(watermark), "source": asdict(origin)}, sync=False)
 
     def close(self) -> None:
         """Sync what was entered."""
@@ -199,11 +214,17 @@ def _open_manifest(root: Path) -> BinaryIO:
     return file
 
 
-def _line(line: bytes, where: str) -> Entry | Origin:
+def _line(line: bytes, where: str) -> Entry | Origin | tuple[Origin, int]:
+    """A file, a source that was imported whole, or a live source with its watermark."""
     try:
         told = cast("dict[str, Any]", orjson.loads(line))
         if "finished" in told:
             return Origin(**told["finished"])
+        if "watermark" in told:
+            watermark = parse_time(told["watermark"])
+            if watermark is None:
+                raise ValueError("no time")
+            return Origin(**told["source"]), watermark
         first, last = told["offsets"]
         typed: dict[str, Any] = {"offsets": (int(first), int(last)), "source": Origin(**told["source"])}
         return Entry(**(told | typed))

@@ -62,6 +62,7 @@ class Population:
     system and developer messages, `empty` conversations without any event; neither is an error. `gaps` counts
     ranges of offsets that a manifest lacks, and spans whose parent never came; `cut_links` parents that are
     not followed, because they go in circles. `skipped` names files that do not claim to be telemetry.
+    `watermark` is the least one of the live sources that an archive is of, in nanoseconds since the epoch.
     """
 
     files: int = 0
@@ -74,6 +75,7 @@ class Population:
     renamed: int = 0
     gaps: int = 0
     cut_links: int = 0
+    watermark: int | None = None
     skipped: list[str] = field(default_factory=list[str])
     rejected: Counter[str] = field(default_factory=Counter[str])
     rejects: list[Reject] = field(default_factory=list[Reject])
@@ -163,6 +165,8 @@ def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple
     for root in roots:
         manifest = read_manifest(root)
         population.gaps += gaps(manifest)
+        for watermark in manifest.watermarks.values():
+            population.watermark = min(watermark, population.watermark or watermark)
         for entry in manifest.entries:
             listed.add(root / entry.file)
             path = root / entry.file

@@ -17,6 +17,7 @@ from ..rules.judge import Judged, Statute, take
 from ..rules.kernel import I64
 from ..rules.occurrences import Mask
 from ..rules.rule import Rule
+from ..schemas.time import rfc3339
 from .archive import day_of
 from .read import REJECTS_KEPT_MAX, Population, Reject
 
@@ -111,6 +112,7 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: Tally, populat
             "sessions": tally.sessions,
             "open_sessions": tally.open_sessions,
             "gaps": population.gaps,
+            "watermark": None if population.watermark is None else rfc3339(population.watermark),
             "duplicates": population.duplicates + tally.duplicates,
             "rejected": rejected.total(),
             "rejected_by_reason": {code: count for code, count in rejected.items() if count},

@@ -16,7 +16,7 @@ from tracline.batch.gaps import gaps
 from tracline.batch.importing import import_source
 from tracline.rules.kernel import SLICES_MAX
 from tracline.rules.pack import pack_text
-from tracline.schemas.time import NS
+from tracline.schemas.time import NS, rfc3339
 
 from .audit_rows import PACK, START, call, result, session, user, write
 
@@ -133,6 +133,20 @@ def test_a_missing_range_is_a_gap(tmp_path: Path) -> None:
     assert audit(root, RULES, tmp_path / "b", Terms()).summary["population"]["gaps"] == 1
     assert gaps(Manifest(read_manifest(root).entries[1:])) == 0
     assert gaps(Manifest(read_manifest(root).entries[1:], (origin,))) == 1
+
+
+def test_the_least_watermark_is_told(tmp_path: Path) -> None:
+    """Of the live sources of an archive the one that came least far; null where nothing live wrote it."""
+    root = tmp_path / "archive"
+    ours, theirs = Origin("serve", "a" * 64), Origin("serve", "b" * 64)
+    with writing(root) as archive:
+        rows = write(tmp_path / "rows.parquet", session("s", user("hi")))
+        archive.write(pl.read_parquet(rows), ours, (0, 1))
+        assert audit(root, RULES, tmp_path / "b", Terms()).summary["population"]["watermark"] is None
+        for origin, time in ((ours, START), (theirs, START + 2), (ours, START + 3)):
+            archive.mark(origin, time)
+    told = audit(root, RULES, tmp_path / "b", Terms()).summary["population"]["watermark"]
+    assert told == rfc3339(START + 2)
 
 
 def test_an_import_leaves_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from tracline.batch import chatframe, chatlog, jsonfile
-from tracline.batch.archive import MANIFEST, read_manifest
+from tracline.batch.archive import MANIFEST, Origin, read_manifest, writing
 from tracline.batch.chatlog import read_conversations
 from tracline.batch.error import SourceError
 from tracline.batch.importing import Imported, import_source
@@ -280,6 +280,28 @@ def test_an_archive_and_its_manifest_agree_or_it_is_an_error(tmp_path: Path) -> 
     with pytest.raises(SourceError, match="TRL403"):
         discover(tmp_path / "out", Population())
     (tmp_path / "out" / MANIFEST).write_text("{}\n", encoding="utf-8")
+    with pytest.raises(SourceError, match="TRL403"):
+        read_manifest(tmp_path / "out")
+
+
+def test_the_latest_watermark_of_each_live_source_is_kept(tmp_path: Path) -> None:
+    """It is read back per source and partition; a line that a crash cut off leaves the one before."""
+    ours, theirs = Origin("serve", "a" * 64), Origin("serve", "a" * 64, partition=1)
+    with writing(tmp_path / "out") as archive:
+        for origin, time in ((ours, 5), (theirs, 9), (ours, 7), (theirs, 8)):
+            archive.mark(origin, time)
+    assert read_manifest(tmp_path / "out").watermarks == {ours: 7, theirs: 8}
+    manifest = tmp_path / "out" / MANIFEST
+    assert json.loads(manifest.read_bytes().splitlines()[0]) == {
+        "watermark": "1970-01-01T00:00:00.000000005Z",
+        "source": {"name": "serve", "sha256": "a" * 64, "timezone": "UTC", "partition": 0},
+    }
+    manifest.write_bytes(manifest.read_bytes()[:-10])
+    assert read_manifest(tmp_path / "out").watermarks == {ours: 7, theirs: 9}
+    with writing(tmp_path / "out") as archive:
+        archive.mark(ours, 10)
+    assert read_manifest(tmp_path / "out").watermarks == {ours: 10, theirs: 9}
+    manifest.write_text('{"watermark": "soon", "source": {"name": "serve", "sha256": "a"}}\n')
     with pytest.raises(SourceError, match="TRL403"):
         read_manifest(tmp_path / "out")
 
