@@ -23,19 +23,25 @@ class Source:
     """The spans of one source that wait to be resolved, and the time that they have told.
 
     `watermark` is the greatest span end seen minus `lateness_s`, or what the clock said while nothing came;
-    in nanoseconds since the epoch.
+    `record_time` the time of the latest record, or what the clock said then. Nanoseconds since the epoch.
     """
 
     def __init__(
-        self, settings: SessionSettings, traces: Mapping[str, bytes] | None = None, watermark: int = 0
+        self,
+        settings: SessionSettings,
+        traces: Mapping[str, bytes] | None = None,
+        watermark: int = 0,
+        record_time: int = 0,
     ) -> None:
-        """Begin anew, or go on from stored `traces` (by id, those first that were silent longest)."""
+        """Begin anew, or go on from what was stored: `traces` by id, as `changes` gave them."""
         self._settings = settings
         hold, keep = (round(seconds * NS) for seconds in (settings.hold_s, settings.idle_s))
-        opened = {trace_id: _DECODER.decode(data) for trace_id, data in (traces or {}).items()}
+        stored = {trace_id: _DECODER.decode(data) for trace_id, data in (traces or {}).items()}
+        opened = dict(sorted(stored.items(), key=lambda item: (item[1].touched, item[0])))
         waiting = {trace_id for trace_id, one in opened.items() if one.waiting}
         self._traces = Traces(hold, keep, opened, waiting)
         self.watermark = watermark
+        self.record_time = record_time
 
     @property
     def waiting(self) -> int:
@@ -44,6 +50,7 @@ class Source:
 
     def hear(self, decoded: Decoded, received: int) -> None:
         """Take in the spans of a request, and the time that they tell; `received` is its record's time."""
+        self.record_time = max(self.record_time, received)
         latest = received + round(self._settings.skew_s * NS)
         for span in decoded.spans:
             if max(span.start, span.end) > latest:
@@ -56,6 +63,7 @@ class Source:
     def idle(self, now: int) -> None:
         """Nothing is on its way, as far as one can know: the time goes on by the clock."""
         self.watermark = max(self.watermark, now - self._lateness)
+        self.record_time = max(self.record_time, now)
 
     def release(self, now: int) -> tuple[list[Candidate], list[Flaw]]:
         """The candidates that need not wait any more at record time `now`, and spans that have no time."""

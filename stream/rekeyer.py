@@ -1,0 +1,264 @@
+"""The rekey stage without its broker: records of spans in; messages by session, and what to remember, out.
+
+For each source partition it does stage (a) of session assembly, and sends the candidates to the partition
+of their session. What it gives for some records (`Transaction`) belongs into one transaction with their
+offsets: then a restart goes on from the stored state as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import msgspec
+
+from ..schemas.candidate import Candidate
+from ..schemas.conversation import Flaw
+from ..schemas.settings import SessionSettings
+from .error import StreamError
+from .intake import Encoding, decode
+from .source import Source
+from .wire import Batch, DeadLetter, Tick, batches, encode, encode_letter, partition_of
+
+STATE_VERSION = 1
+FACTS = "@source"
+"""The key of a source's facts among its traces; no trace id begins with `@`."""
+
+
+class Topic(StrEnum):
+    """The topics of the pipeline, by what they are for; settings give their names."""
+
+    SPANS = "spans"
+    EVENTS = "events"
+    JUDGED = "judged"
+    VERDICTS = "verdicts"
+    DEAD_LETTER = "dead-letter"
+    REKEY_STATE = "rekey-state"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record that was read: where it stands, its timestamp (ns since the epoch) and its value."""
+
+    partition: int
+    offset: int
+    time: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A record to be written; `partition` None where any will do, `value` None where the key is forgotten."""
+
+    topic: Topic
+    partition: int | None
+    key: str | None
+    value: bytes | None
+
+
+@dataclass(slots=True)
+class Transaction:
+    """What belongs together: outputs in their order, and by source partition the offset to go on from.
+
+    For metrics: how many `spans` were heard and `candidates` sent on, and the dead letters by code.
+    """
+
+    outputs: list[Output] = field(default_factory=list[Output])
+    offsets: dict[int, int] = field(default_factory=dict[int, int])
+    spans: int = 0
+    candidates: int = 0
+    dead_letters: list[str] = field(default_factory=list[str])
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """What is remembered of a source beside its traces."""
+
+    watermark: int
+    record_time: int
+    sources: int
+    partitions: int
+
+
+_FACTS_ENCODER = msgspec.msgpack.Encoder()
+_FACTS_DECODER = msgspec.msgpack.Decoder(_Facts)
+
+
+class Rekeyer:
+    """Resolves the spans of the source partitions that are assigned to it.
+
+    `sources` and `partitions` are the numbers of partitions of the spans' and the events' topics;
+    `bytes_max` about how large a message may be, before compression. `spans_topic` is for dead letters.
+    """
+
+    def __init__(
+        self, settings: SessionSettings, sources: int, partitions: int, bytes_max: int, spans_topic: str
+    ) -> None:
+        self._settings = settings
+        self._sources, self._partitions = sources, partitions
+        self._bytes_max = bytes_max
+        self._spans_topic = spans_topic
+        self._open: dict[int, Source] = {}
+        self._chunks: dict[int, dict[str, int]] = {}
+
+    @property
+    def assigned(self) -> frozenset[int]:
+        """The source partitions that are assigned to it."""
+        return frozenset(self._open)
+
+    def watermarks(self) -> dict[int, int]:
+        """How far the time has come at each assigned source."""
+        return {number: source.watermark for number, source in self._open.items()}
+
+    def waiting(self) -> int:
+        """How many spans wait to be resolved."""
+        return sum(source.waiting for source in self._open.values())
+
+    def assign(self, source: int, stored: Mapping[str, bytes]) -> None:
+        """Go on with a source from its records in the state topic (the latest of each key).
+
+        Raises StreamError where another release wrote them (TRL731), or a number of partitions has changed
+        (TRL732).
+        """
+        facts, traces, chunks = _read_state(stored)
+        if facts is not None and (facts.sources, facts.partitions) != (self._sources, self._partitions):
+            what = (
+                f"the topics had {facts.sources} partitions of spans and {facts.partitions} of events, "
+                f"and have {self._sources} and {self._partitions}"
+            )
+            hint = "sessions would change their partition: begin with new topics and a new state"
+            raise StreamError("TRL732", what, hint)
+        watermark, record_time = (0, 0) if facts is None else (facts.watermark, facts.record_time)
+        self._open[source] = Source(self._settings, traces, watermark, record_time)
+        self._chunks[source] = chunks
+
+    def revoke(self, source: int) -> None:
+        """Forget a source that another process goes on with."""
+        self._open.pop(source, None)
+        self._chunks.pop(source, None)
+
+    def take(self, records: Iterable[Record]) -> Transaction:
+        """Take records in, those of a source in order, and send on what need not wait any more.
+
+        Where it raises, its state is spoiled: revoke and assign the sources again.
+        """
+        by_source: dict[int, list[Record]] = {}
+        for record in records:
+            by_source.setdefault(record.partition, []).append(record)
+        done = Transaction()
+        for number, own in sorted(by_source.items()):
+            source = self._open[number]
+            before = source.watermark
+            for record in own:
+                encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
+                decoded = decode(record.value, encoding)
+                self._bury(done, record, decoded.flaws)
+                source.hear(decoded, record.time)
+                done.spans += len(decoded.spans)
+            done.offsets[number] = own[-1].offset + 1
+            self._release(done, number, own[-1], before)
+        return done
+
+    def refuse(self, record: Record, reason: str) -> Transaction:
+        """Put a record aside that cannot be taken in."""
+        done = Transaction(offsets={record.partition: record.offset + 1})
+        self._bury(done, record, (Flaw("record", "internal", reason),))
+        return done
+
+    def tick(self, idle: Collection[int], now: int) -> Transaction:
+        """Tell every events partition how late it is; `idle` sources, read to their end, go by the clock."""
+        done = Transaction()
+        for number in sorted(idle):
+            source = self._open[number]
+            before = source.watermark
+            source.idle(now)
+            self._release(done, number, Record(number, -1, now, b""), before)
+        if self._open:
+            data = encode(Tick(self._sources, self.watermarks()))
+            for partition in range(self._partitions):
+                done.outputs.append(Output(Topic.EVENTS, partition, None, data))
+        return done
+
+    def _release(self, done: Transaction, number: int, last: Record, before: int) -> None:
+        """Send on what need not wait any more at a source, and what is to be remembered of it."""
+        source = self._open[number]
+        candidates, flaws = source.release(source.record_time)
+        self._bury(done, last, flaws)
+        by_partition: dict[int, list[Candidate]] = {}
+        for candidate in candidates:
+            target = partition_of(candidate.session_id, self._partitions)
+            by_partition.setdefault(target, []).append(candidate)
+        done.candidates += len(candidates)
+        for target, own in sorted(by_partition.items()):
+            batch = Batch(number, self._sources, last.offset, source.watermark, own)
+            messages, too_large = batches(batch, self._bytes_max, before)
+            done.outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
+            text = f"tells more than the {self._bytes_max} bytes that a message may have"
+            flaws = [Flaw(f"span {one.span_id}", "size", text) for one in too_large]
+            self._bury(done, last, flaws)
+        self._remember(done, number)
+
+    def _remember(self, done: Transaction, number: int) -> None:
+        """The records of the state topic that bring it up to date."""
+        source, chunks = self._open[number], self._chunks[number]
+
+        def put(key: str, value: bytes | None) -> None:
+            done.outputs.append(Output(Topic.REKEY_STATE, number, key, value))
+
+        for trace_id, change in source.changes().items():
+            parts = [] if change is None else _cut(change[1], self._bytes_max)
+            for index, part in enumerate(parts):
+                put(f"{trace_id}/{index}", bytes([STATE_VERSION]) + part)
+            for index in range(len(parts), chunks.pop(trace_id, 0)):
+                put(f"{trace_id}/{index}", None)
+            if parts:
+                chunks[trace_id] = len(parts)
+        facts = _Facts(source.watermark, source.record_time, self._sources, self._partitions)
+        put(FACTS, bytes([STATE_VERSION]) + _FACTS_ENCODER.encode(facts))
+
+    def _bury(self, done: Transaction, record: Record, flaws: Sequence[Flaw]) -> None:
+        """Tell what cannot be read of a record."""
+        if not flaws:
+            return
+        digest = hashlib.sha256(record.value).hexdigest()
+        for flaw in flaws:
+            letter = DeadLetter(
+                process="rekey",
+                topic=self._spans_topic,
+                partition=record.partition,
+                offset=record.offset,
+                time=record.time,
+                place=flaw.place,
+                code=flaw.code,
+                reason=flaw.text,
+                sha256=digest,
+            )
+            done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_letter(letter)))
+            done.dead_letters.append(flaw.code)
+
+
+def _cut(data: bytes, bytes_max: int) -> list[bytes]:
+    """A trace's state in pieces that fit into a message."""
+    return [data[begin : begin + bytes_max] for begin in range(0, len(data), bytes_max)]
+
+
+def _read_state(stored: Mapping[str, bytes]) -> tuple[_Facts | None, dict[str, bytes], dict[str, int]]:
+    """A source's facts, its traces by id, and in how many pieces each was written."""
+    hint = "finish the sessions with the release that wrote it, or begin with new topics"
+    facts: _Facts | None = None
+    pieces: dict[str, dict[int, bytes]] = {}
+    for key, value in stored.items():
+        if value[:1] != bytes([STATE_VERSION]):
+            what = f"the rekeyer's state has version {value[0] if value else 'none'}, not {STATE_VERSION}"
+            raise StreamError("TRL731", what, hint)
+        if key == FACTS:
+            try:
+                facts = _FACTS_DECODER.decode(value[1:])
+            except msgspec.MsgspecError:
+                raise StreamError("TRL731", "the rekeyer's state is damaged", hint) from None
+        else:
+            trace_id, _, index = key.rpartition("/")
+            pieces.setdefault(trace_id, {})[int(index)] = value[1:]
+    traces = {trace_id: b"".join(own[index] for index in sorted(own)) for trace_id, own in pieces.items()}
+    return facts, traces, {trace_id: len(own) for trace_id, own in pieces.items()}
