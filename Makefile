@@ -4,12 +4,13 @@ PYTHON ?= $(shell python3.11 -c 'print("python3.11")' 2>/dev/null || echo python
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+KAFKA := .kafka
 FAST_TESTS := tests/unit tests/snapshots tests/conformance
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check lint types fast test bench exhaustive generated lock clean
+.PHONY: help setup demo check lint types fast test kafka bench exhaustive generated lock clean
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,7 +42,15 @@ fast: setup
 	$(BIN)/python -m pytest $(FAST_TESTS) -m "not slow and not exhaustive"
 
 test: setup ## every test, with the time each folder took against its budget: under 15 minutes
+	-@$(MAKE) --no-print-directory kafka
 	$(BIN)/python -m pytest
+
+kafka: $(KAFKA)/.ready ## fetch Apache Kafka's jars for tests/kafka, with Maven
+
+$(KAFKA)/.ready: tests/kafka/pom.xml
+	rm -rf $(KAFKA)
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(KAFKA)/libs
+	@touch $@
 
 exhaustive: setup ## the differential sets that are too large for every day
 	$(BIN)/python -m pytest tests/differential -m exhaustive
@@ -60,5 +69,5 @@ lock: setup ## write constraints.txt anew: newest versions within pyproject.toml
 	  --output-file constraints.txt pyproject.toml
 
 clean: ## remove .venv, caches and what the demo made
-	rm -rf $(VENV) build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(KAFKA) build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -21,10 +21,13 @@ BUDGETS_S = {
     "snapshots": 20,
     "serve": 130,
     "browser": 90,
+    "kafka": 180,
+    "simulation": 60,
 }
-"""Seconds that a folder's tests may take on two cores; together with starting up, under 15 minutes."""
+"""Seconds that a folder's tests may take on two cores."""
 
 took_s: dict[str, float] = defaultdict(float)
+skipped: Counter[tuple[str, str]] = Counter()
 
 
 @pytest.fixture(autouse=True)
@@ -39,14 +42,18 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add a test's seconds, its fixtures' included, to its folder's."""
+    """Add a test's seconds, its fixtures' included, to its folder's; keep why it was skipped."""
     folder = Path(report.nodeid.split("::")[0]).parts[1]
     took_s[folder] += report.duration
+    if report.skipped and isinstance(report.longrepr, tuple):
+        skipped[folder, report.longrepr[2].removeprefix("Skipped: ")] += 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what each folder took against its budget."""
+    """Print what each folder took against its budget, and what was skipped and why."""
     for folder, seconds in sorted(took_s.items()):
         budget_s = BUDGETS_S[folder]
         warning = "  OVER ITS BUDGET" if seconds > budget_s else ""
         terminalreporter.write_line(f"tests/{folder:<13} {seconds:6.1f} s of {budget_s:>3} s{warning}")
+    for (folder, reason), count in sorted(skipped.items()):
+        terminalreporter.write_line(f"tests/{folder:<13} {count} SKIPPED: {reason}")

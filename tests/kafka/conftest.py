@@ -1,0 +1,76 @@
+"""A real Apache Kafka: the one that `KAFKA_BOOTSTRAP_SERVERS` names, else one of our own.
+
+Without either the tests skip.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import uuid
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .broker import Broker, missing
+
+REQUIRED = os.environ.get("TRACLINE_REQUIRE_KAFKA") == "1"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """kafka-python leaves the socket open of a connection that failed: no test here fails for that."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+@pytest.fixture(autouse=True)
+def left_open() -> Iterator[None]:
+    """Let go of the sockets that a test left open, before another test is blamed for them."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+def _need_own() -> None:
+    """Skip, or fail where Kafka is asked for, unless a broker of our own can be started."""
+    if lack := missing():
+        if REQUIRED:
+            pytest.fail(f"{lack} (TRACLINE_REQUIRE_KAFKA asks for Kafka)")
+        pytest.skip(lack)
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a broker that all tests share, so each uses names of its own, and none kills it."""
+    if given := os.environ.get("KAFKA_BOOTSTRAP_SERVERS"):
+        yield given
+        return
+    _need_own()
+    broker = Broker(tmp_path_factory.mktemp("kafka"))
+    try:
+        broker.start()
+        yield broker.bootstrap
+    finally:
+        broker.kill()
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[Broker]:
+    """A started broker of the test's own, which it may kill and restart."""
+    _need_own()
+    broker = Broker(tmp_path / "kafka")
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.kill()
+
+
+@pytest.fixture
+def unique() -> str:
+    """A name for the topics, groups and transactions of one test: `tracline-` and eight digits."""
+    return f"tracline-{uuid.uuid4().hex[:8]}"
