@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .answer import refusal
 from .error import StreamError
-from .meter import Meter
+from .meter import Refusals
 from .refusal import Reason, Refused
 
 TOKEN_CHARS_MIN = 16
@@ -115,7 +115,11 @@ class GateMiddleware:
     """Lets through to an ASGI app what its gate does; paths in `without_token` need no token."""
 
     def __init__(
-        self, app: ASGIApp, gate: Gate, meter: Meter, without_token: Collection[str] = ("/healthz", "/readyz")
+        self,
+        app: ASGIApp,
+        gate: Gate,
+        meter: Refusals,
+        without_token: Collection[str] = ("/healthz", "/readyz"),
     ) -> None:
         self._app = app
         self._gate = gate

@@ -17,7 +17,15 @@ class Transport(StrEnum):
     GRPC = "grpc"
 
 
-class Meter(Protocol):
+class Refusals(Protocol):
+    """Counts requests that were not taken."""
+
+    def refused(self, reason: Reason) -> None:
+        """A request was not taken."""
+        ...
+
+
+class Meter(Refusals, Protocol):
     """Counts requests. It is told nothing that they hold."""
 
     def received(self, transport: Transport, encoding: Encoding, spans: int, size: int) -> None:
@@ -26,8 +34,4 @@ class Meter(Protocol):
 
     def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
         """A request had spans that could not be read, and so many flaws of each code."""
-        ...
-
-    def refused(self, reason: Reason) -> None:
-        """A request was not taken."""
         ...

@@ -1,11 +1,15 @@
-"""Every metric of `tracline serve`, in Prometheus' terms. Every counter is there from the start, at 0.
+"""Every metric of tracline's processes, in Prometheus' terms. Every counter is there from the start, at 0.
 
-Labels hold names of ours and of rules, never anything that came with a request.
+Labels hold names of ours and of rules, never anything that came with a request. What two processes count
+alike has one declaration and one name. `docs/operations.md` has the table; a test holds it against this file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -24,6 +28,9 @@ from .refusal import Reason
 RULES_MAX = 1_000
 """Rules that have label values of their own; the verdicts of further ones are counted together."""
 
+PARTITIONS_MAX = 1_000
+"""Partitions of all topics that have label values of their own; further ones are not shown one by one."""
+
 OTHER = "other"
 """The label value of what has none of its own."""
 
@@ -40,62 +47,70 @@ WAYS = (
 DELAYS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
-class Metrics:
-    """The metrics of one process; a `Meter` for its receivers. Counting is safe from any thread."""
+class Outcome(StrEnum):
+    """How a transaction ends."""
 
-    def __init__(self, rules: Iterable[tuple[str, str]] = ()) -> None:
-        """`rules` are the packs and ids of those that are in force."""
-        self.registry = CollectorRegistry()
-        self._receiver()
-        self._judging()
-        self._state()
-        self._rules: set[tuple[str, str]] = set()
-        self.know(rules)
+    COMMITTED = "committed"
+    ABORTED = "aborted"
 
-    def _receiver(self) -> None:
-        way = ("transport", "encoding")
-        self._requests = self._counter("receiver_requests", "Requests that were acknowledged.", *way)
-        self._spans = self._counter("receiver_spans", "Spans read in acknowledged requests.", *way)
-        self._bytes = self._counter("receiver_bytes", "Bytes of acknowledged requests, unpacked.", *way)
-        for transport, encoding in WAYS:
-            for counter in (self._requests, self._spans, self._bytes):
-                counter.labels(transport, encoding)
-        self._refused = self._counter("receiver_refused", "Requests that were not taken.", "reason")
-        for reason in Reason:
-            self._refused.labels(reason)
-        self._rejected = self._counter("receiver_rejected_spans", "Spans that could not be read (at least).")
-        self._flaws = self._counter("receiver_flaws", "What was wrong in requests.", "code")
-        self._dead = self._counter("dead_letters", "What could not be read and was set aside.", "code")
+
+class Missed(StrEnum):
+    """Why an alert was not delivered at an attempt."""
+
+    UNREACHABLE = "unreachable"
+    """There was no connection, or no answer in time."""
+    REFUSED = "refused"
+    """The answer was that it will not be taken (4xx)."""
+    FAILED = "failed"
+    """The answer was that it cannot be taken now (429, 5xx), or none that is understood."""
+
+
+def _counter(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Counter:
+    return Counter(f"tracline_{name}_total", text, labels, registry=registry)
+
+
+def _gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Gauge:
+    return Gauge(f"tracline_{name}", text, labels, registry=registry)
+
+
+class SpanMetrics:
+    """Of stage (a), in `serve` and in the rekeyer: what spans held, and which of them wait."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._rejected = _counter(
+            registry, "receiver_rejected_spans", "Spans that could not be read (at least)."
+        )
+        self._flaws = _counter(registry, "receiver_flaws", "What was wrong in requests.", "code")
         for code in (*CODES, OTHER):
             self._flaws.labels(code)
-            self._dead.labels(code)
+        self.waiting = _gauge(registry, "spans_waiting", "Spans whose session is not known yet.")
 
-    def _judging(self) -> None:
-        self._events = self._counter("events_judged", "Events that were judged.", "kind")
+    def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
+        """A request had spans that could not be read, and so many flaws of each code."""
+        self._rejected.inc(rejected)
+        for code, count in codes.items():
+            self._flaws.labels(code if code in CODES else OTHER).inc(count)
+
+
+class JudgingMetrics:
+    """Of judging, in `serve` and in the monitor: events, verdicts, sessions, how far time has come."""
+
+    def __init__(self, registry: CollectorRegistry, rules: Iterable[tuple[str, str]]) -> None:
+        self._events = _counter(registry, "events_judged", "Events that were judged.", "kind")
         for kind in Kind:
             self._events.labels(kind)
-        self._verdicts = self._counter("verdicts", "Verdicts given.", "pack", "rule", "verdict")
-        self.late = self._counter("late", "Events that came when their session had gone on.")
-        self.repeats = self._counter("repeats", "Tellings of what had been told before.")
+        self._verdicts = _counter(registry, "verdicts", "Verdicts given.", "pack", "rule", "verdict")
+        self.late = _counter(registry, "late", "Events that came when their session had gone on.")
+        self.repeats = _counter(registry, "repeats", "Tellings of what had been told before.")
         self.delay = Histogram(
             "tracline_verdict_delay_seconds",
             "From the arrival of the latest span in a batch until its verdicts are written.",
             buckets=DELAYS_S,
-            registry=self.registry,
+            registry=registry,
         )
-
-    def _state(self) -> None:
-        self.sessions_open = self._gauge("sessions_open", "Sessions that are not closed.")
-        self.spans_waiting = self._gauge("spans_waiting", "Spans whose session is not known yet.")
-        self.store_bytes = self._gauge("store_bytes", "Size of the embedded store.")
-        self.console_readers = self._gauge("console_readers", "Pages that follow the console live.")
-        self._watermark = self._gauge("watermark_timestamp_seconds", "Event time up to which is judged.")
-
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"tracline_{name}_total", text, labels, registry=self.registry)
-
-    def _gauge(self, name: str, text: str) -> Gauge:
-        return Gauge(f"tracline_{name}", text, registry=self.registry)
+        self.sessions_open = _gauge(registry, "sessions_open", "Sessions that are not closed.")
+        self._rules: set[tuple[str, str]] = set()
+        self.know(rules)
 
     def know(self, rules: Iterable[tuple[str, str]]) -> None:
         """Give these rules label values of their own, as far as there are any left, and counters at 0."""
@@ -108,22 +123,6 @@ class Metrics:
     def _named(self, pack: str, rule: str) -> tuple[str, str]:
         return (pack, rule) if (pack, rule) in self._rules else (OTHER, OTHER)
 
-    def received(self, transport: Transport, encoding: Encoding, spans: int, size: int) -> None:
-        """A request was acknowledged."""
-        self._requests.labels(transport, encoding).inc()
-        self._spans.labels(transport, encoding).inc(spans)
-        self._bytes.labels(transport, encoding).inc(size)
-
-    def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
-        """A request had spans that could not be read, and so many flaws of each code."""
-        self._rejected.inc(rejected)
-        for code, count in codes.items():
-            self._flaws.labels(code if code in CODES else OTHER).inc(count)
-
-    def refused(self, reason: Reason) -> None:
-        """A request was not taken."""
-        self._refused.labels(reason).inc()
-
     def judged(self, kind: Kind, count: int = 1) -> None:
         """Events of a kind were judged."""
         self._events.labels(kind).inc(count)
@@ -132,23 +131,251 @@ class Metrics:
         """Verdicts were given by a rule."""
         self._verdicts.labels(*self._named(pack, rule), verdict).inc(count)
 
+
+class ProgressMetrics:
+    """Of every process that reads telemetry: how far event time has come, and what was set aside.
+
+    `letters` are the further codes, beside those of spans, under which the process sets things aside.
+    """
+
+    def __init__(self, registry: CollectorRegistry, letters: Iterable[str] = ()) -> None:
+        self._codes = frozenset({*CODES, *letters})
+        self._dead = _counter(registry, "dead_letters", "What could not be read and was set aside.", "code")
+        for code in (*sorted(self._codes), OTHER):
+            self._dead.labels(code)
+        self._watermark = _gauge(
+            registry, "watermark_timestamp_seconds", "Event time up to which is judged or carried on."
+        )
+
     def dead_letter(self, code: str, count: int = 1) -> None:
         """Something could not be read and was set aside."""
-        self._dead.labels(code if code in CODES else OTHER).inc(count)
+        self._dead.labels(code if code in self._codes else OTHER).inc(count)
 
     def watermark(self, ns: int) -> None:
-        """Event time has come to that many nanoseconds since the epoch."""
+        """Event time has come to that many nanoseconds since the epoch, over all partitions read here."""
         self._watermark.set(ns / NS)
+
+
+class Metrics:
+    """The metrics of `tracline serve`; a `Meter` for its receivers. Counting is safe from any thread."""
+
+    def __init__(self, rules: Iterable[tuple[str, str]] = ()) -> None:
+        """`rules` are the packs and ids of those that are in force."""
+        self.registry = registry = CollectorRegistry()
+        self._receiver()
+        spans, progress = SpanMetrics(registry), ProgressMetrics(registry)
+        judging = JudgingMetrics(registry, rules)
+        self._flawed, self.spans_waiting = spans.flawed, spans.waiting
+        self.dead_letter, self.watermark = progress.dead_letter, progress.watermark
+        self.judged, self.verdict, self.know = judging.judged, judging.verdict, judging.know
+        self.late, self.repeats, self.delay = judging.late, judging.repeats, judging.delay
+        self.sessions_open = judging.sessions_open
+        self.store_bytes = _gauge(registry, "store_bytes", "Size of the embedded store.")
+        self.console_readers = _gauge(registry, "console_readers", "Pages that follow the console live.")
+
+    def _receiver(self) -> None:
+        way = ("transport", "encoding")
+        registry = self.registry
+        self._requests = _counter(registry, "receiver_requests", "Requests that were acknowledged.", *way)
+        self._spans = _counter(registry, "receiver_spans", "Spans read in acknowledged requests.", *way)
+        self._bytes = _counter(registry, "receiver_bytes", "Bytes of acknowledged requests, unpacked.", *way)
+        for transport, encoding in WAYS:
+            for counter in (self._requests, self._spans, self._bytes):
+                counter.labels(transport, encoding)
+        self._refused = _counter(registry, "receiver_refused", "Requests that were not taken.", "reason")
+        for reason in Reason:
+            self._refused.labels(reason)
+
+    def received(self, transport: Transport, encoding: Encoding, spans: int, size: int) -> None:
+        """A request was acknowledged."""
+        self._requests.labels(transport, encoding).inc()
+        self._spans.labels(transport, encoding).inc(spans)
+        self._bytes.labels(transport, encoding).inc(size)
+
+    def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
+        """A request had spans that could not be read, and so many flaws of each code."""
+        self._flawed(rejected, codes)
+
+    def refused(self, reason: Reason) -> None:
+        """A request was not taken."""
+        self._refused.labels(reason).inc()
 
     def text(self) -> bytes:
         """All metrics as Prometheus reads them."""
         return generate_latest(self.registry)
 
 
-def metrics_route(metrics: Metrics) -> Route:
+class KafkaMetrics:
+    """Of every process of the Kafka pipeline: what it reads, sends, commits, and how far it is behind.
+
+    `reads` and `sends` are the topics that it does so with.
+    """
+
+    def __init__(self, registry: CollectorRegistry, reads: Iterable[str], sends: Iterable[str] = ()) -> None:
+        self.registry = registry
+        self._read = _counter(registry, "kafka_messages_read", "Messages read.", "topic")
+        self._bytes = _counter(registry, "kafka_bytes_read", "Bytes of messages read.", "topic")
+        self._sent = _counter(registry, "kafka_messages_sent", "Messages sent and acknowledged.", "topic")
+        for topic in reads:
+            self._read.labels(topic)
+            self._bytes.labels(topic)
+        for topic in sends:
+            self._sent.labels(topic)
+        self._transactions = _counter(registry, "kafka_transactions", "Transactions that ended.", "outcome")
+        for outcome in Outcome:
+            self._transactions.labels(outcome)
+        self._lag = _gauge(registry, "kafka_lag", "Messages that wait to be read.", "topic", "partition")
+        self._shown: set[tuple[str, int]] = set()
+        self._refused = _counter(registry, "health_refused", "Requests to this port refused.", "reason")
+        for reason in (Reason.HOST, Reason.TOKEN):
+            self._refused.labels(reason)
+
+    def read(self, topic: str, count: int = 1, size: int = 0) -> None:
+        """Messages were read, of so many bytes together."""
+        self._read.labels(topic).inc(count)
+        self._bytes.labels(topic).inc(size)
+
+    def sent(self, topic: str, count: int = 1) -> None:
+        """Messages were sent and acknowledged by the broker."""
+        self._sent.labels(topic).inc(count)
+
+    def transaction(self, outcome: Outcome) -> None:
+        """A transaction ended."""
+        self._transactions.labels(outcome).inc()
+
+    def lag(self, behind: Mapping[tuple[str, int], int]) -> None:
+        """How many messages are not read, of each topic and partition that this process has now."""
+        shown = set(sorted(behind)[:PARTITIONS_MAX])
+        for topic, partition in self._shown - shown:
+            self._lag.remove(topic, str(partition))
+        for topic, partition in shown:
+            self._lag.labels(topic, str(partition)).set(behind[topic, partition])
+        self._shown = shown
+
+    def refused(self, reason: Reason) -> None:
+        """A request to the port of metrics and health was refused."""
+        self._refused.labels(reason).inc()
+
+
+class RekeyMetrics:
+    """The metrics of `tracline stream rekey`."""
+
+    def __init__(self, reads: Iterable[str], sends: Iterable[str], letters: Iterable[str] = ()) -> None:
+        self.registry = CollectorRegistry()
+        self.kafka = KafkaMetrics(self.registry, reads, sends)
+        self.spans = SpanMetrics(self.registry)
+        self.progress = ProgressMetrics(self.registry, letters)
+        self.spans_in = _counter(self.registry, "rekey_spans", "Spans read.")
+        self.candidates = _counter(self.registry, "rekey_candidates", "Candidates sent to their sessions.")
+        self.traces_held = _gauge(self.registry, "rekey_traces", "Traces that are remembered.")
+
+
+class MonitorMetrics:
+    """The metrics of `tracline stream monitor`; `rules` are the packs and ids of those in force."""
+
+    def __init__(
+        self,
+        reads: Iterable[str],
+        sends: Iterable[str],
+        rules: Iterable[tuple[str, str]] = (),
+        letters: Iterable[str] = (),
+    ) -> None:
+        self.registry = CollectorRegistry()
+        self.kafka = KafkaMetrics(self.registry, reads, sends)
+        self.judging = JudgingMetrics(self.registry, rules)
+        self.progress = ProgressMetrics(self.registry, letters)
+        self.state_bytes = _gauge(self.registry, "state_bytes", "Size of the open sessions' state.")
+        self.skipped = _counter(
+            self.registry, "redelivered", "Messages that came again and had changed their sessions already."
+        )
+
+
+class ArchiveMetrics:
+    """The metrics of `tracline stream archive`."""
+
+    def __init__(self, reads: Iterable[str], letters: Iterable[str] = ()) -> None:
+        self.registry = CollectorRegistry()
+        self.kafka = KafkaMetrics(self.registry, reads)
+        self.progress = ProgressMetrics(self.registry, letters)
+        self.rows = _counter(self.registry, "archive_rows", "Rows written to the archive.")
+        self.files = _counter(self.registry, "archive_files", "Files finished and entered in the manifest.")
+        self.bytes = _counter(self.registry, "archive_bytes", "Bytes of files finished.")
+        self.rows_waiting = _gauge(self.registry, "archive_rows_waiting", "Rows that are in no file yet.")
+
+
+class AlertMetrics:
+    """The metrics of `tracline stream alerts`; `receivers` are those that alerts are delivered to."""
+
+    def __init__(
+        self,
+        reads: Iterable[str],
+        sends: Iterable[str],
+        receivers: Iterable[str] = (),
+        letters: Iterable[str] = (),
+    ) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.kafka = KafkaMetrics(registry, reads, sends)
+        self.progress = ProgressMetrics(registry, letters)
+        self.ticks = _counter(registry, "alert_ticks", "Ticks of event time that the detectors stepped.")
+        self.statuses = _counter(registry, "alert_statuses", "Changes of sessions' status that were counted.")
+        self.raised = _counter(registry, "alerts_raised", "Alerts that began.")
+        self.resolved = _counter(registry, "alerts_resolved", "Alerts that ended.")
+        self.firing = _gauge(registry, "alerts_firing", "Alerts that have begun and not ended.")
+        self.series = _gauge(registry, "alert_series", "Pairs of rule and agent that are watched.")
+        self._attempts = _counter(registry, "alert_attempts", "Attempts to deliver alerts.", "receiver")
+        self._delivered = _counter(registry, "alert_deliveries", "Alerts delivered.", "receiver")
+        self._missed = _counter(
+            registry, "alert_failures", "Attempts that failed; they are made again.", "receiver", "reason"
+        )
+        self._pending = _gauge(registry, "alerts_pending", "Alerts that are not delivered yet.", "receiver")
+        for receiver in receivers:
+            self._attempts.labels(receiver)
+            self._delivered.labels(receiver)
+            self._pending.labels(receiver)
+            for missed in Missed:
+                self._missed.labels(receiver, missed)
+
+    def attempt(self, receiver: str, delivered: int, missed: Missed | None = None) -> None:
+        """Alerts were sent in one request: so many were delivered, or why none was."""
+        self._attempts.labels(receiver).inc()
+        self._delivered.labels(receiver).inc(delivered)
+        if missed is not None:
+            self._missed.labels(receiver, missed).inc()
+
+    def pending(self, receiver: str, count: int) -> None:
+        """So many alerts wait to be delivered."""
+        self._pending.labels(receiver).set(count)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A metric as documentation has it: its name as in queries, its type, and what it says."""
+
+    name: str
+    type: str
+    text: str
+
+
+def described(registry: CollectorRegistry) -> Iterator[Described]:
+    """All metrics of a registry, by name."""
+    for family in sorted(registry.collect(), key=lambda family: family.name):
+        suffix = "_total" if family.type == "counter" else ""
+        yield Described(family.name + suffix, family.type, family.documentation)
+
+
+class Exposed(Protocol):
+    """Metrics that a route can show."""
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """Where they are."""
+        ...
+
+
+def metrics_route(metrics: Exposed) -> Route:
     """The route `/metrics`."""
 
     async def show(_request: Request) -> Response:
-        return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return Response(generate_latest(metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     return Route("/metrics", show)

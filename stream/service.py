@@ -28,8 +28,8 @@ from ..schemas.settings import SessionSettings
 from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from .console import pages
-from .error import StreamError
 from .gate import Gate, GateMiddleware, gate_for
+from .listening import in_url, listening
 from .metrics import Metrics, metrics_route
 from .pipeline import Pipeline, World
 from .receiver import routes as receiver_routes
@@ -90,7 +90,7 @@ async def serve(service: Service, address: Address) -> None:
     )
     pipeline = Pipeline(store, Worker(service.statute), service.settings, world)
     reception = Reception(pipeline, metrics)
-    with ThreadPoolExecutor(1, "pipeline") as thread, _listening(address) as listening:
+    with ThreadPoolExecutor(1, "pipeline") as thread, listening(address.host, address.port) as sock:
         calls = None
         if address.grpc_port is not None:
             calls, _ = grpc_server(reception, gate, address.host, address.grpc_port)
@@ -103,7 +103,7 @@ async def serve(service: Service, address: Address) -> None:
                 service.tell(line)
 
         try:
-            await _Server(_config(app), working, begun).serve([listening])
+            await _Server(_config(app), working, begun).serve([sock])
         finally:
             if calls is not None:
                 await calls.stop(STOPPING_S)
@@ -121,7 +121,7 @@ def _application(
     working: Future[None],
 ) -> Starlette:
     """Receiver, console, metrics and health, behind the gate."""
-    spans_to = f"http://{_host(address)}:{address.port}/v1/traces"
+    spans_to = f"http://{in_url(address.host)}:{address.port}/v1/traces"
 
     async def health(_request: Request) -> Response:
         if working.done():
@@ -155,24 +155,9 @@ def _config(app: Starlette) -> uvicorn.Config:
 
 
 def _addresses(address: Address) -> Iterator[str]:
-    yield f"console and OTLP/HTTP on http://{_host(address)}:{address.port}"
+    yield f"console and OTLP/HTTP on http://{in_url(address.host)}:{address.port}"
     if address.grpc_port is not None:
-        yield f"OTLP/gRPC on {_host(address)}:{address.grpc_port}"
-
-
-def _host(address: Address) -> str:
-    """The host as it stands in an address with a port."""
-    return f"[{address.host}]" if ":" in address.host else address.host
-
-
-def _listening(address: Address) -> socket.socket:
-    """A socket on the address. Raises StreamError (TRL713) where it cannot be had."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        return socket.create_server((address.host, address.port), family=family)
-    except OSError:
-        hint = "another process may listen there; choose another port, or an address of this machine"
-        raise StreamError("TRL713", f"{address.host}:{address.port} cannot be listened on", hint) from None
+        yield f"OTLP/gRPC on {in_url(address.host)}:{address.grpc_port}"
 
 
 class _Server(uvicorn.Server):

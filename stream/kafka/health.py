@@ -1,0 +1,118 @@
+"""The port on which a process of the Kafka pipeline says how it is: `/metrics`, `/healthz`, `/readyz`.
+
+It stands behind the same gate as `tracline serve`: on an address of this machine whoever names it may ask,
+elsewhere whoever has the token, which the two questions of health never need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from ..error import StreamError
+from ..gate import GateMiddleware, gate_for
+from ..listening import listening
+from ..metrics import KafkaMetrics, metrics_route
+
+CONNECTIONS_MAX = 64
+"""Connections at a time."""
+STOPPING_S = 2
+"""How long an answer may take once the process ends, in seconds."""
+STARTING_S = 20
+"""How long the port may take to answer, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthAddress:
+    """Where to listen; port 0 takes a free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str | None = None
+
+
+Question = Callable[[], bool]
+"""Answered from the port's own thread, so it must be quick and safe from any thread."""
+
+
+def _always() -> bool:
+    return True
+
+
+@contextmanager
+def serving(
+    metrics: KafkaMetrics, address: HealthAddress, is_ready: Question, is_alive: Question = _always
+) -> Generator[int]:
+    """Serve metrics and health in a thread while the block runs; gives the port that is listened on.
+
+    `/readyz` is 200 where `is_ready` says so (partitions are assigned and state is there), else 503;
+    `/healthz` likewise with `is_alive`, for a process whose port may outlive its work.
+
+    Raises:
+        StreamError: TRL711 and TRL712 as `gate_for`; TRL713 where the address cannot be listened on.
+    """
+    gate = gate_for(address.host, address.token)
+    with listening(address.host, address.port) as sock:
+        app = Starlette(
+            routes=[
+                metrics_route(metrics),
+                _health("/healthz", is_alive, "the process has stopped working"),
+                _health("/readyz", is_ready, "the process is not ready yet"),
+            ],
+            middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
+        )
+        server = _Server(app)
+        thread = threading.Thread(target=server.run_on, args=(sock,), name="health", daemon=True)
+        thread.start()
+        try:
+            if not server.began.wait(STARTING_S):
+                hint = "the machine may be overloaded; start the process again"
+                raise StreamError("TRL713", f"{address.host}:{address.port} does not answer", hint)
+            yield sock.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(STARTING_S)
+
+
+def _health(path: str, question: Question, no: str) -> Route:
+    async def answer(_request: Request) -> Response:
+        return PlainTextResponse("ok\n") if question() else PlainTextResponse(f"{no}\n", 503)
+
+    return Route(path, answer)
+
+
+class _Server(uvicorn.Server):
+    """A server in a thread, which leaves signals to the process; `began` is set when it answers."""
+
+    def __init__(self, app: Starlette) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                server_header=False,
+                lifespan="off",
+                limit_concurrency=CONNECTIONS_MAX,
+                timeout_graceful_shutdown=STOPPING_S,
+            )
+        )
+        self.began = threading.Event()
+
+    def run_on(self, sock: socket.socket) -> None:
+        """Serve until told to stop."""
+        asyncio.run(self.serve([sock]))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        self.began.set()

@@ -1,0 +1,93 @@
+"""The port of metrics and health that every process of the Kafka pipeline has."""
+
+from __future__ import annotations
+
+import socket
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+from tracline.stream.error import StreamError
+from tracline.stream.kafka.health import HealthAddress, serving
+from tracline.stream.metrics import KafkaMetrics, Outcome
+
+from .receiving import values
+
+TOKEN = "correct-horse-battery-staple"
+
+
+def metrics() -> KafkaMetrics:
+    """Those of a process that reads one topic and sends to another."""
+    return KafkaMetrics(CollectorRegistry(), ["spans"], ["events"])
+
+
+def test_metrics_are_served() -> None:
+    """What was counted stands under `/metrics`, as Prometheus reads it."""
+    counted = metrics()
+    counted.transaction(Outcome.COMMITTED)
+    with serving(counted, HealthAddress(), lambda: True) as port:
+        answer = httpx.get(f"http://127.0.0.1:{port}/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    expected = {("committed",): 1}
+    assert values(answer.text, "tracline_kafka_transactions_total") == expected
+
+
+def test_readiness_follows_the_process() -> None:
+    """`/readyz` is 503 until the process says that it is ready; `/healthz` is 200 all the while."""
+    ready: list[bool] = []
+    with serving(metrics(), HealthAddress(), lambda: bool(ready)) as port:
+        url = f"http://127.0.0.1:{port}"
+        assert httpx.get(f"{url}/readyz").status_code == 503
+        assert httpx.get(f"{url}/healthz").status_code == 200
+        ready.append(True)
+        assert httpx.get(f"{url}/readyz").status_code == 200
+
+
+def test_a_process_that_works_no_more_says_so() -> None:
+    """`/healthz` is 503 where the process says that it has stopped."""
+    with serving(metrics(), HealthAddress(), lambda: True, lambda: False) as port:
+        answer = httpx.get(f"http://127.0.0.1:{port}/healthz")
+    assert (answer.status_code, answer.text) == (503, "the process has stopped working\n")
+
+
+def test_pages_of_others_are_refused() -> None:
+    """A request that names another host is refused, and counted."""
+    counted = metrics()
+    with serving(counted, HealthAddress(), lambda: True) as port:
+        url = f"http://127.0.0.1:{port}"
+        assert httpx.get(f"{url}/metrics", headers={"Host": "elsewhere.example"}).status_code == 421
+        text = httpx.get(f"{url}/metrics").text
+    assert values(text, "tracline_health_refused_total") == {("host",): 1}
+
+
+def test_others_need_the_token() -> None:
+    """With a token, metrics are for those who show it; the questions of health are for all."""
+    with serving(metrics(), HealthAddress("0.0.0.0", 0, TOKEN), lambda: True) as port:
+        url = f"http://127.0.0.1:{port}"
+        assert httpx.get(f"{url}/metrics").status_code == 401
+        assert httpx.get(f"{url}/readyz").status_code == 200
+        shown = {"Authorization": f"Bearer {TOKEN}"}
+        assert httpx.get(f"{url}/metrics", headers=shown).status_code == 200
+    with pytest.raises(StreamError) as caught, serving(metrics(), HealthAddress("0.0.0.0"), lambda: True):
+        pass
+    assert caught.value.code == "TRL711"
+
+
+def test_a_taken_port_is_told() -> None:
+    """Where another process listens the error names the address, and nothing is left running."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(StreamError, match=f"127.0.0.1:{port}") as caught,
+            serving(metrics(), HealthAddress(port=port), lambda: True),
+        ):
+            pass
+    assert caught.value.code == "TRL713"
+
+
+def test_the_port_is_free_again_afterwards() -> None:
+    """When the block ends nobody listens any more."""
+    with serving(metrics(), HealthAddress(), lambda: True) as port:
+        assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"http://127.0.0.1:{port}/healthz")
