@@ -9,7 +9,7 @@ import rfc8785
 
 from .formula import Formula, names
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar
-from .rule import Rule, SliceKey
+from .rule import Rule, RuleSet, SliceKey
 
 SEMANTICS = "1"
 """The version of the meaning of rules; a change that can change a verdict changes it."""
@@ -36,6 +36,19 @@ def rule_digest(rule: Rule) -> str:
         "for_each": None if rule.for_each is None else _slice_key(rule.for_each),
     }
     return hashlib.sha256(rfc8785.dumps(content)).hexdigest()
+
+
+def rule_set_digest(rule_set: RuleSet) -> str:
+    """The SHA-256, in hex, of what decides the verdicts of a rule set, their ids and their severities.
+
+    It covers pack, id, severity and digest of every rule, in any order, and nothing else: sets that differ
+    in titles or comments alone have the same digest.
+    """
+    rules: list[Json] = [
+        [rule.pack, rule.id, rule.severity.value, rule_digest(rule)]
+        for rule in sorted(rule_set.rules, key=lambda rule: (rule.pack, rule.id))
+    ]
+    return hashlib.sha256(rfc8785.dumps(["tracline-rule-set/1", rules])).hexdigest()
 
 
 def verdict_id(

@@ -57,7 +57,7 @@ CODES: dict[str, str] = {
     "TRL213": "a value that is none of the choices",
     "TRL214": "a name that cannot be one",
     "TRL220": "two rules have the same id",
-    "TRL221": "two packs have the same name",
+    "TRL221": "two packs have the same name, or one has another than it was kept under",
     "TRL222": "a name is defined twice",
     "TRL230": "a transition is more than Boolean and `previous`",
     "TRL231": "a transition's name stands outside `previous` in a transition",

@@ -93,6 +93,31 @@ def pack_text(text: str, source: str = "<pack>") -> RuleSet:
     return RuleSet(pack.rules, {pack.name: document.text})
 
 
+def load_texts(sources: Mapping[str, str]) -> RuleSet:
+    """The rule set of packs given as texts by their names, as `RuleSet.sources` has them.
+
+    Raises RuleError with every problem of every pack, and where one has another name than it is given under.
+    """
+    errors: list[Problem] = []
+    rules: list[Rule] = []
+    for name in sorted(sources):
+        try:
+            document = read_document(sources[name], name)
+        except RuleError as error:
+            errors += error.problems
+            continue
+        pack = _resolved(document)
+        rules += pack.rules
+        errors += pack.problems
+        if pack.name != name:
+            hint = "a rule set that was kept is to be left as it is"
+            place = document.place(document.at(("pack",)))
+            errors.append(Problem("TRL221", f"the pack kept as `{name}` is named `{pack.name}`", hint, place))
+    if errors:
+        raise RuleError(errors)
+    return RuleSet(tuple(rules), {name: sources[name] for name in sorted(sources)})
+
+
 def _files(paths: Paths, errors: list[Problem]) -> dict[Path, str]:
     """The files that the paths mean, each once, with the name that errors give them."""
     found: dict[Path, str] = {}

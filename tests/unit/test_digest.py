@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tracline.rules.digest import rule_digest, verdict_id
+from tracline.rules.digest import rule_digest, rule_set_digest, verdict_id
 from tracline.rules.parse import parse_formula, parse_path, parse_predicate
-from tracline.rules.rule import Rule, SliceKey
+from tracline.rules.rule import Rule, RuleSet, SliceKey
 from tracline.schemas.verdict import Recover, Severity
 
 RULE = Rule(
@@ -84,3 +84,18 @@ def test_a_verdict_id_is_the_hash_of_what_makes_it_this_verdict() -> None:
         '["tracline/1","shop","auth-first","ab","s-é","2026-01-02T03:04:05.000000006Z",null,"e1","violated"]'
     )
     assert found == hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def test_a_rule_sets_digest_is_that_of_what_its_rules_find() -> None:
+    """Neither titles nor order nor text count; packs, ids, severities and what decides verdicts do."""
+    other = replace(RULE, id="other")
+    digest = rule_set_digest(RuleSet((RULE, other), {}))
+    assert digest == rule_set_digest(RuleSet((other, replace(RULE, title="Another")), {"shop": "text"}))
+    changed = [
+        (RULE,),
+        (RULE, replace(other, severity=Severity.LOW)),
+        (RULE, replace(other, pack="elsewhere")),
+        (RULE, replace(other, recover=Recover.NONE)),
+    ]
+    found = {digest, *(rule_set_digest(RuleSet(rules, {})) for rules in changed)}
+    assert len(found) == 1 + len(changed)

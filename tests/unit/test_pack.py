@@ -12,7 +12,7 @@ import pytest
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.error import CODES, Problem, RuleError
 from tracline.rules.json_schema import SCHEMA_FILE, json_schema
-from tracline.rules.pack import load_packs, pack_text, read_packs, shipped_packs
+from tracline.rules.pack import load_packs, load_texts, pack_text, read_packs, shipped_packs
 from tracline.rules.parse import parse_formula, parse_predicate
 from tracline.rules.predicate import Path as Field
 from tracline.rules.rule import Rule, SliceKey
@@ -348,6 +348,21 @@ def test_packs_without_a_name_do_not_share_one(tmp_path: Path) -> None:
     packs = read_packs(tmp_path)
     assert [problem.code for problem in packs.errors] == ["TRL214", "TRL214"]
     assert list(packs.documents) == [str(tmp_path / "one.yaml"), str(tmp_path / "two.yaml")]
+
+
+def test_texts_give_back_the_set_that_they_are_of(tmp_path: Path) -> None:
+    """What `sources` keeps is the whole rule set again, in the same order."""
+    (tmp_path / "named-otherwise.yaml").write_text(SMALL + "rules: [{id: r, formula: always a}]\n")
+    rule_set = load_packs([tmp_path, "privacy", "customer-service"])
+    assert load_texts(dict(reversed(rule_set.sources.items()))) == rule_set
+
+
+def test_texts_tell_all_their_problems() -> None:
+    """Every broken pack is told of, by the name under which it is kept, and one that has another name."""
+    with pytest.raises(RuleError) as caught:
+        load_texts({"first": "rules: [", "second": "pack: third\n"})
+    assert [problem.code for problem in caught.value.problems] == ["TRL202", "TRL221"]
+    assert [problem.place.source for problem in caught.value.problems if problem.place] == ["first", "second"]
 
 
 def test_one_path_needs_no_list(tmp_path: Path) -> None:
