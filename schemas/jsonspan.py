@@ -197,7 +197,8 @@ def _sdk_time(given: object) -> int:
         if len(parts) != 2:
             raise Unreadable("otlp-time", "has a time that is none")
         return parts[0] * NS + parts[1]
-    ns = parse_time(int(given) if isinstance(given, str) and given.isascii() and given.isdigit() else given)
+    is_number = isinstance(given, str) and given.isascii() and given.isdigit()
+    ns = parse_time(integer_of(given) if is_number else given)
     return -1 if ns is None else ns
 
 
