@@ -9,9 +9,15 @@ CODES: dict[str, str] = {
     "TRL711": "an address that others can reach, and no token",
     "TRL712": "a token that cannot be used",
     "TRL713": "an address that cannot be listened on",
+    "TRL721": "settings of Kafka that contradict each other",
+    "TRL722": "a file of Kafka's settings that cannot be used",
+    "TRL723": "a broker that cannot be reached, or refuses",
+    "TRL724": "topics that are missing, or not as they must be",
     "TRL731": "a message that another release wrote, or that is damaged",
     "TRL732": "topics whose number of partitions has changed",
     "TRL741": "a partition's state that another release wrote, or that is damaged",
+    "TRL761": "an alert's state that another release wrote, or that is damaged",
+    "TRL762": "a file of tolerated rates that cannot be used",
 }
 """The codes of this room, beside those of the others; each has a test that triggers it."""
 

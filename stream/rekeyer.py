@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import msgspec
 
@@ -20,22 +19,12 @@ from ..schemas.settings import SessionSettings
 from .error import StreamError
 from .intake import Encoding, decode
 from .source import Source
+from .topic import Topic
 from .wire import Batch, DeadLetter, Tick, batches, encode, encode_letter, partition_of
 
 STATE_VERSION = 1
 FACTS = "@source"
 """The key of a source's facts among its traces; no trace id begins with `@`."""
-
-
-class Topic(StrEnum):
-    """The topics of the pipeline, by what they are for; settings give their names."""
-
-    SPANS = "spans"
-    EVENTS = "events"
-    JUDGED = "judged"
-    VERDICTS = "verdicts"
-    DEAD_LETTER = "dead-letter"
-    REKEY_STATE = "rekey-state"
 
 
 @dataclass(frozen=True, slots=True)

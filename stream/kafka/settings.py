@@ -1,0 +1,269 @@
+"""How Kafka is reached, and how its topics, groups and clients are named: `[kafka]` of `tracline.toml`.
+
+Loading them is the command line's work; here they are checked, and turned into the arguments of the two
+clients there are: kafka-python, and aiokafka under Faust.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import ConfigDict, Field
+
+from ..error import StreamError
+from ..topic import Topic
+
+Name = Annotated[str, Field(pattern=r"\A[A-Za-z0-9._-]{1,200}\Z")]
+"""What Kafka lets a topic be called, with room for what is put behind it."""
+Address = Annotated[str, Field(pattern=r"\A(\[[0-9A-Fa-f:.]+\]|[^\s:/,\[\]]+):[0-9]{1,5}\Z")]
+Text = Annotated[str, Field(min_length=1)]
+Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+REQUEST_ROOM_BYTES = 131_072
+"""What a request, and a record in its topic, may have beside the value: keys, headers, one event too many."""
+
+
+@dataclass(frozen=True)
+class KafkaSettings:
+    """`[kafka]` of `tracline.toml`. The password is not in its `repr`.
+
+    `bootstrap_servers`: `host:port` of some brokers. `security_protocol` and what follows: TLS and SASL;
+    files are PEM, `ssl_ca_file` None means the system's authorities; a password file's last line break does
+    not count. `prefix`: what every topic, group, client and transaction is named by (`tracline.events`,
+    `tracline-rekey`), but `spans_topic`, which collectors write. `message_bytes_max`: about how large a
+    message may be before compression. `compression`: that of what tracline sends. `on_rule_change`: whether
+    an open session finishes under the rules it began with, or is judged anew. `store`: where the monitor
+    has its state between two looks into Kafka; `data_folder`: where it puts it on disk.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    bootstrap_servers: tuple[Address, ...] = ("127.0.0.1:9092",)
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    ssl_ca_file: Text | None = None
+    ssl_certificate_file: Text | None = None
+    ssl_key_file: Text | None = None
+    ssl_key_password_file: Text | None = None
+    ssl_check_hostname: bool = True
+    sasl_mechanism: Mechanism | None = None
+    sasl_username: Text | None = None
+    sasl_password: Text | None = field(default=None, repr=False)
+    sasl_password_file: Text | None = None
+    prefix: Name = "tracline"
+    spans_topic: Name = "otlp_spans"
+    message_bytes_max: Annotated[int, Field(ge=10_000, le=100_000_000)] = 900_000
+    compression: Literal["none", "gzip", "zstd"] = "zstd"
+    on_rule_change: Literal["finish", "restart"] = "finish"
+    store: Literal["memory", "rocksdict"] = "memory"
+    data_folder: Text = "tracline-kafka"
+
+    def topic(self, topic: Topic) -> str:
+        """The topic's name: `spans_topic`, or `prefix.events` and its like."""
+        return self.spans_topic if topic is Topic.SPANS else f"{self.prefix}.{topic}"
+
+    def group(self, process: str) -> str:
+        """The consumer group of a process, `tracline-rekey` and its like; its clients' name, too."""
+        return f"{self.prefix}-{process}"
+
+    @property
+    def request_bytes_max(self) -> int:
+        """How large a request of a producer, and a record in a topic, may be."""
+        return self.message_bytes_max + REQUEST_ROOM_BYTES
+
+
+def check(settings: KafkaSettings) -> None:
+    """Raise StreamError (TRL721) where the settings contradict each other."""
+    for what, hint in _contradictions(settings):
+        raise StreamError("TRL721", what, hint)
+
+
+def _contradictions(settings: KafkaSettings) -> list[tuple[str, str]]:
+    """What is wrong, and what to do instead."""
+    protocol = settings.security_protocol
+    tls, sasl = protocol.endswith("SSL"), protocol.startswith("SASL")
+    tls_files = (settings.ssl_ca_file, settings.ssl_certificate_file, settings.ssl_key_file)
+    identity = (settings.sasl_mechanism, settings.sasl_username)
+    passwords = (settings.sasl_password, settings.sasl_password_file)
+    with_tls = "security_protocol = SSL or SASL_SSL"
+    with_sasl = "security_protocol = SASL_SSL (or SASL_PLAINTEXT)"
+    each = [
+        (not settings.bootstrap_servers, "there is no bootstrap server", "name one: host:9092"),
+        (not tls and any(tls_files), f"TLS files are given, and {protocol} has no TLS", with_tls),
+        (not sasl and any((*identity, *passwords)), f"SASL is set up, and {protocol} has no SASL", with_sasl),
+        (sasl and not settings.sasl_mechanism, f"{protocol} needs sasl_mechanism", "PLAIN or SCRAM-SHA-512"),
+        (sasl and not settings.sasl_username, f"{protocol} needs sasl_username", "name the user"),
+        (
+            sasl and not any(passwords),
+            f"{protocol} needs a password",
+            "set sasl_password_file, or TRACLINE_KAFKA_SASL_PASSWORD in the environment",
+        ),
+        (all(passwords), "two passwords are given", "one of sasl_password and sasl_password_file"),
+        (
+            bool(settings.ssl_key_file) and not settings.ssl_certificate_file,
+            "ssl_key_file needs the certificate it is the key of",
+            "set ssl_certificate_file",
+        ),
+        (
+            bool(settings.ssl_key_password_file) and not settings.ssl_certificate_file,
+            "ssl_key_password_file needs a key",
+            "set ssl_certificate_file, and ssl_key_file where the key is not in that file",
+        ),
+        (
+            settings.spans_topic.startswith(f"{settings.prefix}."),
+            f"spans_topic {settings.spans_topic!r} has the name of a topic of tracline's own",
+            "choose another spans_topic or prefix",
+        ),
+    ]
+    return [(what, hint) for wrong, what, hint in each if wrong]
+
+
+def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:
+    """The TLS context, or None where the protocol has none.
+
+    Raises StreamError (TRL722) where a file cannot be read or used.
+    """
+    if not settings.security_protocol.endswith("SSL"):
+        return None
+    authorities = settings.ssl_ca_file
+    if authorities is not None:
+        _usable("ssl_ca_file", authorities)
+    try:
+        # Given authorities replace the system's.
+        context = ssl.create_default_context(cafile=authorities)
+    except (ssl.SSLError, ValueError):
+        raise _unusable("ssl_ca_file", str(authorities), "holds no PEM certificate") from None
+    context.check_hostname = settings.ssl_check_hostname
+    if settings.ssl_certificate_file is not None:
+        _load_identity(settings, settings.ssl_certificate_file, context)
+    return context
+
+
+def _load_identity(settings: KafkaSettings, certificate: str, context: ssl.SSLContext) -> None:
+    """Load our own certificate and its key."""
+    _usable("ssl_certificate_file", certificate)
+    if settings.ssl_key_file is not None:
+        _usable("ssl_key_file", settings.ssl_key_file)
+    password = ""
+    if settings.ssl_key_password_file is not None:
+        password = _secret("ssl_key_password_file", settings.ssl_key_password_file)
+    try:
+        # Without a password OpenSSL would ask the terminal for one.
+        context.load_cert_chain(certificate, settings.ssl_key_file, lambda: password)
+    except (ssl.SSLError, ValueError):
+        reason = "is no PEM certificate that goes with its key and the key's password"
+        raise _unusable("ssl_certificate_file", certificate, reason) from None
+
+
+def password(settings: KafkaSettings) -> str | None:
+    """The SASL password. Raises StreamError (TRL722) where its file cannot be read."""
+    if settings.sasl_password_file is None:
+        return settings.sasl_password
+    return _secret("sasl_password_file", settings.sasl_password_file)
+
+
+def connecting(settings: KafkaSettings, process: str) -> dict[str, Any]:
+    """What every client of kafka-python and aiokafka is given to reach the brokers.
+
+    Raises StreamError (TRL721, TRL722).
+    """
+    check(settings)
+    arguments: dict[str, Any] = {
+        "bootstrap_servers": list(settings.bootstrap_servers),
+        "client_id": settings.group(process),
+        "security_protocol": settings.security_protocol,
+    }
+    if (context := ssl_context(settings)) is not None:
+        arguments["ssl_context"] = context
+    if settings.sasl_mechanism is not None:
+        arguments["sasl_mechanism"] = settings.sasl_mechanism
+        arguments["sasl_plain_username"] = settings.sasl_username
+        arguments["sasl_plain_password"] = password(settings)
+    return arguments
+
+
+def producing(settings: KafkaSettings, process: str) -> dict[str, Any]:
+    """The arguments of a KafkaProducer of kafka-python that loses nothing; errors as `connecting`."""
+    return {
+        **connecting(settings, process),
+        "acks": "all",
+        "enable_idempotence": True,
+        "compression_type": compression(settings),
+        "max_request_size": settings.request_bytes_max,
+        "allow_auto_create_topics": False,
+    }
+
+
+def consuming(settings: KafkaSettings, process: str) -> dict[str, Any]:
+    """The arguments of a KafkaConsumer of kafka-python in the process's group; errors as `connecting`.
+
+    It reads what is committed, from the beginning where the group has no offset, and commits nothing itself.
+    """
+    return {
+        **connecting(settings, process),
+        "group_id": settings.group(process),
+        "isolation_level": "read_committed",
+        "auto_offset_reset": "earliest",
+        "enable_auto_commit": False,
+        "allow_auto_create_topics": False,
+    }
+
+
+def faust_broker(settings: KafkaSettings) -> dict[str, Any]:
+    """The arguments of a `faust.App` about its broker: addresses, credentials, compression, sizes.
+
+    Raises StreamError (TRL721, TRL722).
+    """
+    import faust
+
+    check(settings)
+    context, mechanism = ssl_context(settings), settings.sasl_mechanism
+    credentials: Any = None
+    if mechanism is not None:
+        username, secret = settings.sasl_username, password(settings)
+        credentials = faust.SASLCredentials(
+            username=username, password=secret, ssl_context=context, mechanism=mechanism
+        )
+    elif context is not None:
+        credentials = faust.SSLCredentials(context)
+    return {
+        "broker": [f"kafka://{server}" for server in settings.bootstrap_servers],
+        "broker_credentials": credentials,
+        "producer_acks": -1,
+        "producer_compression_type": compression(settings),
+        "producer_max_request_size": settings.request_bytes_max,
+    }
+
+
+def compression(settings: KafkaSettings) -> str | None:
+    """The compression as clients call it: None for none."""
+    return None if settings.compression == "none" else settings.compression
+
+
+def _usable(setting: str, path: str) -> None:
+    """Raise StreamError where the file cannot be read."""
+    try:
+        with Path(path).open("rb"):
+            return
+    except OSError as error:
+        raise _unusable(setting, path, f"cannot be read: {(error.strerror or '').lower()}") from None
+
+
+def _secret(setting: str, path: str) -> str:
+    """The text of a password file, without its last line break."""
+    _usable(setting, path)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise _unusable(setting, path, "is no UTF-8 text") from None
+    if not text.strip():
+        raise _unusable(setting, path, "is empty")
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _unusable(setting: str, path: str, reason: str) -> StreamError:
+    return StreamError(
+        "TRL722", f"{setting} {path} {reason}", "check the path, its content and who may read it"
+    )
