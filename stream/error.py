@@ -18,6 +18,9 @@ CODES: dict[str, str] = {
     "TRL741": "a partition's state that another release wrote, or that is damaged",
     "TRL761": "an alert's state that another release wrote, or that is damaged",
     "TRL762": "a file of tolerated rates that cannot be used",
+    "TRL764": "a record of the topic of alerts that another release wrote, or that is none",
+    "TRL765": "a receiver that alerts cannot be delivered to as it is given",
+    "TRL766": "a process of alerts that another one took over from",
 }
 """The codes of this room, beside those of the others; each has a test that triggers it."""
 
