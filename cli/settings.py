@@ -1,24 +1,50 @@
-"""Settings from `tracline.toml`, then the environment, then flags: what comes later wins."""
+"""Settings from `tracline.toml`, then the environment (`TRACLINE_*`), then flags: what comes later wins."""
 
 from __future__ import annotations
 
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from ..schemas.settings import SessionSettings
-from .error import WorldError, file_error, world_error
+from .error import WorldError, file_error, told_error, world_error
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from ..stream.kafka.settings import KafkaSettings
 
 FILE = "tracline.toml"
-PREFIX = "TRACLINE_SESSIONS_"
-SETTINGS = TypeAdapter(SessionSettings)
-KEYS = tuple(field.name for field in fields(SessionSettings))
+PREFIX = "TRACLINE_"
+TABLES = ("sessions", "kafka")
+"""The tables there are."""
+
+S = TypeVar("S", bound="DataclassInstance")
+
+
+@dataclass(frozen=True)
+class _Table(Generic[S]):
+    """A table of the file: its name, the dataclass of its settings, what to say of a value it cannot use."""
+
+    name: str
+    kind: type[S]
+    hint: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The settings there are."""
+        return tuple(field.name for field in fields(self.kind))
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """The settings that are lists, which the environment and flags divide at commas."""
+        return frozenset(field.name for field in fields(self.kind) if str(field.type).startswith("tuple"))
 
 
 def session_settings(flags: Mapping[str, object] | None = None) -> SessionSettings:
@@ -31,34 +57,62 @@ def session_settings(flags: Mapping[str, object] | None = None) -> SessionSettin
     Raises:
         WorldError: TRL601 (a named file that cannot be read), TRL610, TRL611, TRL612.
     """
+    hint = "seconds are numbers, zero or more; scope is a list of resource attributes; sessions is a table"
+    return _in_force(_Table("sessions", SessionSettings, hint), flags or {})
+
+
+def kafka_settings(flags: Mapping[str, object] | None = None) -> KafkaSettings:
+    """The `[kafka]` settings in force, from where `session_settings` says; they do not contradict each other.
+
+    Raises:
+        WorldError: TRL601, TRL610, TRL611, TRL612 as there, and TRL721 for a contradiction.
+    """
+    from ..stream.error import StreamError
+    from ..stream.kafka.settings import KafkaSettings, check
+
+    hint = "bootstrap_servers is a list of host:port; docs/kafka.md says what each setting may be"
+    settings = _in_force(_Table("kafka", KafkaSettings, hint), flags or {})
+    try:
+        check(settings)
+    except StreamError as error:
+        raise told_error(error.code, "[kafka]", str(error), error.hint) from None
+    return settings
+
+
+def _in_force(table: _Table[S], flags: Mapping[str, object]) -> S:
+    """What all sources say together, each of them checked by itself so that the error names it."""
+    adapter = TypeAdapter(table.kind)
     given: dict[str, Any] = {}
-    for where, table in _sources(flags or {}):
+    for where, said in _sources(table, flags):
         try:
-            checked = SETTINGS.validate_python(table)
+            checked = adapter.validate_python(said)
         except ValidationError as error:
-            raise _unusable(error.errors(include_url=False)[0], where) from None
-        given |= {key: getattr(checked, key) for key in table}
-    return SessionSettings(**given)
+            raise _unusable(error.errors(include_url=False)[0], where, table) from None
+        given |= {key: getattr(checked, key) for key in said}
+    return table.kind(**given)
 
 
-def _sources(flags: Mapping[str, object]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Each source's name and what it says of `[sessions]`, the weakest first."""
+def _sources(table: _Table[Any], flags: Mapping[str, object]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Each source's name and what it says of the table, the weakest first."""
     named = os.environ.get("TRACLINE_CONFIG")
     file = Path(named or FILE)
-    table: Mapping[str, Any] = _table(file) if named or file.is_file() else {}
+    written: Mapping[str, Any] = _written(file).get(table.name, {}) if named or file.is_file() else {}
+    prefix = f"{PREFIX}{table.name.upper()}_"
     said: dict[str, Any] = {
-        name.removeprefix(PREFIX).lower(): value
+        name.removeprefix(prefix).lower(): value
         for name, value in os.environ.items()
-        if name.startswith(PREFIX)
+        if name.startswith(prefix)
     }
-    if "scope" in said:
-        said["scope"] = said["scope"].split(",")
     told = {key: value for key, value in flags.items() if value is not None}
-    return [(str(file), table), ("the environment", said), ("the command line", told)]
+    for source in (said, told):
+        for key in table.lists & set(source):
+            if isinstance(text := source[key], str):
+                source[key] = text.split(",")
+    return [(str(file), written), ("the environment", said), ("the command line", told)]
 
 
-def _table(file: Path) -> Mapping[str, Any]:
-    """The `[sessions]` table of the file."""
+def _written(file: Path) -> Mapping[str, Any]:
+    """The tables of the file."""
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -66,17 +120,17 @@ def _table(file: Path) -> Mapping[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         hint = "write tables and keys as in: [sessions] on one line, idle_s = 3600 on the next"
         raise world_error("TRL610", str(file), str(error), hint) from error
-    if strange := sorted(set(document) - {"sessions"}):
-        hint = "the one table there is is [sessions]"
+    if strange := sorted(set(document) - set(TABLES)):
+        hint = f"the tables are {', '.join(f'[{name}]' for name in TABLES)}"
         raise world_error("TRL611", str(file), f"there is no table or key {strange[0]!r}", hint)
-    return document.get("sessions", {})
+    return document
 
 
-def _unusable(fault: Any, where: str) -> WorldError:
+def _unusable(fault: Any, where: str, table: _Table[Any]) -> WorldError:
     """What pydantic found wrong with one source's table."""
-    key = str(fault["loc"][0]) if fault["loc"] else "sessions"
+    key = str(fault["loc"][0]) if fault["loc"] else table.name
     if fault["type"] == "unexpected_keyword_argument":
-        near = get_close_matches(key, KEYS, n=1) or KEYS
-        return world_error("TRL611", where, f"[sessions] has no {key!r}", f"known: {', '.join(near)}")
-    hint = "seconds are numbers, zero or more; scope is a list of resource attributes; sessions is a table"
-    return world_error("TRL612", where, f"{key} cannot be used: {fault['msg'].lower()}", hint)
+        near = get_close_matches(key, table.keys, n=1) or table.keys
+        return world_error("TRL611", where, f"[{table.name}] has no {key!r}", f"known: {', '.join(near)}")
+    what = f"{key} cannot be used: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
+    return world_error("TRL612", where, what, table.hint)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tracline.stream.kafka.settings import KafkaSettings
 
 from .broker import Broker, missing
 
@@ -74,3 +75,9 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
 def unique() -> str:
     """A name for the topics, groups and transactions of one test: `tracline-` and eight digits."""
     return f"tracline-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def kafka(bootstrap: str, unique: str) -> KafkaSettings:
+    """The shared broker, with names of the test's own for topics and groups; no topic exists yet."""
+    return KafkaSettings(tuple(bootstrap.split(",")), prefix=unique, spans_topic=f"{unique}-spans")
