@@ -45,6 +45,7 @@ def from_json(value: object, place: Place, reading: Reading) -> dict[str, Value]
         return _one_by_one(
             value.items(), lambda pair: text_of(pair[0]), lambda pair: plain(pair[1]), place, reading
         )
+    reading.lost += 1
     reading.flaw(place, "otlp-value", "has attributes that are neither a list nor an object")
     return {}
 
@@ -94,7 +95,10 @@ def _one_by_one(
     place: Place,
     reading: Reading,
 ) -> dict[str, Value]:
-    """The attributes that can be read; a value that cannot is None, so that its key is seen to be there."""
+    """The attributes that can be read; a value that cannot is None, so that its key is seen to be there.
+
+    Those without a key that can be read are counted as lost.
+    """
     told: dict[str, Value] = {}
     for number, pair in enumerate(pairs, 1):
         value: Value = None
@@ -105,9 +109,11 @@ def _one_by_one(
         try:
             key = key_of(pair)
         except Unreadable as flaw:
+            reading.lost += 1
             reading.flaw(at, flaw.code, flaw.text)
             continue
         if not key:
+            reading.lost += 1
             reading.flaw(at, "otlp-key", "has no key")
             continue
         try:

@@ -68,12 +68,14 @@ class Reading:
     """What a decoder has found so far.
 
     `excused` are places that were told to be unreadable before they were decoded (`schemas/salvage.py`).
+    `lost` counts attributes of which not even the key is known.
     """
 
     spans: list[Span] = field(default_factory=list[Span])
     flaws: list[Flaw] = field(default_factory=list[Flaw])
     untold: int = 0
     rejected: int = 0
+    lost: int = 0
     excused: set[str] = field(default_factory=set[str])
 
     def flaw(self, place: str | Place, code: str, text: str) -> None:

@@ -29,6 +29,8 @@ _STARTS = (("startTimeUnixNano", "start_time_unix_nano"), ("startTime", "start_t
 _ENDS = (("endTimeUnixNano", "end_time_unix_nano"), ("endTime", "end_time"))
 _TIMES = (("timeUnixNano", "time_unix_nano"), ("time", "timestamp"))
 _CODES = ("code", "statusCode", "status_code")
+_LOST_ATTRIBUTES = ("droppedAttributesCount", "dropped_attributes_count", "_droppedAttributesCount")
+_LOST_EVENTS = ("droppedEventsCount", "dropped_events_count", "_droppedEventsCount")
 
 
 def first(value: Mapping[str, object], names: tuple[str, ...]) -> object:
@@ -75,6 +77,8 @@ def read_span(
     if resource is None:
         resource = read_resource(value.get("resource"), place, reading)
         scope = read_scope(first(value, _SCOPES), place, reading)
+    attributes, dropped = _attributes(value, place, reading)
+    events, dropped_events = _events(value, place, reading)
     reading.spans.append(
         Span(
             trace_id,
@@ -83,11 +87,13 @@ def read_span(
             _name(value, place, reading),
             _time(value, _STARTS, place, reading),
             _time(value, _ENDS, place, reading),
-            from_json(value.get("attributes"), place, reading),
-            _events(value.get("events"), place, reading),
+            attributes,
+            events,
             _failed(value.get("status"), place, reading),
             resource,
             scope,
+            dropped,
+            dropped_events,
         )
     )
 
@@ -202,24 +208,49 @@ def _sdk_time(given: object) -> int:
     return -1 if ns is None else ns
 
 
-def _events(value: object, place: Place, reading: Reading) -> tuple[SpanEvent, ...]:
-    if not value:
-        return ()
-    if not isinstance(value, list):
+def _attributes(
+    value: Mapping[str, object], place: Place, reading: Reading
+) -> tuple[dict[str, Value], int]:
+    """The attributes of a span or an event, and how many more there were."""
+    lost = reading.lost
+    attributes = from_json(value.get("attributes"), place, reading)
+    return attributes, _count(value, _LOST_ATTRIBUTES, place, reading) + reading.lost - lost
+
+
+def _count(value: Mapping[str, object], names: tuple[str, ...], place: Place, reading: Reading) -> int:
+    """How many were dropped; one where that cannot be read."""
+    given = first(value, names)
+    if given is None:
+        return 0
+    try:
+        return max(0, integer_of(given))
+    except Unreadable as flaw:
+        reading.flaw(place, flaw.code, "counts what was dropped by what is no number")
+        return 1
+
+
+def _events(value: Mapping[str, object], place: Place, reading: Reading) -> tuple[tuple[SpanEvent, ...], int]:
+    """A span's events, and how many more there were."""
+    dropped, events = _count(value, _LOST_EVENTS, place, reading), value.get("events")
+    if not events:
+        return (), dropped
+    if not isinstance(events, list):
         reading.flaw(place, "otlp-value", "has span events that are no list")
-        return ()
+        return (), dropped + 1
     told: list[SpanEvent] = []
-    for number, event in enumerate(cast("list[object]", value), 1):
+    for number, event in enumerate(cast("list[object]", events), 1):
 
         def inner(n: int = number) -> str:
             return f"{place()}, event {n}"
 
         if not is_object(event):
             reading.flaw(inner, "otlp-value", "is not an object")
+            dropped += 1
             continue
-        attributes = from_json(event.get("attributes"), inner, reading)
-        told.append(SpanEvent(_name(event, inner, reading), _time(event, _TIMES, inner, reading), attributes))
-    return tuple(told)
+        name, time = _name(event, inner, reading), _time(event, _TIMES, inner, reading)
+        told.append(SpanEvent(name, time, *_attributes(event, inner, reading)))
+        dropped += not name
+    return tuple(told), dropped
 
 
 def _failed(status: object, place: Place, reading: Reading) -> bool:

@@ -79,7 +79,10 @@ def _span(message: Message, resource: dict[str, Value], scope: str, place: Place
         if len(parent_id) not in (0, 16):
             reading.flaw(place, "otlp-parent-id", "has a parent id that is not 8 bytes")
         parent_id = None
-    pairs = message.attributes
+    pairs, lost = message.attributes, reading.lost
+    attributes = from_protobuf(pairs, len(pairs), place, reading)
+    dropped = message.dropped_attributes_count + reading.lost - lost
+    events = _events(message, place, reading) if message.events else ()
     reading.spans.append(
         Span(
             trace_id,
@@ -88,11 +91,13 @@ def _span(message: Message, resource: dict[str, Value], scope: str, place: Place
             message.name,
             _time(message.start_time_unix_nano, place, reading),
             _time(message.end_time_unix_nano, place, reading),
-            from_protobuf(pairs, len(pairs), place, reading),
-            _events(message, place, reading) if message.events else (),
+            attributes,
+            events,
             message.status.code == _ERROR,
             resource,
             scope,
+            dropped,
+            message.dropped_events_count + sum(not event.name for event in events),
         )
     )
 
@@ -104,9 +109,11 @@ def _events(message: Message, place: Place, reading: Reading) -> tuple[SpanEvent
         def inner(n: int = number) -> str:
             return f"{place()}, event {n}"
 
-        pairs = event.attributes
+        pairs, lost = event.attributes, reading.lost
         time = _time(event.time_unix_nano, inner, reading)
-        told.append(SpanEvent(event.name, time, from_protobuf(pairs, len(pairs), inner, reading)))
+        attributes = from_protobuf(pairs, len(pairs), inner, reading)
+        dropped = event.dropped_attributes_count + reading.lost - lost
+        told.append(SpanEvent(event.name, time, attributes, dropped))
     return tuple(told)
 
 

@@ -12,11 +12,15 @@ Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, V
 
 @dataclass(frozen=True, slots=True)
 class SpanEvent:
-    """Something that happened inside a span, at `time` nanoseconds since the epoch (0: not said)."""
+    """Something that happened inside a span, at `time` nanoseconds since the epoch (0: not said).
+
+    `dropped` is how many attributes are known to be missing.
+    """
 
     name: str
     time: int
     attributes: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,8 @@ class Span:
     """One span: ids in lower-case hex (32 and 16 digits), times in nanoseconds since the epoch (0: not said).
 
     `parent_id` is None at a root. `failed` is whether its status is an error. `resource` has the attributes
-    of what sent it, `scope` names the instrumentation that made it.
+    of what sent it, `scope` names the instrumentation that made it. `dropped_attributes` and `dropped_events`
+    are how many are known to be missing: an SDK's limits cut them off, or they could not be read.
     """
 
     trace_id: str
@@ -38,3 +43,5 @@ class Span:
     failed: bool = False
     resource: Mapping[str, Value] = field(default_factory=dict[str, Value])
     scope: str = ""
+    dropped_attributes: int = 0
+    dropped_events: int = 0

@@ -50,7 +50,10 @@ VALUES = st.recursive(
 ATTRIBUTES = st.dictionaries(TEXT.filter(bool), VALUES, max_size=4).map(pairs)
 TRACE_IDS = st.binary(min_size=16, max_size=16).filter(any)
 SPAN_IDS = st.binary(min_size=8, max_size=8).filter(any)
-EVENTS = st.builds(Span.Event, name=TEXT, time_unix_nano=NS, attributes=ATTRIBUTES)
+DROPPED = st.sampled_from([0, 1, 2**32 - 1])
+EVENTS = st.builds(
+    Span.Event, name=TEXT, time_unix_nano=NS, attributes=ATTRIBUTES, dropped_attributes_count=DROPPED
+)
 SPANS = st.builds(
     Span,
     trace_id=TRACE_IDS,
@@ -61,6 +64,8 @@ SPANS = st.builds(
     end_time_unix_nano=NS,
     attributes=ATTRIBUTES,
     events=st.lists(EVENTS, max_size=2),
+    dropped_attributes_count=DROPPED,
+    dropped_events_count=DROPPED,
     status=st.builds(Status, code=st.sampled_from(Status.StatusCode.values()), message=TEXT),
 )
 SCOPES = st.builds(

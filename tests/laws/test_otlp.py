@@ -62,6 +62,14 @@ def test_protobuf_is_decoded_field_by_field(request: TracesData) -> None:
         assert [(event.name, event.time) for event in span.events] == [
             (event.name, event.time_unix_nano) for event in message.events
         ]
+        assert [event.dropped for event in span.events] == [
+            event.dropped_attributes_count for event in message.events
+        ]
+        nameless = sum(event.name == "" for event in message.events)
+        assert (span.dropped_attributes, span.dropped_events - nameless) == (
+            message.dropped_attributes_count,
+            message.dropped_events_count,
+        )
 
 
 @given(REQUESTS)

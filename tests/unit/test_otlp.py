@@ -212,8 +212,37 @@ def test_keys_that_are_missing_or_repeated_are_told() -> None:
     packed = decode_protobuf(request(one).SerializeToString())
     assert packed == found
     assert dict(found.spans[0].attributes) == {"a": "y"}
+    assert found.spans[0].dropped_attributes == 2
     odd = decode_json(span_json(attributes=[*pairs[:1], "pair", {"key": 1}, {"key": "\udc00"}]))
     assert codes(odd) == [(f"{at} 2", "otlp-value"), (f"{at} 3", "otlp-value"), (f"{at} 4", "otlp-text")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "dropped"),
+    [
+        ({}, (0, 0)),
+        ({"droppedAttributesCount": 3, "droppedEventsCount": "2"}, (3, 2)),
+        ({"dropped_attributes_count": 3, "dropped_events_count": 2}, (3, 2)),
+        ({"_droppedAttributesCount": 3, "_droppedEventsCount": 2}, (3, 2)),
+        ({"droppedAttributesCount": None, "droppedEventsCount": -1}, (0, 0)),
+        ({"attributes": 7, "events": {}}, (1, 0)),
+        ({"attributes": [{"key": "a", "value": {"laterValue": 1}}, {"key": 7}], "events": "x"}, (1, 1)),
+        ({"events": [{"name": "e"}, 7, {"name": "", "droppedAttributesCount": 1}]}, (0, 2)),
+    ],
+)
+def test_what_was_dropped_is_counted(fields: dict[str, Any], dropped: tuple[int, int]) -> None:
+    """An SDK's counts, and with them what was sent and has no key, no name or not its shape."""
+    (span,) = decode_json(span_json(**fields)).spans
+    assert (span.dropped_attributes, span.dropped_events) == dropped
+    assert [event.dropped for event in span.events] == ([0, 1] if len(span.events) == 2 else [])
+
+
+@pytest.mark.parametrize("given", ["many", 1.5, [], True])
+def test_a_count_that_is_none_stands_for_one(given: object) -> None:
+    """Where it is said that something was dropped, and not how much, something was."""
+    found = decode_json(span_json(droppedAttributesCount=given))
+    assert codes(found) == [("resource 1, scope 1, span 1", "otlp-value")]
+    assert [span.dropped_attributes for span in found.spans] == [1]
 
 
 @pytest.mark.parametrize("kind", ["array", "kvlist"])

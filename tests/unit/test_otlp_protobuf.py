@@ -81,6 +81,7 @@ def test_names_that_are_not_utf8_are_left_out(where: str) -> None:
     assert [code for _, code in codes(found)] == ["otlp-text"]
     assert [(kept.start, dict(kept.attributes)) for kept in found.spans] == [(7, {"a": "b"})]
     assert [event.time for event in found.spans[0].events] == ([3] if where == "event" else [])
+    assert found.spans[0].dropped_events == (where == "event")
 
 
 def test_a_key_that_is_not_utf8_costs_its_attribute() -> None:
@@ -91,6 +92,7 @@ def test_a_key_that_is_not_utf8_costs_its_attribute() -> None:
     found = decode_protobuf(damaged(request(one)))
     assert codes(found) == [("resource 1, scope 1, span 1, attribute 1", "otlp-protobuf")]
     assert dict(found.spans[0].attributes) == {"a": "b"}
+    assert found.spans[0].dropped_attributes == 1
 
 
 def test_a_span_that_is_damaged_inside_is_lost_alone() -> None:
