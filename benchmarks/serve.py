@@ -32,7 +32,7 @@ from tracline.schemas.traces import Traces
 from tracline.stream.changes import fill
 from tracline.stream.state import SessionState
 from tracline.stream.store import Batch, open_store
-from tracline.stream.worker import Worker
+from tracline.stream.worker import Bench, Worker
 
 SPANS_A_REQUEST = 512
 AT_ONCE = 50
@@ -44,7 +44,7 @@ def main() -> None:
     """Run the benchmark and print its table."""
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     bodies, count = _bodies(wanted)
-    worker = Worker(statute_of(load_packs(shipped_packs())))
+    worker = Worker(Bench(statute_of(load_packs(shipped_packs()))))
     spent: dict[str, float] = {}
     verdicts = 0
     with tempfile.TemporaryDirectory() as folder:

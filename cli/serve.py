@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +14,9 @@ from .error import told_error, world_error
 from .options import Command, note, rules_option
 
 if TYPE_CHECKING:
-    from ..stream.service import Archive
+    from collections.abc import Generator, Sequence
+
+    from ..batch.archive import Origin, Writer
 
 HTTP_PORT = 4318
 GRPC_PORT = 4317
@@ -85,7 +90,7 @@ def command(
         raise world_error("TRL620", "tracline serve", f"needs the package {error.name}", hint) from error
 
     statute = statute_of(load_packs(rules))
-    service = Service(statute, state, session_settings(), lambda name: _archive_to(archive, name), note)
+    service = Service(statute, state, session_settings(), partial(opened_archive, archive), note)
     address = Address(host, port, grpc_port or None, token)
     try:
         asyncio.run(serve(service, address))
@@ -93,17 +98,28 @@ def command(
         raise told_error(error.code, "tracline serve", str(error), error.hint) from error
 
 
-def _archive_to(root: Path, store_id: str) -> Archive:
-    """What writes judged events into the archive, as those of the store with that id."""
-    from collections.abc import Sequence
+@dataclass(frozen=True, slots=True)
+class ServeArchive:
+    """An archive to which the judged events of one store are written."""
 
+    writer: Writer
+    origin: Origin
+
+    def write(self, rows: Sequence[bytes], first: int, last: int) -> None:
+        """Write judged events with these numbers; those that are there already are left as they are."""
+        from ..stream.changes import frame_of
+
+        self.writer.write(frame_of(rows), self.origin, (first, last))
+
+    def mark(self, watermark: int) -> None:
+        """Enter how far what was judged is in the archive."""
+        self.writer.mark(self.origin, watermark)
+
+
+@contextmanager
+def opened_archive(root: Path, store_id: str) -> Generator[ServeArchive]:
+    """The archive at `root` for the store with that id. Raises SourceError where its manifest is damaged."""
     from ..batch.archive import Origin, writing
-    from ..stream.changes import frame_of
 
-    origin = Origin("serve", store_id)
-
-    def write(rows: Sequence[bytes], first: int, last: int) -> None:
-        with writing(root) as writer:
-            writer.write(frame_of(rows), origin, (first, last))
-
-    return write
+    with writing(root) as writer:
+        yield ServeArchive(writer, Origin("serve", store_id))

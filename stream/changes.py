@@ -14,7 +14,7 @@ from ..schemas.time import parse_time
 from ..schemas.verdict import Verdict
 from .state import SessionState, encode
 from .store import Batch
-from .worker import Outputs
+from .worker import Outputs, Standing
 
 _ROW = msgspec.json.Encoder()
 _EVENT = msgspec.json.Decoder(Event)
@@ -36,7 +36,8 @@ def fill(batch: Batch, outputs: Outputs, states: Mapping[str, SessionState], giv
     batch.standings += [_standing(record) for record in outputs.records if not record["history"]]
     batch.standings += [
         (one.session_id, one.occurrence, one.pack, one.rule, one.agent, one.time, None, None)
-        for one in outputs.applied
+        for one in outputs.statuses
+        if one.status is Standing.APPLIED
     ]
 
 

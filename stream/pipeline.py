@@ -12,6 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ..schemas.assemble import Session
 from ..schemas.candidate import Candidate
@@ -19,13 +20,14 @@ from ..schemas.decoded import Decoded
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS
 from .changes import fill
+from .error import StreamError
 from .faults import Fault, reach
 from .intake import Busy, Request, decode
 from .source import Source
 from .state import SessionState
 from .state import decode as read_state
 from .store import Batch, DeadLetter, Store, Stored
-from .worker import Worker
+from .worker import Worker, poisoned
 
 WAITING_BYTES_MAX = 64 << 20
 """Bytes of requests that wait for the next round; further ones are asked to come again."""
@@ -39,18 +41,27 @@ RETRY_DISK_S = 30.0
 RETRY_QUEUE_S = 1.0
 
 
+class Archive(Protocol):
+    """Where judged events are kept for audits."""
+
+    def write(self, rows: Sequence[bytes], first: int, last: int) -> None:
+        """Write judged events, rows of the store with these numbers; the same again must change nothing."""
+
+    def mark(self, watermark: int) -> None:
+        """Enter that everything that was judged up to this time was written."""
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """What the pipeline needs of the world around it.
 
-    `now` is the time (ns since the epoch), `free_bytes` what the store's disk has left. `archive(rows, first,
-    last)` writes judged events with these numbers to the archive; writing the same numbers again must change
-    nothing. `told` hears each batch that was written, for metrics.
+    `now` is the time (ns since the epoch), `free_bytes` what the store's disk has left. `told` hears each
+    batch that was written, for metrics.
     """
 
     now: Callable[[], int]
     free_bytes: Callable[[], int]
-    archive: Callable[[Sequence[bytes], int, int], None]
+    archive: Archive
     told: Callable[[Batch], None]
 
 
@@ -103,6 +114,7 @@ class Pipeline:
         self._states: dict[str, SessionState] = {}
         self._source = Source(settings)
         self._heard_at = self._archived_at = world.now()
+        self._marked = 0
         self._reload()
 
     async def put(self, request: Request) -> None:
@@ -184,6 +196,8 @@ class Pipeline:
         before = self._source.watermark
         try:
             batch = self._judged(works)
+        except StreamError:
+            raise
         except Exception as error:
             if not works:
                 raise
@@ -236,7 +250,9 @@ class Pipeline:
         batch.dead_letters += [DeadLetter(now, flaw.place, flaw.code, flaw.text, "") for flaw in flaws]
         batch.watermark = self._source.watermark
         states = self._touched(candidates)
-        fill(batch, self._worker.step(states, candidates, batch.watermark), states, now)
+        outputs = self._worker.step_apart(states, candidates, batch.watermark, self._stored_state)
+        batch.dead_letters += [DeadLetter(now, *told, "") for one in outputs.poison for told in poisoned(one)]
+        fill(batch, outputs, states, now)
         self._forget_states(states)
         batch.traces.update(self._source.changes())
         batch.spans_waiting = self._source.waiting
@@ -251,10 +267,17 @@ class Pipeline:
         for session_id in sorted(due):
             data, known = due[session_id], self._states.get(session_id)
             if known is None:
-                idle = round(self._settings.idle_s * NS)
-                known = SessionState(Session(session_id, idle)) if data is None else read_state(data)
+                known = self._new_state(session_id) if data is None else read_state(data)
             states[session_id] = known
         return states
+
+    def _stored_state(self, session_id: str) -> SessionState:
+        """A session's state as the store has it."""
+        data = self._store.session(session_id)
+        return self._new_state(session_id) if data is None else read_state(data)
+
+    def _new_state(self, session_id: str) -> SessionState:
+        return SessionState(Session(session_id, round(self._settings.idle_s * NS)))
 
     def _forget_states(self, touched: dict[str, SessionState]) -> None:
         """Keep the states that were touched last."""
@@ -272,11 +295,18 @@ class Pipeline:
         self._states.clear()
 
     def archive(self) -> None:
-        """Archive what was judged since the last time."""
+        """Archive what was judged since the last time, and how far that goes."""
         while rows := self._store.events(int(self._store.fact("archived") or 0), ARCHIVE_ROWS):
             self._store.note("archiving", rows[-1][0])
             reach(Fault.ARCHIVING)
             self._archive_rows(rows)
+        watermark = self._source.watermark
+        if watermark > self._marked:
+            # Also where nothing was judged: what is judged after a restart must lie behind the mark.
+            self._store.note("watermark", watermark)
+            reach(Fault.MARKING)
+            self._world.archive.mark(watermark)
+            self._marked = watermark
 
     def _archive_begun(self) -> None:
         """Archive again what a crash may have left half archived: the same events, in the same file."""
@@ -285,7 +315,7 @@ class Pipeline:
             self._archive_rows([row for row in self._store.events(archived, ARCHIVE_ROWS) if row[0] <= begun])
 
     def _archive_rows(self, rows: Sequence[tuple[int, bytes]]) -> None:
-        self._world.archive([row for _, row in rows], rows[0][0], rows[-1][0])
+        self._world.archive.write([row for _, row in rows], rows[0][0], rows[-1][0])
         reach(Fault.WRITTEN)
         self._store.archived(rows[-1][0], self._world.now())
         reach(Fault.ARCHIVED)

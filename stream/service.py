@@ -7,8 +7,9 @@ import shutil
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,20 +32,17 @@ from .console import pages
 from .gate import Gate, GateMiddleware, gate_for
 from .listening import in_url, listening
 from .metrics import Metrics, metrics_route
-from .pipeline import Pipeline, World
+from .pipeline import Archive, Pipeline, World
 from .receiver import routes as receiver_routes
 from .receiver_grpc import grpc_server
 from .reception import Reception
 from .store import FILE, Batch, open_store
-from .worker import Worker
+from .worker import Bench, Worker
 
 CONNECTIONS_MAX = 1_024
 """Connections at a time; a page that follows the console live holds one."""
 STOPPING_S = 10
 """How long requests that are being answered may take once the process is told to stop, in seconds."""
-
-Archive = Callable[[Sequence[bytes], int, int], None]
-"""Writes judged events (rows of the store) with their first and last number to the archive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +59,14 @@ class Address:
 class Service:
     """What is served: the rules, where the state is kept, and how sessions are put together.
 
-    `archive_for(id)` gives what writes the archive of the store with that id; `tell` hears what a person
-    who started the process likes to know.
+    `archive_for(id)` opens the archive of the store with that id; `tell` hears what a person who started the
+    process likes to know.
     """
 
     statute: Statute
     store: Path
     settings: SessionSettings
-    archive_for: Callable[[str], Archive]
+    archive_for: Callable[[str], AbstractContextManager[Archive]]
     tell: Callable[[str], None]
 
 
@@ -81,16 +79,20 @@ async def serve(service: Service, address: Address) -> None:
     gate = gate_for(address.host, address.token)
     metrics = Metrics((rule.pack, rule.id) for rule in service.statute.rules)
     metrics.store_bytes.set_function(lambda: (service.store / FILE).stat().st_size)
-    store = open_store(service.store, token_hex(32))
-    world = World(
-        now=time.time_ns,
-        free_bytes=lambda: shutil.disk_usage(service.store).free,
-        archive=service.archive_for(str(store.fact("id"))),
-        told=partial(_count, metrics, time.time_ns),
-    )
-    pipeline = Pipeline(store, Worker(service.statute), service.settings, world)
-    reception = Reception(pipeline, metrics)
-    with ThreadPoolExecutor(1, "pipeline") as thread, listening(address.host, address.port) as sock:
+    with (
+        closing(open_store(service.store, token_hex(32))) as store,
+        service.archive_for(str(store.fact("id"))) as archive,
+        ThreadPoolExecutor(1, "pipeline") as thread,
+        listening(address.host, address.port) as sock,
+    ):
+        world = World(
+            now=time.time_ns,
+            free_bytes=lambda: shutil.disk_usage(service.store).free,
+            archive=archive,
+            told=partial(_count, metrics, time.time_ns),
+        )
+        pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, world)
+        reception = Reception(pipeline, metrics)
         calls = None
         if address.grpc_port is not None:
             calls, _ = grpc_server(reception, gate, address.host, address.grpc_port)
@@ -109,7 +111,6 @@ async def serve(service: Service, address: Address) -> None:
                 await calls.stop(STOPPING_S)
             pipeline.stop()
             await asyncio.wrap_future(working)
-            store.close()
 
 
 def _application(

@@ -6,60 +6,204 @@ It knows no broker, store or clock. `tracline serve` and the Kafka monitor carry
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, cast
 
+import numpy as np
 import orjson
 import polars as pl
 
+from ..rules.digest import rule_set_digest
 from ..rules.judge import JUDGED_COLUMNS, Judged, Statute, judge, label_columns, take
-from ..rules.kernel import applies
-from ..rules.occurrences import Clock
+from ..rules.kernel import CLOSING_UNMET, I64, Found, applies
+from ..rules.kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_VIOLATED
+from ..rules.occurrences import Clock, Mask
 from ..rules.record import Known, Record, records
+from ..rules.rule import RuleSet
+from ..schemas.assemble import Session
 from ..schemas.candidate import Candidate
 from ..schemas.event import Event, Kind
 from ..schemas.frame import event_frame
+from .error import StreamError
 from .state import Columns, SessionState
 
 _NO_TIME = -(1 << 63)
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """That a rule has come to apply to an occurrence; `time` is that of the last event judged by then."""
+class Standing(StrEnum):
+    """What a rule, or a session, has come to."""
 
+    APPLIED = "applied"
+    """The rule has come to apply to the occurrence."""
+    VIOLATED = "violated"
+    """The occurrence has violated the rule (or left it unmet) for the first time, history aside."""
+    UNJUDGED = "unjudged"
+    """The rule cannot be judged in the occurrence any more."""
+    CLOSED = "closed"
+    """The occurrence is over; it says so once, for all rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """That an occurrence has come to a standing; `time` is that of the last event judged by then.
+
+    `pack`, `rule` and `rule_digest` are None where the occurrence closed.
+    """
+
+    status: Standing
     session_id: str
     occurrence: int
-    pack: str
-    rule: str
+    pack: str | None
+    rule: str | None
+    rule_digest: str | None
     agent: str | None
     time: int
 
 
 @dataclass(frozen=True, slots=True)
+class Poison:
+    """Something that broke assembly or judging: spans of a session, or else (`spans` empty) its state.
+
+    `reason` is the name of the error alone.
+    """
+
+    session_id: str
+    spans: tuple[tuple[str, str], ...]
+    reason: str
+
+
+@dataclass(slots=True)
 class Outputs:
     """What one batch gave: events and `end` rows in judged order, session by session, and verdict records.
 
-    `late` counts what came after its place was judged, `repeats` what had been told before.
+    `digests` has the rule set by which each event was judged. `late` counts what came after its place was
+    judged, `repeats` what had been told before.
     """
 
     events: list[Event] = field(default_factory=list[Event])
+    digests: list[str] = field(default_factory=list[str])
     records: list[Record] = field(default_factory=list[Record])
-    applied: list[Applied] = field(default_factory=list[Applied])
+    statuses: list[Status] = field(default_factory=list[Status])
     late: int = 0
     repeats: int = 0
+    poison: list[Poison] = field(default_factory=list[Poison])
+
+    def add(self, other: Outputs) -> None:
+        """Add what another batch gave."""
+        self.events += other.events
+        self.digests += other.digests
+        self.records += other.records
+        self.statuses += other.statuses
+        self.late += other.late
+        self.repeats += other.repeats
+        self.poison += other.poison
 
 
-class Worker:
-    """Judges by one rule set. Holds nothing of any session but witnesses it may make again."""
+class Bench:
+    """A rule set at work. Holds nothing of any session but witnesses that it may make again.
+
+    `digest` is the rule set's, `key` tells it also from sets that ask their questions in another order: by
+    it states know which labels they hold.
+    """
 
     def __init__(self, statute: Statute, *, satisfied: bool = False) -> None:
         self.statute = statute
         self._satisfied = satisfied
         self._known: Known = {}
         self._columns = (*JUDGED_COLUMNS, *label_columns(statute))
-        self.rules = _digest(statute, self._columns)
+        self.digest = rule_set_digest(RuleSet(statute.rules, {}))
+        self.key = f"{self.digest}.{_layout(statute, self._columns)}"
+
+    def judged(
+        self, states: Mapping[str, SessionState], events: Sequence[Event]
+    ) -> tuple[list[Record], list[Status]]:
+        """The verdicts at new events of these sessions, and what they came to; states remember the rows."""
+        moved = [states[session_id] for session_id in dict.fromkeys(event.session_id for event in events)]
+        new = self.statute.labeler.label_few(event_frame(events), keep=JUDGED_COLUMNS).select(self._columns)
+        old = self._remembered(moved, new)
+        rows = pl.concat([old, new])
+        judged = judge(self.statute, rows, Clock(last=_NO_TIME, idle=0), satisfied=self._satisfied)
+        is_new = judged.order.rows >= old.height
+        self._remember(moved, rows)
+        told = replace(judged, found=take(judged.found, is_new[judged.found.stamps]))
+        statuses = [*self._applied(states, judged), *self._breaches(judged, is_new)]
+        return list(records(self.statute, told, self._known)), statuses
+
+    def _remembered(self, moved: Sequence[SessionState], new: pl.DataFrame) -> pl.DataFrame:
+        """The rows that the open occurrences have shown before, under this rule set."""
+        columns: Columns = {name: [] for name in self._columns}
+        for state in moved:
+            if state.rules != self.key:
+                # The numbers of the rules are those of the other rule set, too.
+                state.rules, state.rows, state.applied = self.key, {}, set()
+            for name, values in state.rows.items():
+                columns[name] += values
+        schema: Any = new.schema
+        return pl.DataFrame(columns, schema=schema)
+
+    def _remember(self, moved: Sequence[SessionState], rows: pl.DataFrame) -> None:
+        """Keep with each session the rows of its open occurrence."""
+        ended = rows.filter(pl.col("kind") == Kind.END).select("session_id", "occurrence").unique()
+        still = rows.join(ended, on=["session_id", "occurrence"], how="anti", maintain_order="left")
+        plain = still.with_columns(pl.col("occurrence", "time").to_physical(), pl.col("kind").cast(pl.String))
+        parts = plain.partition_by("session_id", as_dict=True, maintain_order=True)
+        for state in moved:
+            part = parts.get((state.session.session_id,))
+            state.rows = {} if part is None else part.to_dict(as_series=False)
+
+    def _applied(self, states: Mapping[str, SessionState], judged: Judged) -> Iterator[Status]:
+        """The rules that have come to apply to an occurrence since the last time."""
+        applied = applies(judged.memory)
+        places = judged.sessions.bounds[1:] - 1
+        for slot, at in enumerate(_at(judged, places)):
+            state = states[at[0]]
+            if state.applied_in != at[1]:
+                state.applied_in, state.applied = at[1], set()
+            numbers = set(cast("list[int]", self.statute.program.order[applied[slot]].tolist()))
+            for number in sorted(numbers - state.applied):
+                yield self._status(Standing.APPLIED, number, at)
+            state.applied |= numbers
+
+    def _breaches(self, judged: Judged, is_new: Mask) -> Iterator[Status]:
+        """The first violations of occurrences, and the rules that became unjudged, at new events."""
+        found, closed = judged.found, judged.closed
+        rated = (found.kinds == FOUND_VIOLATED) & judged.rated[found.stamps]
+        before = set(self._pairs(take(found, rated & ~is_new[found.stamps])))
+        breached = take(found, rated & is_new[found.stamps])
+        unmet = take(closed, (closed.kinds == CLOSING_UNMET) & judged.rated[closed.stamps])
+        for one in (breached, unmet):
+            order = np.argsort(one.stamps, kind="stable")
+            for pair, at in zip(self._pairs(take(one, order)), _at(judged, one.stamps[order]), strict=True):
+                if pair not in before:
+                    before.add(pair)
+                    yield self._status(Standing.VIOLATED, pair[1], at)
+        dead = (found.kinds == FOUND_UNKNOWN) | (found.kinds == FOUND_SLICES)
+        unjudged = take(found, dead & is_new[found.stamps])
+        for pair, at in zip(self._pairs(unjudged), _at(judged, unjudged.stamps), strict=True):
+            yield self._status(Standing.UNJUDGED, pair[1], at)
+
+    def _status(self, standing: Standing, number: int, at: _At) -> Status:
+        session_id, occurrence, time, agent = at
+        rule, digest = self.statute.rules[number], self.statute.digests[number]
+        return Status(standing, session_id, occurrence, rule.pack, rule.id, digest, agent, time)
+
+    def _pairs(self, found: Found) -> Iterator[tuple[int, int]]:
+        """The slot and the rule of each finding."""
+        numbers: list[int] = self.statute.program.order[found.columns].tolist()
+        return zip(cast("list[int]", found.slots.tolist()), numbers, strict=True)
+
+
+class Worker:
+    """Assembles sessions and judges them by the rule set that is `active`.
+
+    An occurrence that began under another one goes on under it where `former` finds that by its key; else
+    it begins anew, with empty history.
+    """
+
+    def __init__(self, active: Bench, former: Callable[[str], Bench | None] = lambda _key: None) -> None:
+        self._active, self._former = active, former
 
     def step(
         self, states: Mapping[str, SessionState], candidates: Iterable[Candidate], watermark: int
@@ -72,67 +216,101 @@ class Worker:
         late, repeats = _counts(states)
         for candidate in candidates:
             states[candidate.session_id].session.add(candidate)
-        events: list[Event] = []
-        moved: list[SessionState] = []
+        done = Outputs()
+        by_bench: dict[str, tuple[Bench, list[Event]]] = {}
         for state in states.values():
-            new = state.session.advance(watermark)
-            if new:
-                events += new
-                moved.append(state)
-        late, repeats = (now - before for now, before in zip(_counts(states), (late, repeats), strict=True))
-        if not events:
-            return Outputs(late=late, repeats=repeats)
-        found = self._judged(moved, event_frame(events))
-        told = list(records(self.statute, found, self._known))
-        return Outputs(events, told, list(self._applied(states, found)), late, repeats)
+            for event in state.session.advance(watermark):
+                bench = self._bench(state, event)
+                done.events.append(event)
+                done.digests.append(bench.digest)
+                by_bench.setdefault(bench.key, (bench, []))[1].append(event)
+        after = _counts(states)
+        done.late, done.repeats = after[0] - late, after[1] - repeats
+        # An occurrence that ends under another rule set comes before the next one, under the active one.
+        for bench, events in sorted(
+            by_bench.values(), key=lambda item: (item[0] is self._active, item[0].key)
+        ):
+            verdicts, statuses = bench.judged(states, events)
+            done.records += verdicts
+            done.statuses += statuses
+        done.statuses += [_closed(event) for event in done.events if event.kind is Kind.END]
+        return done
 
-    def _judged(self, moved: list[SessionState], events: pl.DataFrame) -> Judged:
-        """What is found at the new events; the states keep the rows of what is still open."""
-        new = self.statute.labeler.label_few(events, keep=JUDGED_COLUMNS).select(self._columns)
-        old = self._remembered(moved, new)
-        rows = pl.concat([old, new])
-        judged = judge(self.statute, rows, Clock(last=_NO_TIME, idle=0), satisfied=self._satisfied)
-        is_new = judged.order.rows >= old.height
-        self._remember(moved, rows)
-        return replace(judged, found=take(judged.found, is_new[judged.found.stamps]))
+    def step_apart(
+        self,
+        states: dict[str, SessionState],
+        candidates: Sequence[Candidate],
+        watermark: int,
+        load: Callable[[str], SessionState],
+    ) -> Outputs:
+        """As `step`; but where it breaks, each session by itself, and what breaks one is put aside.
 
-    def _remembered(self, moved: list[SessionState], new: pl.DataFrame) -> pl.DataFrame:
-        """The rows that the open occurrences have shown before, under this rule set."""
-        columns: Columns = {name: [] for name in self._columns}
-        for state in moved:
-            if state.rules != self.rules:
-                # The numbers of the rules are those of the other rule set, too.
-                state.rules, state.rows, state.applied = self.rules, {}, set()
-            for name, values in state.rows.items():
-                columns[name] += values
-        schema: Any = new.schema
-        return pl.DataFrame(columns, schema=schema)
+        `load` gives a session's state as it was, or an empty one. What is put aside stands in the outputs'
+        `poison`, and `states` has what became of the others. Raises StreamError as `former` does.
+        """
+        try:
+            return self.step(states, candidates, watermark)
+        except StreamError:
+            raise
+        except Exception:
+            done = Outputs()
+            for session_id in list(states):
+                own = [one for one in candidates if one.session_id == session_id]
+                states[session_id], outputs = self._one(session_id, own, watermark, load)
+                done.add(outputs)
+            return done
 
-    def _remember(self, moved: list[SessionState], rows: pl.DataFrame) -> None:
-        """Keep with each session the rows of its open occurrence."""
-        ended = rows.filter(pl.col("kind") == Kind.END).select("session_id", "occurrence").unique()
-        still = rows.join(ended, on=["session_id", "occurrence"], how="anti", maintain_order="left")
-        plain = still.with_columns(pl.col("occurrence", "time").to_physical(), pl.col("kind").cast(pl.String))
-        parts = plain.partition_by("session_id", as_dict=True, maintain_order=True)
-        for state in moved:
-            part = parts.get((state.session.session_id,))
-            state.rows = {} if part is None else part.to_dict(as_series=False)
+    def _one(
+        self,
+        session_id: str,
+        candidates: Sequence[Candidate],
+        watermark: int,
+        load: Callable[[str], SessionState],
+    ) -> tuple[SessionState, Outputs]:
+        """One session's state and outputs: with its candidates, else without them, else begun anew."""
+        poison: list[Poison] = []
+        for own in (candidates, ()) if candidates else ((),):
+            state = load(session_id)
+            try:
+                done = self.step({session_id: state}, own, watermark)
+            except StreamError:
+                raise
+            except Exception as error:
+                spans = tuple((one.trace_id, one.span_id) for one in own)
+                poison.append(Poison(session_id, spans, type(error).__name__))
+            else:
+                done.poison += poison
+                return state, done
+        return SessionState(Session(session_id, load(session_id).session.idle)), Outputs(poison=poison)
 
-    def _applied(self, states: Mapping[str, SessionState], judged: Judged) -> Iterator[Applied]:
-        """The rules that have come to apply to an occurrence since the last time."""
-        last = judged.order.rows[judged.sessions.bounds[1:] - 1]
-        times = pl.col("occurrence", "time").to_physical()
-        at: Any = judged.labelled[last].select("session_id", times, "agent").iter_rows()
-        applied = applies(judged.memory)
-        for slot, (session_id, occurrence, time, agent) in enumerate(at):
-            state = states[session_id]
-            if state.applied_in != occurrence:
-                state.applied_in, state.applied = occurrence, set()
-            numbers = set(cast("list[int]", self.statute.program.order[applied[slot]].tolist()))
-            for number in sorted(numbers - state.applied):
-                rule = self.statute.rules[number]
-                yield Applied(session_id, occurrence, rule.pack, rule.id, agent, time)
-            state.applied |= numbers
+    def _bench(self, state: SessionState, event: Event) -> Bench:
+        """The rule set that judges an event."""
+        began_under_other = state.rules not in ("", self._active.key) and state.applied_in == event.occurrence
+        return (self._former(state.rules) if began_under_other else None) or self._active
+
+
+def poisoned(poison: Poison) -> Iterator[tuple[str, str, str]]:
+    """Place, code and reason of each thing that was put aside, for dead letters."""
+    for trace_id, span_id in poison.spans:
+        yield f"trace {trace_id}, span {span_id}", "internal", poison.reason
+    if not poison.spans:
+        yield "session's state", "internal", poison.reason
+
+
+_At = tuple[str, int, int, str | None]
+
+
+def _at(judged: Judged, places: I64) -> Iterator[_At]:
+    """Session, occurrence, time and agent of the events at these places in judged order."""
+    times = pl.col("occurrence", "time").to_physical()
+    rows: Any = judged.labelled.select("session_id", times, "agent")[judged.order.rows[places]].iter_rows()
+    return rows
+
+
+def _closed(event: Event) -> Status:
+    return Status(
+        Standing.CLOSED, event.session_id, event.occurrence, None, None, None, event.agent, event.time
+    )
 
 
 def _counts(states: Mapping[str, SessionState]) -> tuple[int, int]:
@@ -141,10 +319,8 @@ def _counts(states: Mapping[str, SessionState]) -> tuple[int, int]:
     return sum(one.late for one in sessions), sum(one.repeats for one in sessions)
 
 
-def _digest(statute: Statute, columns: Sequence[str]) -> str:
-    """What tells rule sets apart: their rules, and where each proposition stands in the columns."""
-    rules = [
-        [rule.pack, rule.id, digest] for rule, digest in zip(statute.rules, statute.digests, strict=True)
-    ]
+def _layout(statute: Statute, columns: Sequence[str]) -> str:
+    """Where each rule and each proposition stands in the columns, as 16 hex digits."""
+    rules = [[rule.pack, rule.id] for rule in statute.rules]
     content = [rules, list(statute.propositions.items()), columns]
-    return hashlib.sha256(orjson.dumps(content)).hexdigest()
+    return hashlib.sha256(orjson.dumps(content)).hexdigest()[:16]

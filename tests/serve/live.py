@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -15,7 +16,7 @@ from random import Random
 import orjson
 import polars as pl
 from tracline.batch.audit import Terms, audit
-from tracline.cli.serve import _archive_to
+from tracline.cli.serve import opened_archive
 from tracline.examples.span_wire import to_otlp, to_otlp_json
 from tracline.rules.judge import Statute
 from tracline.rules.pack import load_packs
@@ -27,7 +28,7 @@ from tracline.stream.changes import frame_of
 from tracline.stream.intake import Encoding, Request, decode
 from tracline.stream.pipeline import Pace, Pipeline, World
 from tracline.stream.store import Batch, Store, open_store
-from tracline.stream.worker import Worker
+from tracline.stream.worker import Bench, Worker
 
 from .truth import Place, Told
 
@@ -114,14 +115,17 @@ class Live:
 
     def open(self) -> None:
         """Begin as a process that starts does."""
-        self.store: Store = open_store(self.folder / "state", STORE_ID)
+        self.opened = ExitStack()
+        self.store: Store = self.opened.enter_context(closing(open_store(self.folder / "state", STORE_ID)))
         world = World(
             now=lambda: self.now,
             free_bytes=lambda: self.free_bytes,
-            archive=_archive_to(self.folder / "archive", STORE_ID),
+            archive=self.opened.enter_context(opened_archive(self.folder / "archive", STORE_ID)),
             told=self.batches.append,
         )
-        self.pipeline = Pipeline(self.store, Worker(self.statute), self.settings, world, Pace(archive_s=600))
+        self.pipeline = Pipeline(
+            self.store, Worker(Bench(self.statute)), self.settings, world, Pace(archive_s=600)
+        )
         self.pipeline.begin()
 
     def restart(self) -> None:
@@ -130,8 +134,8 @@ class Live:
         self.open()
 
     def close(self) -> None:
-        """Leave the store to others."""
-        self.store.close()
+        """Leave store and archive to others."""
+        self.opened.close()
 
     def send(self, *sent: Sent) -> None:
         """Take requests, all in one round; each must be taken."""
