@@ -208,9 +208,7 @@ def _sdk_time(given: object) -> int:
     return -1 if ns is None else ns
 
 
-def _attributes(
-    value: Mapping[str, object], place: Place, reading: Reading
-) -> tuple[dict[str, Value], int]:
+def _attributes(value: Mapping[str, object], place: Place, reading: Reading) -> tuple[dict[str, Value], int]:
     """The attributes of a span or an event, and how many more there were."""
     lost = reading.lost
     attributes = from_json(value.get("attributes"), place, reading)
