@@ -16,9 +16,9 @@ from pydantic import ConfigDict, Field
 from ..error import StreamError
 from ..topic import Topic
 
-Name = Annotated[str, Field(pattern=r"\A[A-Za-z0-9._-]{1,200}\Z")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")]
 """What Kafka lets a topic be called, with room for what is put behind it."""
-Address = Annotated[str, Field(pattern=r"\A(\[[0-9A-Fa-f:.]+\]|[^\s:/,\[\]]+):[0-9]{1,5}\Z")]
+Address = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s:/,\[\]]+):[0-9]{1,5}$")]
 Text = Annotated[str, Field(min_length=1)]
 Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
