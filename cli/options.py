@@ -128,3 +128,34 @@ def format_option(*formats: str) -> Callable[[F], F]:
         show_default=True,
         help="How to write the results.",
     )
+
+
+def health_options(command: F) -> F:
+    """`--metrics-host`, `--metrics-port` and `--token`: where a process serves metrics and health.
+
+    The parameters are `metrics_host`, `metrics_port` and `token`, as `HealthAddress` takes them.
+    """
+    options = (
+        click.option(
+            "--metrics-host",
+            default="127.0.0.1",
+            show_default=True,
+            help="The address of /metrics, /healthz and /readyz.",
+        ),
+        click.option(
+            "--metrics-port",
+            type=click.IntRange(0, 65535),
+            default=0,
+            show_default=True,
+            help="Their port; 0 takes a free one.",
+        ),
+        click.option(
+            "--token",
+            envvar="TRACLINE_TOKEN",
+            show_envvar=True,
+            help="What readers of metrics must show; needed on other addresses than this machine's own.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
