@@ -22,7 +22,7 @@ def tellings(step: Step, start: int, end: int) -> tuple[tuple[Telling, ...], str
     """The tellings of a step that began and ended then, and a digest of them, 32 hex digits.
 
     A model's input is told at its start, its output at its end, and so are a tool's call and result. A half
-    whose messages were not captured is one `unknown` event; a call that failed without output had none.
+    whose messages were not captured is one `unknown` event.
     """
     told: list[Telling] = []
     if step.part in (Part.CHAT, Part.AGENT):
@@ -66,7 +66,7 @@ def _conversation(step: Step, start: int, end: int) -> Iterator[Telling]:
             setting = _Setting(end, place, False, key, answered, step.error)
         yield from _message(message, setting, calls)
         answered = answered or message.role is Role.ASSISTANT
-    if step.output is None and step.part is Part.CHAT and step.error is None:
+    if step.output is None and step.part is Part.CHAT:
         yield Telling(Kind.UNKNOWN, end, content=step.content, place=len(heard))
 
 

@@ -13,11 +13,13 @@ from ..step import Part, Result, Role, Step
 from . import genai, openinference, openllmetry, vercel
 from .about import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
 from .parts import marked_if_cut
-from .said import Half, Said, worst
+from .said import ABSENT, Half, Said, worst
 from .session import session_of
 
 _READERS = (vercel.read, openinference.read, openllmetry.read, genai.read)
 """Who is asked first: GenAI's names also stand on the spans of the others."""
+_EMPTY = Half(())
+"""What a model said that failed before it said anything."""
 
 
 def tell(span: Span) -> Step:
@@ -26,7 +28,8 @@ def tell(span: Span) -> Step:
     Never raises for what a span may hold: what cannot be read is told as content that is not there.
     """
     said, error = _said(span), error_of(span)
-    halves = [said.input] if error is not None and said.output.messages is None else [said.input, said.output]
+    is_whole = not (span.dropped_attributes or span.dropped_events)
+    output = _EMPTY if error is not None and said.output is ABSENT and is_whole else said.output
     return Step(
         part=said.part,
         session=session_of(span.attributes),
@@ -35,10 +38,10 @@ def tell(span: Span) -> Step:
         service=service_of(span.resource),
         nested=truth_of(span.attributes.get(NESTED)),
         input=said.input.messages,
-        output=said.output.messages,
-        content=worst(*(half.content for half in halves)),
+        output=output.messages,
+        content=worst(said.input.content, output.content),
         call=None if said.call is None else marked_if_cut(said.call),
-        result=_result(said, error),
+        result=_result(said, error) if is_whole else said.result,
         error=error,
         ends=truth_of(span.attributes.get(END)) is True,
         attributes=attributes_of(span),

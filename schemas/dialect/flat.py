@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from ..span import Value
+from ..span import Span, Value
 
 LEVELS_MAX = 12
 """Names after the prefix that may follow each other with dots between; what is below stays one name."""
@@ -16,21 +14,24 @@ class Cut(ValueError):
     """A list of which some members were left out: SDKs limit how many attributes a span may have."""
 
 
-def flattened(attributes: Mapping[str, Value], prefix: str) -> list[Value] | None:
+def flattened(span: Span, prefix: str) -> list[Value] | None:
     """The list whose members' fields stand behind `prefix.place.`; None where there are none.
 
     Its members are nested objects and lists again. Attributes whose value could not be read are passed over.
     A list that was not flattened, under the prefix itself, is given as it is. Raises Cut where the places
-    are not all those from 0 on: Python's SDK forgets what was set first.
+    are not all those from 0 on (Python's SDK forgets what was set first), and where the span has lost
+    attributes: other SDKs forget what was set last, and leave no hole.
     """
-    plain = attributes.get(prefix)
+    plain = span.attributes.get(prefix)
     if isinstance(plain, list):
         return plain
     dotted, tree = prefix + ".", dict[str, Value]()
-    for key, value in attributes.items():
+    for key, value in span.attributes.items():
         if value is not None and key.startswith(dotted):
             _plant(tree, key[len(dotted) :].split(".", LEVELS_MAX), value)
     members = _members(tree)
+    if members and span.dropped_attributes:
+        raise Cut("some of the list may be missing")
     return members or None
 
 

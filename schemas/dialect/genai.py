@@ -18,7 +18,7 @@ from .carried import arguments, result
 from .messages import listed, worded
 from .openllmetry import flat_half
 from .parts import name_of
-from .said import ABSENT, Half, Said
+from .said import ABSENT, TRUNCATED, Half, Said
 
 _ARGUMENTS = (
     *(otel.TOOL_ARGUMENTS, fw.ANY_AGENT_TOOL_ARGS, fw.PYDANTIC_TOOL_ARGUMENTS, fw.ADK_TOOL_ARGS),
@@ -66,20 +66,26 @@ def output_of(span: Span) -> Half:
 def _half_of(
     span: Span,
     names: Sequence[str],
-    of_events: Callable[[Sequence[SpanEvent]], Half],
+    of_events: Callable[[Sequence[SpanEvent], int], Half],
     older: tuple[str, Sequence[str]],
     speaker: Role,
 ) -> Half:
-    """A half from its messages, else from events, else from what older conventions flattened or wrote out."""
+    """A half from its messages, else from events, else from what older conventions flattened or wrote out.
+
+    Where attributes are missing, what stands in the place of messages may not be all that they told.
+    """
     attributes = span.attributes
     for name in names:
         if not _is_nothing(attributes, name):
             return listed(attributes[name], speaker)
     events = span_events.all_of(span)
-    found = of_events(events) if events else ABSENT
+    found = of_events(events, span.dropped_events) if events else ABSENT
     if found is ABSENT:
-        found = flat_half(attributes, older[0], speaker)
-    return found if found is not ABSENT else _first_worded(attributes, older[1], speaker)
+        found = flat_half(span, older[0], speaker)
+    if found is ABSENT:
+        found = _first_worded(attributes, older[1], speaker)
+        return TRUNCATED if span.dropped_attributes and found is not ABSENT else found
+    return found
 
 
 _INPUTS = (old.PROMPT, oi.INPUT_VALUE, fw.INPUT)

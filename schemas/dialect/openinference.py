@@ -35,8 +35,8 @@ def read(span: Span) -> Said | None:
         return Said(
             Part.CHAT,
             model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
-            input=_EMPTY if _has_no_input(attributes) else _input(attributes),
-            output=_output(attributes),
+            input=_EMPTY if _has_no_input(span) else _sure(span, _input(span)),
+            output=_sure(span, _output(span)),
         )
     if kind.upper() == oi.TOOL:
         return _tool(span)
@@ -45,18 +45,28 @@ def read(span: Span) -> Said | None:
         return Said(
             Part.AGENT,
             agent=next((agent for name in names if (agent := string_of(attributes.get(name)))), None),
-            input=_input(attributes),
-            output=_output(attributes, unread=ABSENT),
+            input=_input(span),
+            output=_output(span, unread=ABSENT),
         )
     return Said(Part.OTHER)
 
 
-def _has_no_input(attributes: Mapping[str, Value]) -> bool:
+def _sure(span: Span, half: Half) -> Half:
+    """What a model was told or said, if nothing of it can be missing.
+
+    The messages are many attributes, and without them a value may tell the text and not the calls.
+    """
+    return TRUNCATED if span.dropped_attributes and half is not ABSENT else half
+
+
+def _has_no_input(span: Span) -> bool:
     """Whether a model that spoke was told nothing: a flattened list without members leaves no attribute.
 
-    Where inputs are hidden, `input.value` stays and says so. A span that lost its kind may have lost them.
+    Where inputs are hidden, `input.value` stays and says so. A span that lost its kind, or anything, may have
+    lost them.
     """
-    if oi.KIND not in attributes:
+    attributes = span.attributes
+    if oi.KIND not in attributes or span.dropped_attributes:
         return False
     told = (oi.INPUT_MESSAGES, oi.PROMPTS, "input.", "gen_ai.")
     return any(name.startswith(oi.OUTPUT_MESSAGES) for name in attributes) and not any(
@@ -64,29 +74,29 @@ def _has_no_input(attributes: Mapping[str, Value]) -> bool:
     )
 
 
-def _input(attributes: Mapping[str, Value]) -> Half:
+def _input(span: Span) -> Half:
     """What the model, or the agent, was told: JSON that holds no messages is no message."""
-    found = _listed(attributes, (oi.INPUT_MESSAGES, oi.PROMPTS, "prompt"), Role.USER)
+    found = _listed(span, (oi.INPUT_MESSAGES, oi.PROMPTS, "prompt"), Role.USER)
     if found is not ABSENT:
         return found
-    return _valued(attributes, oi.INPUT_VALUE, oi.INPUT_TYPE, Role.USER, ABSENT)
+    return _valued(span.attributes, oi.INPUT_VALUE, oi.INPUT_TYPE, Role.USER, ABSENT)
 
 
-def _output(attributes: Mapping[str, Value], unread: Half | None = None) -> Half:
+def _output(span: Span, unread: Half | None = None) -> Half:
     """What the model, or the agent, said; a model may answer in JSON."""
-    found = _listed(attributes, (oi.OUTPUT_MESSAGES, oi.CHOICES, "completion"), Role.ASSISTANT)
+    found = _listed(span, (oi.OUTPUT_MESSAGES, oi.CHOICES, "completion"), Role.ASSISTANT)
     if found is not ABSENT:
         return found
-    return _valued(attributes, oi.OUTPUT_VALUE, oi.OUTPUT_TYPE, Role.ASSISTANT, unread)
+    return _valued(span.attributes, oi.OUTPUT_VALUE, oi.OUTPUT_TYPE, Role.ASSISTANT, unread)
 
 
-def _listed(attributes: Mapping[str, Value], names: tuple[str, str, str], speaker: Role) -> Half:
+def _listed(span: Span, names: tuple[str, str, str], speaker: Role) -> Half:
     """The flattened messages, else the texts of a completion; absent where there are neither."""
     messages, texts, wrapper = names
     try:
-        found = flattened(attributes, messages)
+        found = flattened(span, messages)
         if found is None:
-            found = _texts(attributes, texts, wrapper)
+            found = _texts(span, texts, wrapper)
         else:
             inner = [one.get("message", one) if is_object(one) else one for one in found]
             return flat_listed(inner, speaker)
@@ -104,9 +114,9 @@ def _valued(
     return worded(value, speaker, unread)
 
 
-def _texts(attributes: Mapping[str, Value], prefix: str, wrapper: str) -> list[Value] | None:
+def _texts(span: Span, prefix: str, wrapper: str) -> list[Value] | None:
     """The texts of a completion's prompts or choices."""
-    found = flattened(attributes, prefix)
+    found = flattened(span, prefix)
     if found is None:
         return None
     inner = [one.get(wrapper, one) if is_object(one) else one for one in found]

@@ -39,15 +39,15 @@ def read(span: Span) -> Said | None:
     return Said(
         Part.CHAT,
         model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
-        input=_model_half(attributes, (tl.PROMPT, tl.OLD_PROMPT), Role.USER),
-        output=_model_half(attributes, (tl.COMPLETION, tl.OLD_COMPLETION), Role.ASSISTANT),
+        input=_model_half(span, (tl.PROMPT, tl.OLD_PROMPT), Role.USER),
+        output=_model_half(span, (tl.COMPLETION, tl.OLD_COMPLETION), Role.ASSISTANT),
     )
 
 
-def flat_half(attributes: Mapping[str, Value], prefix: str, speaker: Role) -> Half:
+def flat_half(span: Span, prefix: str, speaker: Role) -> Half:
     """The messages that were flattened behind a prefix; absent where there are none."""
     try:
-        found = flattened(attributes, prefix)
+        found = flattened(span, prefix)
     except Cut:
         return TRUNCATED
     if found is None:
@@ -55,8 +55,8 @@ def flat_half(attributes: Mapping[str, Value], prefix: str, speaker: Role) -> Ha
     return flat_listed([_opened(one) for one in found], speaker)
 
 
-def _model_half(attributes: Mapping[str, Value], prefixes: tuple[str, ...], speaker: Role) -> Half:
-    halves = (flat_half(attributes, prefix, speaker) for prefix in prefixes)
+def _model_half(span: Span, prefixes: tuple[str, ...], speaker: Role) -> Half:
+    halves = (flat_half(span, prefix, speaker) for prefix in prefixes)
     return next((half for half in halves if half is not ABSENT), ABSENT)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from ..semconv import frameworks as fw
 from ..semconv import opentelemetry_1_36 as old
@@ -26,34 +26,37 @@ def all_of(span: Span) -> Sequence[SpanEvent]:
     return (*span.events, *(SpanEvent(str(event.get("event.name")), span.start, event) for event in told))
 
 
-def input_of(events: Sequence[SpanEvent]) -> Half:
-    """What the model was told: by one event for all messages, or by one for each."""
+def input_of(events: Sequence[SpanEvent], dropped: int) -> Half:
+    """What the model was told: by one event for all messages, or by one for each.
+
+    `dropped` is how many events are missing.
+    """
     told = _of_all(events, otel.DETAILS_EVENT, otel.INPUT_MESSAGES)
     if told is not None:
         return listed(told, Role.USER)
     each = [event for event in events if event.name in old.MESSAGE_EVENTS]
     if each:
-        return _half(_message(event, ROLES[old.MESSAGE_EVENTS[event.name]]) for event in each)
+        return _half(each, lambda event: ROLES[old.MESSAGE_EVENTS[event.name]], dropped)
     told = _of_all(events, old.PROMPT_EVENT, old.PROMPT)
     return ABSENT if told is None else worded(told, Role.USER)
 
 
-def output_of(events: Sequence[SpanEvent]) -> Half:
-    """What the model said."""
+def output_of(events: Sequence[SpanEvent], dropped: int) -> Half:
+    """What the model said; `dropped` is how many events are missing."""
     told = _of_all(events, otel.DETAILS_EVENT, otel.OUTPUT_MESSAGES)
     if told is not None:
         return listed(told, Role.ASSISTANT)
     each = [event for event in events if event.name == old.CHOICE_EVENT]
     if each:
-        return _half(_message(event, Role.ASSISTANT) for event in each)
+        return _half(each, lambda _event: Role.ASSISTANT, dropped)
     told = _of_all(events, old.COMPLETION_EVENT, old.COMPLETION)
     return ABSENT if told is None else worded(told, Role.ASSISTANT)
 
 
 def run_of(events: Sequence[SpanEvent]) -> tuple[Call | None, Result | None]:
-    """What a tool's run was given and gave back."""
-    calls = [call for message in input_of(events).messages or () for call in message.calls]
-    answers = [answer for message in output_of(events).messages or () for answer in message.results]
+    """What a tool's run was given and gave back, as far as there are events of it."""
+    calls = [call for message in input_of(events, 0).messages or () for call in message.calls]
+    answers = [answer for message in output_of(events, 0).messages or () for answer in message.results]
     call, answer = (calls or [None])[0], (answers or [None])[0]
     for event in events:
         body = _body(event)
@@ -75,9 +78,12 @@ def _of_all(events: Sequence[SpanEvent], event_name: str, attribute: str) -> Val
     return next(found, None)
 
 
-def _half(messages: Iterator[Message | None]) -> Half:
-    told = tuple(message for message in messages if message is not None)
-    return Half(told) if len(told) <= MESSAGES_MAX else TRUNCATED
+def _half(each: Sequence[SpanEvent], speaker_of: Callable[[SpanEvent], Role], dropped: int) -> Half:
+    """The messages of events with one each, if all of them are there and whole."""
+    if dropped or len(each) > MESSAGES_MAX or any(event.dropped for event in each):
+        return TRUNCATED
+    told = (_message(event, speaker_of(event)) for event in each)
+    return Half(tuple(message for message in told if message is not None))
 
 
 def _message(event: SpanEvent, speaker: Role) -> Message | None:

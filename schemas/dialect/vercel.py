@@ -34,17 +34,19 @@ def read(span: Span) -> Said | None:
         Part.CHAT,
         model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
         input=ABSENT if asked is None else listed(attributes[asked], Role.USER),
-        output=_output(attributes),
+        output=_output(span),
     )
 
 
-def _output(attributes: Mapping[str, Value]) -> Half:
+def _output(span: Span) -> Half:
     """What the model said: text, calls, and an object as the JSON text that it is."""
-    parts = Parts()
+    attributes, parts = span.attributes, Parts()
     text = _first(attributes, (*ai.RESPONSE_TEXT, *ai.RESPONSE_OBJECT))
     calls = _first(attributes, ai.RESPONSE_CALLS)
     if text is None and calls is None:
         return ABSENT
+    if span.dropped_attributes and (text is None or calls is None):
+        return TRUNCATED
     if text is not None:
         said, content = result(text)
         parts.content = content

@@ -251,6 +251,8 @@ SPANS = st.builds(
     failed=st.booleans(),
     resource=ATTRIBUTES,
     scope=WORDS,
+    dropped_attributes=st.integers(0, 1),
+    dropped_events=st.integers(0, 1),
 )
 
 

@@ -356,7 +356,8 @@ def test_messages_that_were_not_captured_are_unknown_events() -> None:
         ("tool_call", "absent"),
         ("tool_result", "captured"),
     ]
-    assert [one.kind for one in events(root(), chat("a", 1, 2, None, error="timeout"))] == ["unknown"]
+    failed = heard("a", 1, 2, Step(Part.CHAT, output=(), error="timeout"))
+    assert [one.kind for one in events(root(), failed)] == ["unknown"]
 
 
 def test_the_session_is_the_nearest_that_anyone_says() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from tracline.schemas.dialect import tell
 from tracline.schemas.event import Content
-from tracline.schemas.span import Span
+from tracline.schemas.span import Span, SpanEvent
 from tracline.schemas.step import Part, Role, Step
 
 KIND = {"openinference.span.kind": "LLM"}
@@ -42,9 +43,9 @@ OPENLLMETRY = {
 BOTH = pytest.mark.parametrize("told", [OPENINFERENCE, OPENLLMETRY], ids=["OpenInference", "OpenLLMetry"])
 
 
-def step_of(attributes: dict[str, Any]) -> Step:
+def step_of(attributes: dict[str, Any], **more: Any) -> Step:
     """What a span with these attributes says."""
-    return tell(Span("1" * 32, "2" * 16, None, "a call", 1, 2, attributes))
+    return tell(Span("1" * 32, "2" * 16, None, "a call", 1, 2, attributes, **more))
 
 
 def said(step: Step) -> list[str | None]:
@@ -91,6 +92,116 @@ def test_a_span_that_lost_all_its_input_was_not_told_nothing(told: dict[str, Any
     assert step.part is Part.CHAT
     assert (step.input, step.content) == (None, Content.ABSENT)
     assert said(step) == ["gladly"]
+
+
+@BOTH
+@pytest.mark.parametrize("kept", [*range(1, 10), None])
+def test_a_span_that_lost_attributes_has_told_no_list_of_them_whole(
+    told: dict[str, Any], kept: int | None
+) -> None:
+    """Most SDKs forget what was set last, which leaves no hole; only the span's count says so."""
+    left = dict(list(told.items())[:kept])
+    step = step_of(left, dropped_attributes=1)
+    assert (step.part, step.input, step.output) == (Part.CHAT, None, None)
+    assert step.content in (Content.TRUNCATED, Content.ABSENT)
+
+
+MESSAGES = json.dumps([{"role": "user", "content": "hi"}])
+ANSWER = json.dumps([{"role": "assistant", "content": "hello"}])
+GENAI = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": MESSAGES}
+VERCEL = {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": MESSAGES}
+
+
+def test_what_stands_whole_in_one_attribute_is_told_though_others_were_dropped() -> None:
+    """Messages as JSON are there or not: those that are not were not captured."""
+    for told in (GENAI, VERCEL):
+        step = step_of(told, dropped_attributes=9)
+        assert step.input is not None
+        assert [message.text for message in step.input] == ["hi"]
+        assert (step.output, step.content) == (None, Content.ABSENT)
+    step = step_of({**GENAI, "gen_ai.output.messages": ANSWER}, dropped_attributes=9)
+    assert (said(step), step.content) == (["hello"], Content.CAPTURED)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {**GENAI, "output.value": "hello"},
+        {**VERCEL, "ai.response.text": "hello"},
+        {**KIND, "input.value": MESSAGES, "output.value": "hello"},
+    ],
+)
+def test_words_without_the_calls_beside_them_are_not_all_that_was_said(told: dict[str, Any]) -> None:
+    """The attribute with the calls may be among the dropped."""
+    assert said(step_of(told)) == ["hello"]
+    step = step_of(told, dropped_attributes=1)
+    assert (step.output, step.content) == (None, Content.TRUNCATED)
+
+
+def test_the_ai_sdks_text_and_calls_are_the_whole_answer() -> None:
+    """Where both are there, nothing of the answer can have been dropped."""
+    calls = json.dumps([{"toolCallId": "c", "toolName": "pay", "args": "{}"}])
+    told = {**VERCEL, "ai.response.text": "", "ai.response.toolCalls": calls}
+    step = step_of(told, dropped_attributes=1)
+    assert step.output is not None
+    assert [call.tool for message in step.output for call in message.calls] == ["pay"]
+
+
+def test_a_model_whose_input_may_be_dropped_was_not_told_nothing() -> None:
+    """Without an attribute of its input OpenInference's model was told nothing, unless some were dropped."""
+    told = {name: value for name, value in OPENINFERENCE.items() if "input" not in name}
+    assert step_of(told).input == ()
+    assert step_of(told, dropped_attributes=1).input is None
+
+
+def test_what_failed_may_have_spoken_where_something_was_dropped() -> None:
+    """A failed call without an output had none, and a failed tool returned nothing, if nothing is missing."""
+    assert step_of(GENAI, failed=True).output == ()
+    run = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "f",
+        "gen_ai.tool.call.arguments": "{}",
+    }
+    returned = step_of(run, failed=True).result
+    assert returned is not None
+    assert returned.content is Content.CAPTURED
+    for name in ("dropped_attributes", "dropped_events"):
+        step = step_of(GENAI, failed=True, **{name: 1})
+        assert (step.output, step.content) == (None, Content.ABSENT)
+        returned = step_of(run, failed=True, **{name: 1}).result
+        assert returned is not None
+        assert returned.content is Content.ABSENT
+
+
+def test_an_output_that_was_cut_is_missing_though_the_call_failed() -> None:
+    """It said something before it failed."""
+    step = step_of({**GENAI, "gen_ai.output.messages": ANSWER[:-5]}, failed=True)
+    assert (step.output, step.content) == (None, Content.TRUNCATED)
+
+
+SPOKEN = (
+    SpanEvent("gen_ai.user.message", 1, {"content": "hi"}),
+    SpanEvent("gen_ai.choice", 2, {"message": '{"role": "assistant", "content": "hello"}'}),
+)
+SYSTEM = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai"}
+
+
+def test_events_of_which_some_were_dropped_are_not_the_conversation() -> None:
+    """SDKs keep 128 events of a span; and of an event not all attributes."""
+    step = step_of(SYSTEM, events=SPOKEN)
+    assert said(step) == ["hello"]
+    step = step_of(SYSTEM, events=SPOKEN, dropped_events=1)
+    assert (step.input, step.output, step.content) == (None, None, Content.TRUNCATED)
+    step = step_of(SYSTEM, events=(replace(SPOKEN[0], dropped=1), SPOKEN[1]))
+    assert (step.input, step.content) == (None, Content.TRUNCATED)
+    assert said(step) == ["hello"]
+
+
+def test_one_event_for_all_messages_is_told_though_others_were_dropped() -> None:
+    """It is there or it is not."""
+    told = {"gen_ai.input.messages": MESSAGES, "gen_ai.output.messages": ANSWER}
+    event = SpanEvent("gen_ai.client.inference.operation.details", 1, told)
+    assert said(step_of(SYSTEM, events=(event,), dropped_events=3)) == ["hello"]
 
 
 @BOTH

@@ -225,7 +225,7 @@ def test_parts_without_their_content_were_not_captured() -> None:
 def test_a_call_that_fails_before_it_speaks_says_what_it_heard() -> None:
     """Its output is not missing: there was none."""
     step = step_of(chat(gen_ai__input__messages=CONVERSATION, error__type="timeout"), failed=True)
-    assert (step.error, step.output, step.content) == ("timeout", None, Content.CAPTURED)
+    assert (step.error, step.output, step.content) == ("timeout", (), Content.CAPTURED)
 
 
 def test_more_messages_than_the_limit_are_not_read() -> None:
