@@ -71,9 +71,10 @@ class Step:
     """What a span says itself; what it inherits from others is not here.
 
     `session` is its own session key. `input` and `output` are None where messages were not captured (then
-    `content` says why), and empty where there were none, as of a call that failed. `call` and `result` are those of a tool's run.
-    `error` is the error type of a failed span. `ends` marks the end of the session. `nested` is whether it
-    belongs to a sub-agent, where it says so. `attributes` are what else a rule may name.
+    `content` says why), and empty where there were none, as of a call that failed. `call`
+    and `result` are those of a tool's run. `error` is the error type of a failed span. `ends` marks the end
+    of the session. `nested` is whether it belongs to a sub-agent, where it says so. `attributes` are what
+    else a rule may name.
     """
 
     part: Part
