@@ -1,9 +1,10 @@
 """What flows through the topics of the Kafka pipeline, and how it is written.
 
-`tracline.events` and `tracline.judged` carry one byte, the version, and a MessagePack map with its `type`;
-what others read, `tracline.verdicts` and `tracline.dead-letter`, is JSON. Times are nanoseconds since the
-epoch in MessagePack and RFC 3339 text in JSON. Every output says which message of `tracline.events` it was
-made of (`Mark`), so that a consumer which has seen it can drop what a restart makes again.
+`tracline.events` and `tracline.judged` carry `TL`, one byte, the version, and a MessagePack map with its
+`type`; what others read, `tracline.verdicts` and `tracline.dead-letter`, is JSON. Times are nanoseconds
+since the epoch in MessagePack and RFC 3339 text in JSON. Every output says which message of
+`tracline.events` it was made of (`Mark`), so that a consumer which has seen it can drop what a restart
+makes again.
 """
 
 from __future__ import annotations
@@ -102,11 +103,20 @@ class DeadLetter(msgspec.Struct, frozen=True):
     sha256: str
 
 
+class Damaged(Exception):
+    """A record that is no message of any release; its text is fit for dead letters.
+
+    One that is a message of another release raises StreamError (TRL731) instead: it is not to be skipped.
+    """
+
+
+_HINT = "one release must write and read the topic: stop the other, or begin with new topics"
 _ENCODER = msgspec.msgpack.Encoder()
 _MESSAGE = msgspec.msgpack.Decoder(Message)
 _JUDGED = msgspec.msgpack.Decoder(Judged)
 _LETTER = msgspec.json.Decoder(DeadLetter)
-_VERSION_BYTE = bytes([VERSION])
+_MAGIC = b"TL"
+_HEAD = _MAGIC + bytes([VERSION])
 
 
 def partition_of(session_id: str, partitions: int) -> int:
@@ -116,28 +126,29 @@ def partition_of(session_id: str, partitions: int) -> int:
 
 def encode(message: Message | Judged) -> bytes:
     """A message of `tracline.events` or `tracline.judged` as bytes."""
-    return _VERSION_BYTE + _ENCODER.encode(message)
+    return _HEAD + _ENCODER.encode(message)
 
 
 def decode(data: bytes) -> Message:
-    """A message of `tracline.events`. Raises StreamError (TRL731) where it is none of this version."""
+    """A message of `tracline.events`. Raises Damaged, or StreamError as `Damaged` says."""
     return _decoded(_MESSAGE, data, "tracline.events")
 
 
 def decode_judged(data: bytes) -> Judged:
-    """A message of `tracline.judged`. Raises StreamError (TRL731) where it is none of this version."""
+    """A message of `tracline.judged`. Raises Damaged, or StreamError as `Damaged` says."""
     return _decoded(_JUDGED, data, "tracline.judged")
 
 
 def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes, topic: str) -> Any:
-    hint = "one release must write and read the topic: stop the other, or begin with new topics"
-    if data[:1] != _VERSION_BYTE:
-        what = f"a message of {topic} has version {data[0] if data else 'none'}, not {VERSION}"
-        raise StreamError("TRL731", what, hint)
+    if data.startswith(_MAGIC) and not data.startswith(_HEAD) and len(data) > len(_MAGIC):
+        what = f"a message of {topic} has version {data[len(_MAGIC)]}, not {VERSION}"
+        raise StreamError("TRL731", what, _HINT)
     try:
-        return decoder.decode(data[1:])
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise StreamError("TRL731", f"a message of {topic} is damaged", hint) from None
+        if not data.startswith(_HEAD):
+            raise ValueError
+        return decoder.decode(data[len(_HEAD) :])
+    except ValueError:
+        raise Damaged(f"a record of {topic} is no message of tracline's") from None
 
 
 def batches(batch: Batch, bytes_max: int, before: int) -> tuple[list[bytes], list[Candidate]]:
@@ -215,15 +226,15 @@ def verdict_messages(
 
 
 def decode_verdicts(data: bytes) -> dict[str, Any]:
-    """A message of `tracline.verdicts`. Raises StreamError (TRL731) where it is none of this version."""
-    hint = "one release must write and read the topic: stop the other, or begin with new topics"
+    """A message of `tracline.verdicts`. Raises Damaged, or StreamError as `Damaged` says."""
     try:
         message: Any = orjson.loads(data)
-        if message["version"] != VERSION:
-            raise ValueError
+        version = message["version"]
     except (ValueError, TypeError, KeyError):
-        what = f"a message of tracline.verdicts is none of version {VERSION}"
-        raise StreamError("TRL731", what, hint) from None
+        raise Damaged("a record of tracline.verdicts is no message of tracline's") from None
+    if version != VERSION:
+        what = f"a message of tracline.verdicts has version {version}, not {VERSION}"
+        raise StreamError("TRL731", what, _HINT)
     return message
 
 
@@ -233,12 +244,11 @@ def encode_letter(letter: DeadLetter) -> bytes:
 
 
 def decode_letter(data: bytes) -> DeadLetter:
-    """A dead letter of the topic. Raises StreamError (TRL731) where the record is none."""
+    """A dead letter of the topic. Raises Damaged where the record is none."""
     try:
         return _LETTER.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        hint = "only tracline may write to its topics: look who else does"
-        raise StreamError("TRL731", "a record of tracline.dead-letter is no dead letter", hint) from None
+    except ValueError:
+        raise Damaged("a record of tracline.dead-letter is no dead letter") from None
 
 
 def _told(

@@ -49,7 +49,7 @@ class Standing(StrEnum):
 class Status:
     """That an occurrence has come to a standing; `time` is that of the last event judged by then.
 
-    `pack`, `rule` and `rule_digest` are None where the occurrence closed.
+    `pack`, `rule`, `rule_digest` and `severity` are None where the occurrence closed.
     """
 
     status: Standing
@@ -58,6 +58,7 @@ class Status:
     pack: str | None
     rule: str | None
     rule_digest: str | None
+    severity: str | None
     agent: str | None
     time: int
 
@@ -187,7 +188,8 @@ class Bench:
     def _status(self, standing: Standing, number: int, at: _At) -> Status:
         session_id, occurrence, time, agent = at
         rule, digest = self.statute.rules[number], self.statute.digests[number]
-        return Status(standing, session_id, occurrence, rule.pack, rule.id, digest, agent, time)
+        named = rule.pack, rule.id, digest, rule.severity.value
+        return Status(standing, session_id, occurrence, *named, agent, time)
 
     def _pairs(self, found: Found) -> Iterator[tuple[int, int]]:
         """The slot and the rule of each finding."""
@@ -309,7 +311,7 @@ def _at(judged: Judged, places: I64) -> Iterator[_At]:
 
 def _closed(event: Event) -> Status:
     return Status(
-        Standing.CLOSED, event.session_id, event.occurrence, None, None, None, event.agent, event.time
+        Standing.CLOSED, event.session_id, event.occurrence, None, None, None, None, event.agent, event.time
     )
 
 

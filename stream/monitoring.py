@@ -1,0 +1,393 @@
+"""The monitor without its broker: messages of `tracline.events` in; outputs, and what to remember, out.
+
+For every message: outputs first, all of them acknowledged, then the writes. Each write of a session holds
+the message's offset; the partition's own comes behind them, and what is forgotten goes last. So a message
+that a crash cut short is taken again: sessions that hold its offset are left alone, the others make the
+same outputs again, and whoever reads those drops what he has seen (`wire.Mark`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Protocol
+
+import msgspec
+import zstandard
+
+from ..rules.judge import statute_of
+from ..rules.pack import load_texts
+from ..schemas.assemble import Session
+from ..schemas.candidate import Candidate
+from ..schemas.settings import SessionSettings
+from ..schemas.time import NS, rfc3339
+from .error import StreamError
+from .rekeyer import Output, Record
+from .state import SessionState, decode, encode
+from .topic import Topic
+from .wire import (
+    Activation,
+    Batch,
+    Damaged,
+    DeadLetter,
+    Judged,
+    Mark,
+    Message,
+    RuleTexts,
+    encode_letter,
+    judged_messages,
+    partition_of,
+    verdict_messages,
+)
+from .wire import decode as decode_message
+from .worker import Bench, Outputs, Status, Worker, poisoned
+
+STATE_VERSION = 1
+STATES_KEPT_MAX = 20_000
+"""Sessions whose state is kept decoded beside the table."""
+_HEAD = struct.Struct(">BqqB")
+"""Before a session's state (`stream/state.py`): version, offset of the message that wrote it, due, packing."""
+_PLAIN, _ZSTD = 0, 1
+PACKED_FROM_BYTES = 1_024
+"""States from this size on are packed with zstd: the events of a session look alike."""
+STATE_BYTES_MAX = 256 << 20
+_LONG_AGO = -(1 << 63)
+_SESSION, _PARTITION, _RULES = "s/", "p/", "r/"
+_HINT = "finish the sessions with the release that wrote it, or begin with new topics"
+
+
+class Table(Protocol):
+    """What the monitor remembers, by key; the adapter keeps it, and writes it to the changelog."""
+
+    def get(self, key: str) -> bytes | None:
+        """What is written under a key."""
+        ...
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What is remembered of an events partition.
+
+    `offset` is that of the last message that is done with, `watermarks` those of the sources by partition,
+    of which there are `sources`; `watermark` the least of them once all are known. `active` is the key of
+    the rule set in force, None before there is one.
+    """
+
+    offset: int = -1
+    sources: int = 0
+    watermarks: dict[int, int] = {}
+    watermark: int | None = None
+    active: str | None = None
+
+
+@dataclass(slots=True)
+class _Partition:
+    """An events partition: its facts, and when each of its sessions has something to do next."""
+
+    facts: Facts = field(default_factory=Facts)
+    due: dict[str, int] = field(default_factory=dict[str, int])
+    heap: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+
+    def plan(self, session_id: str, due: int | None) -> None:
+        """Note when a session has something to do next."""
+        if due is None:
+            self.due.pop(session_id, None)
+        elif self.due.get(session_id) != due:
+            self.due[session_id] = due
+            heapq.heappush(self.heap, (due, session_id))
+
+    def reached(self, watermark: int) -> Iterator[str]:
+        """The sessions that have something to do at the watermark."""
+        while self.heap and self.heap[0][0] <= watermark:
+            due, session_id = heapq.heappop(self.heap)
+            if self.due.get(session_id) == due:
+                yield session_id
+
+
+@dataclass(slots=True)
+class Step:
+    """What a message gave: outputs, then writes in their order (None: the key is forgotten).
+
+    For metrics: what the worker gave, the dead letters by code, and the watermark.
+    """
+
+    outputs: list[Output] = field(default_factory=list[Output])
+    writes: list[tuple[str, bytes | None]] = field(default_factory=list[tuple[str, bytes | None]])
+    judged: Outputs = field(default_factory=Outputs)
+    dead_letters: list[str] = field(default_factory=list[str])
+    watermark: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How the monitor works, the same for all partitions.
+
+    `finish`: an open occurrence goes on under the rule set that it began with; else it begins anew. `rules`
+    are in force until the first activation, None: there must be one. `partitions` of the events' topic;
+    `bytes_max` is about how large a message may be. `satisfied`: satisfactions and held rules are told, too.
+    """
+
+    sessions: SessionSettings
+    partitions: int
+    bytes_max: int
+    events_topic: str = "tracline.events"
+    finish: bool = True
+    rules: RuleTexts | None = None
+    satisfied: bool = False
+
+
+class Monitoring:
+    """Steps the messages of the events partitions that are assigned to it.
+
+    After an exception its memory is spoiled: begin again from the table.
+    """
+
+    def __init__(self, terms: Terms, table: Table) -> None:
+        self._terms, self._table = terms, table
+        self._partitions: dict[int, _Partition] = {}
+        self._states: dict[str, SessionState] = {}
+        self._benches: dict[str, Bench] = {}
+
+    def assign(self, partitions: Iterable[int], items: Iterable[tuple[str, bytes]]) -> None:
+        """Go on with these partitions; `items` are what the table holds of them (others are left out).
+
+        Raises StreamError (TRL741) where another release wrote it, or it is damaged.
+        """
+        new = {number: _Partition() for number in partitions}
+        for key, value in items:
+            if key.startswith(_SESSION):
+                session_id = key[len(_SESSION) :]
+                partition = new.get(partition_of(session_id, self._terms.partitions))
+                if partition is not None:
+                    partition.plan(session_id, _read_head(value)[1])
+            elif key.startswith(_PARTITION) and int(key[len(_PARTITION) :]) in new:
+                new[int(key[len(_PARTITION) :])].facts = _read_facts(value)
+        self._partitions.update(new)
+
+    def revoke(self, partitions: Iterable[int]) -> None:
+        """Forget partitions that another process goes on with."""
+        for number in partitions:
+            gone = self._partitions.pop(number, None)
+            for session_id in gone.due if gone else ():
+                self._states.pop(session_id, None)
+
+    def open_sessions(self) -> int:
+        """How many sessions are remembered."""
+        return sum(len(partition.due) for partition in self._partitions.values())
+
+    def watermarks(self) -> dict[int, int | None]:
+        """How far the time has come in each partition."""
+        return {number: one.facts.watermark for number, one in self._partitions.items()}
+
+    def step(self, record: Record) -> Step:
+        """Take a message in. Raises StreamError where this release may not go on with it."""
+        partition = self._partitions[record.partition]
+        done = Step(watermark=partition.facts.watermark)
+        if record.offset <= partition.facts.offset:
+            return done
+        try:
+            message = decode_message(record.value)
+            activated = self._activated(record.partition, partition.facts, message, done)
+        except Damaged as error:
+            self._bury(done, record, [("record", "damaged", str(error))])
+            self._write_facts(done, record, msgspec.structs.replace(partition.facts, offset=record.offset))
+            return done
+        facts = _told(partition.facts, message, record.offset)
+        if activated:
+            facts = msgspec.structs.replace(facts, active=next(iter(activated)))
+        candidates = message.candidates if isinstance(message, Batch) else []
+        forgotten = self._judge(done, record, partition, facts, candidates)
+        self._say(done, record, message, {self._bench(key).digest: t for key, t in activated.items()})
+        self._write_facts(done, record, facts)
+        done.writes += forgotten
+        return done
+
+    def _judge(
+        self,
+        done: Step,
+        record: Record,
+        partition: _Partition,
+        facts: Facts,
+        candidates: Sequence[Candidate],
+    ) -> list[tuple[str, None]]:
+        """Judge the candidates, and what is due; write the sessions' states, and return which to forget."""
+        named = {one.session_id for one in candidates}
+        fresh = {one for one in named if not self._is_applied(one, record.offset)}
+        watermark = _LONG_AGO if facts.watermark is None else facts.watermark
+        touched = sorted(fresh.union(partition.reached(watermark)))
+        done.watermark = facts.watermark
+        if not touched:
+            return []
+        if facts.active is None:
+            hint = "activate one with `tracline stream activate PACK...`, or start with --rules"
+            raise StreamError("TRL742", "no rule set is in force", hint)
+        states = {session_id: self._state(session_id) for session_id in touched}
+        worker = Worker(self._bench(facts.active), self._former(facts.active))
+        own = [one for one in candidates if one.session_id in fresh]
+        done.judged = worker.step_apart(states, own, watermark, self._stored)
+        self._bury(done, record, [told for one in done.judged.poison for told in poisoned(one)])
+        return list(self._remember(done, record, partition, states))
+
+    def _remember(
+        self, done: Step, record: Record, partition: _Partition, states: Mapping[str, SessionState]
+    ) -> Iterator[tuple[str, None]]:
+        """Write what there is to remember of sessions; the others are to be forgotten."""
+        for session_id, state in states.items():
+            due = state.session.due
+            partition.plan(session_id, due)
+            self._states.pop(session_id, None)
+            if due is not None:
+                self._states[session_id] = state
+                done.writes.append((_SESSION + session_id, _written(state, record.offset, due)))
+            elif self._table.get(_SESSION + session_id) is not None:
+                yield _SESSION + session_id, None
+        while len(self._states) > STATES_KEPT_MAX:
+            del self._states[next(iter(self._states))]
+
+    def _say(self, done: Step, record: Record, message: Message, activated: Mapping[str, RuleTexts]) -> None:
+        """What the topics of judged events and of verdicts hear: at a tick the time, if nothing else."""
+        judged, watermark = done.judged, done.watermark
+        mark = Mark(record.partition, record.offset, 0)
+        is_tick = not isinstance(message, Batch)
+        if judged.events or is_tick:
+            digests = list(dict.fromkeys(judged.digests))
+            numbers = {digest: number for number, digest in enumerate(digests)}
+            sets = [numbers[digest] for digest in judged.digests]
+            told = Judged(mark, watermark, judged.events, digests, sets, dict(activated))
+            for data in judged_messages(told, self._terms.bytes_max):
+                done.outputs.append(Output(Topic.JUDGED, record.partition, None, data))
+        if judged.records or judged.statuses or is_tick:
+            time = None if watermark is None else rfc3339(watermark)
+            statuses = [_status(one) for one in judged.statuses]
+            for data in verdict_messages(mark, time, judged.records, statuses, self._terms.bytes_max):
+                done.outputs.append(Output(Topic.VERDICTS, record.partition, None, data))
+
+    def _activated(self, number: int, facts: Facts, message: Message, done: Step) -> dict[str, RuleTexts]:
+        """The rule set that comes into force with this message, by its key; it is written down.
+
+        Raises Damaged where a message activates rules that this release cannot read.
+        """
+        texts = message.packs if isinstance(message, Activation) else None
+        if texts is None and facts.active is None:
+            texts = self._terms.rules
+        if texts is None:
+            return {}
+        try:
+            bench = self._made(texts)
+        except Exception as error:
+            raise Damaged(f"activates rules that cannot be used ({type(error).__name__})") from None
+        done.writes.append((f"{_RULES}{number}/{bench.key}", msgspec.json.encode(texts)))
+        return {bench.key: texts}
+
+    def _made(self, texts: RuleTexts) -> Bench:
+        bench = Bench(statute_of(load_texts(texts)), satisfied=self._terms.satisfied)
+        return self._benches.setdefault(bench.key, bench)
+
+    def _bench(self, key: str) -> Bench:
+        """The rule set with that key. Raises StreamError (TRL741) where another release wrote its states."""
+        if key not in self._benches:
+            for number in self._partitions:
+                texts = self._table.get(f"{_RULES}{number}/{key}")
+                if texts is not None:
+                    self._made(msgspec.json.decode(texts, type=RuleTexts))
+                    break
+        if key not in self._benches:
+            raise StreamError("TRL741", "open sessions were labelled by another release", _HINT)
+        return self._benches[key]
+
+    def _former(self, active: str) -> Callable[[str], Bench | None]:
+        """What finds the rule set that an open occurrence goes on with."""
+
+        def find(key: str) -> Bench | None:
+            same_rules = key.partition(".")[0] == active.partition(".")[0]
+            return self._bench(key) if self._terms.finish or same_rules else None
+
+        return find
+
+    def _state(self, session_id: str) -> SessionState:
+        return self._states.get(session_id) or self._stored(session_id)
+
+    def _stored(self, session_id: str) -> SessionState:
+        """A session's state as the table has it."""
+        data = self._table.get(_SESSION + session_id)
+        if data is None:
+            return SessionState(Session(session_id, round(self._terms.sessions.idle_s * NS)))
+        return _read(data)
+
+    def _is_applied(self, session_id: str, offset: int) -> bool:
+        """Whether a session has taken that message in already."""
+        data = self._table.get(_SESSION + session_id)
+        return data is not None and _read_head(data)[0] >= offset
+
+    def _write_facts(self, done: Step, record: Record, facts: Facts) -> None:
+        self._partitions[record.partition].facts = facts
+        data = bytes([STATE_VERSION]) + msgspec.msgpack.encode(facts)
+        done.writes.append((f"{_PARTITION}{record.partition}", data))
+
+    def _bury(self, done: Step, record: Record, told: Iterable[tuple[str, str, str]]) -> None:
+        """Put aside what cannot be read or judged of a message."""
+        digest = hashlib.sha256(record.value).hexdigest()
+        at = self._terms.events_topic, record.partition, record.offset, record.time
+        for place, code, reason in told:
+            letter = DeadLetter("monitor", *at, place, code, reason, digest)
+            done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_letter(letter)))
+            done.dead_letters.append(code)
+
+
+def _told(facts: Facts, message: Message, offset: int) -> Facts:
+    """The facts once a message has been taken in: the least watermark over all sources, which only grows."""
+    if isinstance(message, Activation):
+        return msgspec.structs.replace(facts, offset=offset)
+    told = {message.source: message.watermark} if isinstance(message, Batch) else message.watermarks
+    watermarks = dict(facts.watermarks)
+    for source, watermark in told.items():
+        watermarks[source] = max(watermark, watermarks.get(source, watermark))
+    least = min(watermarks.values()) if len(watermarks) >= message.sources else None
+    known = facts.watermark if least is None else max(least, facts.watermark or least)
+    return Facts(offset, message.sources, watermarks, known, facts.active)
+
+
+def _status(status: Status) -> dict[str, object]:
+    """A status as JSON."""
+    times = {"occurrence": rfc3339(status.occurrence), "time": rfc3339(status.time)}
+    return {**asdict(status), **times}
+
+
+def _written(state: SessionState, offset: int, due: int) -> bytes:
+    data, packing = encode(state), _PLAIN
+    if len(data) >= PACKED_FROM_BYTES:
+        data, packing = zstandard.compress(data, 1), _ZSTD
+    return _HEAD.pack(STATE_VERSION, offset, due, packing) + data
+
+
+def _read(data: bytes) -> SessionState:
+    """The state in a session's record. Raises StreamError where it is another release's, or damaged."""
+    _read_head(data)
+    body = data[_HEAD.size :]
+    if data[_HEAD.size - 1] == _ZSTD:
+        try:
+            body = zstandard.decompress(body, STATE_BYTES_MAX)
+        except zstandard.ZstdError:
+            raise StreamError("TRL741", "a session's state is damaged", _HINT) from None
+    return decode(body)
+
+
+def _read_head(data: bytes) -> tuple[int, int]:
+    """The offset that a session's state holds, and when it has something to do next."""
+    if len(data) < _HEAD.size or data[0] != STATE_VERSION:
+        what = f"a session's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
+        raise StreamError("TRL741", what, _HINT)
+    _, offset, due, _ = _HEAD.unpack_from(data)
+    return offset, due
+
+
+def _read_facts(data: bytes) -> Facts:
+    if data[:1] != bytes([STATE_VERSION]):
+        what = f"a partition's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
+        raise StreamError("TRL741", what, _HINT)
+    try:
+        return msgspec.msgpack.decode(data[1:], type=Facts)
+    except msgspec.MsgspecError:
+        raise StreamError("TRL741", "a partition's state is damaged", _HINT) from None
