@@ -49,7 +49,7 @@ STATE_VERSION = 1
 STATES_KEPT_MAX = 20_000
 """Sessions whose state is kept decoded beside the table."""
 _HEAD = struct.Struct(">BqqB")
-"""Before a session's state (`stream/state.py`): version, offset of the message that wrote it, due, packing."""
+"""Before a session's state (`stream/state.py`): version, offset of the message behind it, due, packing."""
 _PLAIN, _ZSTD = 0, 1
 PACKED_FROM_BYTES = 1_024
 """States from this size on are packed with zstd: the events of a session look alike."""
