@@ -58,7 +58,9 @@ def prepare(
         ready.append(_write(scratch, f"chat-{len(ready):06d}", frame))
     rest: list[Part] = []
     spans = [part for part in found if part.format is Format.SPANS]
-    for told in resolved(spans, population, scratch / "traces", settings.scope) if spans else ():
+    for told in (
+        resolved(spans, population, scratch / "traces", settings.scope, settings.as_of) if spans else ()
+    ):
         if told:
             frame = candidate_frame([one.candidate for one in told])
             rest.append(_write(scratch, f"spans-{len(rest):06d}", frame))

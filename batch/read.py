@@ -166,7 +166,8 @@ def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple
         manifest = read_manifest(root)
         population.gaps += gaps(manifest)
         for watermark in manifest.watermarks.values():
-            population.watermark = min(watermark, population.watermark or watermark)
+            known = watermark if population.watermark is None else population.watermark
+            population.watermark = min(watermark, known)
         for entry in manifest.entries:
             listed.add(root / entry.file)
             path = root / entry.file

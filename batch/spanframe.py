@@ -48,17 +48,23 @@ _DECODER = msgspec.msgpack.Decoder(Found)
 
 
 def resolved(
-    parts: Sequence[Part], population: Population, scratch: Path, scope: Sequence[str] = ()
+    parts: Sequence[Part],
+    population: Population,
+    scratch: Path,
+    scope: Sequence[str] = (),
+    as_of: int | None = None,
 ) -> Iterator[list[Resolved]]:
     """The candidates of all dumps, whole traces at a time, those that tell nothing left out.
 
+    As of a time (ns since the epoch) the spans are those that had ended; of them, one that does not say
+    itself whose it is waits until all above it have ended, as it does live.
     Spans and what cannot be read are counted, and as gaps the spans whose parent never came. More spans than
     memory holds are written to `scratch`, which is not there yet and is gone afterwards.
     """
     size = sum(part.path.stat().st_size for part in parts)
     found = _found(parts, population, scope)
     if size <= MEMORY_BYTES:
-        yield list(_resolved(found, parts, population))
+        yield list(_resolved(found, parts, population, as_of))
         return
     scratch.mkdir()
     count = min(BUCKETS_MAX, size // BUCKET_BYTES + 1)
@@ -70,7 +76,7 @@ def resolved(
                 len(data).to_bytes(_LENGTH_BYTES, "big") + data
             )
     for path in paths:
-        yield list(_resolved(_read(path), parts, population))
+        yield list(_resolved(_read(path), parts, population, as_of))
         path.unlink()
     scratch.rmdir()
 
@@ -86,18 +92,21 @@ def _found(parts: Sequence[Part], population: Population, scope: Sequence[str]) 
                 yield Found(file, number, hear(span, scope))
 
 
-def _resolved(found: Iterable[Found], parts: Sequence[Part], population: Population) -> Iterator[Resolved]:
+def _resolved(
+    found: Iterable[Found], parts: Sequence[Part], population: Population, as_of: int | None
+) -> Iterator[Resolved]:
     """The candidates of whole traces."""
     traces: dict[str, list[Found]] = {}
     for one in found:
         traces.setdefault(one.heard.trace_id, []).append(one)
     for told in traces.values():
-        trace = Trace()
-        for one in told:
-            trace.add(one.heard)
-        inside = trace.told_inside()
+        trace = _trace(told)
         population.gaps += orphans(trace)
         population.cut_links += cut_links(trace)
+        if as_of is not None:
+            whole, ended = trace, [one for one in told if one.heard.ended <= as_of]
+            trace, told = _trace(ended), [one for one in ended if whole.settled(one.heard) <= as_of]
+        inside = trace.told_inside()
         for one in told:
             candidate = candidate_of(trace, one.heard, inside)
             if not isinstance(candidate, Candidate):
@@ -105,6 +114,13 @@ def _resolved(found: Iterable[Found], parts: Sequence[Part], population: Populat
                 population.reject(Reject(parts[one.file].name, place, candidate.code, candidate.text))
             elif candidate.tellings:
                 yield Resolved(one.file, one.request, candidate)
+
+
+def _trace(told: Iterable[Found]) -> Trace:
+    trace = Trace()
+    for one in told:
+        trace.add(one.heard)
+    return trace
 
 
 @contextmanager

@@ -35,6 +35,16 @@ class Heard:
     tells: bool = True
 
     @property
+    def speaks_for_itself(self) -> bool:
+        """Whether it says session and agent, so that nothing above it need be waited for."""
+        return self.step.session is not None and self.step.agent is not None
+
+    @property
+    def ended(self) -> int:
+        """When it ended, as far as it says that itself."""
+        return self.end or self.start
+
+    @property
     def key(self) -> str:
         """What `Candidate.within` calls it."""
         return part_key(self.step.part, self.trace_id, self.span_id)
@@ -127,6 +137,14 @@ class Trace:
         """The root above a span, or itself; None where it is not known."""
         *_, last = (heard, *self.above(heard))
         return last if last.parent_id is None else None
+
+    def settled(self, heard: Heard) -> int:
+        """The time at which it is said whose a span is and who did it.
+
+        That is its own end where it says so itself, else the latest end of it and of all that is known to be
+        above it.
+        """
+        return max(one.ended for one in (heard, *(() if heard.speaks_for_itself else self.above(heard))))
 
     def told_inside(self) -> frozenset[str]:
         """The keys of the spans that need not tell anything: one inside each tells the same."""

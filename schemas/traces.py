@@ -54,8 +54,8 @@ class Traces:
         """What need not wait any more, by the source's watermark and the record time that it has reached.
 
         A span that says its session and its agent goes on when the watermark has passed its end: sooner it
-        could not be judged. Any other goes on when its root is known and the watermark has passed the
-        root's end, or after `hold`.
+        could not be judged. Any other goes on when its root is known and the watermark has passed the ends of
+        all above it, or after `hold`.
         """
         for trace_id in sorted(self.waiting):
             opened = self.traces[trace_id]
@@ -84,7 +84,5 @@ class Traces:
 
 
 def _is_ready(trace: Trace, heard: Heard, watermark: int, now: int, hold: int) -> bool:
-    speaks_for_itself = heard.step.session is not None and heard.step.agent is not None
-    last = heard if speaks_for_itself else trace.root(heard)
-    in_time = last is not None and (last.end or last.start) <= watermark
-    return in_time or now - heard.record_time >= hold
+    is_known = heard.speaks_for_itself or trace.root(heard) is not None
+    return (is_known and trace.settled(heard) <= watermark) or now - heard.record_time >= hold

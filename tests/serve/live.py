@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,7 @@ from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.changes import frame_of
 from tracline.stream.intake import Encoding, Request, decode
-from tracline.stream.pipeline import Pace, Pipeline, World
+from tracline.stream.pipeline import Archive, Pace, Pipeline, World
 from tracline.stream.store import Batch, Store, open_store
 from tracline.stream.worker import Bench, Worker
 
@@ -101,7 +101,10 @@ def _together(timed: list, random: Random, most: int) -> Iterator[tuple[int, lis
 
 @dataclass
 class Live:
-    """A pipeline over the store in `folder`, the time (ns since the epoch), and the batches it wrote."""
+    """A pipeline over the store in `folder`, the time (ns since the epoch), and the batches it wrote.
+
+    `archived_by` may put something before the archive.
+    """
 
     folder: Path
     statute: Statute
@@ -109,6 +112,7 @@ class Live:
     now: int = 0
     batches: list[Batch] = field(default_factory=list)
     free_bytes: int = 1 << 40
+    archived_by: Callable[[Archive], Archive] = lambda archive: archive
 
     def __post_init__(self) -> None:
         self.open()
@@ -120,7 +124,9 @@ class Live:
         world = World(
             now=lambda: self.now,
             free_bytes=lambda: self.free_bytes,
-            archive=self.opened.enter_context(opened_archive(self.folder / "archive", STORE_ID)),
+            archive=self.archived_by(
+                self.opened.enter_context(opened_archive(self.folder / "archive", STORE_ID))
+            ),
             told=self.batches.append,
         )
         self.pipeline = Pipeline(
@@ -169,6 +175,11 @@ class Live:
         self.tick(2 * IDLE_S + SETTINGS.hold_s)
         self.tick(2 * IDLE_S + SETTINGS.hold_s)
         self.pipeline.archive()
+
+    @property
+    def watermark(self) -> int:
+        """The time up to which everything is judged, as the store has it."""
+        return int(self.store.fact("watermark") or 0)
 
     @property
     def records(self) -> dict[str, dict]:

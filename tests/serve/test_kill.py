@@ -21,7 +21,7 @@ from tracline.stream.intake import Encoding
 
 from .live import arriving, audited, places_of, wire
 from .serving import JSON, PROTOBUF, Serving, rows, running
-from .truth import Ids, Place, Told, answered_once, paced, true_ids, write_pack
+from .truth import Ids, Place, Told, answered_once, paced, true_ids
 
 IDLE_S = 600
 SESSIONS = {
@@ -40,7 +40,7 @@ CONVERSATIONS = {
 """Random ones by seed that break many rules at many places, and how they are told."""
 REQUESTS = 9
 SIGKILLED = -9
-LATER = {Fault.ARCHIVING: 1, Fault.WRITTEN: 2, Fault.ARCHIVED: 1}
+LATER = {Fault.ARCHIVING: 1, Fault.WRITTEN: 2, Fault.ARCHIVED: 1, Fault.MARKING: 1}
 """The time at which the second process dies there; 3 where none is named. What is archived is archived when
 a process stops, and by the second one once more at its start, where the first had not noted it."""
 
@@ -52,12 +52,6 @@ class Work:
     bodies: tuple[bytes, ...]
     ids: Ids
     events: Counter[Place]
-
-
-@pytest.fixture(scope="module")
-def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pack as a file."""
-    return write_pack(tmp_path_factory.mktemp("pack"))
 
 
 @pytest.fixture(scope="module")

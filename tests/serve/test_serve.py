@@ -19,18 +19,11 @@ from tracline.stream.intake import Encoding
 
 from .live import audited, wire
 from .serving import JSON, PROTOBUF, WAIT_S, Serving, free_port, rows, run_to_end, running
-from .truth import write_pack
 
 QUICK = {"lateness_s": 1, "tick_s": 1}
 BOUND_S = QUICK["lateness_s"] + QUICK["tick_s"] + 1
 BOT_SESSIONS = 16
 """So many that the feed shows at once all that they break."""
-
-
-@pytest.fixture(scope="module")
-def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pack as a file."""
-    return write_pack(tmp_path_factory.mktemp("pack"))
 
 
 def run_bot(url: str) -> set[tuple[str, str, str]]:

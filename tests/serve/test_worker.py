@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +14,8 @@ from random import Random
 import polars as pl
 import pytest
 from tracline.batch.archive import MANIFEST
-from tracline.examples.span_plan import Dialect, Keys, Manner
-from tracline.examples.span_sessions import START_NS, later, random_session, support_session
-from tracline.examples.support_bot import Break, Desk, conversations
+from tracline.examples.span_plan import Keys, Manner
+from tracline.examples.span_sessions import START_NS, random_session
 from tracline.rules.judge import statute_of
 from tracline.rules.pack import load_packs
 from tracline.schemas.decoded import Decoded
@@ -24,71 +23,13 @@ from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.intake import Busy, Encoding, Request
 
+from .days import HOURS, day, json_lines, manner, protobuf
 from .hostile import spoilt
 from .live import IDLE_S, Live, Sent, audited, places_of, schedule, wire
-from .truth import PACK, Ids, Told, answered_once, applying, ids_of, paced, true_ids, write_pack
+from .truth import PACK, Ids, Told, answered_once, applying, ids_of, paced, true_ids
 
-DESK = Desk(sessions=40, seed=4, rates=dict.fromkeys(Break, 0.5 / len(Break)), spike=None)
-SUPPORT = [support_session(one) for one in conversations(DESK)]
-HOURS = 3
 SESSION = answered_once(random_session(237))
 """One that breaks many rules at many places."""
-
-
-def manner(random: Random, seed: int) -> Manner:
-    """Any manner in which the spans of one conversation may be told, as far as they can be told live."""
-    captured = random.random() < 0.85
-    # What was not captured is told by spans alone, those around others last: their trace is waited for.
-    keys = random.choice(list(Keys)) if captured else Keys.ROOTS
-    troubles = {
-        name: random.choice((0.0, 0.0, 0.3)) for name in ("wrapped", "retried", "doubled", "clock_faults")
-    }
-    return Manner(
-        dialect=random.choice(DIALECTS),
-        structured=random.random() < 0.3,
-        captured=captured,
-        inputs_captured=random.random() < 0.9,
-        one_trace=random.random() < 0.3,
-        keys=keys,
-        end_mark=random.random() < 0.5,
-        agent_tells=random.random() < 0.3,
-        seed=seed,
-        **troubles,
-    )
-
-
-DIALECTS = list(Dialect)
-
-
-def day(seed: int, count: int = 10) -> list[Told]:
-    """Conversations of some hours, some of which are taken up again on the same day."""
-    random = Random(f"day {seed}")
-    told: list[Told] = []
-    for number in range(count):
-        start = START_NS + random.randrange(HOURS * 3600) * NS
-        if random.random() < 0.5:
-            session = random.choice(SUPPORT)
-            session = replace(later(session, start - session.lines[0].time), session_id=f"support-{number}")
-        else:
-            session = replace(random_session(100 * seed + number), session_id=f"random-{number}")
-            session = paced(session, start, random.uniform(1, 20))
-        told.append(Told(answered_once(session), manner(random, seed)))
-        if random.random() < 0.3:
-            told.append(Told(later(told[-1].session, 4 * IDLE_S * NS), told[-1].manner))
-    return told
-
-
-@pytest.fixture(scope="module")
-def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pack as a file."""
-    return write_pack(tmp_path_factory.mktemp("pack"))
-
-
-@pytest.fixture
-def live(pack: Path, tmp_path: Path) -> Iterator[Live]:
-    """A pipeline that has just begun, judging by the pack."""
-    with closing(Live(tmp_path, statute_of(load_packs([pack])))) as live:
-        yield live
 
 
 def check(records: dict[str, dict], truth: Ids) -> None:
@@ -122,18 +63,6 @@ def test_what_is_found_live_is_what_was_done(seed: int, live: Live, pack: Path, 
         folder.mkdir()
         write(folder, sent)
         assert audited(folder, pack, tmp_path / f"of-{name}", as_of=live.now) == found
-
-
-def json_lines(folder: Path, sent: Sequence[Sent]) -> None:
-    """The requests as the collector's file exporter writes them in JSON."""
-    lines = [wire(one.request.decoded.spans, Encoding.JSON) for one in sent]
-    (folder / "spans.jsonl").write_bytes(b"\n".join(lines))
-
-
-def protobuf(folder: Path, sent: Sequence[Sent]) -> None:
-    """The requests as the collector's file exporter writes them in protobuf, each behind its length."""
-    bodies = [wire(one.request.decoded.spans, Encoding.PROTOBUF) for one in sent]
-    (folder / "spans.binpb").write_bytes(b"".join(len(body).to_bytes(4, "big") + body for body in bodies))
 
 
 FORMATS: dict[str, Callable[[Path, Sequence[Sent]], None]] = {"json": json_lines, "protobuf": protobuf}
@@ -233,13 +162,15 @@ def test_hostile_spans_stop_nothing(live: Live, pack: Path, tmp_path: Path) -> N
 
 
 def test_an_archive_that_was_cut_off_is_made_whole(live: Live, pack: Path, tmp_path: Path) -> None:
-    """Files are there that the manifest does not name, and half of its last line: all is written once."""
+    """Files are there that the manifest does not name, and half the line of one: all is written once."""
     live.play(schedule(day(40, 4), Random(4)), Random(4))
     live.finish()
     times = live.store._db.execute("SELECT event FROM archived ORDER BY event DESC").fetchall()
     (last,), (before,), *_ = times
     manifest = tmp_path / "archive" / MANIFEST
-    manifest.write_bytes(manifest.read_bytes()[:-20])
+    lines = manifest.read_bytes().splitlines(keepends=True)
+    file = max(place for place, line in enumerate(lines) if b'"file"' in line)
+    manifest.write_bytes(b"".join(lines[:file]) + lines[file][:-20])
     live.store._db.execute("DELETE FROM archived WHERE event = ?", (last,))
     live.store.note("archived", before)
     live.restart()

@@ -424,3 +424,20 @@ def test_a_span_waits_for_its_root() -> None:
     assert [one.session_id for one in traces.release(45 * NS, 31 * NS) if isinstance(one, Candidate)] == ["s"]
     assert [one.session_id for one in traces.release(45 * NS, 90 * NS) if isinstance(one, Candidate)] == ["v"]
     assert traces.early == 2
+
+
+def test_a_span_waits_for_all_above_it() -> None:
+    """Also for one that outlives the root; as long as one of them has not come, for `hold`."""
+    traces = Traces(hold=60 * NS, keep=3600 * NS)
+    within = heard("within", 1, 50, Step(Part.AGENT, agent="bot"))
+    traces.add(replace(chat("a", 2, 30, [user("x")], parent="within"), record_time=30 * NS))
+    traces.add(replace(root(end=40), record_time=40 * NS))
+    assert spans_of(traces.release(60 * NS, 41 * NS)) == ["root"]
+    traces.add(replace(within, record_time=42 * NS))
+    assert spans_of(traces.release(49 * NS, 42 * NS)) == []
+    assert spans_of(traces.release(50 * NS, 43 * NS)) == ["a", "within"]
+
+
+def spans_of(released: Iterable[Candidate | Flaw]) -> list[str | None]:
+    """The spans of what went on."""
+    return [one.span_id for one in released if isinstance(one, Candidate)]

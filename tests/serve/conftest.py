@@ -1,0 +1,27 @@
+"""The rules by which tests judge, and a pipeline that judges by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tracline.rules.judge import statute_of
+from tracline.rules.pack import load_packs
+
+from .live import Live
+from .truth import write_pack
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pack as a file."""
+    return write_pack(tmp_path_factory.mktemp("pack"))
+
+
+@pytest.fixture
+def live(pack: Path, tmp_path: Path) -> Iterator[Live]:
+    """A pipeline that has just begun, judging by the pack."""
+    with closing(Live(tmp_path, statute_of(load_packs([pack])))) as live:
+        yield live

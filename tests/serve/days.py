@@ -1,0 +1,74 @@
+"""Hours of conversations, told as spans in any manner; their requests as files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from tracline.examples.span_plan import Dialect, Keys, Manner
+from tracline.examples.span_sessions import START_NS, later, random_session, support_session
+from tracline.examples.support_bot import Break, Desk, conversations
+from tracline.schemas.time import NS
+from tracline.stream.intake import Encoding
+
+from .live import IDLE_S, Sent, wire
+from .truth import Told, answered_once, paced
+
+DESK = Desk(sessions=40, seed=4, rates=dict.fromkeys(Break, 0.5 / len(Break)), spike=None)
+SUPPORT = [support_session(one) for one in conversations(DESK)]
+HOURS = 3
+DIALECTS = list(Dialect)
+
+
+def manner(random: Random, seed: int) -> Manner:
+    """Any manner in which the spans of one conversation may be told, as far as they can be told live."""
+    captured = random.random() < 0.85
+    # What was not captured is told by spans alone, those around others last: their trace is waited for.
+    keys = random.choice(list(Keys)) if captured else Keys.ROOTS
+    troubles = {
+        name: random.choice((0.0, 0.0, 0.3)) for name in ("wrapped", "retried", "doubled", "clock_faults")
+    }
+    return Manner(
+        dialect=random.choice(DIALECTS),
+        structured=random.random() < 0.3,
+        captured=captured,
+        inputs_captured=random.random() < 0.9,
+        one_trace=random.random() < 0.3,
+        keys=keys,
+        end_mark=random.random() < 0.5,
+        agent_tells=random.random() < 0.3,
+        seed=seed,
+        **troubles,
+    )
+
+
+def day(seed: int, count: int = 10) -> list[Told]:
+    """Conversations of some hours, some of which are taken up again on the same day."""
+    random = Random(f"day {seed}")
+    told: list[Told] = []
+    for number in range(count):
+        start = START_NS + random.randrange(HOURS * 3600) * NS
+        if random.random() < 0.5:
+            session = random.choice(SUPPORT)
+            session = replace(later(session, start - session.lines[0].time), session_id=f"support-{number}")
+        else:
+            session = replace(random_session(100 * seed + number), session_id=f"random-{number}")
+            session = paced(session, start, random.uniform(1, 20))
+        told.append(Told(answered_once(session), manner(random, seed)))
+        if random.random() < 0.3:
+            told.append(Told(later(told[-1].session, 4 * IDLE_S * NS), told[-1].manner))
+    return told
+
+
+def json_lines(folder: Path, sent: Sequence[Sent]) -> None:
+    """The requests as the collector's file exporter writes them in JSON."""
+    lines = [wire(one.request.decoded.spans, Encoding.JSON) for one in sent]
+    (folder / "spans.jsonl").write_bytes(b"\n".join(lines))
+
+
+def protobuf(folder: Path, sent: Sequence[Sent]) -> None:
+    """The requests as the collector's file exporter writes them in protobuf, each behind its length."""
+    bodies = [wire(one.request.decoded.spans, Encoding.PROTOBUF) for one in sent]
+    (folder / "spans.binpb").write_bytes(b"".join(len(body).to_bytes(4, "big") + body for body in bodies))
