@@ -34,7 +34,7 @@ class Limits:
     read_timeout_s: float = 30.0
     """How long a sender may take for a request."""
     retry_s: float = 1.0
-    """When a sender may come again that was sent away because of `requests_max` or `bytes_max`."""
+    """When a sender may come again that was sent away for `requests_max` or `bytes_max`, or for a fault."""
 
 
 class Place:

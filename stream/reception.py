@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from traceback import extract_tb
 
 from ..schemas.conversation import Flaw
 from ..schemas.decoded import Decoded
@@ -18,6 +21,8 @@ from .refusal import Reason, Refused
 
 FLAWS_TOLD_MAX = 5
 """Flaws that an answer tells, one of each code."""
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,22 @@ class Reception:
         """Decode a request's body, and return when it is kept. Raises Refused where it is not.
 
         A request in which nothing can be read is kept as well, so that what was wrong can be looked up,
-        and then refused. An empty one is taken and not kept.
+        and then refused. An empty one is taken and not kept. Whatever goes wrong unexpectedly is not its
+        sender's fault, who is asked to come again.
         """
+        try:
+            return await self._take(place, transport, encoding, data, coding)
+        except Refused:
+            raise
+        except Exception as error:
+            # Its text may be telemetry's.
+            at = extract_tb(error.__traceback__)[-1]
+            _LOG.error("not taken: %s in %s:%s", type(error).__name__, Path(at.filename).name, at.lineno)
+            raise Refused(Reason.FAULT, "the request could not be taken", self.limits.retry_s) from None
+
+    async def _take(
+        self, place: Place, transport: Transport, encoding: Encoding, data: bytes, coding: str
+    ) -> Taken:
         received = self._now()
         body, decoded = await self._read(place, encoding, data, coding)
         if decoded.flaws:

@@ -59,6 +59,21 @@ class Full:
 
 
 @dataclass
+class Broken:
+    """An intake that fails a number of times, quoting what it was given; then it keeps."""
+
+    times: int = 1_000_000
+    requests: list[Request] = field(default_factory=list)
+
+    async def put(self, request: Request) -> None:
+        """Fail."""
+        if self.times:
+            self.times -= 1
+            raise RuntimeError(f"cannot take {request.body!r}")
+        self.requests.append(request)
+
+
+@dataclass
 class Slow:
     """An intake that is done with a request only when it is let go on."""
 

@@ -27,7 +27,7 @@ from tracline.stream.limits import Limits
 from tracline.stream.packing import unpack
 from tracline.stream.refusal import Reason, Refused
 
-from .receiving import CAME, WAIT_S, Full, Kept, Running, Slow, request_of, running
+from .receiving import CAME, WAIT_S, Broken, Full, Kept, Running, Slow, request_of, running
 
 pytestmark = pytest.mark.slow
 
@@ -377,10 +377,25 @@ def test_a_busy_server_says_when_to_come_again(
         assert server.counts("tracline_receiver_requests_total") == {}
 
 
-@pytest.mark.parametrize("reason", ["queue", "disk"])
-def test_the_sdk_comes_again(reason: str) -> None:
-    """The SDK's exporter sends once more what a busy server did not take, and it is not lost."""
-    full = Full(reason, 0.1, times=1)
+def test_a_fault_is_not_the_senders(caplog: pytest.LogCaptureFixture) -> None:
+    """What nobody expected is answered so that exporters come again; the log says where, and nothing sent."""
+    with running(Broken()) as server:
+        response = post(server, request_of(text=SECRET).SerializeToString())
+        assert refused(response, 503).message
+        assert response.headers["retry-after"] == "1"
+        assert server.counts("tracline_receiver_refused_total") == {("fault",): 1}
+        assert server.counts("tracline_receiver_requests_total") == {}
+    assert "RuntimeError in receiving.py:" in caplog.text
+    assert not [said for said in (response.text, caplog.text) if "4111" in said or "my card" in said]
+
+
+@pytest.mark.parametrize(
+    "full",
+    [Full("queue", 0.1, times=1), Full("disk", 0.1, times=1), Broken(times=1)],
+    ids=["queue", "disk", "fault"],
+)
+def test_the_sdk_comes_again(full: Full | Broken) -> None:
+    """The SDK's exporter sends once more what a busy or a failing server did not take, and it is not lost."""
     spans: list = []
     provider = TracerProvider(shutdown_on_exit=False)
     with running(full) as server:

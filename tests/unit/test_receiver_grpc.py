@@ -25,7 +25,7 @@ from tracline.stream.receiver_grpc import OTHERS, SERVICE, grpc_server
 from tracline.stream.reception import Reception
 from tracline.stream.refusal import STATUS
 
-from .receiving import CAME, WAIT_S, Full, Heard, Kept, Running, Slow, request_of, running
+from .receiving import CAME, WAIT_S, Broken, Full, Heard, Kept, Running, Slow, request_of, running
 
 pytestmark = pytest.mark.slow
 
@@ -160,10 +160,23 @@ def test_a_busy_server_says_when_to_come_again(reason: str, code: grpc.StatusCod
         assert server.counts("tracline_receiver_requests_total") == {}
 
 
-@pytest.mark.parametrize("reason", ["queue", "disk"])
-def test_the_sdk_comes_again(reason: str) -> None:
-    """The SDK's exporter sends once more what a busy server did not take, and it is not lost."""
-    full = Full(reason, 0.05, times=1)
+def test_a_fault_is_not_the_senders(caplog: pytest.LogCaptureFixture) -> None:
+    """What nobody expected is answered so that exporters come again."""
+    with running(Broken()) as server:
+        got, status, retry_s = refused(server, request_of(text=SECRET).SerializeToString())
+        assert (got, retry_s) == (grpc.StatusCode.UNAVAILABLE, 1.0)
+        assert server.counts("tracline_receiver_refused_total") == {("fault",): 1}
+    assert "RuntimeError in receiving.py:" in caplog.text
+    assert not [said for said in (status.message, caplog.text) if "4111" in said or "my card" in said]
+
+
+@pytest.mark.parametrize(
+    "full",
+    [Full("queue", 0.1, times=1), Full("disk", 0.1, times=1), Broken(times=1)],
+    ids=["queue", "disk", "fault"],
+)
+def test_the_sdk_comes_again(full: Full | Broken) -> None:
+    """The SDK's exporter sends once more what a busy or a failing server did not take, and it is not lost."""
     with running(full) as server:
         exporter = sdk_exporter(server, timeout=WAIT_S)
         with TracerProvider(shutdown_on_exit=False).get_tracer("desk").start_as_current_span("chat") as span:
