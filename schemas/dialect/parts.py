@@ -152,7 +152,10 @@ def result_of(value: Mapping[str, Value]) -> Result:
         error = error or ("tool_error" if kind in _FAILED_OUTPUTS else None)
         body = body.get("value", body.get("reason"))
     text, content = (None, Content.ABSENT) if key is None else result(body)
-    return Result(first_name(value, _CALL_IDS), first_name(value, _NAMES), text, string_of(error), content)
+    if error is not None:
+        # What is too long for a type is an error all the same.
+        error = string_of(error) or "tool_error"
+    return Result(first_name(value, _CALL_IDS), first_name(value, _NAMES), text, error, content)
 
 
 _FAILED_OUTPUTS = frozenset(["error-text", "error-json", "execution-denied"])

@@ -222,6 +222,15 @@ def test_parts_without_their_content_were_not_captured() -> None:
     assert step.input[2].results == (Result("c1", "get_weather", None, content=Content.ABSENT),)
 
 
+@pytest.mark.parametrize("error", ["no such order " * 100, "half of \udc00", {"type": ["x"]}, True])
+def test_a_result_that_is_flagged_failed_whatever_its_error_is_called(error: object) -> None:
+    """An error that is no type's name, or too long for one, is none the less one."""
+    message = {"role": "tool", "tool_call_id": "c1", "content": "", "error": error}
+    step = step_of(chat(gen_ai__input__messages=[message]))
+    assert step.input is not None
+    assert [one.error for one in step.input[0].results] == ["tool_error"]
+
+
 def test_a_call_that_fails_before_it_speaks_says_what_it_heard() -> None:
     """Its output is not missing: there was none."""
     step = step_of(chat(gen_ai__input__messages=CONVERSATION, error__type="timeout"), failed=True)
