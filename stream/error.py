@@ -15,6 +15,8 @@ CODES: dict[str, str] = {
     "TRL724": "topics that are missing, or not as they must be",
     "TRL731": "a message that another release wrote, or that is damaged",
     "TRL732": "topics whose number of partitions has changed",
+    "TRL733": "two processes that run under one name",
+    "TRL734": "a transaction that Kafka refuses, or records that it cannot give",
     "TRL742": "a monitor without a rule set in force",
     "TRL741": "a partition's state that another release wrote, or that is damaged",
     "TRL761": "an alert's state that another release wrote, or that is damaged",

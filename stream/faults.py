@@ -32,12 +32,29 @@ class Fault(StrEnum):
     """An archive file is written and entered, which is not noted."""
     ARCHIVED = "archived"
     """It is noted that the events are archived."""
+    MARKING = "marking"
+    """All events up to the watermark are archived, and the archive does not say so."""
 
 
-_met: Counter[Fault] = Counter()
+class RekeyFault(StrEnum):
+    """The gaps in one transaction of the rekeyer."""
+
+    RECEIVED = "rekey-received"
+    """Records are read and not taken in."""
+    TAKEN = "rekey-taken"
+    """Records are taken in, and nothing is sent."""
+    PRODUCED = "rekey-produced"
+    """All outputs are written in a transaction that says no offsets."""
+    OFFSETS = "rekey-offsets"
+    """Outputs and offsets are in a transaction that is not committed."""
+    COMMITTED = "rekey-committed"
+    """The transaction is committed, and the process knows no more of it."""
 
 
-def reach(fault: Fault) -> None:
+_met: Counter[StrEnum] = Counter()
+
+
+def reach(fault: StrEnum) -> None:
     """Come to that place; the process ends here where a test wants it to."""
     wanted = os.environ.get(VARIABLE)
     if wanted is not None:

@@ -51,12 +51,14 @@ class Output:
 class Transaction:
     """What belongs together: outputs in their order, and by source partition the offset to go on from.
 
-    For metrics: how many `spans` were heard and `candidates` sent on, and the dead letters by code.
+    For metrics: how many `spans` were heard, `rejected` and sent on as `candidates`, and the dead letters by
+    code.
     """
 
     outputs: list[Output] = field(default_factory=list[Output])
     offsets: dict[int, int] = field(default_factory=dict[int, int])
     spans: int = 0
+    rejected: int = 0
     candidates: int = 0
     dead_letters: list[str] = field(default_factory=list[str])
 
@@ -145,14 +147,19 @@ class Rekeyer:
                 self._bury(done, record, decoded.flaws)
                 source.hear(decoded, record.time)
                 done.spans += len(decoded.spans)
+                done.rejected += decoded.rejected
             done.offsets[number] = own[-1].offset + 1
             self._release(done, number, own[-1], before)
         return done
 
-    def refuse(self, record: Record, reason: str) -> Transaction:
+    def remembered(self) -> int:
+        """How many traces are remembered."""
+        return sum(source.remembered for source in self._open.values())
+
+    def refuse(self, record: Record, reason: str, *, code: str = "internal") -> Transaction:
         """Put a record aside that cannot be taken in."""
         done = Transaction(offsets={record.partition: record.offset + 1})
-        self._bury(done, record, (Flaw("record", "internal", reason),))
+        self._bury(done, record, (Flaw("record", code, reason),))
         return done
 
     def tick(self, idle: Collection[int], now: int) -> Transaction:

@@ -48,6 +48,11 @@ class Source:
         """How many spans wait."""
         return sum(len(self._traces.traces[name].waiting) for name in self._traces.waiting)
 
+    @property
+    def remembered(self) -> int:
+        """How many traces are remembered, those whose spans wait among them."""
+        return len(self._traces.traces)
+
     def hear(self, decoded: Decoded, received: int) -> None:
         """Take in the spans of a request, and the time that they tell; `received` is its record's time."""
         self.record_time = max(self.record_time, received)

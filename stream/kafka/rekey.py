@@ -1,0 +1,459 @@
+"""The rekey stage as a process of a consumer group: reads spans, sends candidates by session.
+
+Each turn reads many records and sends what the pure `Rekeyer` makes of them in one transaction, together
+with its state and the offsets to go on from. So nothing is lost or doubled when a process dies at any
+point: whoever goes on begins at the last transaction that was committed. Offsets are said with the group's
+generation; the broker refuses them from a process whose partitions others have taken over meanwhile, and
+so all of its transaction. Every transaction says the offsets of all its sources, ticks too.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka.consumer.subscription_state import ConsumerRebalanceListener
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import (
+    CommitFailedError,
+    InvalidProducerEpochError,
+    KafkaError,
+    ProducerFencedError,
+    UnsupportedCodecError,
+)
+from kafka.structs import TopicPartition
+
+from ...schemas.settings import SessionSettings
+from ..error import StreamError
+from ..faults import RekeyFault, reach
+from ..limits import Limits
+from ..metrics import Outcome, RekeyMetrics
+from ..rekeyer import Record, Rekeyer, Transaction
+from ..topic import Topic
+from .compacted import read_compacted
+from .settings import KafkaSettings, consuming
+from .topics import administering, look, require
+from .transactions import Sent, Transactions
+
+PROCESS = "rekey"
+RECORDS_MAX = 2_000
+"""Records of a transaction; collectors send one for each trace."""
+BYTES_MAX = 8 << 20
+"""Bytes of records after which a transaction takes no more of them."""
+LINGER_S = 0.05
+"""How long a transaction waits for more records after its first one."""
+RECORD_BYTES_MAX = Limits().unpacked_bytes_max
+"""Bytes of a record beyond which it is not read: the limit of a request to `tracline serve`."""
+FETCH_BYTES = 4 << 20
+"""How much is fetched of a partition at a time; a larger record is fetched alone."""
+TICK_S_MIN = 0.05
+RETRY_S = 1.0
+"""How long to wait before what Kafka did not do is tried again."""
+REFUSALS_MAX = 5
+"""Transactions in a row that Kafka may refuse, for a reason that waiting does not mend."""
+ASK_MS = 1_000
+"""How long a question to the broker may take in one turn."""
+CLOSE_MS = 5_000
+
+SENDS = (Topic.EVENTS, Topic.REKEY_STATE, Topic.DEAD_LETTER)
+"""The topics it writes."""
+LETTERS = ("internal", "size", "empty")
+"""The codes of the rekeyer's dead letters beside those of span data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the process needs of the world: the time (ns since the epoch), where to say how it goes, metrics.
+
+    `instance` names the process: its successor of that name need not wait for a transaction it left open.
+    `timeout_s` is how long it may be silent before others take its partitions over, and how long one of its
+    transactions may take. It ends when `stopping` is set.
+    """
+
+    instance: str
+    timeout_s: float
+    metrics: RekeyMetrics
+    say: Callable[[str], None]
+    stopping: threading.Event
+    now: Callable[[], int] = time.time_ns
+    clock: Callable[[], float] = time.monotonic
+
+
+class _Moves(ConsumerRebalanceListener):
+    """What the group has said of our partitions, on the consumer's own thread: how often, and the last."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.owned: frozenset[int] = frozenset()
+
+    def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002
+        """All are revoked whenever the group divides them anew."""
+        self._moved(frozenset())
+
+    def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        """These are ours, and no others."""
+        self._moved(frozenset(place.partition for place in assigned))
+
+    def _moved(self, owned: frozenset[int]) -> None:
+        self.owned = owned
+        self.count += 1
+
+
+class Rekeying:
+    """The process; `run` works until it is to stop."""
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        sessions: SessionSettings,
+        partitions: tuple[int, int],
+        around: Surroundings,
+    ) -> None:
+        """`partitions` are how many the topics of spans and of events have."""
+        self._kafka, self._around = kafka, around
+        self._sources, self._partitions = partitions
+        self._names = {topic: kafka.topic(topic) for topic in Topic}
+        self._rekeyer = Rekeyer(sessions, *partitions, kafka.message_bytes_max, self._names[Topic.SPANS])
+        self._tick_s = max(sessions.tick_s, TICK_S_MIN)
+        self._transactions = Transactions(kafka, PROCESS, around.instance, around.timeout_s)
+        self._consumer: Any = None
+        self._moves = _Moves()
+        self._settled: int | None = None
+        self._next: dict[int, int] = {}
+        self._heard: dict[int, float] = {}
+        self._ticked = around.clock()
+        self._refusals = 0
+        self._is_away = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it goes on with all the partitions that it has (it may have none)."""
+        return self._settled is not None and self._settled == self._moves.count
+
+    def run(self) -> None:
+        """Work until told to stop; then leave the group.
+
+        Raises StreamError: TRL731, TRL732 (state and topics that do not fit), TRL733 (another process has
+        its name), TRL734 (Kafka refuses what it does).
+        """
+        try:
+            while not self._around.stopping.is_set():
+                try:
+                    self._turn()
+                except KafkaError as error:
+                    self._wait_for_kafka(error)
+        finally:
+            self._transactions.discard()
+            if self._consumer is not None:
+                self._consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
+
+    def _turn(self) -> None:
+        """Read what there is, up to a transaction's worth, and carry it on; tick where it is time."""
+        if self._consumer is None:
+            self._consumer = _join(self._kafka, self._around.timeout_s, self._moves)
+        if not self._transactions.is_open:
+            self._transactions.open()
+        records = self._gather()
+        # First who we are, then whether that is still so: whoever is moved later is refused by the broker.
+        member = self._consumer.group_metadata()
+        if not self.is_ready or member.generation_id < 0:
+            self._settle()
+            return
+        self._is_away = False
+        if records:
+            self._carry(records, member)
+        if self.is_ready and self._around.clock() - self._ticked >= self._tick_s:
+            self._tick(member)
+
+    def _gather(self) -> list[Any]:
+        """Records in the order of each partition, as many as a transaction takes or come in a short time."""
+        clock = self._around.clock
+        gathered: list[Any] = []
+        size, until = 0, self._ticked + self._tick_s
+        while len(gathered) < RECORDS_MAX and size < BYTES_MAX:
+            wait = min(max(until - clock(), 0.0), RETRY_S)
+            polled = self._consumer.poll(round(wait * 1000), max_records=RECORDS_MAX - len(gathered))
+            for records in polled.values():
+                if not gathered:
+                    until = clock() + LINGER_S
+                gathered += records
+                size += sum(len(record.value or b"") for record in records)
+            if clock() >= until or not self.is_ready:
+                break
+        return gathered
+
+    def _settle(self) -> None:
+        """Go on with the partitions that are ours now, from what was last committed of each."""
+        self._settled = None
+        self._next.clear()
+        for number in self._rekeyer.assigned:
+            self._rekeyer.revoke(number)
+        count, owned = self._moves.count, self._moves.owned
+        self._count_partitions()
+        begin = {number: self._committed(number) for number in sorted(owned)}
+        stored = self._stored(owned, count)
+        if stored is None or count != self._moves.count:
+            return
+        for number, offset in begin.items():
+            try:
+                self._consumer.seek(TopicPartition(self._names[Topic.SPANS], number), offset)
+            except ValueError:
+                # It was revoked just now.
+                return
+            self._rekeyer.assign(number, stored[number])
+            self._heard[number] = self._around.clock()
+        self._next = begin
+        self._settled = count
+        if owned:
+            self._around.say(f"goes on with partitions {', '.join(map(str, sorted(owned)))}")
+
+    def _stored(self, owned: frozenset[int], count: int) -> dict[int, dict[str, bytes]] | None:
+        """The state of sources; None where they are not ours any more, or the process is to stop.
+
+        It is read after their offsets, which are stable: all that belongs to them is in the topic by then.
+        """
+        if not owned:
+            return {}
+
+        def going_on() -> bool:
+            return self._moves.count == count and not self._around.stopping.is_set()
+
+        return read_compacted(self._kafka, PROCESS, self._names[Topic.REKEY_STATE], owned, going_on)
+
+    def _committed(self, number: int) -> int:
+        """Where to go on reading a source.
+
+        Raises KafkaTimeoutError while a transaction is open that may still say so.
+        """
+        place = TopicPartition(self._names[Topic.SPANS], number)
+        committed: int | None = self._consumer.committed(place, timeout_ms=ASK_MS)
+        first: int = self._consumer.beginning_offsets([place], timeout_ms=ASK_MS)[place]
+        if committed is not None and committed < first:
+            text = f"partition {number}: Kafka has deleted records {committed} to {first - 1} before"
+            self._around.say(f"{text} they were read; let it keep spans for longer")
+        return first if committed is None else max(first, committed)
+
+    def _count_partitions(self) -> None:
+        """Raise StreamError (TRL732) where partitions were added."""
+        spans, events = self._names[Topic.SPANS], self._names[Topic.EVENTS]
+        found = (len(self._consumer.partitions_for_topic(spans)), self._transactions.partitions(events))
+        if found != (self._sources, self._partitions):
+            what = (
+                f"{spans} had {self._sources} partitions and {events} {self._partitions}, "
+                f"and they have {found[0]} and {found[1]}"
+            )
+            hint = "sessions would change their partition: begin with new topics and a new state"
+            raise StreamError("TRL732", what, hint)
+
+    def _carry(self, records: Sequence[Any], member: Any) -> None:
+        """Take records in and commit what comes of them; one by one where one of them is poison."""
+        reach(RekeyFault.RECEIVED)
+        try:
+            done = self._taken(records)
+        except StreamError:
+            raise
+        except Exception:
+            self._settle()
+            for record in records:
+                if not self.is_ready:
+                    return
+                self._carry_alone(record, member)
+            # The consumer stands where it stood when they were gathered.
+            self._settled = None
+            return
+        self._commit(done, member, records)
+
+    def _carry_alone(self, record: Any, member: Any) -> None:
+        """Take one record in, or put it aside where it cannot be."""
+        try:
+            done = self._taken([record])
+        except StreamError:
+            raise
+        except Exception as error:
+            # What broke it has spoiled the state of its source.
+            self._settle()
+            if not self.is_ready:
+                return
+            done = self._rekeyer.refuse(self._record(record), type(error).__name__)
+        self._commit(done, member, [record])
+
+    def _taken(self, records: Sequence[Any]) -> Transaction:
+        """What comes of records; those that cannot be span data are put aside."""
+        usable = [self._record(record) for record in records if _refusal(record) is None]
+        parts = [self._rekeyer.take(usable)]
+        for record in records:
+            if (refusal := _refusal(record)) is not None:
+                parts.append(self._rekeyer.refuse(self._record(record), refusal[1], code=refusal[0]))
+        heard = self._around.clock()
+        self._heard.update((record.partition, heard) for record in records)
+        return _together(parts)
+
+    def _record(self, record: Any) -> Record:
+        """A record as the rekeyer takes it; one without a timestamp comes now."""
+        time = record.timestamp * 1_000_000 if record.timestamp >= 0 else self._around.now()
+        return Record(record.partition, record.offset, time, record.value or b"")
+
+    def _tick(self, member: Any) -> None:
+        """Tell every events partition how late it is."""
+        self._ticked = self._around.clock()
+        self._count_partitions()
+        if not self._rekeyer.assigned:
+            return
+        idle = self._idle()
+        self._commit(self._rekeyer.tick(idle, self._around.now()), member, ())
+        metrics = self._around.metrics
+        metrics.progress.watermark(min(self._rekeyer.watermarks().values(), default=0))
+        metrics.spans.waiting.set(self._rekeyer.waiting())
+        metrics.traces_held.set(self._rekeyer.remembered())
+
+    def _idle(self) -> list[int]:
+        """The sources that were read to their end and have been silent since the last tick."""
+        spans = self._names[Topic.SPANS]
+        places = {TopicPartition(spans, number): number for number in self._rekeyer.assigned}
+        # The consumer's own high water mark says nothing while the broker is away.
+        ends = self._consumer.end_offsets(list(places), timeout_ms=ASK_MS)
+        idle: list[int] = []
+        behind: dict[tuple[str, int], int] = {}
+        for place, number in places.items():
+            # What is in an open transaction lies between the two.
+            end = max(ends[place], self._consumer.highwater(place) or 0)
+            position = self._consumer.position(place, timeout_ms=ASK_MS)
+            behind[spans, number] = max(0, end - (position or 0))
+            is_quiet = self._around.clock() - self._heard[number] >= self._tick_s
+            if position is not None and position >= end and is_quiet:
+                idle.append(number)
+        self._around.metrics.kafka.lag(behind)
+        return idle
+
+    def _commit(self, done: Transaction, member: Any, records: Sequence[Any]) -> None:
+        """Send it all in one transaction. Raises KafkaError; then nothing is settled any more."""
+        reach(RekeyFault.TAKEN)
+        offsets = {**self._next, **done.offsets}
+        spans = self._names[Topic.SPANS]
+        began = self._around.clock()
+        try:
+            self._transactions.begin()
+            self._transactions.produce(self._sent(done))
+            reach(RekeyFault.PRODUCED)
+            places = {TopicPartition(spans, number): offset for number, offset in offsets.items()}
+            self._transactions.offsets(places, member)
+            reach(RekeyFault.OFFSETS)
+            self._transactions.commit()
+        except KafkaError as error:
+            self._abort(error, self._around.clock() - began)
+            raise
+        reach(RekeyFault.COMMITTED)
+        self._refusals = 0
+        self._next = offsets
+        self._count(done, records)
+
+    def _sent(self, done: Transaction) -> Iterable[Sent]:
+        for output in done.outputs:
+            key = None if output.key is None else output.key.encode("utf-8")
+            yield self._names[output.topic], output.partition, key, output.value
+
+    def _count(self, done: Transaction, records: Sequence[Any]) -> None:
+        """Tell the metrics of a transaction."""
+        metrics = self._around.metrics
+        if records:
+            size = sum(len(record.value or b"") for record in records)
+            metrics.kafka.read(self._names[Topic.SPANS], len(records), size)
+        sent: dict[Topic, int] = {}
+        for output in done.outputs:
+            sent[output.topic] = sent.get(output.topic, 0) + 1
+        for topic, count in sent.items():
+            metrics.kafka.sent(self._names[topic], count)
+        metrics.kafka.transaction(Outcome.COMMITTED)
+        metrics.spans_in.inc(done.spans)
+        metrics.candidates.inc(done.candidates)
+        for code in done.dead_letters:
+            metrics.progress.dead_letter(code)
+
+    def _abort(self, error: KafkaError, age_s: float) -> None:
+        """Let go of a transaction, so that the next turn begins at the last that was committed."""
+        self._settled = None
+        self._transactions.discard()
+        self._around.metrics.kafka.transaction(Outcome.ABORTED)
+        is_fenced = isinstance(error, ProducerFencedError | InvalidProducerEpochError)
+        if is_fenced and age_s < self._around.timeout_s:
+            # The broker ends a transaction by itself only when it takes longer than that.
+            what = f"another process runs as instance {self._around.instance!r} and has ended this one's work"
+            raise StreamError("TRL733", what, "give each process an --instance of its own")
+        if is_fenced or isinstance(error, CommitFailedError) or error.retriable:
+            return
+        self._refusals += 1
+        if self._refusals >= REFUSALS_MAX:
+            raise _refused(error)
+
+    def _wait_for_kafka(self, error: KafkaError) -> None:
+        """Say that something has to be done again, and give it a moment."""
+        if isinstance(error, UnsupportedCodecError):
+            what = f"{self._names[Topic.SPANS]} is compressed in a way that is not installed here"
+            hint = "let the collector compress with zstd or gzip, or install python-snappy or lz4"
+            raise StreamError("TRL734", what, hint) from error
+        if isinstance(error, CommitFailedError):
+            self._around.say("others have taken over partitions of this process; joins them again")
+            return
+        if not self._is_away:
+            self._is_away = True
+            self._around.say(f"Kafka: {type(error).__name__}; tries again until it answers")
+        self._around.stopping.wait(RETRY_S)
+
+
+def rekeying(kafka: KafkaSettings, sessions: SessionSettings, around: Surroundings) -> Rekeying:
+    """The process over the topics as they are.
+
+    Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be.
+    """
+    with administering(kafka, PROCESS) as admin:
+        found = look(admin, kafka)
+    require(found, kafka, Topic.SPANS, *SENDS)
+    partitions = (found[Topic.SPANS].partitions, found[Topic.EVENTS].partitions)
+    return Rekeying(kafka, sessions, partitions, around)
+
+
+def _join(kafka: KafkaSettings, timeout_s: float, moves: _Moves) -> Any:
+    """A consumer of the spans in the group, which tells `moves` what its partitions are."""
+    consumer = KafkaConsumer(
+        **consuming(kafka, PROCESS),
+        session_timeout_ms=round(timeout_s * 1000),
+        heartbeat_interval_ms=min(3_000, round(timeout_s * 1000 / 3)),
+        # All are revoked and assigned anew each time: what is in memory is then read again, and right.
+        partition_assignment_strategy=(RangePartitionAssignor,),
+        max_partition_fetch_bytes=FETCH_BYTES,
+        fetch_max_bytes=2 * FETCH_BYTES,
+    )
+    consumer.subscribe([kafka.topic(Topic.SPANS)], listener=moves)
+    return consumer
+
+
+def _refusal(record: Any) -> tuple[str, str] | None:
+    """Why a record cannot be span data: a code and the reason."""
+    if record.value is None:
+        return "empty", "has no value"
+    if len(record.value) > RECORD_BYTES_MAX:
+        return "size", f"is larger than {RECORD_BYTES_MAX} bytes"
+    return None
+
+
+def _together(parts: Iterable[Transaction]) -> Transaction:
+    """Several transactions as one."""
+    whole = Transaction()
+    for part in parts:
+        whole.outputs += part.outputs
+        for number, offset in part.offsets.items():
+            whole.offsets[number] = max(offset, whole.offsets.get(number, 0))
+        whole.spans += part.spans
+        whole.rejected += part.rejected
+        whole.candidates += part.candidates
+        whole.dead_letters += part.dead_letters
+    return whole
+
+
+def _refused(error: KafkaError) -> StreamError:
+    hint = "check what this user may do, and that the topics take records as large as message_bytes_max"
+    return StreamError("TRL734", f"Kafka refuses the rekeyer's transactions: {type(error).__name__}", hint)
