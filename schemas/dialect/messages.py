@@ -210,7 +210,8 @@ def _langchain_role(value: Mapping[str, Value]) -> Role | None:
 
 
 def _read_content(fields: Mapping[str, Value], parts: Parts) -> None:
-    content = fields.get("contents", fields.get("parts", fields.get("content")))
+    said = (fields.get(name) for name in ("contents", "parts", "content"))
+    content = next((one for one in said if one is not None), None)
     if isinstance(content, list):
         for part in content:
             parts.add(part)
@@ -231,18 +232,25 @@ def _is_silent(fields: Mapping[str, Value]) -> bool:
 
 
 def _read_calls(fields: Mapping[str, Value], parts: Parts) -> None:
-    calls, legacy = fields.get("tool_calls"), fields.get("function_call")
+    calls, legacy = (parsed_if_nested(fields.get(name)) for name in ("tool_calls", "function_call"))
     told = {call.call_id for call in parts.calls if call.call_id is not None}
-    for call in calls if isinstance(calls, list) else []:
+    for call in calls if isinstance(calls, list) else [calls] if calls else []:
         if is_object(call):
             # Some write the calls among the content's parts and here again.
             parts.calls.extend(one for one in [call_of(call)] if one.call_id not in told)
         else:
-            parts.content = worst(parts.content, Content.TRUNCATED)
+            parts.content = worst(parts.content, _hidden(call))
     if is_object(legacy):
         parts.calls.append(call_of(legacy))
+    elif legacy:
+        parts.content = worst(parts.content, _hidden(legacy))
     elif "function_call_name" in fields:
         parts.calls.append(call_of({**fields, "name": fields["function_call_name"], "id": None}))
+
+
+def _hidden(value: Value) -> Content:
+    """Why there is something else where a call belongs."""
+    return Content.REDACTED if isinstance(value, str) and value in REDACTIONS else Content.TRUNCATED
 
 
 def _read_result(fields: Mapping[str, Value], parts: Parts) -> None:

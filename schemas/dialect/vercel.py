@@ -15,7 +15,7 @@ from .carried import REDACTIONS, arguments, is_object, result
 from .messages import listed
 from .parts import Parts, call_of, name_of
 from .runs import tool_result, unquoted
-from .said import ABSENT, TRUNCATED, Half, Said, worst
+from .said import ABSENT, REDACTED, TRUNCATED, Half, Said, worst
 
 
 def read(span: Span) -> Said | None:
@@ -53,8 +53,8 @@ def _output(span: Span) -> Half:
         parts.texts = [] if said is None else [said]
     told = unquoted(calls)
     if isinstance(told, str):
-        return Half(None, Content.REDACTED) if told in REDACTIONS else TRUNCATED
-    for call in told if isinstance(told, list) else []:
+        return REDACTED if told in REDACTIONS else TRUNCATED
+    for call in told if isinstance(told, list) else [told] if told else []:
         if is_object(call):
             parts.calls.append(call_of(call))
         else:

@@ -231,6 +231,52 @@ def test_a_result_that_is_flagged_failed_whatever_its_error_is_called(error: obj
     assert [one.error for one in step.input[0].results] == ["tool_error"]
 
 
+PAY = {"id": "c", "function": {"name": "pay", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"tool_calls": [PAY]},
+        {"tool_calls": PAY},
+        {"tool_calls": json.dumps([PAY])},
+        {"function_call": {"id": "c", "name": "pay", "arguments": "{}"}},
+        {"function_call": json.dumps({"id": "c", "name": "pay", "arguments": "{}"})},
+    ],
+)
+def test_calls_are_read_in_any_wrapping(asked: dict[str, Any]) -> None:
+    """A list, one call, or JSON of either in a field of its own."""
+    step = step_of(chat(gen_ai__output__messages=[{"role": "assistant", "content": "so", **asked}]))
+    assert words(step.output) == [("assistant", "so", [("c", "pay", "{}")], [])]
+
+
+@pytest.mark.parametrize("field", ["tool_calls", "function_call"])
+@pytest.mark.parametrize(
+    ("asked", "content"),
+    [
+        ('[{"id": "c", "func', Content.TRUNCATED),
+        (["pay"], Content.TRUNCATED),
+        (7, Content.TRUNCATED),
+        ("[REDACTED]", Content.REDACTED),
+        ([], Content.CAPTURED),
+        (None, Content.CAPTURED),
+    ],
+)
+def test_a_message_whose_calls_cannot_be_read_is_not_whole(
+    field: str, asked: object, content: Content
+) -> None:
+    """Something was asked for, and nobody can say what; an empty list is nothing."""
+    step = step_of(chat(gen_ai__output__messages=[{"role": "assistant", "content": "so", field: asked}]))
+    assert step.output is not None
+    assert [(one.calls, one.content) for one in step.output] == [((), content)]
+
+
+def test_fields_that_are_null_hide_no_content() -> None:
+    """Frameworks write out all fields that a message may have."""
+    message = {"role": "user", "contents": None, "parts": None, "content": "hi"}
+    assert words(step_of(chat(gen_ai__input__messages=[message])).input) == [("user", "hi", [], [])]
+
+
 def test_a_call_that_fails_before_it_speaks_says_what_it_heard() -> None:
     """Its output is not missing: there was none."""
     step = step_of(chat(gen_ai__input__messages=CONVERSATION, error__type="timeout"), failed=True)

@@ -152,3 +152,13 @@ def test_other_operations_tell_no_conversation(operation: str) -> None:
     """What is embedded is neither told nor kept."""
     step = step_of({"ai.operationId": operation, "ai.value": '"secret"', "ai.values": ['"secret"']})
     assert (step.part, step.attributes) == (Part.OTHER, {"ai.operationId": operation})
+
+
+def test_calls_that_are_no_list_are_not_passed_over() -> None:
+    """One call without its list is a call; what is none was cut."""
+    told = {"ai.operationId": "ai.generateText.doGenerate", "ai.response.text": "so"}
+    one = step_of({**told, "ai.response.toolCalls": '{"toolCallId": "c", "toolName": "pay", "args": "{}"}'})
+    assert words(one.output) == [("assistant", "so", [("c", "pay", "{}")], [])]
+    odd = step_of({**told, "ai.response.toolCalls": "[7]"})
+    assert odd.output is not None
+    assert [message.content for message in odd.output] == [Content.TRUNCATED]
