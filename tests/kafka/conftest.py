@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.topics import administering, create
 
 from .broker import Broker, missing
 
@@ -81,3 +82,11 @@ def unique() -> str:
 def kafka(bootstrap: str, unique: str) -> KafkaSettings:
     """The shared broker, with names of the test's own for topics and groups; no topic exists yet."""
     return KafkaSettings(tuple(bootstrap.split(",")), prefix=unique, spans_topic=f"{unique}-spans")
+
+
+@pytest.fixture
+def topics(kafka: KafkaSettings) -> KafkaSettings:
+    """`kafka`, with all its topics made: four partitions of spans, four of sessions."""
+    with administering(kafka) as admin:
+        create(admin, kafka, partitions=4)
+    return kafka

@@ -1,0 +1,250 @@
+"""The topics of the pipeline as they must be: made where they are missing, looked at where they are there."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from ..error import StreamError
+from ..topic import Topic
+from .settings import KafkaSettings, connecting
+
+PARTITIONS = 8
+"""How many partitions spans and sessions have where nothing else is said; no process can use more."""
+BOOTSTRAP_S = 10.0
+NO_ERROR, THERE_ALREADY = 0, 36
+"""Kafka's codes; the second where another process makes the same topic at the same time."""
+DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
+
+
+class Count(StrEnum):
+    """What a topic has as many partitions as."""
+
+    SPANS = "spans"
+    """The topic that collectors write; one rekeyer reads each."""
+    SESSIONS = "sessions"
+    """Those among which sessions are divided; one monitor reads each."""
+    ONE = "one"
+    """What must stay in one order, or is little."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A topic as it must be: `days` of records, or with None the last one of each key."""
+
+    topic: Topic
+    count: Count
+    days: int | None
+
+
+SPECS = (
+    Spec(Topic.SPANS, Count.SPANS, 7),
+    Spec(Topic.REKEY_STATE, Count.SPANS, None),
+    Spec(Topic.EVENTS, Count.SESSIONS, 7),
+    Spec(Topic.JUDGED, Count.SESSIONS, 7),
+    Spec(Topic.VERDICTS, Count.SESSIONS, 30),
+    Spec(Topic.DEAD_LETTER, Count.ONE, 30),
+    Spec(Topic.ALERTS, Count.ONE, 30),
+    Spec(Topic.ALERTS_STATE, Count.ONE, None),
+)
+"""Every topic there is. A process that is down for longer than its topic's days loses records."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A topic as it is: partitions, replicas of each (the fewest), and its configuration."""
+
+    partitions: int
+    replicas: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """What of a topic is not as it should be, and what to do; `harmful` where the pipeline would go wrong."""
+
+    topic: str
+    what: str
+    hint: str
+    harmful: bool = True
+
+
+def config_of(spec: Spec, settings: KafkaSettings, replicas: int) -> dict[str, str]:
+    """The topic's configuration. Of three replicas two must have a record before it is acknowledged."""
+    config = {
+        "cleanup.policy": "compact" if spec.days is None else "delete",
+        "max.message.bytes": str(settings.request_bytes_max),
+        # As the producer wrote it: the broker does not pack anew.
+        "compression.type": "producer",
+    }
+    if replicas > 1:
+        config["min.insync.replicas"] = str(max(1, replicas - 1))
+    if spec.days is not None:
+        return {**config, "retention.ms": str(spec.days * DAY_MS)}
+    # A restart reads these from the beginning: what was overwritten must go soon.
+    return {
+        **config,
+        "segment.ms": str(HOUR_MS),
+        "segment.bytes": str(64 * 1024 * 1024),
+        "min.cleanable.dirty.ratio": "0.1",
+    }
+
+
+@contextmanager
+def administering(settings: KafkaSettings, process: str = "topics") -> Generator[Any]:
+    """kafka-python's admin client, closed at the end.
+
+    Raises StreamError: TRL721 and TRL722 of the settings, TRL723 where no broker answers, or one refuses.
+    """
+    from kafka import KafkaAdminClient
+    from kafka.errors import KafkaError
+
+    arguments: dict[str, Any] = {"bootstrap_timeout_ms": int(BOOTSTRAP_S * 1000)}
+    arguments |= connecting(settings, process)
+    # The client would look for a broker for long, and leave a thread behind that goes on looking.
+    _listened_to(settings)
+    try:
+        admin: Any = KafkaAdminClient(**arguments)
+        try:
+            yield admin
+        finally:
+            admin.close()
+    except KafkaError as error:
+        raise refusal(error, settings) from error
+
+
+def _listened_to(settings: KafkaSettings) -> None:
+    """Raise StreamError (TRL723) where nobody listens at any of the addresses."""
+    refused: list[str] = []
+    for server in settings.bootstrap_servers:
+        host, _, port = server.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=BOOTSTRAP_S).close()
+            return
+        except (OSError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) else None
+            refused.append(f"{server}: {(reason or str(error)).lower()}")
+    hint = "check that the brokers run, and bootstrap_servers"
+    raise StreamError("TRL723", f"no broker listens ({'; '.join(refused)})", hint)
+
+
+def refusal(error: Exception, settings: KafkaSettings) -> StreamError:
+    """An error of a Kafka client as TRL723: which brokers were asked, and the error's name."""
+    what = f"Kafka at {', '.join(settings.bootstrap_servers)}: {type(error).__name__}"
+    hint = "check that the brokers run, their addresses, TLS and SASL, and what this user may do"
+    return StreamError("TRL723", what, hint)
+
+
+def look(admin: Any, settings: KafkaSettings) -> dict[Topic, Found]:
+    """The topics that are there, as they are."""
+    from kafka.admin import ConfigResource, ConfigResourceType
+
+    names = {settings.topic(spec.topic): spec.topic for spec in SPECS}
+    there = {topic["name"]: topic for topic in admin.describe_topics() if topic["name"] in names}
+    if not there:
+        return {}
+    asked = [ConfigResource(ConfigResourceType.TOPIC, name) for name in there]
+    configs = admin.describe_configs(asked, config_filter="all")["topic"]
+    return {
+        names[name]: Found(
+            partitions=len(topic["partitions"]),
+            replicas=min(len(partition["replica_nodes"]) for partition in topic["partitions"]),
+            config={key: told["value"] for key, told in configs[name].items()},
+        )
+        for name, topic in there.items()
+    }
+
+
+def create(admin: Any, settings: KafkaSettings, partitions: int = PARTITIONS, replicas: int = 1) -> list[str]:
+    """Make the topics that are missing, and return their names; those that are there stay as they are.
+
+    `partitions` are those of spans and of sessions, unless a topic that is there says how many there are.
+    Raises StreamError (TRL724) where two of them say different numbers, or the broker will not make one.
+    """
+    there = look(admin, settings)
+    counts = {Count.SPANS: partitions, Count.SESSIONS: partitions, Count.ONE: 1}
+    for spec in SPECS:
+        if spec.topic in there and spec.count is not Count.ONE:
+            counts[spec.count] = there[spec.topic].partitions
+    if flaws := _uneven(there, settings):
+        raise StreamError("TRL724", f"{flaws[0].topic} {flaws[0].what}", flaws[0].hint)
+    missing = {
+        settings.topic(spec.topic): {
+            "num_partitions": counts[spec.count],
+            "replication_factor": replicas,
+            "configs": config_of(spec, settings, replicas),
+        }
+        for spec in SPECS
+        if spec.topic not in there
+    }
+    if missing:
+        told = admin.create_topics(missing, raise_errors=False)["topics"]
+        for topic in told:
+            if topic["error_code"] not in (NO_ERROR, THERE_ALREADY):
+                what = f"{topic['name']} cannot be made: {topic['error_message']}"
+                raise StreamError("TRL724", what, "check --replication, and what this user may do")
+        admin.wait_for_topics(list(missing))
+    return list(missing)
+
+
+def check(found: Mapping[Topic, Found], settings: KafkaSettings) -> list[Flaw]:
+    """What is missing, and what is not as it must be or as `create` would make it, topic by topic."""
+    flaws = [
+        Flaw(settings.topic(spec.topic), "is missing", "make it with: tracline stream topics --create")
+        for spec in SPECS
+        if spec.topic not in found
+    ]
+    flaws += _uneven(found, settings)
+    for spec in SPECS:
+        if spec.topic in found:
+            flaws += _config_flaws(spec, found[spec.topic], settings)
+    return flaws
+
+
+def require(found: Mapping[Topic, Found], settings: KafkaSettings, *topics: Topic) -> None:
+    """Raise StreamError (TRL724) where one of the topics is missing, or would make the pipeline go wrong."""
+    names = {settings.topic(topic) for topic in topics}
+    for flaw in check(found, settings):
+        if flaw.harmful and flaw.topic in names:
+            raise StreamError("TRL724", f"{flaw.topic} {flaw.what}", flaw.hint)
+
+
+def _uneven(found: Mapping[Topic, Found], settings: KafkaSettings) -> list[Flaw]:
+    """The topics that have another number of partitions than those they go with."""
+    flaws: list[Flaw] = []
+    first: dict[Count, Topic] = {}
+    for spec in SPECS:
+        if spec.topic not in found:
+            continue
+        other = first.setdefault(spec.count, spec.topic)
+        wanted = 1 if spec.count is Count.ONE else found[other].partitions
+        if (has := found[spec.topic].partitions) == wanted:
+            continue
+        why = "and must have 1" if spec.count is Count.ONE else f"and {settings.topic(other)} {wanted}"
+        what = f"has {has} partitions, {why}"
+        hint = (
+            "a number of partitions cannot change: choose another prefix, or delete the topics and begin anew"
+        )
+        flaws.append(Flaw(settings.topic(spec.topic), what, hint))
+    return flaws
+
+
+def _config_flaws(spec: Spec, found: Found, settings: KafkaSettings) -> Iterator[Flaw]:
+    """Where the topic's configuration differs; harmful is what loses records, or refuses them."""
+    name = settings.topic(spec.topic)
+    for key, wanted in config_of(spec, settings, found.replicas).items():
+        has = found.config.get(key, "")
+        if has == wanted:
+            continue
+        at_least = key in {"max.message.bytes", "min.insync.replicas"}
+        if at_least and int(has) > int(wanted):
+            continue
+        # State that is deleted, records that replace each other, or records that are refused.
+        harmful = key == "cleanup.policy" or (key == "max.message.bytes" and spec.topic is not Topic.SPANS)
+        hint = f"set {key}={wanted} with Kafka's own tools" + ("" if harmful else ", unless it is meant so")
+        yield Flaw(name, f"has {key}={has}, not {wanted}", hint, harmful)

@@ -1,0 +1,128 @@
+"""Topics as the pipeline needs them, on a real broker: made, looked at, and told what is wrong with them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kafka.admin import ConfigResource
+from tracline.stream.error import StreamError
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.topics import SPECS, Flaw, Found, administering, check, create, look, require
+from tracline.stream.topic import Topic
+
+from .broker import free_port
+
+pytestmark = pytest.mark.slow
+WAIT_S = 20.0
+
+
+def changed(admin: Any, settings: KafkaSettings, until: Callable[[dict[Topic, Found]], bool]) -> list[Flaw]:
+    """The flaws, once a change that the broker has accepted can be seen."""
+    deadline = time.monotonic() + WAIT_S
+    while not until(found := look(admin, settings)):
+        assert time.monotonic() < deadline, found
+    return check(found, settings)
+
+
+def test_what_is_missing_is_said_and_made(kafka: KafkaSettings) -> None:
+    """Without topics every one is missing; those that `create` makes have no flaw; it makes none twice."""
+    with administering(kafka) as admin:
+        missing = check(look(admin, kafka), kafka)
+        assert [flaw.topic for flaw in missing] == [kafka.topic(spec.topic) for spec in SPECS]
+        assert {flaw.what for flaw in missing} == {"is missing"}
+        made = create(admin, kafka, partitions=3)
+        assert made == [kafka.topic(spec.topic) for spec in SPECS]
+        found = look(admin, kafka)
+        assert check(found, kafka) == []
+        assert create(admin, kafka, partitions=5) == []
+    assert {topic: at.partitions for topic, at in found.items()} == {
+        Topic.SPANS: 3,
+        Topic.REKEY_STATE: 3,
+        Topic.EVENTS: 3,
+        Topic.JUDGED: 3,
+        Topic.VERDICTS: 3,
+        Topic.DEAD_LETTER: 1,
+        Topic.ALERTS: 1,
+        Topic.ALERTS_STATE: 1,
+    }
+    assert found[Topic.REKEY_STATE].config["cleanup.policy"] == "compact"
+    assert found[Topic.EVENTS].config["retention.ms"] == str(7 * 24 * 3600 * 1000)
+
+
+def test_a_collectors_topic_says_how_many_states_there_are(kafka: KafkaSettings) -> None:
+    """Where the topic of spans is there, its number of partitions holds, not the one that was asked for."""
+    with administering(kafka) as admin:
+        admin.create_topics({kafka.spans_topic: {"num_partitions": 2, "replication_factor": 1}})
+        admin.wait_for_topics([kafka.spans_topic])
+        assert kafka.spans_topic not in create(admin, kafka, partitions=5)
+        found = look(admin, kafka)
+    assert (found[Topic.REKEY_STATE].partitions, found[Topic.EVENTS].partitions) == (2, 5)
+    assert not [flaw for flaw in check(found, kafka) if flaw.harmful]
+
+
+def test_topics_that_go_together_must_have_as_many_partitions(topics: KafkaSettings) -> None:
+    """A topic that grew is named, with the one that it goes with; nothing is made, no process starts."""
+    judged = topics.topic(Topic.JUDGED)
+    with administering(topics) as admin:
+        admin.delete_topics([topics.topic(Topic.ALERTS)])
+        admin.create_partitions({judged: 6})
+        changed(admin, topics, lambda found: found[Topic.JUDGED].partitions == 6)
+        found = look(admin, topics)
+        with pytest.raises(StreamError, match=f"{judged} has 6 partitions, and .*events 4") as caught:
+            create(admin, topics)
+    assert caught.value.code == "TRL724"
+    with pytest.raises(StreamError, match="6 partitions"):
+        require(found, topics, Topic.EVENTS, Topic.JUDGED)
+    require(found, topics, Topic.SPANS, Topic.EVENTS)
+
+
+def test_a_configuration_that_loses_records_is_harmful(topics: KafkaSettings) -> None:
+    """A state that is deleted, a limit below the messages'; another retention is told, and may be meant."""
+    changes = {
+        Topic.REKEY_STATE: {"cleanup.policy": "delete"},
+        Topic.EVENTS: {"max.message.bytes": "1000"},
+        Topic.JUDGED: {"retention.ms": "1000"},
+        Topic.VERDICTS: {"max.message.bytes": "50000000"},
+    }
+    with administering(topics) as admin:
+        admin.alter_configs([ConfigResource("TOPIC", topics.topic(of), to) for of, to in changes.items()])
+        flaws = changed(
+            admin, topics, lambda found: found[Topic.VERDICTS].config["max.message.bytes"] == "50000000"
+        )
+    told = {(flaw.topic.rsplit(".")[-1], flaw.what.split("=")[0], flaw.harmful) for flaw in flaws}
+    assert told == {
+        ("rekey-state", "has cleanup.policy", True),
+        ("events", "has max.message.bytes", True),
+        ("judged", "has retention.ms", False),
+    }
+
+
+def test_larger_messages_need_larger_limits(topics: KafkaSettings) -> None:
+    """Settings that grew after the topics were made are told of every topic that tracline writes."""
+    larger = replace(topics, message_bytes_max=5_000_000)
+    with administering(topics) as admin:
+        flaws = check(look(admin, topics), larger)
+    assert {flaw.topic for flaw in flaws if flaw.harmful} == {
+        topics.topic(topic) for topic in Topic if topic is not Topic.SPANS
+    }
+
+
+def test_what_the_broker_refuses_is_said(kafka: KafkaSettings) -> None:
+    """More replicas than there are brokers: its own words, and what to look at."""
+    with administering(kafka) as admin, pytest.raises(StreamError, match="cannot be made") as caught:
+        create(admin, kafka, replicas=9)
+    assert caught.value.code == "TRL724"
+    assert "replication" in str(caught.value)
+
+
+def test_no_broker_is_said() -> None:
+    """Where nobody listens: which addresses were tried, and what to check."""
+    address = f"127.0.0.1:{free_port()}"
+    with pytest.raises(StreamError, match=address) as caught, administering(KafkaSettings((address,))):
+        raise AssertionError("somebody answered")
+    assert caught.value.code == "TRL723"
+    assert "refused" in str(caught.value)
