@@ -53,9 +53,9 @@ class Traces:
     def release(self, watermark: int, now: int) -> Iterator[Candidate | Flaw]:
         """What need not wait any more, by the source's watermark and the record time that it has reached.
 
-        A span that says its session and its agent goes on when the watermark has passed its end: sooner it
-        could not be judged. Any other goes on when its root is known and the watermark has passed the ends of
-        all above it, or after `hold`.
+        Nothing goes on before the watermark has passed its end: sooner it could not be judged. A span that
+        says its session and its agent goes on then, any other when its root is known and the watermark has
+        passed the ends of all above it, or after `hold`.
         """
         for trace_id in sorted(self.waiting):
             opened = self.traces[trace_id]
@@ -84,5 +84,7 @@ class Traces:
 
 
 def _is_ready(trace: Trace, heard: Heard, watermark: int, now: int, hold: int) -> bool:
+    if heard.ended > watermark:
+        return False
     is_known = heard.speaks_for_itself or trace.root(heard) is not None
     return (is_known and trace.settled(heard) <= watermark) or now - heard.record_time >= hold

@@ -13,6 +13,7 @@ from random import Random
 import httpx
 import polars as pl
 import pytest
+from tracline.batch.archive import read_manifest
 from tracline.examples.span_plan import Keys, Manner
 from tracline.examples.span_sessions import START_NS, random_session
 from tracline.schemas.time import NS
@@ -126,3 +127,5 @@ def check(work: Work, pack: Path, folder: Path) -> None:
     assert places_of(archive) == work.events
     assert rows(folder, "SELECT count(*) FROM event") == [(len(archive),)]
     assert set(audited(folder / "archive", pack, folder / "bundle")) == set(work.ids)
+    marked = read_manifest(folder / "archive").watermarks.values()
+    assert [(time,) for time in marked] == rows(folder, "SELECT value FROM fact WHERE name = 'watermark'")
