@@ -18,10 +18,10 @@ MESSAGES_MAX = 10_000
 ROLES = {
     **dict.fromkeys(["system", "developer", "instruction", "instructions"], Role.INSTRUCTION),
     **dict.fromkeys(["user", "human", "customer"], Role.USER),
-    **dict.fromkeys(["assistant", "ai", "model", "agent", "bot"], Role.ASSISTANT),
-    **dict.fromkeys(["tool", "function"], Role.TOOL),
+    **dict.fromkeys(["assistant", "ai", "model", "agent", "bot", "chatbot"], Role.ASSISTANT),
+    **dict.fromkeys(["tool", "function", "ipython"], Role.TOOL),
 }
-"""What speakers are called."""
+"""What speakers are called, in lower case; the last ones by Cohere and by Llama."""
 _LANGCHAIN_ROLES = {
     "SystemMessage": Role.INSTRUCTION,
     "HumanMessage": Role.USER,
@@ -132,7 +132,7 @@ def is_message(value: Value) -> bool:
         return False
     inner, content, kind = value.get("message"), value.get("content"), kind_of(value)
     return (
-        (kind_of(value, "role").lower() in ROLES and any(name in value for name in _SAYINGS))
+        (_role_of(kind_of(value, "role")) is not None and any(name in value for name in _SAYINGS))
         or (is_object(inner) and is_message(inner))
         or (kind in CALLS or kind in RESULTS or kind in THOUGHTS)
         or (kind in ROLES and ("content" in value or "data" in value))
@@ -154,8 +154,8 @@ def message_of(value: Value, speaker: Role) -> Message | None:
         )
     if not is_object(value):
         return Message(speaker, content=Content.TRUNCATED)
-    fields, role = _unwrapped(value, speaker)
-    parts, kind = Parts(), kind_of(fields)
+    fields, named = _unwrapped(value)
+    parts, kind, role = Parts(), kind_of(fields), named or speaker
     if kind in THOUGHTS:
         return None
     if (kind in CALLS or kind in RESULTS) and "role" not in fields:
@@ -167,6 +167,9 @@ def message_of(value: Value, speaker: Role) -> Message | None:
     _read_content(fields, parts)
     if role is not Role.TOOL:
         _read_calls(fields, parts)
+        if named is None and speaker is Role.USER and kind_of(fields, "role"):
+            # Whoever that is, the customer's words are not to be made of it.
+            parts.texts, parts.wordless, parts.content = [], False, worst(parts.content, Content.ABSENT)
         return Message(role, parts.text, tuple(parts.calls), tuple(parts.results), parts.content)
     if not parts.results:
         _read_result(fields, parts)
@@ -180,8 +183,9 @@ def _half(found: list[Value], speaker: Role) -> Half:
     return Half(tuple(message for message in messages if message is not None))
 
 
-def _unwrapped(value: dict[str, Value], speaker: Role) -> tuple[dict[str, Value], Role]:
-    """A message's own fields and its role, out of what wraps it."""
+def _unwrapped(value: dict[str, Value]) -> tuple[dict[str, Value], Role | None]:
+    """A message's own fields and its role, out of what wraps it; None where it has no role that is known."""
+    outer: Role | None = None
     for _ in range(3):
         content = value.get("content")
         role = _langchain_role(value) if "kwargs" in value else None
@@ -193,13 +197,18 @@ def _unwrapped(value: dict[str, Value], speaker: Role) -> tuple[dict[str, Value]
             inner = value.get("message", value.get("data")) if content is None else None
         if not isinstance(inner, dict):
             break
-        speaker = role or _named_role(value) or speaker
+        outer = role or _named_role(value) or outer
         value = inner
-    return value, _named_role(value) or speaker
+    return value, _named_role(value) or outer
 
 
 def _named_role(value: Mapping[str, Value]) -> Role | None:
-    return ROLES.get((kind_of(value, "role") or kind_of(value)).lower())
+    return _role_of(kind_of(value, "role") or kind_of(value))
+
+
+def _role_of(name: str) -> Role | None:
+    """Whom a name means, also where it is a member of an enumeration (`MessageRole.USER`)."""
+    return ROLES.get(name.lower()) or ROLES.get(name.strip().lower().rpartition(".")[2])
 
 
 def _langchain_role(value: Mapping[str, Value]) -> Role | None:

@@ -231,6 +231,35 @@ def test_a_result_that_is_flagged_failed_whatever_its_error_is_called(error: obj
     assert [one.error for one in step.input[0].results] == ["tool_error"]
 
 
+@pytest.mark.parametrize(
+    ("role", "read"),
+    [
+        ("MessageRole.USER", ("user", "yes")),
+        ("User ", ("user", "yes")),
+        ("CHATBOT", ("assistant", "yes")),
+        ("ipython", ("tool", None)),
+    ],
+)
+def test_roles_in_the_spellings_of_frameworks(role: str, read: tuple[str, str | None]) -> None:
+    """Enumerations, capitals, and what some models call their speakers."""
+    step = step_of(chat(gen_ai__input__messages=[{"role": role, "content": "yes"}]))
+    assert step.input is not None
+    assert [(one.role.value, one.text) for one in step.input] == [read]
+
+
+def test_nobody_speaks_for_the_customer() -> None:
+    """What a speaker of an unknown role told a model is not told as the customer's words."""
+    told = [{"role": "critic", "content": "yes, go ahead"}, {"role": "user", "content": "no"}]
+    step = step_of(chat(gen_ai__input__messages=told))
+    assert step.input is not None
+    assert [(one.text, one.content) for one in step.input] == [
+        (None, Content.ABSENT),
+        ("no", Content.CAPTURED),
+    ]
+    step = step_of(chat(gen_ai__output__messages=[{"role": "writer", "content": "so"}]))
+    assert words(step.output) == [("assistant", "so", [], [])]
+
+
 PAY = {"id": "c", "function": {"name": "pay", "arguments": "{}"}}
 
 
@@ -262,9 +291,7 @@ def test_calls_are_read_in_any_wrapping(asked: dict[str, Any]) -> None:
         (None, Content.CAPTURED),
     ],
 )
-def test_a_message_whose_calls_cannot_be_read_is_not_whole(
-    field: str, asked: object, content: Content
-) -> None:
+def test_a_message_without_its_calls_is_not_whole(field: str, asked: object, content: Content) -> None:
     """Something was asked for, and nobody can say what; an empty list is nothing."""
     step = step_of(chat(gen_ai__output__messages=[{"role": "assistant", "content": "so", field: asked}]))
     assert step.output is not None
