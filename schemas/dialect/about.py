@@ -15,6 +15,7 @@ from ..semconv import opentelemetry_1_36 as old
 from ..semconv import opentelemetry_1_41 as otel
 from ..semconv import vercel_ai_6 as ai
 from ..span import Span, Value
+from .parts import name_of
 
 END = "tracline.session.end"
 """Whether the session is over when the span ends."""
@@ -23,6 +24,7 @@ NESTED = "tracline.nested"
 UNNAMED_ERROR = "error"
 """The error type of a span that failed and does not say how."""
 
+_NO_ERROR = (None, "", False)
 _AGENTS = (otel.AGENT_NAME, oi.AGENT_NAME, ai.FUNCTION)
 
 COLUMNS = frozenset(
@@ -79,9 +81,9 @@ def error_of(span: Span) -> str | None:
     Without `error.type` it is that of the last exception of a span that failed. One that was recorded
     and overcome is no failure, unless it is said to have left the span.
     """
-    said = string_of(span.attributes.get(otel.ERROR_TYPE))
-    if said is not None:
-        return said
+    given = span.attributes.get(otel.ERROR_TYPE)
+    if given not in _NO_ERROR:
+        return name_of(given) or UNNAMED_ERROR
     for event in reversed(span.events):
         escaped = event.attributes.get("exception.escaped") in (True, "true", "True")
         if event.name == otel.EXCEPTION_EVENT and (span.failed or escaped):

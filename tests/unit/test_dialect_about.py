@@ -116,3 +116,21 @@ def test_a_span_of_any_part_may_name_its_agent(key: str) -> None:
     """A model's call and a tool's run say it where the instrumentation knows it."""
     for attributes in ({}, chat(), {"openinference.span.kind": "LLM"}, {"ai.operationId": "ai.toolCall"}):
         assert step_of({**attributes, key: "desk"}).agent == "desk"
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ("timeout", "timeout"),
+        (503, "503"),
+        ("too long " * 200, "error"),
+        (True, "error"),
+        ([], "error"),
+        ("", None),
+        (False, None),
+        (None, None),
+    ],
+)
+def test_an_error_type_of_any_kind_is_an_error(given: object, error: str | None) -> None:
+    """Some write a status code, or a whole message; an empty one is none."""
+    assert step_of({"gen_ai.operation.name": "chat", "error.type": given}).error == error
