@@ -110,6 +110,9 @@ def judge(statute: Statute, labelled: pl.DataFrame, clock: Clock, *, satisfied: 
     words, codes = _words(labels, statute.labeler.words)
     slices, slice_places = _slices(labels, slots, statute.program.keys)
     table = letters(statute.program, statute.rules, statute.machines, statute.propositions, words)
+    over = labels["seq"].to_numpy() > kernel.EVENTS_MAX
+    if over.any():
+        words, table, codes = _with_blind_word(statute.program, words, table, codes, over)
     memory = kernel.remember(statute.program, len(sessions.counted), len(slice_places))
     told = kernel.Rows(words=codes, slots=slots, stamps=np.arange(len(codes), dtype=np.int64), slices=slices)
     inside = clock.inside(times)
@@ -155,6 +158,16 @@ def _words(rows: pl.DataFrame, count: int) -> tuple[Words, I32]:
     bits = np.ascontiguousarray(rows.select(names).to_numpy())
     codes, firsts = kernel_loop.numbered(bits)
     return Words(bits[firsts, :count], bits[firsts, count:]), codes
+
+
+def _with_blind_word(
+    program: Program, words: Words, table: U8, codes: I32, which: Mask
+) -> tuple[Words, U8, I32]:
+    """Words, letters and codes in which some events have a word that no rule can judge."""
+    none = np.zeros((1, words.true.shape[1]), dtype=np.uint64)
+    blind = Words(np.vstack([words.true, none]), np.vstack([words.unknown, none]))
+    code = np.int32(len(words.true))
+    return blind, np.vstack([table, program.unknown[None, :]]), np.where(which, code, codes)
 
 
 def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:

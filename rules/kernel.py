@@ -39,6 +39,9 @@ I64 = NDArray[np.int64]
 SLICES_MAX = 1_000
 """Slices that one rule may have in one session; one more makes the rule unjudged there."""
 
+EVENTS_MAX = 10_000
+"""Events of one occurrence that are judged; one more makes every rule unjudged there."""
+
 TABLE_ENTRIES_MAX = 1 << 28
 """Entries of all rules' tables together: what a state number can address beside the output's four bits."""
 

@@ -29,7 +29,7 @@ REASONS = {
     kernel_loop.FOUND_UNKNOWN: "something that the rule asks about was not captured",
     kernel_loop.FOUND_SLICES: f"the session has more than {kernel.SLICES_MAX} slices",
 }
-"""Why a session is unjudged."""
+"""Why a session is unjudged, but for the limit of its events."""
 
 EVENT_COLUMNS = ("session_id", "occurrence", "time", "seq", "late", "history", "agent", "event_id")
 """What a record says of its event."""
@@ -172,7 +172,7 @@ class _Reading:
             "agent": event["agent"],
             "late": event["late"],
             "history": event["history"],
-            "reason": REASONS.get(kind),
+            "reason": _reason(kind, event["seq"]),
             "witness": witness,
         }
 
@@ -243,6 +243,13 @@ class _Reading:
         return self.judged.labelled[f"s{key}"][
             int(self.judged.order.rows[self.judged.slice_places[slice_slot]])
         ]
+
+
+def _reason(kind: int, seq: int) -> str | None:
+    """Why a session is unjudged, None where the verdict is another."""
+    if kind == kernel_loop.FOUND_UNKNOWN and seq > kernel.EVENTS_MAX:
+        return f"the session has more than {kernel.EVENTS_MAX} events"
+    return REASONS.get(kind)
 
 
 def _rows(judged: Judged, places: Sequence[int], names: Sequence[str]) -> pl.DataFrame:

@@ -17,7 +17,7 @@ import polars as pl
 
 from ..rules.digest import rule_set_digest
 from ..rules.judge import JUDGED_COLUMNS, Judged, Statute, judge, label_columns, take
-from ..rules.kernel import CLOSING_UNMET, I64, Found, applies
+from ..rules.kernel import CLOSING_UNMET, EVENTS_MAX, I64, Found, applies
 from ..rules.kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_VIOLATED
 from ..rules.occurrences import Clock, Mask
 from ..rules.record import Known, Record, records
@@ -30,6 +30,7 @@ from .error import StreamError
 from .state import Columns, SessionState
 
 _NO_TIME = -(1 << 63)
+_OCCURRENCE = ("session_id", "occurrence")
 
 
 class Standing(StrEnum):
@@ -145,9 +146,14 @@ class Bench:
         return pl.DataFrame(columns, schema=schema)
 
     def _remember(self, moved: Sequence[SessionState], rows: pl.DataFrame) -> None:
-        """Keep with each session the rows of its open occurrence."""
-        ended = rows.filter(pl.col("kind") == Kind.END).select("session_id", "occurrence").unique()
-        still = rows.join(ended, on=["session_id", "occurrence"], how="anti", maintain_order="left")
+        """Keep with each session the rows of its open occurrence; of one with too many events, just that."""
+        ended = rows.filter(pl.col("kind") == Kind.END).select(*_OCCURRENCE).unique()
+        still = rows.join(ended, on=_OCCURRENCE, how="anti", maintain_order="left")
+        is_over = pl.col("seq") == EVENTS_MAX + 1
+        over = still.filter(is_over)
+        if over.height:
+            few = still.join(over, on=_OCCURRENCE, how="anti", maintain_order="left")
+            still = pl.concat([few, over])
         plain = still.with_columns(pl.col("occurrence", "time").to_physical(), pl.col("kind").cast(pl.String))
         parts = plain.partition_by("session_id", as_dict=True, maintain_order=True)
         for state in moved:

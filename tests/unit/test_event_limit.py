@@ -1,0 +1,101 @@
+"""Sessions with more events than are judged: unjudged from there, live as in an audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from tracline.batch.audit import Terms, audit
+from tracline.rules.judge import statute_of
+from tracline.rules.kernel import EVENTS_MAX
+from tracline.rules.pack import pack_text
+from tracline.schemas.assemble import Session
+from tracline.schemas.event import Event, Kind, end_event
+from tracline.schemas.time import NS
+from tracline.stream.state import SessionState
+from tracline.stream.worker import Bench, Standing
+
+from .audit_rows import PACK, START, call, session, user, write
+
+RULES = pack_text(PACK)
+
+
+def over(more: int) -> list[dict]:
+    """A session that shouts, calls, and goes on; its last event shouts again."""
+    quiet = [user("well") for _ in range(EVENTS_MAX + more - 3)]
+    return session("a", user("now!"), call("pay"), *quiet, user("again!"))
+
+
+def found(tmp_path: Path, rows: list[dict]) -> list[dict]:
+    """The records of an audit of these rows."""
+    archive = write(tmp_path / "archive" / "events.parquet", rows)
+    audit(archive.parent, RULES, tmp_path / "bundle", Terms())
+    return [orjson.loads(line) for line in (tmp_path / "bundle" / "verdicts.jsonl").read_bytes().splitlines()]
+
+
+def test_one_event_more_unjudges_every_rule_there(tmp_path: Path) -> None:
+    """What was found before stays; at the first event over the limit every rule is unjudged, and says why."""
+    records = found(tmp_path, over(5))
+    assert [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"] == [("calm", 1)]
+    unjudged = [one for one in records if one["verdict"] == "unjudged"]
+    assert {one["rule"] for one in unjudged} == {"answered", "calm", "gives-up", "paid-once"}
+    assert {one["seq"] for one in unjudged} == {EVENTS_MAX + 1}
+    assert {one["reason"] for one in unjudged} == {f"the session has more than {EVENTS_MAX} events"}
+    assert {one["verdict"] for one in records} == {"violated", "unjudged"}
+
+
+def test_as_many_as_the_limit_are_judged(tmp_path: Path) -> None:
+    """A session of just so many events is judged to its end."""
+    records = found(tmp_path, over(0))
+    assert [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"] == [
+        ("calm", 1),
+        ("calm", EVENTS_MAX),
+    ]
+    assert {one["rule"] for one in records if one["verdict"] == "unmet"} == {"answered"}
+
+
+def by_id(records: list[dict]) -> dict[str, dict]:
+    """The records by id, of which none comes twice."""
+    found = {one["id"]: one for one in records}
+    assert len(found) == len(records)
+    return found
+
+
+@pytest.mark.slow
+def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
+    """Judged in parts, the same records come, each once; past the limit one row is kept of the session."""
+    rows = over(50)
+    events = [
+        end_event("a", START, row["time"], row["seq"], {"end": "mark"})
+        if row["kind"] == "end"
+        else Event(
+            session_id="a",
+            occurrence=START,
+            time=row["time"],
+            seq=row["seq"],
+            kind=Kind(row["kind"]),
+            text=row.get("text"),
+            tool=row.get("tool"),
+            call_id=row.get("call_id"),
+            event_id=row["event_id"],
+        )
+        for row in rows
+    ]
+    wanted = found(tmp_path, rows)
+    state = SessionState(Session("a", 3_600 * NS))
+    bench = Bench(statute_of(RULES))
+    records: list[dict] = []
+    statuses = []
+    cuts = [0, 3_000, EVENTS_MAX - 1, EVENTS_MAX, EVENTS_MAX + 20, len(events) - 1, len(events)]
+    kept = []
+    for begin, end in zip(cuts, cuts[1:], strict=False):
+        verdicts, came = bench.judged({"a": state}, events[begin:end])
+        records += verdicts
+        statuses += came
+        kept.append(len(state.rows.get("seq", [])))
+    assert by_id(records) == by_id(wanted)
+    assert kept == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
+    assert [one.rule for one in statuses if one.status is Standing.VIOLATED] == ["calm"]
+    unjudged = [one.rule for one in statuses if one.status is Standing.UNJUDGED]
+    assert sorted(filter(None, unjudged)) == ["answered", "calm", "gives-up", "paid-once"]
