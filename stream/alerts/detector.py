@@ -19,20 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-import msgspec
-
-from ..error import StreamError
-
-VERSION = 1
-"""Version of the codec of detectors."""
-
 RATIOS = (2.0, 3.0, 5.0, 10.0)
 """How many times the tolerated rate the alternatives are."""
 
 NOTHING = -math.inf
 """The logarithm of no evidence."""
-
-_HINT = "run the release that wrote it, or let the alerts begin with an empty state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +67,7 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """Where one detector stands: plain data.
+    """Where one detector stands: plain data, which `memory.py` writes down.
 
     `evidence` is log M of each ratio, empty before the first tick. `drift` is the cumulative sum of log e of
     the least ratio, held at 0 from below; the counts are those since it last was 0, the likeliest time of a
@@ -164,26 +155,6 @@ def mixture(evidence: Sequence[float]) -> float:
     if top == NOTHING:
         return NOTHING
     return top + math.log(sum(math.exp(one - top) for one in evidence) / len(evidence))
-
-
-def encode(state: Detector) -> bytes:
-    """The detector as bytes: the version, and a MessagePack map of its fields."""
-    return bytes([VERSION]) + _ENCODER.encode(state)
-
-
-def decode(data: bytes) -> Detector:
-    """The detector in the bytes. Raises StreamError (TRL761) where another release wrote them or damage."""
-    if data[:1] != bytes([VERSION]):
-        what = f"an alert's state has version {data[0] if data else 'none'}, not {VERSION}"
-        raise StreamError("TRL761", what, _HINT)
-    try:
-        return _DECODER.decode(data[1:])
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise StreamError("TRL761", "an alert's state is damaged", _HINT) from None
-
-
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Detector)
 
 
 def _count(state: Detector, violating: int, applicable: int, least: float) -> Detector:

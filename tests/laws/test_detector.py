@@ -21,11 +21,11 @@ from tracline.stream.alerts.detector import (
     Settings,
     Tolerated,
     Turn,
-    decode,
-    encode,
     log_e,
     step,
 )
+from tracline.stream.alerts.memory import RateMemory, decode, encode, rate_name
+from tracline.stream.alerts.sessions import Key
 
 Numbers = NDArray[Any]
 
@@ -221,10 +221,13 @@ def test_a_state_cut_anywhere_and_read_back_changes_nothing(
 ) -> None:
     """Written down after any tick and read again, a detector says what it would have said."""
     settings, tolerated = Settings(arl_ticks=50, resolve_ticks=3, stale_ticks=4), Tolerated(0.1, dispersion)
+    key = Key("pack", "rule", "agent")
     whole, resumed = Detector(), Detector()
     for place, (one, other) in enumerate(ticks):
         if place == cut:
-            resumed = decode(encode(resumed))
+            record = {rate_name(key): encode(RateMemory(detector=resumed))}
+            resumed = decode(record).rates[key].detector
+            assert resumed is not None
         whole, said = step(whole, min(one, other), other, tolerated, settings)
         resumed, again = step(resumed, min(one, other), other, tolerated, settings)
         assert (resumed, again) == (whole, said)

@@ -1,0 +1,115 @@
+"""What a watch remembers, as named records: a documented codec, never pickle.
+
+A record is one byte, the version, and MessagePack: under `rate` and a JSON array of pack, rule and agent a
+map of `RateMemory`, under `session` and an array of session id and occurrence one of `SessionMemory`, under
+`watermark` a number. Keys are field names, so a release that adds a field with a default reads old records;
+one that changes what a field means raises `VERSION`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from ..error import StreamError
+from .detector import Detector
+from .sessions import Cohort, Key, Part, Session
+
+VERSION = 1
+
+WATERMARK = "watermark"
+"""The name of the record that holds the watermark."""
+
+_RATE, _SESSION = "rate ", "session "
+_HINT = "run the release that wrote it, or let the alerts begin with an empty state"
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class RateMemory:
+    """A rule and agent: the ticks that are not settled, its detector, and the last tick that it took in."""
+
+    cohorts: dict[int, Cohort] = field(default_factory=dict[int, Cohort])
+    detector: Detector | None = None
+    looked: int | None = None
+
+
+@dataclass(slots=True)
+class SessionMemory:
+    """An occurrence: its parts as pack, rule and part."""
+
+    heard: int
+    closed: bool
+    parts: list[tuple[str, str, Part]]
+
+
+@dataclass(slots=True)
+class Remembered:
+    """All records of a watch, read."""
+
+    watermark: int | None = None
+    rates: dict[Key, RateMemory] = field(default_factory=dict[Key, RateMemory])
+    sessions: dict[tuple[str, int], Session] = field(default_factory=dict[tuple[str, int], Session])
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+def rate_name(key: Key) -> str:
+    """The name of a rate's record."""
+    return _RATE + msgspec.json.encode(key).decode()
+
+
+def session_name(place: tuple[str, int]) -> str:
+    """The name of an occurrence's record."""
+    return _SESSION + msgspec.json.encode(place).decode()
+
+
+def encode(told: RateMemory | int) -> bytes:
+    """A rate, or the watermark, as the bytes of a record."""
+    return bytes([VERSION]) + _ENCODER.encode(told)
+
+
+def encode_session(session: Session) -> bytes:
+    """An occurrence as the bytes of a record."""
+    parts = [(*rule, part) for rule, part in session.parts.items()]
+    return bytes([VERSION]) + _ENCODER.encode(SessionMemory(session.heard, session.closed, parts))
+
+
+def decode(records: Mapping[str, bytes]) -> Remembered:
+    """What the records of these names hold. Raises StreamError (TRL761) where this release wrote no such."""
+    found = Remembered()
+    for name, data in records.items():
+        if name == WATERMARK:
+            found.watermark = _decoded(data, int)
+        elif name.startswith(_RATE):
+            found.rates[_named(name.removeprefix(_RATE), Key)] = _decoded(data, RateMemory)
+        elif name.startswith(_SESSION):
+            told = _decoded(data, SessionMemory)
+            parts = {(pack, rule): part for pack, rule, part in told.parts}
+            place = _named(name.removeprefix(_SESSION), tuple[str, int])
+            found.sessions[place] = Session(parts, told.heard, told.closed)
+        else:
+            raise StreamError("TRL761", "a record of the alerts' state has a name that means nothing", _HINT)
+    return found
+
+
+def _named(text: str, type_: type[T]) -> T:
+    try:
+        return msgspec.json.decode(text, type=type_)
+    except msgspec.MsgspecError:
+        raise StreamError("TRL761", "a name in the alerts' state is damaged", _HINT) from None
+
+
+def _decoded(data: bytes, type_: type[T]) -> T:
+    if data[:1] != bytes([VERSION]):
+        what = f"a record of the alerts' state has version {data[0] if data else 'none'}, not {VERSION}"
+        raise StreamError("TRL761", what, _HINT)
+    try:
+        return msgspec.msgpack.decode(data[1:], type=type_)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise StreamError("TRL761", "a record of the alerts' state is damaged", _HINT) from None

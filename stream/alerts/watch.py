@@ -1,0 +1,115 @@
+"""All rates of a pipeline watched: statuses and watermarks in, alarms that fire and are resolved out.
+
+What it goes by can be written down as records, each small and named, and only those that changed: a compacted
+topic holds them. The live process and `tracline alerts backtest` run this same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from ..worker import Status
+from . import memory
+from .detector import Alarm, Detector, Settings, step
+from .memory import RateMemory
+from .rates import Tolerance
+from .sessions import Key, Ledger, Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An alarm of a rule and agent that fires or is resolved, of the tick from `begins` to `ends`.
+
+    `told` is the watermark at which that came out. Times are nanoseconds since the epoch.
+    """
+
+    key: Key
+    begins: int
+    ends: int
+    told: int
+    alarm: Alarm
+
+
+class Watch:
+    """Watches every rule and agent it hears of. The same statuses and watermarks give the same changes."""
+
+    def __init__(self, tolerance: Tolerance, settings: Settings) -> None:
+        self.ledger = Ledger(tolerance.tick_s, tolerance.settle_ticks)
+        self.detectors: dict[Key, Detector] = {}
+        self._tolerance, self._settings = tolerance, settings
+        self._looked: dict[Key, int] = {}
+        self._touched: set[Key] = set()
+
+    def hear(self, status: Status) -> None:
+        """Take in what a rule has said of a session."""
+        self.ledger.hear(status)
+
+    def advance(self, watermark: int) -> list[Change]:
+        """What comes out now that nothing earlier than the watermark is to come, by rule and agent in turn.
+
+        A message is heard whole before the watermark behind it is told.
+        """
+        settled = {key: list(some) for key, some in groupby(self.ledger.advance(watermark), lambda t: t.key)}
+        firing = {key for key, detector in self.detectors.items() if detector.firing}
+        return [
+            change
+            for key in sorted(firing | settled.keys())
+            for change in self._look(key, settled.get(key, ()))
+        ]
+
+    def changes(self) -> dict[str, bytes | None]:
+        """The records that changed since the last call, by name; None: it is to be forgotten."""
+        named: dict[str, bytes | None] = {}
+        for key in sorted(self._touched | self.ledger.changed_keys):
+            rate = RateMemory(
+                self.ledger.cohorts.get(key, {}), self.detectors.get(key), self._looked.get(key)
+            )
+            named[memory.rate_name(key)] = memory.encode(rate)
+        for place in sorted(self.ledger.changed_sessions):
+            session = self.ledger.sessions.get(place)
+            named[memory.session_name(place)] = None if session is None else memory.encode_session(session)
+        if self.ledger.watermark is not None:
+            named[memory.WATERMARK] = memory.encode(self.ledger.watermark)
+        self._touched, self.ledger.changed_keys, self.ledger.changed_sessions = set(), set(), set()
+        return named
+
+    def restore(self, records: Mapping[str, bytes]) -> None:
+        """Stand where the watch stood that wrote these records, all of them; this one has heard nothing yet.
+
+        Raises StreamError (TRL761) where they are none of this release's.
+        """
+        found = memory.decode(records)
+        for key, rate in found.rates.items():
+            if rate.cohorts:
+                self.ledger.cohorts[key] = rate.cohorts
+            if rate.detector is not None:
+                self.detectors[key] = rate.detector
+            if rate.looked is not None:
+                self._looked[key] = rate.looked
+        self.ledger.restore(found.sessions, found.rates, found.watermark)
+
+    def _look(self, key: Key, settled: Sequence[Tick]) -> Iterator[Change]:
+        """Take in the settled ticks of a key, and while an alarm lasts those without any session, too."""
+        for tick in settled:
+            yield from self._silence(key, tick.number)
+            yield from self._step(key, tick)
+        yield from self._silence(key, self.ledger.final(key))
+
+    def _silence(self, key: Key, until: int) -> Iterator[Change]:
+        for number in range(self._looked.get(key, until), until - 1):
+            if not self.detectors[key].firing:
+                return
+            yield from self._step(key, Tick(key, number + 1, 0, 0))
+
+    def _step(self, key: Key, tick: Tick) -> Iterator[Change]:
+        before = self.detectors.get(key, Detector())
+        tolerated = self._tolerance.tolerated(key)
+        after, alarm = step(before, tick.violating, tick.applicable, tolerated, self._settings)
+        self.detectors[key], self._looked[key] = after, tick.number
+        self._touched.add(key)
+        if alarm is not None:
+            begins, told = tick.number * self.ledger.tick_ns, self.ledger.watermark
+            assert told is not None
+            yield Change(key, begins, begins + self.ledger.tick_ns, told, alarm)
