@@ -1,0 +1,118 @@
+"""A session's page: its events, what each rule said at them, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from tracline.schemas.event import Kind
+from tracline.schemas.time import NS, rfc3339
+from tracline.stream.console.replay import EVENTS_REPLAYED_MAX, replay
+from tracline.stream.console.session import EVENTS_A_PAGE
+
+from ..console_store import START, call, fill, result, session, user, writing
+from .asking import DESK, app, get, links, plain
+
+pytestmark = pytest.mark.slow
+
+ODD_IDS = ["", ".", "..", "a/../b", "a b?c=d#e&f", "%2e%2e", "<b>é</b>", "\u202e\x1b[2J\n", "\u4f1a\u8bdd"]
+
+
+@pytest.mark.parametrize("name", ODD_IDS)
+def test_any_session_id_has_a_page(store: Path, name: str) -> None:
+    """Whatever a session is called, the list and its verdicts link a page that shows it."""
+    console = app(fill(store, DESK, [session(name, user("no!"), user("really"))]))
+    for start in ("/sessions", "/verdicts"):
+        link = next(href for href in links(get(console, start).text) if "occurrence=" in href)
+        answer = get(console, link)
+        assert answer.status_code == 200
+        assert "really" in answer.text
+
+
+def test_a_rule_that_cannot_judge_says_from_where(store: Path) -> None:
+    """From the event on whose text was not captured the rule shows nothing but `unjudged`."""
+    told = session("s", user("hi"), user(None, content="absent"), user("no!"))
+    assert [len(marks.shown) for marks in replay(DESK, told[:-1])[1].marks] == [1, 1, 0]
+    text = plain(get(app(fill(store, DESK, [told])), "/sessions/s").text)
+    assert "1 rule is unjudged" in text
+    assert "? unjudged from event 2" in text
+
+
+def test_the_page_of_a_session_explains_the_chosen_verdict(store: Path) -> None:
+    """A verdict's link marks its witness' events, with what was true and what was still asked."""
+    told = session("s", user("hi"), call(), user("well"))
+    console = app(fill(store, DESK, [told]))
+    verdict = next(href for href in links(get(console, "/").text) if href.startswith("/verdicts/"))
+    page = get(console, verdict)
+    assert "unmet Calls are answered" in plain(page.text)
+    link = next(href for href in links(page.text) if href.endswith("#e3"))
+    text = get(console, link).text
+    marked = [html for html in text.split('<li id="e')[1:] if "Witness of" in html]
+    assert [int(html[0]) for html in marked] == [2, 3]
+    assert (
+        "True here: call Asked afterwards: always (call -> eventually result) and eventually result"
+        in plain(marked[0])
+    )
+
+
+def test_a_rule_can_be_followed(store: Path) -> None:
+    """With a rule chosen, that rule alone stands beside each event."""
+    console = app(fill(store, DESK, [session("s", user("hi"), call(), result())]))
+    text = get(console, "/sessions/s?rule=desk/answered").text
+    events = plain(text[text.index('id="events-title"') : text.index('id="rules-title"')])
+    assert events.count("answered pending") == 3
+    assert "calm" not in events
+
+
+def test_long_sessions_come_in_pages(store: Path) -> None:
+    """A verdict far down leads to its page; the rules are told again up to a limit, which is said."""
+    far = EVENTS_REPLAYED_MAX + 5
+    told = session("s", *(user("no!" if at == far else "hi") for at in range(1, far + 1)))
+    console = app(fill(store, DESK, [told]))
+    link = next(href for href in links(get(console, "/").text) if href.startswith("/sessions/"))
+    text = get(console, link).text
+    assert text.count('<li id="e') == far % EVENTS_A_PAGE
+    assert f'id="e{far}"' in text
+    assert f"The rules are shown at the first {EVENTS_REPLAYED_MAX:,} events only" in plain(text)
+    earlier = next(href for href in links(text) if "#events-title" in href and "page=" in href)
+    assert get(console, earlier).text.count('<li id="e') == EVENTS_A_PAGE
+
+
+def test_a_session_without_its_beginning_is_shown_without_rules(store: Path) -> None:
+    """Where retention took the first events, the rest is shown, and that the rules cannot be told again."""
+    console = app(fill(store, DESK, [session("s", user("hi"), user("no!"), user("well"))]))
+    with writing(store) as db:
+        db.execute("DELETE FROM event WHERE seq = 1")
+    text = get(console, "/sessions/s").text
+    assert "The first 1 events are no longer in the store" in plain(text)
+    assert re.findall(r'<li id="e(\d)"', text) == ["2", "3"]
+    assert "Open sessions 0 of 0" in plain(get(console, "/").text)
+
+
+def test_an_id_that_came_back_has_all_its_occurrences(store: Path) -> None:
+    """The page shows the latest occurrence, links the others, and shows one that is asked for."""
+    later = START + 9000 * NS
+    console = app(fill(store, DESK, [session("s", user("old")), session("s", user("new"), start=later)]))
+    text = get(console, "/sessions/s").text
+    assert "new" in plain(text)
+    assert "also began 2026-02-17 12:00:00" in plain(text)
+    assert "old" in plain(get(console, f"/sessions/s?occurrence={rfc3339(START)}").text)
+
+
+def test_an_event_without_fields_is_shown(store: Path) -> None:
+    """An unknown event, late, nested, told as history, says all of that."""
+    (event, end) = session("s", user("hi"))
+    bare = dataclasses.replace(
+        event,
+        kind=Kind.UNKNOWN,
+        text=None,
+        content="absent",
+        agent=None,
+        late=True,
+        nested=True,
+        history=True,
+    )
+    text = plain(get(app(fill(store, DESK, [(bare, end)])), "/sessions/s").text)
+    assert "1 Not captured +0.0 s sub-agent late history content absent" in text
