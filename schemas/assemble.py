@@ -17,7 +17,7 @@ import orjson
 
 from .candidate import Candidate, Telling
 from .event import Event, Kind, content_of, end_event, event_id
-from .told import Teller, Told, partner_of, teller_of, wait
+from .told import REMEMBERED_MAX, Teller, Told, partner_of, teller_of, wait
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
 _NO_PLACE = 1 << 32
@@ -92,8 +92,9 @@ class Session:
         ]
         for key, candidate in ready.items():
             del self.held[key]
-            self.told[-1].spans.add(key)
-            self.told[-1].within.update(candidate.within)
+            if len(self.told[-1].spans) < REMEMBERED_MAX:
+                self.told[-1].spans.add(key)
+                self.told[-1].within.update(candidate.within)
         if self.open is not None and self._is_over(self.open.last_time + self.idle, watermark):
             events.append(self._close(self.open.last_time + self.idle, Close.IDLE))
         self._forget(watermark)
@@ -137,10 +138,11 @@ class Session:
         else:
             self.repeats += 1
             self.late += telling.time < before.time
-        if telling.key:
+        messages = self.told[-1].messages
+        if telling.key and (telling.key in messages or len(messages) < REMEMBERED_MAX):
             time = telling.time if before is None else before.time
             teller = Teller(candidate.start, candidate.end, candidate.failed, time)
-            self.told[-1].messages[telling.key] = teller
+            messages[telling.key] = teller
 
     def _judge(self, telling: Telling, key: str, candidate: Candidate) -> Event:
         """The next event of the session; it opens an occurrence where none is open."""
@@ -160,14 +162,16 @@ class Session:
         now.last, now.last_time = max(now.last, place), max(now.last_time, telling.time)
         now.seq += 1
         ordinal = now.equals.get(said, 0)
-        now.equals[said] = ordinal + 1
+        if ordinal or len(now.equals) < REMEMBERED_MAX:
+            now.equals[said] = ordinal + 1
         if telling.place is not None and now.caller is None:
             now.caller = key
         if telling.kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT):
             wait(self.told[-1], telling)
         if telling.call_id is not None:
             if telling.kind is Kind.TOOL_CALL:
-                self.told[-1].calls[telling.call_id] = (telling.tool, telling.args)
+                if len(self.told[-1].calls) < REMEMBERED_MAX:
+                    self.told[-1].calls[telling.call_id] = (telling.tool, telling.args)
             else:
                 # A call is answered once; another result of its id answers none that is known.
                 for told in self.told:

@@ -11,6 +11,12 @@ from .event import Kind, canonical_text
 WAITING_MAX = 1_000
 """Calls (and results) of one session that may wait to be told from the other side; the oldest is given up."""
 
+REMEMBERED_MAX = 50_000
+"""Spans, messages, open calls and distinct events that are remembered of an occurrence, of each so many.
+
+What is told again beyond that is taken for new; its rules are unjudged by then (`rules.kernel.EVENTS_MAX`).
+"""
+
 
 @dataclass(slots=True)
 class Teller:

@@ -29,6 +29,8 @@ from ..schemas.frame import event_frame
 from .error import StreamError
 from .state import Columns, SessionState
 
+HELD_MAX = 10_000
+"""Spans of one session that may wait for the time to pass them."""
 _NO_TIME = -(1 << 63)
 _OCCURRENCE = ("session_id", "occurrence")
 
@@ -66,14 +68,16 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """Something that broke assembly or judging: spans of a session, or else (`spans` empty) its state.
+    """Something that is put aside: spans of a session, or else (`spans` empty) its state.
 
-    `reason` is the name of the error alone.
+    `code` is `internal` where it broke assembly or judging (`reason` is the name of the error alone), or
+    `session-held` where too many spans of the session wait.
     """
 
     session_id: str
     spans: tuple[tuple[str, str], ...]
     reason: str
+    code: str = "internal"
 
 
 @dataclass(slots=True)
@@ -221,10 +225,16 @@ class Worker:
         `states` has every session of the candidates and those that are due; they are changed in place. The
         same states, candidates and watermark give the same outputs.
         """
+        done = Outputs()
         late, repeats = _counts(states)
         for candidate in candidates:
-            states[candidate.session_id].session.add(candidate)
-        done = Outputs()
+            session = states[candidate.session_id].session
+            if len(session.held) < HELD_MAX:
+                session.add(candidate)
+            else:
+                span = candidate.trace_id, candidate.span_id
+                text = f"{HELD_MAX} spans of its session wait already"
+                done.poison.append(Poison(candidate.session_id, (span,), text, "session-held"))
         by_bench: dict[str, tuple[Bench, list[Event]]] = {}
         for state in states.values():
             for event in state.session.advance(watermark):
@@ -300,9 +310,9 @@ class Worker:
 def poisoned(poison: Poison) -> Iterator[tuple[str, str, str]]:
     """Place, code and reason of each thing that was put aside, for dead letters."""
     for trace_id, span_id in poison.spans:
-        yield f"trace {trace_id}, span {span_id}", "internal", poison.reason
+        yield f"trace {trace_id}, span {span_id}", poison.code, poison.reason
     if not poison.spans:
-        yield "session's state", "internal", poison.reason
+        yield "session's state", poison.code, poison.reason
 
 
 _At = tuple[str, int, int, str | None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import orjson
@@ -11,10 +12,13 @@ from tracline.rules.judge import statute_of
 from tracline.rules.kernel import EVENTS_MAX
 from tracline.rules.pack import pack_text
 from tracline.schemas.assemble import Session
+from tracline.schemas.candidate import Candidate, Telling
 from tracline.schemas.event import Event, Kind, end_event
+from tracline.schemas.step import Part
 from tracline.schemas.time import NS
+from tracline.schemas.told import REMEMBERED_MAX
 from tracline.stream.state import SessionState
-from tracline.stream.worker import Bench, Standing
+from tracline.stream.worker import HELD_MAX, Bench, Standing, Worker, poisoned
 
 from .audit_rows import PACK, START, call, session, user, write
 
@@ -89,7 +93,7 @@ def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
     statuses = []
     cuts = [0, 3_000, EVENTS_MAX - 1, EVENTS_MAX, EVENTS_MAX + 20, len(events) - 1, len(events)]
     kept = []
-    for begin, end in zip(cuts, cuts[1:], strict=False):
+    for begin, end in pairwise(cuts):
         verdicts, came = bench.judged({"a": state}, events[begin:end])
         records += verdicts
         statuses += came
@@ -99,3 +103,37 @@ def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
     assert [one.rule for one in statuses if one.status is Standing.VIOLATED] == ["calm"]
     unjudged = [one.rule for one in statuses if one.status is Standing.UNJUDGED]
     assert sorted(filter(None, unjudged)) == ["answered", "calm", "gives-up", "paid-once"]
+
+
+def waiting(number: int) -> Candidate:
+    """A tool's run in the session `a`, one of many."""
+    told = (Telling(Kind.TOOL_CALL, START, tool="look", call_id=f"c{number}"),)
+    return Candidate("a", Part.TOOL, START, START, told, trace_id="t", span_id=str(number))
+
+
+@pytest.mark.slow
+def test_more_spans_than_may_wait_are_put_aside() -> None:
+    """What comes on top of `HELD_MAX` waiting spans is named, and nothing that waits is lost."""
+    states = {"a": SessionState(Session("a", 3_600 * NS))}
+    worker = Worker(Bench(statute_of(RULES)))
+    first = worker.step(states, map(waiting, range(HELD_MAX)), START - 1)
+    assert (first.events, first.poison) == ([], [])
+    over = worker.step(states, [waiting(HELD_MAX)], START - 1)
+    [(place, code, reason)] = [told for one in over.poison for told in poisoned(one)]
+    assert (place, code) == (f"trace t, span {HELD_MAX}", "session-held")
+    assert str(HELD_MAX) in reason
+    assert len(worker.step(states, [], START).events) == HELD_MAX
+
+
+@pytest.mark.slow
+def test_memory_of_a_session_is_bounded() -> None:
+    """Past `REMEMBERED_MAX` spans nothing more is remembered of an occurrence, and events still come."""
+    session = Session("a", 3_600 * NS)
+    for number in range(REMEMBERED_MAX + 10):
+        session.add(waiting(number))
+    assert len(session.advance(START)) == REMEMBERED_MAX + 10
+    [told] = session.told
+    assert session.open is not None
+    assert {len(told.spans), len(told.calls), len(session.open.equals)} == {REMEMBERED_MAX}
+    session.add(waiting(1))
+    assert session.advance(START) == []
