@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import sys
 import traceback
@@ -12,6 +11,7 @@ from typing import Any
 import click
 
 from .error import WorldError, file_error
+from .lazy import LazyGroup
 from .options import colors
 from .shown import clean
 
@@ -24,6 +24,7 @@ COMMANDS = {
     "import": ("import_", "Turn chat logs and span dumps into an archive of event Parquet."),
     "audit": ("audit", "Judge an archive by rule packs and write the bundle of verdicts."),
     "serve": ("serve", "Receive spans, and judge, show and archive what agents do, in one process."),
+    "stream": ("stream", "The same over Kafka: a process for each step, and what cares for them."),
 }
 """Each command's module in this room, which exports it as `command`, and its line in `tracline --help`."""
 
@@ -33,28 +34,8 @@ INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are named in `COMMANDS` and imported on demand."""
-
-    def __init__(self, *args: Any, **attrs: Any) -> None:
-        super().__init__(*args, **attrs)
-        # Only their names and lines are read: `get_command` never returns these.
-        self.commands = {name: click.Command(name, short_help=line) for name, (_, line) in COMMANDS.items()}
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        """The commands in the order in which one meets them."""
-        return list(self.commands)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import the command's module and return its `command`, or None for a name that is none."""
-        if cmd_name not in COMMANDS:
-            return None
-        return importlib.import_module(f".{COMMANDS[cmd_name][0]}", __package__).command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the commands by their lines, importing none of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+class Tracline(LazyGroup):
+    """The group of all commands, which says what went wrong."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as click does, without colours where `NO_COLOR` is set."""
@@ -82,7 +63,7 @@ class LazyGroup(click.Group):
             ctx.exit(INTERRUPTED)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Tracline, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="tracline", message="%(prog)s %(version)s")
 def tracline() -> None:
     """Audit what deployed language-model agents did: temporal rules over their telemetry."""

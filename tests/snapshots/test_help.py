@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from click.testing import CliRunner
-from tracline.cli import COMMANDS, tracline
+from tracline.cli import COMMANDS, stream, tracline
 
 Snapshot = Callable[[str, str], None]
 
@@ -22,6 +22,14 @@ def test_help_of_each_command(name: str, snapshot: Snapshot) -> None:
     result = CliRunner().invoke(tracline, [name, "--help"], prog_name="tracline")
     assert result.exit_code == 0
     snapshot(f"help/{name}.txt", result.stdout)
+
+
+@pytest.mark.parametrize("name", stream.COMMANDS)
+def test_help_of_each_command_of_the_pipeline(name: str, snapshot: Snapshot) -> None:
+    """`tracline stream COMMAND --help` does, too."""
+    result = CliRunner().invoke(tracline, ["stream", name, "--help"], prog_name="tracline")
+    assert result.exit_code == 0
+    snapshot(f"help/stream-{name}.txt", result.stdout)
 
 
 @pytest.mark.parametrize(

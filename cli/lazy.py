@@ -1,0 +1,38 @@
+"""A group of commands that loads each command's module only when it runs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are named in a table and imported on demand.
+
+    The table has each command's module in this room, which exports it as `command`, and its line in the
+    group's help.
+    """
+
+    def __init__(self, *args: Any, table: Mapping[str, tuple[str, str]], **attrs: Any) -> None:
+        super().__init__(*args, **attrs)
+        self._table = table
+        # Only their names and lines are read: `get_command` never returns these.
+        self.commands = {name: click.Command(name, short_help=line) for name, (_, line) in table.items()}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        """The commands in the order in which one meets them."""
+        return list(self.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import the command's module and return its `command`, or None for a name that is none."""
+        if cmd_name not in self._table:
+            return None
+        return importlib.import_module(f".{self._table[cmd_name][0]}", __package__).command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands by their lines, importing none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in self._table.items()])

@@ -1,0 +1,73 @@
+"""`tracline stream`: the processes of the Kafka pipeline, and what cares for them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from .error import told_error, world_error
+from .lazy import LazyGroup
+
+COMMANDS = {
+    "topics": ("stream_topics", "Make the topics, or say what is wrong with them."),
+    "lag": ("stream_lag", "How far each process is behind."),
+}
+"""Each command's module in this room, which exports it as `command`, and its line in the help."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class StreamGroup(LazyGroup):
+    """The group of the pipeline's commands: an error of theirs, or of Kafka's, becomes one of the world."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what it needs and is not installed is said, too."""
+        from ..stream.error import StreamError
+
+        try:
+            return super().invoke(ctx)
+        except StreamError as error:
+            raise told_error(error.code, _name(ctx), str(error), error.hint) from error
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("tracline"):
+                raise
+            hint = "install it with: pip install 'tracline[stream]'"
+            raise world_error("TRL620", _name(ctx), f"needs the package {error.name}", hint) from error
+        except Exception as error:
+            if not _of_kafka(error):
+                raise
+            # Its text may be a page long, and quote what was sent.
+            what = f"Kafka refuses or fails: {type(error).__name__}"
+            hint = "check that the brokers run, and what this user may do"
+            raise told_error("TRL723", _name(ctx), what, hint) from error
+
+
+def _name(ctx: click.Context) -> str:
+    return f"tracline stream {ctx.invoked_subcommand or ''}".rstrip()
+
+
+def _of_kafka(error: Exception) -> bool:
+    """Whether it is an error of one of Kafka's clients; asks none that was not imported."""
+    loaded = [sys.modules[name] for name in ("kafka.errors", "aiokafka.errors") if name in sys.modules]
+    return any(isinstance(error, module.KafkaError) for module in loaded)
+
+
+def broker_option() -> Callable[[F], F]:
+    """`--bootstrap-servers`, the str or None `bootstrap_servers`: for `kafka_settings`."""
+    return click.option(
+        "--bootstrap-servers",
+        metavar="HOST:PORT,...",
+        help="Some brokers; otherwise those of the settings.  [default: 127.0.0.1:9092]",
+    )
+
+
+@click.group("stream", cls=StreamGroup, table=COMMANDS)
+def command() -> None:
+    """Receive, judge and archive what agents do over Kafka, in as many processes as it takes.
+
+    Addresses, TLS, SASL and the names of topics are settings: [kafka] in tracline.toml, or TRACLINE_KAFKA_...
+    in the environment.
+    """

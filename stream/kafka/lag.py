@@ -1,0 +1,65 @@
+"""How far each process of the pipeline is behind what it reads, by the offsets that it has committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..topic import Topic
+from .settings import KafkaSettings
+
+READS: Mapping[str, Topic] = {
+    "rekey": Topic.SPANS,
+    "monitor": Topic.EVENTS,
+    "archive": Topic.JUDGED,
+    "alerts": Topic.VERDICTS,
+}
+"""What each process reads; its group is `KafkaSettings.group` of its name."""
+
+LATEST, EARLIEST = -1, -2
+"""Kafka's words for the end and the beginning of a partition, where an offset is asked for."""
+
+
+@dataclass(frozen=True)
+class Lag:
+    """One partition that a process reads: where it goes on, where the partition ends, what is between.
+
+    `committed` is None where the process has not committed yet. A transaction's mark has an offset like a
+    record, so one that has read everything may seem to be behind by one.
+    """
+
+    process: str
+    topic: str
+    partition: int
+    committed: int | None
+    end: int
+    lag: int
+
+
+def lags(admin: Any, settings: KafkaSettings) -> list[Lag]:
+    """The lag of every process at every partition of a topic that is there."""
+    from kafka.structs import TopicPartition
+
+    names = {process: settings.topic(topic) for process, topic in READS.items()}
+    there = {topic["name"]: topic for topic in admin.describe_topics() if topic["name"] in names.values()}
+    parts = [
+        TopicPartition(name, partition["partition_index"])
+        for name, topic in there.items()
+        for partition in topic["partitions"]
+    ]
+    if not parts:
+        return []
+    begins = admin.list_partition_offsets(dict.fromkeys(parts, EARLIEST))
+    ends = admin.list_partition_offsets(dict.fromkeys(parts, LATEST))
+    found: list[Lag] = []
+    for process, name in names.items():
+        group = settings.group(process)
+        committed = admin.list_group_offsets({group: None})[group]
+        for part in sorted(part for part in parts if part.topic == name):
+            at = committed.get(part)
+            since = begins[part].offset if at is None or at.offset < 0 else at.offset
+            offset = None if at is None or at.offset < 0 else int(at.offset)
+            end = int(ends[part].offset)
+            found.append(Lag(process, name, int(part.partition), offset, end, max(0, end - int(since))))
+    return found

@@ -1,0 +1,104 @@
+"""`tracline stream topics` and `lag` as an operator runs them, against a real broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.structs import OffsetAndMetadata, TopicPartition
+from tracline.stream.kafka.settings import KafkaSettings, consuming, producing
+from tracline.stream.topic import Topic
+
+from .broker import free_port
+
+pytestmark = pytest.mark.slow
+TRACLINE = Path(sys.executable).with_name("tracline")
+WAIT_S = 60
+
+
+def stream(
+    settings: KafkaSettings, folder: Path, *arguments: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `tracline stream`, with the broker and the names from the environment."""
+    given = {
+        "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(settings.bootstrap_servers),
+        "TRACLINE_KAFKA_PREFIX": settings.prefix,
+        "TRACLINE_KAFKA_SPANS_TOPIC": settings.spans_topic,
+        **variables,
+    }
+    return subprocess.run(
+        [str(TRACLINE), "stream", *arguments],
+        cwd=folder,
+        env=os.environ | given,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+    )
+
+
+def test_topics_are_made_and_looked_at(kafka: KafkaSettings, tmp_path: Path) -> None:
+    """Missing topics are findings; made, they are none; the table and the JSON name each of them."""
+    before = stream(kafka, tmp_path, "topics")
+    assert before.returncode == 1
+    assert before.stdout.count("is missing\n  hint: make it with: tracline stream topics --create") == 8
+    made = stream(kafka, tmp_path, "topics", "--create", "--partitions", "3")
+    assert (made.returncode, made.stderr.count("made ")) == (0, 8)
+    assert "wrong" not in made.stdout
+    found = json.loads(stream(kafka, tmp_path, "topics", "--format", "json").stdout)
+    assert {topic["topic"]: topic["partitions"] for topic in found}[kafka.topic(Topic.EVENTS)] == 3
+    assert [topic["flaws"] for topic in found] == [[]] * 8
+
+
+def test_a_difference_that_may_be_meant_is_no_finding(topics: KafkaSettings, tmp_path: Path) -> None:
+    """A spans' topic with a smaller limit is told, and the exit code stays 0; tracline's own count."""
+    larger = stream(topics, tmp_path, "topics", TRACLINE_KAFKA_MESSAGE_BYTES_MAX="2000000")
+    assert larger.returncode == 1
+    assert f"differs: {topics.spans_topic} has max.message.bytes" in larger.stdout
+    assert f"wrong: {topics.topic(Topic.EVENTS)} has max.message.bytes" in larger.stdout
+
+
+def test_the_lag_is_what_is_written_and_not_committed(topics: KafkaSettings, tmp_path: Path) -> None:
+    """Ten records, of which the group has committed four: six behind; who never committed has no offset."""
+    name = topics.topic(Topic.EVENTS)
+    producer = KafkaProducer(**producing(topics, "test"))
+    for number in range(10):
+        producer.send(name, b"%d" % number, partition=1)
+    producer.close()
+    consumer = KafkaConsumer(**consuming(topics, "monitor"))
+    part = TopicPartition(name, 1)
+    consumer.assign([part])
+    consumer.commit({part: OffsetAndMetadata(4, "", -1)})
+    consumer.close()
+    told = json.loads(stream(topics, tmp_path, "lag", "--format", "json").stdout)
+    assert len(told) == 4 * 4
+    assert [one for one in told if one["lag"]] == [
+        {"process": "monitor", "topic": name, "partition": 1, "committed": 4, "end": 10, "lag": 6}
+    ]
+    assert {one["committed"] for one in told if one["partition"] != 1} == {None}
+    table = stream(topics, tmp_path, "lag")
+    assert table.returncode == 0
+    assert any(line.split()[-4:] == ["1", "4", "10", "6"] for line in table.stdout.splitlines())
+
+
+@pytest.mark.parametrize("command", ["topics", "lag"])
+def test_no_broker_ends_with_2_and_what_to_check(command: str, tmp_path: Path) -> None:
+    """The address is said, and nothing else comes on standard error."""
+    address = f"127.0.0.1:{free_port()}"
+    ended = stream(KafkaSettings((address,)), tmp_path, command)
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        f"tracline stream {command}: TRL723 no broker listens ({address}: connection refused)\n"
+        "  hint: check that the brokers run, and bootstrap_servers\n"
+    )
+
+
+def test_a_contradiction_ends_with_2(tmp_path: Path) -> None:
+    """Settings that do not go together are refused before anything is asked."""
+    ended = stream(KafkaSettings(), tmp_path, "lag", TRACLINE_KAFKA_SECURITY_PROTOCOL="SASL_SSL")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("[kafka]: TRL721 SASL_SSL needs sasl_mechanism\n")
