@@ -113,6 +113,27 @@ def _judged(
     progress: Progress,
 ) -> Runs:
     """Read, label and judge; what was found is to be read before `scratch` is taken away."""
+    known: Known = {}
+    runs = Runs(scratch)
+    for judged in judging(archive, statute, scratch, terms, population, progress):
+        tally.add(statute, judged)
+        for record in records(statute, judged, known):
+            runs.add(record)
+    return runs
+
+
+def judging(
+    archive: str | Path,
+    statute: Statute,
+    scratch: Path,
+    terms: Terms,
+    population: Population,
+    progress: Progress = _silent,
+) -> Iterator[Judged]:
+    """Read, label and judge an archive by whole sessions, in no particular order of them.
+
+    `scratch` is an empty folder of the caller's. Raises SourceError where there is nothing to read.
+    """
     settings = Settings(terms.zone, terms.idle_s, terms.scope, terms.as_of)
     parts = prepare(archive, scratch, population, settings)
 
@@ -122,8 +143,6 @@ def _judged(
     buckets = labelled(parts, statute.labeler, scratch, terms.as_of, told)
     last = buckets.last if terms.as_of is None else terms.as_of
     clock = Clock(last=last or 0, idle=round(terms.idle_s * NS), since=terms.since, until=terms.until)
-    known: Known = {}
-    runs = Runs(scratch)
     done = 0
 
     def one(rows: pl.DataFrame) -> Judged:
@@ -131,12 +150,9 @@ def _judged(
 
     frames = (frame.collect(engine="streaming") for frame in buckets.frames)
     for judged in _in_threads(one, frames, terms.threads):
-        tally.add(statute, judged)
-        for record in records(statute, judged, known):
-            runs.add(record)
+        yield judged
         done += len(judged.labelled)
         progress("judging", done, buckets.rows)
-    return runs
 
 
 def _pieces(found: Iterable[Told], size: int) -> Iterator[list[Told]]:
