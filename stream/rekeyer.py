@@ -121,7 +121,10 @@ class Rekeyer:
             hint = "sessions would change their partition: begin with new topics and a new state"
             raise StreamError("TRL732", what, hint)
         watermark, record_time = (0, 0) if facts is None else (facts.watermark, facts.record_time)
-        self._open[source] = Source(self._settings, traces, watermark, record_time)
+        try:
+            self._open[source] = Source(self._settings, traces, watermark, record_time)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise _unreadable("the rekeyer's state is damaged") from None
         self._chunks[source] = chunks
 
     def revoke(self, source: int) -> None:
@@ -241,20 +244,24 @@ def _cut(data: bytes, bytes_max: int) -> list[bytes]:
 
 def _read_state(stored: Mapping[str, bytes]) -> tuple[_Facts | None, dict[str, bytes], dict[str, int]]:
     """A source's facts, its traces by id, and in how many pieces each was written."""
-    hint = "finish the sessions with the release that wrote it, or begin with new topics"
     facts: _Facts | None = None
     pieces: dict[str, dict[int, bytes]] = {}
     for key, value in stored.items():
         if value[:1] != bytes([STATE_VERSION]):
-            what = f"the rekeyer's state has version {value[0] if value else 'none'}, not {STATE_VERSION}"
-            raise StreamError("TRL731", what, hint)
-        if key == FACTS:
-            try:
+            version = value[0] if value else "none"
+            raise _unreadable(f"the rekeyer's state has version {version}, not {STATE_VERSION}")
+        try:
+            if key == FACTS:
                 facts = _FACTS_DECODER.decode(value[1:])
-            except msgspec.MsgspecError:
-                raise StreamError("TRL731", "the rekeyer's state is damaged", hint) from None
-        else:
-            trace_id, _, index = key.rpartition("/")
-            pieces.setdefault(trace_id, {})[int(index)] = value[1:]
+            else:
+                trace_id, _, index = key.rpartition("/")
+                pieces.setdefault(trace_id, {})[int(index)] = value[1:]
+        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError):
+            raise _unreadable("the rekeyer's state is damaged") from None
     traces = {trace_id: b"".join(own[index] for index in sorted(own)) for trace_id, own in pieces.items()}
     return facts, traces, {trace_id: len(own) for trace_id, own in pieces.items()}
+
+
+def _unreadable(what: str) -> StreamError:
+    hint = "finish the sessions with the release that wrote it, or begin with new topics"
+    return StreamError("TRL731", what, hint)

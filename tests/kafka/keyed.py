@@ -1,0 +1,159 @@
+"""Conversations as records of the spans' topic, and what the rekey stage must make of them.
+
+The truth is that of the conversations; the candidates are read back as whoever reads the topic would.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from zlib import crc32
+
+from tracline.examples.span_plan import Dialect, Keys, Manner
+from tracline.examples.span_sessions import START_NS, random_session
+from tracline.schemas.assemble import Session
+from tracline.schemas.candidate import Candidate
+from tracline.schemas.event import Kind
+from tracline.schemas.settings import SessionSettings
+from tracline.schemas.span import Span
+from tracline.schemas.time import NS
+from tracline.stream.intake import Encoding
+from tracline.stream.rekeyer import Record, Rekeyer, Transaction
+from tracline.stream.topic import Topic
+from tracline.stream.wire import Batch, decode
+
+from ..serve.live import wire
+from ..serve.truth import Place, Told, answered_once, paced
+
+SOURCES = 3
+"""Partitions of the spans' topic."""
+PARTITIONS = 4
+"""Partitions of the events' topic."""
+BYTES_MAX = 900_000
+SETTINGS = SessionSettings(lateness_s=240, hold_s=86_400, idle_s=3_600, tick_s=3_600)
+"""The time goes by spans alone: a tick is longer than any test."""
+MANNERS = (
+    Manner(keys=Keys.EVERYWHERE),
+    Manner(retried=0.3, end_mark=True),
+    Manner(dialect=Dialect.OPENINFERENCE, wrapped=0.3),
+    Manner(one_trace=True),
+    Manner(captured=False),
+)
+UNDERWAY_S = 60
+LATER_S = 12 * 3_600
+
+
+@dataclass(frozen=True)
+class Work:
+    """Records in the order in which they are sent, and where the events of their conversations stand."""
+
+    records: tuple[Record, ...]
+    places: Counter[Place]
+
+    @property
+    def keys(self) -> Iterator[tuple[str, Record]]:
+        """Each record with the trace id that it is keyed by."""
+        return ((key_of(record.value), record) for record in self.records)
+
+
+def work(seeds: Iterable[int], seed: int = 0) -> Work:
+    """Random conversations at a time; at the end a span in every partition that is much later.
+
+    Each trace comes in one request or in two, the spans that ended first before the others.
+    """
+    random = Random(f"keyed {seed}")
+    told = [
+        Told(
+            paced(answered_once(random_session(one)), START_NS + 7 * number * NS, 5),
+            replace(MANNERS[number % len(MANNERS)], seed=one),
+        )
+        for number, one in enumerate(seeds)
+    ]
+    coming = sorted(
+        (_sent_at(spans, random), number, spans)
+        for number, spans in enumerate(part for one in told for part in _requests(one.spans, random))
+    )
+    last = [(START_NS + LATER_S * NS, 0, [_late_span(number)]) for number in range(SOURCES)]
+    records: list[Record] = []
+    offsets = [0] * SOURCES
+    for time, _, spans in [*coming, *last]:
+        source = source_of(spans[0].trace_id)
+        body = wire(spans, random.choice(list(Encoding)))
+        records.append(Record(source, offsets[source], time, body))
+        offsets[source] += 1
+    return Work(tuple(records), Counter(place for one in told for place in one.places))
+
+
+def source_of(trace_id: str) -> int:
+    """The partition to which a collector sends a trace."""
+    return crc32(trace_id.encode()) % SOURCES
+
+
+def key_of(body: bytes) -> str:
+    """The key of a record: any that is the same for its trace will do, as the partition is given."""
+    return f"{crc32(body):08x}"
+
+
+def _requests(spans: Sequence[Span], random: Random) -> Iterator[list[Span]]:
+    """The spans of each trace, in one request or in two."""
+    traces: dict[str, list[Span]] = {}
+    for span in spans:
+        traces.setdefault(span.trace_id, []).append(span)
+    for own in traces.values():
+        cut = random.randrange(len(own))
+        yield from (part for part in (own[:cut], own[cut:]) if part)
+
+
+def _sent_at(spans: Sequence[Span], random: Random) -> int:
+    """When a request comes: the parts of a trace in their order, milliseconds as Kafka has them."""
+    ended = max(max(span.start, span.end) for span in spans)
+    return (ended + random.randrange(UNDERWAY_S * NS)) // 1_000_000 * 1_000_000
+
+
+def _late_span(source: int) -> Span:
+    """A root that tells nothing but how late it is, of a trace that goes to that partition."""
+    names = (f"{number:032x}" for number in range(1, 1_000))
+    trace_id = next(name for name in names if source_of(name) == source)
+    at = START_NS + LATER_S * NS
+    return Span(
+        trace_id=trace_id, span_id=f"{source + 1:016x}", parent_id=None, name="late", start=at, end=at
+    )
+
+
+def rekeyer(settings: SessionSettings = SETTINGS, bytes_max: int = BYTES_MAX) -> Rekeyer:
+    """A rekeyer of the topics that the tests have."""
+    return Rekeyer(settings, SOURCES, PARTITIONS, bytes_max, "otlp_spans")
+
+
+def batches_of(done: Transaction) -> list[Batch]:
+    """The batches of a transaction, as they are read."""
+    messages = [decode(one.value or b"") for one in done.outputs if one.topic is Topic.EVENTS]
+    return [one for one in messages if isinstance(one, Batch)]
+
+
+def candidates_of(batches: Iterable[Batch]) -> Counter[str]:
+    """The candidates of batches, each as what tells it from every other."""
+    return Counter(repr(one) for batch in batches for one in batch.candidates)
+
+
+def pure(records: Sequence[Record], settings: SessionSettings = SETTINGS) -> Counter[str]:
+    """The candidates that a rekeyer sends which takes all records at once."""
+    one = rekeyer(settings)
+    for source in range(SOURCES):
+        one.assign(source, {})
+    return candidates_of(batches_of(one.take(records)))
+
+
+def places_of(candidates: Iterable[Candidate], idle_s: float = SETTINGS.idle_s) -> Counter[Place]:
+    """Where the events of candidates stand, by session assembly's second stage."""
+    sessions: dict[str, Session] = {}
+    for one in candidates:
+        sessions.setdefault(one.session_id, Session(one.session_id, round(idle_s * NS))).add(one)
+    return Counter(
+        (event.session_id, event.occurrence, event.seq, event.event_id)
+        for session in sessions.values()
+        for event in session.advance(START_NS + 2 * LATER_S * NS)
+        if event.kind is not Kind.END
+    )

@@ -1,0 +1,280 @@
+"""The rekey stage without its broker: it may end anywhere and go on from what it has written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from random import Random
+
+import pytest
+from tracline.schemas.settings import SessionSettings
+from tracline.schemas.time import NS
+from tracline.stream.error import StreamError
+from tracline.stream.rekeyer import FACTS, Record, Rekeyer, Transaction
+from tracline.stream.topic import Topic
+from tracline.stream.wire import Batch, Tick, decode, decode_letter, partition_of
+
+from ..kafka.keyed import (
+    PARTITIONS,
+    SETTINGS,
+    SOURCES,
+    Work,
+    batches_of,
+    candidates_of,
+    places_of,
+    pure,
+    rekeyer,
+    work,
+)
+
+SEEDS = range(10)
+
+
+@pytest.fixture(scope="module")
+def done() -> Work:
+    """Ten conversations."""
+    return work(SEEDS)
+
+
+@dataclass
+class Topics:
+    """What a rekeyer has written: its state by source and key, its batches in order, its offsets."""
+
+    state: list[dict[str, bytes]] = field(default_factory=lambda: [{} for _ in range(SOURCES)])
+    batches: list[Batch] = field(default_factory=list)
+    offsets: dict[int, int] = field(default_factory=dict)
+    largest: int = 0
+
+    def write(self, done: Transaction) -> None:
+        """Write a transaction, as the broker does."""
+        self.batches += batches_of(done)
+        self.offsets |= done.offsets
+        for one in done.outputs:
+            self.largest = max(self.largest, len(one.value or b""))
+            if one.topic is Topic.REKEY_STATE:
+                assert one.partition is not None
+                assert one.key is not None
+                if one.value is None:
+                    del self.state[one.partition][one.key]
+                else:
+                    self.state[one.partition][one.key] = one.value
+
+    def begin(self, sources: Iterable[int] = range(SOURCES), **how: object) -> Rekeyer:
+        """A process that starts, with these sources."""
+        one = rekeyer(**how)
+        for source in sources:
+            one.assign(source, self.state[source])
+        return one
+
+
+def test_candidates_are_those_of_the_conversations(done: Work) -> None:
+    """What is sent on assembles to the events of the conversations, each once; to the right partition."""
+    topics = Topics()
+    taken = topics.begin().take(done.records)
+    topics.write(taken)
+    assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
+    assert taken.offsets == {
+        source: sum(one.partition == source for one in done.records) for source in range(SOURCES)
+    }
+    assert taken.candidates == sum(len(batch.candidates) for batch in topics.batches)
+    # Some spans tell nothing.
+    assert taken.spans > taken.candidates > 100
+    for output in taken.outputs:
+        message = decode(output.value or b"") if output.topic is Topic.EVENTS else None
+        if isinstance(message, Batch):
+            assert {partition_of(one.session_id, PARTITIONS) for one in message.candidates} == {
+                output.partition
+            }
+
+
+def test_it_may_end_after_any_record(done: Work) -> None:
+    """A new process for every record, from what the one before wrote, sends what one for all sends."""
+    topics = Topics()
+    for record in done.records:
+        topics.write(topics.begin([record.partition]).take([record]))
+    assert candidates_of(topics.batches) == pure(done.records)
+    assert topics.offsets == topics.begin().take(done.records).offsets
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_not_written_is_done_again(seed: int, done: Work) -> None:
+    """Ends before its transaction is written, with sources that change hands: each candidate once."""
+    random = Random(seed)
+    topics = Topics()
+    place, owners = 0, [topics.begin()]
+    while place < len(done.records):
+        some = done.records[place : place + random.randint(1, 12)]
+        crashes = random.random() < 0.3
+        parts = [one.take([record for record in some if record.partition in one.assigned]) for one in owners]
+        if not crashes:
+            place += len(some)
+            for part in parts:
+                topics.write(part)
+        if crashes or random.random() < 0.2:
+            sources = random.sample(range(SOURCES), SOURCES)
+            cut = random.randint(0, SOURCES)
+            owners = [topics.begin(sources[:cut]), topics.begin(sources[cut:])]
+    assert candidates_of(topics.batches) == pure(done.records)
+
+
+def test_state_is_forgotten_with_its_traces(done: Work) -> None:
+    """Once nothing was heard of a trace for `idle_s`, no record of it is left."""
+    topics = Topics()
+    one = topics.begin()
+    topics.write(one.take(done.records))
+    assert one.waiting() == SOURCES
+    assert one.remembered() == SOURCES
+    assert all(FACTS in state and len(state) == 2 for state in topics.state)
+
+
+def test_messages_and_state_stay_within_their_size(done: Work) -> None:
+    """Cut into pieces, what is sent and what is remembered is the same; what does not fit is told."""
+    limit = 6_000
+    topics, letters = Topics(), []
+    for record in done.records:
+        part = topics.begin(bytes_max=limit).take([record])
+        letters += [decode_letter(one.value or b"") for one in part.outputs if one.topic is Topic.DEAD_LETTER]
+        topics.write(part)
+    everything, sent = pure(done.records), candidates_of(topics.batches)
+    assert topics.largest < limit + 200
+    assert sent <= everything
+    assert (everything - sent).total() == len(letters)
+    assert letters
+    assert {letter.code for letter in letters} == {"size"}
+    assert sent.total() > 10 * len(letters)
+
+
+def test_only_the_last_message_of_a_batch_tells_the_time(done: Work) -> None:
+    """The messages before it say the watermark that was told before: what follows may sort earlier."""
+    one = rekeyer(bytes_max=10_000)
+    for source in range(SOURCES):
+        one.assign(source, {})
+    first, last = done.records[:SOURCES], done.records[SOURCES:]
+    one.take(first)
+    before = one.watermarks()
+    taken = one.take(last)
+    after = one.watermarks()
+    groups: dict[tuple[int, int | None], list[int]] = {}
+    for output in taken.outputs:
+        if output.topic is Topic.EVENTS:
+            batch = decode(output.value or b"")
+            assert isinstance(batch, Batch)
+            groups.setdefault((batch.source, output.partition), []).append(batch.watermark)
+    assert any(len(marks) > 1 for marks in groups.values())
+    for (source, _), marks in groups.items():
+        assert marks == [before[source]] * (len(marks) - 1) + [after[source]]
+
+
+def test_changed_numbers_of_partitions_are_refused(done: Work) -> None:
+    """State of topics with other numbers of partitions is not gone on with."""
+    topics = Topics()
+    topics.write(topics.begin().take(done.records))
+    for sources, partitions in ((SOURCES + 1, PARTITIONS), (SOURCES, PARTITIONS + 1)):
+        other = Rekeyer(SETTINGS, sources, partitions, 900_000, "otlp_spans")
+        with pytest.raises(StreamError) as refused:
+            other.assign(0, topics.state[0])
+        assert refused.value.code == "TRL732"
+
+
+@pytest.mark.parametrize(
+    "key", [FACTS, "0af7651916cd43dd8448eb211c80319c/0", "0af7651916cd43dd8448eb211c80319c/x"]
+)
+@pytest.mark.parametrize("value", [b"", b"\x07", b"\x01", b"\x01damaged"])
+def test_damaged_state_is_refused(key: str, value: bytes) -> None:
+    """Records of another version, and what is no state, are said, not believed."""
+    with pytest.raises(StreamError) as refused:
+        rekeyer().assign(0, {key: value})
+    assert refused.value.code == "TRL731"
+
+
+TICKING = replace(SETTINGS, lateness_s=5, tick_s=1)
+
+
+def ticks_of(done: Transaction) -> dict[int, dict[int, int]]:
+    """The watermarks that each events partition is told."""
+    told: dict[int, dict[int, int]] = {}
+    for one in done.outputs:
+        if one.topic is Topic.EVENTS:
+            message = decode(one.value or b"")
+            if isinstance(message, Tick):
+                assert one.partition is not None
+                assert message.sources == SOURCES
+                told[one.partition] = message.watermarks
+    return told
+
+
+def test_ticks_tell_every_partition_how_late_it_is() -> None:
+    """Sources that are read to their end go by the clock, one that never had a record, too; others do not."""
+    one = rekeyer(TICKING)
+    for source in (0, 2):
+        one.assign(source, {})
+    now = 1_000 * NS
+    assert ticks_of(one.tick((), now)) == {key: {0: 0, 2: 0} for key in range(PARTITIONS)}
+    told = ticks_of(one.tick([2], now))
+    assert told == {key: {0: 0, 2: now - 5 * NS} for key in range(PARTITIONS)}
+    assert one.tick([2], now).offsets == {}
+    # A clock that goes back takes nothing back.
+    assert ticks_of(one.tick([2], now - 60 * NS)) == told
+
+
+def test_without_a_source_there_is_nothing_to_tell() -> None:
+    """A process that has no partition sends no tick."""
+    assert rekeyer().tick((), 1_000 * NS) == Transaction()
+
+
+def test_what_a_tick_says_is_remembered() -> None:
+    """Time that went by the clock does not go back when another process goes on."""
+    topics = Topics()
+    one = topics.begin([1], settings=TICKING)
+    topics.write(one.tick([1], 1_000 * NS))
+    assert topics.begin([1], settings=TICKING).watermarks() == one.watermarks() == {1: 995 * NS}
+
+
+def test_a_tick_sends_on_what_the_clock_has_passed(done: Work) -> None:
+    """Spans that waited for the time to pass their root go on with the tick, and are remembered no more."""
+    settings = SessionSettings(lateness_s=240, hold_s=86_400, idle_s=86_400)
+    topics = Topics()
+    one = topics.begin(settings=settings)
+    topics.write(one.take(done.records[:-SOURCES]))
+    waiting = one.waiting()
+    assert waiting
+    late = done.records[-1].time + 3_600 * NS
+    topics.write(one.tick(range(SOURCES), late))
+    assert one.waiting() == 0
+    assert topics.begin(settings=settings).waiting() == 0
+    assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
+
+
+def test_a_refused_record_is_told_and_passed() -> None:
+    """A dead letter says where the record is, why, and its digest; its offset is passed; nothing else."""
+    one = rekeyer()
+    one.assign(2, {})
+    done = one.refuse(Record(2, 17, 5 * NS, b"payload"), "KeyError")
+    assert done.offsets == {2: 18}
+    assert done.dead_letters == ["internal"]
+    (output,) = done.outputs
+    assert output.topic is Topic.DEAD_LETTER
+    letter = decode_letter(output.value or b"")
+    assert (letter.process, letter.topic, letter.partition, letter.offset) == ("rekey", "otlp_spans", 2, 17)
+    assert (letter.place, letter.code, letter.reason, letter.time) == (
+        "record",
+        "internal",
+        "KeyError",
+        5 * NS,
+    )
+    assert b"payload" not in (output.value or b"")
+
+
+def test_what_is_broken_in_a_record_is_told_and_the_rest_taken(done: Work) -> None:
+    """Bytes that are no request become a dead letter; the records around them are taken."""
+    broken = Record(0, 0, done.records[0].time, b"\xff\xff no protobuf")
+    moved = [
+        replace(record, offset=record.offset + 1) if record.partition == 0 else record
+        for record in done.records
+    ]
+    one = rekeyer()
+    for source in range(SOURCES):
+        one.assign(source, {})
+    taken = one.take([broken, *moved])
+    assert taken.dead_letters == ["otlp-protobuf"]
+    assert candidates_of(batches_of(taken)) == pure(done.records)
