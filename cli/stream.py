@@ -13,6 +13,7 @@ from .lazy import LazyGroup
 
 COMMANDS = {
     "topics": ("stream_topics", "Make the topics, or say what is wrong with them."),
+    "rekey": ("stream_rekey", "Read spans, and send what they tell to its session's partition."),
     "lag": ("stream_lag", "How far each process is behind."),
 }
 """Each command's module in this room, which exports it as `command`, and its line in the help."""

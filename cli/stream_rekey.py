@@ -1,0 +1,72 @@
+"""`tracline stream rekey`: read spans, and send what they tell to the partition of their session."""
+
+from __future__ import annotations
+
+import click
+
+from .options import Command, health_options, note
+from .settings import kafka_settings, session_settings
+from .stopping import stopping
+from .stream import broker_option
+
+TIMEOUT_S = 10.0
+
+
+@click.command("rekey", cls=Command)
+@click.option(
+    "--instance",
+    metavar="NAME",
+    help="A name that no other process has and a restart of this one keeps: what it left open when it was"
+    " killed then ends at its restart, not only after --timeout-s.  [default: a new one each time]",
+)
+@click.option(
+    "--timeout-s",
+    type=click.FloatRange(0.5, 600),
+    default=TIMEOUT_S,
+    show_default=True,
+    help="How long the process may be silent before others take over its partitions, and how long one of its"
+    " transactions may take.",
+)
+@health_options
+@broker_option()
+def command(
+    instance: str | None,
+    timeout_s: float,
+    metrics_host: str,
+    metrics_port: int,
+    token: str | None,
+    bootstrap_servers: str | None,
+) -> None:
+    """Read spans from Kafka, find out whose they are, and send what they tell to its session's partition.
+
+    Any number of these processes share the work, as many as the spans' topic has partitions at most. Nothing
+    is lost or sent twice when one is killed. On SIGTERM or Ctrl-C the process finishes its transaction,
+    leaves the group and exits 0.
+    """
+    from ..stream.kafka.health import HealthAddress, serving
+    from ..stream.kafka.rekey import LETTERS, SENDS, Surroundings, rekeying
+    from ..stream.metrics import RekeyMetrics
+    from ..stream.topic import Topic
+
+    kafka, sessions = kafka_settings({"bootstrap_servers": bootstrap_servers}), session_settings()
+    metrics = RekeyMetrics([kafka.topic(Topic.SPANS)], map(kafka.topic, SENDS), LETTERS)
+    around = Surroundings(
+        instance=instance or _new_instance(),
+        timeout_s=timeout_s,
+        metrics=metrics,
+        say=lambda text: note(f"rekey: {text}"),
+        stopping=stopping(),
+    )
+    process = rekeying(kafka, sessions, around)
+    with serving(
+        metrics.kafka, HealthAddress(metrics_host, metrics_port, token), lambda: process.is_ready
+    ) as port:
+        note(f"rekey: reads {kafka.spans_topic}; metrics and health on http://{metrics_host}:{port}")
+        process.run()
+
+
+def _new_instance() -> str:
+    """A name that no other process has: where containers share a name, so do the numbers of processes."""
+    import secrets
+
+    return secrets.token_hex(6)
