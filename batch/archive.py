@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Container, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,11 +14,14 @@ import orjson
 import polars as pl
 
 from ..schemas.event import Kind
+from ..schemas.piece import Standing
 from ..schemas.time import parse_time, rfc3339
 from .error import SourceError
 
 MANIFEST = "manifest.jsonl"
 """The manifest's name: one JSON object a line, a line a file, in the order in which they were finished."""
+RULE_SETS = "rules"
+"""The name of the folder that holds the rule sets by which a live archive's events were judged."""
 UNKNOWN_DAY = "unknown"
 ROW_GROUP_ROWS = 100_000
 _TEMPORARY = ".writing-"
@@ -78,6 +81,27 @@ class Manifest:
     watermarks: Mapping[Origin, int] = field(default_factory=dict[Origin, int])
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A live source's range of offsets of which files are being written."""
+
+    source: Origin
+    offsets: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a live source is in the archive, by offsets, and by event time where that is known."""
+
+    source: Origin
+    standing: Standing
+    watermark: int | None
+
+
+Line = Entry | Origin | tuple[Origin, int] | Begun | Reached
+"""A line of a manifest: a file, a source that was imported whole, or how far it is with a live one."""
+
+
 def read_manifest(root: Path) -> Manifest:
     """The manifest of an archive, empty where the folder has none.
 
@@ -92,11 +116,16 @@ def read_manifest(root: Path) -> Manifest:
     finished: list[Origin] = []
     watermarks: dict[Origin, int] = {}
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
-        match _line(line, f"{root / MANIFEST}:{number}"):
+        match read_line(line, f"{root / MANIFEST}:{number}"):
             case Entry() as entry:
                 entries.append(entry)
             case Origin() as origin:
                 finished.append(origin)
+            case Begun():
+                pass
+            case Reached(origin, _, watermark):
+                if watermark is not None:
+                    watermarks[origin] = watermark
             case origin, watermark:
                 watermarks[origin] = watermark
     return Manifest(tuple(entries), tuple(finished), watermarks)
@@ -118,16 +147,7 @@ class Writer:
         Rows stand by occurrence, session and place. Returns the entries of the files that were written:
         each was written, synced and renamed before it was entered, so a crash leaves no entry without file.
         """
-        days = events.with_columns(day_of(pl.col("time")).alias("day")).sort(
-            "day", "occurrence", "session_id", "seq"
-        )
-        entries: list[Entry] = []
-        for (day,), rows in days.group_by("day", maintain_order=True):
-            file = f"day={day}/{_file_name(origin, offsets)}"
-            if file not in self._known:
-                entries.append(_write(self.root, file, rows.drop("day"), origin, offsets))
-        for folder in {(self.root / entry.file).parent for entry in entries}:
-            _sync(folder)
+        entries = write_files(self.root, events, origin, offsets, self._known)
         self._enter(*map(asdict, entries), sync=bool(entries))
         self._known.update(entry.file for entry in entries)
         return entries
@@ -156,10 +176,7 @@ class Writer:
     def _enter(self, *lines: dict[str, Any], sync: bool) -> None:
         if self._file is None:
             self._file = _open_manifest(self.root)
-        self._file.writelines(orjson.dumps(line) + b"\n" for line in lines)
-        self._file.flush()
-        if sync:
-            os.fsync(self._file.fileno())
+        enter(self._file, lines, sync=sync)
 
 
 @contextmanager
@@ -176,15 +193,32 @@ def writing(root: Path) -> Generator[Writer]:
         writer.close()
 
 
+def write_files(
+    root: Path, events: pl.DataFrame, origin: Origin, offsets: tuple[int, int], known: Container[str]
+) -> list[Entry]:
+    """Write events, a file for each of their days but for those that are `known`; gives what to enter."""
+    days = events.with_columns(day_of(pl.col("time")).alias("day")).sort(
+        "day", "occurrence", "session_id", "seq"
+    )
+    entries: list[Entry] = []
+    for (day,), rows in days.group_by("day", maintain_order=True):
+        file = f"day={day}/{_file_name(origin, offsets)}"
+        if file not in known:
+            entries.append(_write(root, file, rows.drop("day"), origin, offsets))
+    for folder in {(root / entry.file).parent for entry in entries}:
+        sync_path(folder)
+    return entries
+
+
 def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> Entry:
     """Write a file whole and sync it; its folder is not synced yet."""
     path = root / file
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True)
-        _sync(root)
+        sync_path(root)
     temporary = path.with_name(_TEMPORARY + path.name)
     rows.write_parquet(temporary, compression="zstd", row_group_size=ROW_GROUP_ROWS)
-    _sync(temporary)
+    sync_path(temporary)
     times: Any = rows.select(
         pl.col("time").min().to_physical(), pl.col("time").max().to_physical().alias("max")
     )
@@ -210,27 +244,55 @@ def _open_manifest(root: Path) -> BinaryIO:
     file = (root / MANIFEST).open("ab+")
     file.seek(0)
     file.truncate(file.read().rfind(b"\n") + 1)
-    _sync(root)
+    sync_path(root)
     return file
 
 
-def _line(line: bytes, where: str) -> Entry | Origin | tuple[Origin, int]:
-    """A file, a source that was imported whole, or a live source with its watermark."""
+def enter(manifest: BinaryIO, lines: Iterable[Mapping[str, Any]], *, sync: bool) -> None:
+    """Add lines to a manifest that is open; with `sync` they are on disk when it returns."""
+    manifest.writelines(orjson.dumps(line) + b"\n" for line in lines)
+    manifest.flush()
+    if sync:
+        os.fsync(manifest.fileno())
+
+
+def read_line(line: bytes, where: str) -> Line:
+    """A line of a manifest. Raises SourceError (TRL403) where it is none."""
     try:
         told = cast("dict[str, Any]", orjson.loads(line))
         if "finished" in told:
             return Origin(**told["finished"])
+        source = Origin(**told["source"])
+        if "archived" in told:
+            watermark = None if told["watermark"] is None else _time(told["watermark"])
+            return Reached(source, _standing(told["archived"]), watermark)
         if "watermark" in told:
-            watermark = parse_time(told["watermark"])
-            if watermark is None:
-                raise ValueError("no time")
-            return Origin(**told["source"]), watermark
-        first, last = told["offsets"]
-        typed: dict[str, Any] = {"offsets": (int(first), int(last)), "source": Origin(**told["source"])}
+            return source, _time(told["watermark"])
+        if "archiving" in told:
+            return Begun(source, _pair(told["archiving"]))
+        typed: dict[str, Any] = {"offsets": _pair(told["offsets"]), "source": source}
         return Entry(**(told | typed))
     except (ValueError, TypeError, KeyError):
         hint = "restore the manifest, or delete the archive and import again"
         raise SourceError("TRL403", where, "is no line of a manifest", hint) from None
+
+
+def _time(text: Any) -> int:
+    ns = parse_time(text)
+    if ns is None:
+        raise ValueError("no time")
+    return ns
+
+
+def _pair(told: Any) -> tuple[int, int]:
+    first, last = told
+    return int(first), int(last)
+
+
+def _standing(told: Any) -> Standing:
+    return Standing(
+        int(told["next"]), int(told["first"]), None if told["mark"] is None else _pair(told["mark"])
+    )
 
 
 def _file_name(origin: Origin, offsets: tuple[int, int]) -> str:
@@ -245,7 +307,8 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sync(path: Path) -> None:
+def sync_path(path: Path) -> None:
+    """Have a file, or the names in a folder, on disk when it returns."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -9,6 +9,8 @@ CODES: dict[str, str] = {
     "TRL404": "a source was imported before, with other settings",
     "TRL405": "a time zone that there is not",
     "TRL406": "an output folder that holds something else",
+    "TRL407": "an archive that does not say by which rules its events were judged",
+    "TRL408": "a rule set that an archive lacks, or that is not what its name says",
 }
 """The codes of this room; each has a test that triggers it."""
 

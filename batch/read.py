@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ..schemas.conversation import Flaw
-from .archive import MANIFEST, read_manifest
+from .archive import MANIFEST, RULE_SETS, read_manifest
 from .bundle import IN_EVERY_BUNDLE
 from .error import SourceError
 from .gaps import gaps
@@ -178,7 +178,7 @@ def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple
                 raise SourceError("TRL403", str(root / MANIFEST), f"lists {entry.file}, which {what}", hint)
     kept: list[tuple[Path, str]] = []
     for path, name in found:
-        if path.name == MANIFEST:
+        if path.name == MANIFEST or _is_rule_set(path, roots):
             continue
         if not path.is_file():
             # A pipe would be waited for; a link may lead nowhere.
@@ -190,6 +190,11 @@ def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple
         else:
             kept.append((path, name))
     return kept
+
+
+def _is_rule_set(path: Path, roots: Sequence[Path]) -> bool:
+    """Whether it is one of an archive's rule sets, which are no telemetry."""
+    return path.parent.name == RULE_SETS and path.parents[1] in roots
 
 
 def _files(source: str | Path, population: Population) -> list[tuple[Path, str]]:

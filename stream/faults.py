@@ -51,6 +51,21 @@ class RekeyFault(StrEnum):
     """The transaction is committed, and the process knows no more of it."""
 
 
+class ArchiveFault(StrEnum):
+    """The gaps while judged events of one partition are archived."""
+
+    RECEIVED = "archive-received"
+    """Messages are read and not gathered."""
+    WRITING = "archive-writing"
+    """It is entered which range is archived next, and nothing is written."""
+    WRITTEN = "archive-written"
+    """The files are written and not entered."""
+    ENTERED = "archive-entered"
+    """The files are entered, and the manifest does not say that the range is done."""
+    COMMITTED = "archive-committed"
+    """The range is done and its offsets are committed."""
+
+
 _met: Counter[StrEnum] = Counter()
 
 

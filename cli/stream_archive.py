@@ -1,0 +1,88 @@
+"""`tracline stream archive`: copy judged events from their topic to an archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .options import Command, health_options, note
+from .settings import kafka_settings
+from .stopping import stopping
+from .stream import broker_option
+
+ROWS = 50_000
+EVERY_S = 60.0
+TIMEOUT_S = 10.0
+
+
+@click.command("archive", cls=Command)
+@click.option(
+    "--archive",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("tracline-archive"),
+    show_default=True,
+    metavar="FOLDER",
+    help="The archive to which judged events are written, for `tracline audit`.",
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(1, 10_000_000),
+    default=ROWS,
+    show_default=True,
+    help="How many events of a partition are gathered before they are written.",
+)
+@click.option(
+    "--every-s",
+    type=click.FloatRange(0, 86_400),
+    default=EVERY_S,
+    show_default=True,
+    help="After how many seconds those that there are are written, by the time of the messages.",
+)
+@click.option(
+    "--timeout-s",
+    type=click.FloatRange(0.5, 600),
+    default=TIMEOUT_S,
+    show_default=True,
+    help="How long the process may be silent before others take over its partitions.",
+)
+@health_options
+@broker_option()
+def command(
+    archive: Path,
+    rows: int,
+    every_s: float,
+    timeout_s: float,
+    metrics_host: str,
+    metrics_port: int,
+    token: str | None,
+    bootstrap_servers: str | None,
+) -> None:
+    """Copy judged events from Kafka to an archive, each once.
+
+    Several of these processes may write to one folder of a local file system: each has some partitions of
+    the topic. A restart goes on where the archive's manifest says, whenever it was killed. On SIGTERM or
+    Ctrl-C the process writes what it has gathered, leaves the group and exits 0.
+    """
+    from hashlib import sha256
+
+    from ..batch.livearchive import LiveArchive
+    from ..stream.archiving import Pace
+    from ..stream.kafka.archive import LETTERS, Archiving, Surroundings, source_of
+    from ..stream.kafka.health import HealthAddress, serving
+    from ..stream.metrics import ArchiveMetrics
+    from ..stream.topic import Topic
+
+    kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
+    judged = kafka.topic(Topic.JUDGED)
+    metrics = ArchiveMetrics([judged], LETTERS)
+    around = Surroundings(
+        metrics=metrics, say=lambda text: note(f"archive: {text}"), stopping=stopping(), timeout_s=timeout_s
+    )
+    name, identity = source_of(kafka)
+    files = LiveArchive(archive, name, sha256(identity.encode()).hexdigest())
+    process = Archiving(kafka, files, around, Pace(rows=rows, every_s=every_s))
+    address = HealthAddress(metrics_host, metrics_port, token)
+    with serving(metrics.kafka, address, lambda: process.is_ready) as port:
+        note(f"archive: reads {judged}; metrics and health on http://{metrics_host}:{port}")
+        process.run()

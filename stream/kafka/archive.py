@@ -1,0 +1,311 @@
+"""The archiver as a process of a consumer group: copies judged events from their topic to an archive.
+
+The archive's manifest says where to go on, with what mark, and what was being written; the offsets of the
+group are committed only so that one sees from outside how far it is. Several processes add to one folder in
+turns. Each looks first whether the manifest still stands where it left it, so that one whose partition was
+taken over meanwhile adds nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata, TopicPartition
+
+from ...schemas.piece import Piece, RuleTexts, Standing
+from ..archiving import Gathering, Pace, resumed
+from ..error import StreamError
+from ..faults import ArchiveFault, reach
+from ..metrics import ArchiveMetrics
+from ..rekeyer import Record
+from ..topic import Topic
+from ..wire import DeadLetter, encode_letter
+from .moves import Moves
+from .settings import KafkaSettings, consuming, producing
+from .topics import administering, look, require
+
+PROCESS = "archive"
+LETTERS = ("TRL731",)
+"""The codes of the archiver's dead letters."""
+RECORDS_MAX = 500
+"""Messages that are read at a time."""
+POLL_MS = 500
+IDLE_S = 5.0
+"""Time without any message after which what was gathered is archived, in seconds."""
+RETRY_S = 1.0
+ASK_MS = 5_000
+CLOSE_MS = 5_000
+
+
+class Entered(Protocol):
+    """What was entered into an archive's manifest: files, their bytes and rows."""
+
+    @property
+    def files(self) -> int: ...  # noqa: D102
+    @property
+    def bytes(self) -> int: ...  # noqa: D102
+    @property
+    def rows(self) -> int: ...  # noqa: D102
+
+
+class Archive(Protocol):
+    """An archive that several processes add to in turns."""
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Wait for the turn, and have it: what follows is called inside, but for `standing`."""
+        ...
+
+    def standing(self, partition: int) -> Standing | None:
+        """How far the archive has come with a partition, None where it has nothing of it."""
+        ...
+
+    def keep_rules(self, digest: str, packs: RuleTexts) -> None:
+        """Write a rule set; once is enough."""
+
+    def begin(self, piece: Piece) -> None:
+        """Enter that files of the piece are written next."""
+
+    def put(self, piece: Piece) -> None:
+        """Write the files of the piece, but for those that were entered before."""
+
+    def enter(self) -> Entered:
+        """Enter the files that were put."""
+        ...
+
+    def finish(self, piece: Piece) -> Standing:
+        """Enter that the piece is in the archive."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the process needs of the world: metrics, where to say how it goes, when to end, a clock.
+
+    `timeout_s` is how long it may be silent before others take its partitions over.
+    """
+
+    metrics: ArchiveMetrics
+    say: Callable[[str], None]
+    stopping: threading.Event
+    timeout_s: float = 45.0
+    clock: Callable[[], float] = time.monotonic
+
+
+class Archiving:
+    """The process; `run` works until it is to stop."""
+
+    def __init__(self, kafka: KafkaSettings, archive: Archive, around: Surroundings, pace: Pace) -> None:
+        self._kafka, self._archive, self._around, self._pace = kafka, archive, around, pace
+        self._topic = kafka.topic(Topic.JUDGED)
+        self._moves = Moves()
+        self._settled: int | None = None
+        self._consumer: Any = None
+        self._producer: Any = None
+        self._open: dict[int, Gathering] = {}
+        self._bases: dict[int, Standing | None] = {}
+        self._watermarks: dict[int, int] = {}
+        self._heard = around.clock()
+        self._is_away = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it goes on with all the partitions that it has (it may have none)."""
+        return self._settled is not None and self._settled == self._moves.count
+
+    def run(self) -> None:
+        """Work until told to stop; then archive what was gathered, and leave the group.
+
+        Raises StreamError (TRL731, TRL751), and what the archive raises.
+        """
+        try:
+            while not self._around.stopping.is_set():
+                try:
+                    self._turn()
+                except KafkaError as error:
+                    self._wait_for_kafka(error)
+            with suppress(KafkaError):
+                self._archive_ready()
+        finally:
+            if self._producer is not None:
+                self._producer.close(timeout=CLOSE_MS / 1000)
+            if self._consumer is not None:
+                self._consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
+
+    def _turn(self) -> None:
+        """Read what there is and gather it; archive what is due, or all where nothing comes any more."""
+        if self._consumer is None:
+            self._consumer = _join(self._kafka, self._around.timeout_s, self._moves)
+        polled = self._consumer.poll(POLL_MS, max_records=RECORDS_MAX)
+        if not self.is_ready:
+            # What was read began where the group stands, not the archive.
+            self._settle()
+            return
+        self._is_away = False
+        for place, records in polled.items():
+            self._heard = self._around.clock()
+            reach(ArchiveFault.RECEIVED)
+            self._gather(place, records)
+        if self._around.clock() - self._heard >= IDLE_S:
+            self._archive_ready()
+        self._count()
+
+    def _settle(self) -> None:
+        """Go on with the partitions that are ours now, where the archive stands."""
+        self._settled = None
+        self._open.clear()
+        self._bases.clear()
+        self._watermarks.clear()
+        count, owned = self._moves.count, self._moves.owned
+        places = [TopicPartition(self._topic, number) for number in sorted(owned)]
+        if places:
+            begins = self._consumer.beginning_offsets(places, timeout_ms=ASK_MS)
+            ends = self._consumer.end_offsets(places, timeout_ms=ASK_MS)
+            for place in places:
+                if not self._begin(place, begins[place], ends[place]):
+                    return
+        if count == self._moves.count:
+            self._settled = count
+            self._heard = self._around.clock()
+            if owned:
+                self._around.say(f"goes on with partitions {', '.join(map(str, sorted(owned)))}")
+
+    def _begin(self, place: TopicPartition, first: int, end: int) -> bool:
+        """Go on with a partition whose messages are at `first` to `end`; false where it is not ours."""
+        standing = self._bases[place.partition] = self._archive.standing(place.partition)
+        if standing is not None and standing.next > end:
+            what = f"{self._topic}, partition {place.partition} ends at offset {end}, and the archive has "
+            hint = "the topic was made anew, or has lost messages: begin with a new archive folder"
+            raise StreamError("TRL751", f"{what}come to {standing.next}", hint)
+        begin = Standing(first, first) if standing is None else resumed(standing, first)
+        if standing is not None and begin.next != standing.next:
+            text = f"partition {place.partition}: Kafka has deleted messages {standing.next} to"
+            self._around.say(f"{text} {begin.next - 1} before they were archived")
+        try:
+            self._consumer.seek(place, begin.next)
+        except ValueError:
+            # It was revoked just now.
+            return False
+        self._open[place.partition] = Gathering(self._topic, place.partition, begin, self._pace)
+        return True
+
+    def _gather(self, place: TopicPartition, records: Sequence[Any]) -> None:
+        """Take messages of a partition in, and archive what is due."""
+        gathering = self._open[place.partition]
+        self._around.metrics.kafka.read(self._topic, len(records), sum(len(r.value or b"") for r in records))
+        for record in records:
+            if record.offset > gathering.next and self._is_lost(place, gathering.next):
+                # What was gathered is archived as it is; what follows begins behind the gap.
+                self._archive_one(place.partition)
+                self._settled = None
+                return
+            letter = gathering.take(
+                Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")
+            )
+            if letter is not None:
+                self._bury(letter)
+            if gathering.is_due and not self._archive_one(place.partition):
+                return
+
+    def _is_lost(self, place: TopicPartition, offset: int) -> bool:
+        """Whether a message was deleted: a marker of a transaction leaves its offset out, too."""
+        return self._consumer.beginning_offsets([place], timeout_ms=ASK_MS)[place] > offset
+
+    def _archive_ready(self) -> None:
+        """Archive whatever was gathered."""
+        for number, gathering in list(self._open.items()):
+            if gathering.is_ready:
+                self._archive_one(number)
+
+    def _archive_one(self, number: int) -> bool:
+        """Archive what was gathered of a partition; false where another process has gone on with it."""
+        gathering, metrics = self._open[number], self._around.metrics
+        piece = gathering.piece()
+        with self._archive.turn():
+            if self._archive.standing(number) != self._bases[number]:
+                self._settled = None
+                return False
+            for digest, packs in piece.activated.items():
+                self._archive.keep_rules(digest, packs)
+            if piece.events:
+                self._archive.begin(piece)
+                reach(ArchiveFault.WRITING)
+                self._archive.put(piece)
+                reach(ArchiveFault.WRITTEN)
+                entered = self._archive.enter()
+                reach(ArchiveFault.ENTERED)
+                metrics.files.inc(entered.files)
+                metrics.bytes.inc(entered.bytes)
+                metrics.rows.inc(entered.rows)
+            standing = self._bases[number] = self._archive.finish(piece)
+        gathering.archived(standing)
+        if piece.watermark is not None:
+            self._watermarks[number] = piece.watermark
+            metrics.progress.watermark(min(self._watermarks.values()))
+        self._commit(number, standing.next)
+        reach(ArchiveFault.COMMITTED)
+        return True
+
+    def _commit(self, number: int, offset: int) -> None:
+        place = TopicPartition(self._topic, number)
+        # The manifest says it already: the group's offsets are for those who look from outside.
+        with suppress(KafkaError):
+            self._consumer.commit({place: OffsetAndMetadata(offset, "", -1)}, timeout_ms=ASK_MS)
+
+    def _bury(self, letter: DeadLetter) -> None:
+        """Put aside what is no message. Raises KafkaError where that is not acknowledged."""
+        if self._producer is None:
+            self._producer = KafkaProducer(**producing(self._kafka, PROCESS))
+        sent = self._producer.send(self._kafka.topic(Topic.DEAD_LETTER), value=encode_letter(letter))
+        sent.get(timeout=ASK_MS / 1000)
+        self._around.metrics.progress.dead_letter(letter.code)
+
+    def _count(self) -> None:
+        """Tell the metrics what waits."""
+        behind: dict[tuple[str, int], int] = {}
+        for number, gathering in self._open.items():
+            with suppress(KafkaError):
+                end = self._consumer.highwater(TopicPartition(self._topic, number))
+                behind[self._topic, number] = max(0, (end or 0) - gathering.next)
+        self._around.metrics.kafka.lag(behind)
+        self._around.metrics.rows_waiting.set(sum(one.rows for one in self._open.values()))
+
+    def _wait_for_kafka(self, error: KafkaError) -> None:
+        """Say that Kafka does not do what it should, and give it a moment; then go on from the manifest."""
+        self._settled = None
+        if not self._is_away:
+            self._is_away = True
+            self._around.say(f"Kafka: {type(error).__name__}; tries again until it answers")
+        self._around.stopping.wait(RETRY_S)
+
+
+def source_of(kafka: KafkaSettings) -> tuple[str, str]:
+    """The name of the topic of judged events as a source, and what identifies it: cluster and topic.
+
+    Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be.
+    """
+    topic = kafka.topic(Topic.JUDGED)
+    with administering(kafka, PROCESS) as admin:
+        require(look(admin, kafka), kafka, Topic.JUDGED, Topic.DEAD_LETTER)
+        cluster = str(admin.describe_cluster()["cluster_id"])
+    return f"kafka-{topic}", f"{cluster}/{topic}"
+
+
+def _join(kafka: KafkaSettings, timeout_s: float, moves: Moves) -> Any:
+    """A consumer of judged events in the group, which tells `moves` what its partitions are."""
+    consumer = KafkaConsumer(
+        **consuming(kafka, PROCESS),
+        session_timeout_ms=round(timeout_s * 1000),
+        heartbeat_interval_ms=min(3_000, round(timeout_s * 1000 / 3)),
+        partition_assignment_strategy=(RangePartitionAssignor,),
+        max_partition_fetch_bytes=kafka.request_bytes_max,
+    )
+    consumer.subscribe([kafka.topic(Topic.JUDGED)], listener=moves)
+    return consumer
