@@ -118,24 +118,16 @@ def rates_of(
 ) -> Rates:
     """Rates from settled ticks and, by pack and rule, how many ticks after applying each violation came."""
     nothing = unknown(tick_s, idle_s)
-    rules: dict[tuple[str, str], dict[str, list[Tick]]] = {}
+    counts: dict[tuple[str, str], dict[str, list[Tick]]] = {rule: {} for rule in delays}
     for tick in ticks:
-        rules.setdefault(tick.key[:2], {}).setdefault(tick.key.agent, []).append(tick)
-    told: list[RuleRates] = []
-    for (pack, rule), agents in sorted(rules.items()):
+        counts.setdefault(tick.key[:2], {}).setdefault(tick.key.agent, []).append(tick)
+    rules: list[RuleRates] = []
+    for rule, agents in sorted(counts.items()):
         pooled = fit([tick for some in agents.values() for tick in some], MEAN_PRIOR)
-        told.append(
-            RuleRates(
-                pack=pack,
-                rule=rule,
-                settle_ticks=settle(delays.get((pack, rule), ()), nothing.settle_ticks),
-                other=fit([], pooled.mean, pooled.dispersion),
-                agents={
-                    agent: fit(some, pooled.mean, pooled.dispersion) for agent, some in sorted(agents.items())
-                },
-            )
-        )
-    return msgspec.structs.replace(nothing, rules=tuple(told))
+        wait = settle(delays.get(rule, ()), nothing.settle_ticks)
+        known = {name: fit(some, pooled.mean, pooled.dispersion) for name, some in sorted(agents.items())}
+        rules.append(RuleRates(*rule, wait, fit([], pooled.mean, pooled.dispersion), known))
+    return msgspec.structs.replace(nothing, rules=tuple(rules))
 
 
 def settle(delays: Sequence[int], otherwise: int) -> int:
