@@ -177,6 +177,10 @@ class Monitoring:
         """How many sessions are remembered."""
         return sum(len(partition.due) for partition in self._partitions.values())
 
+    def offsets(self) -> dict[int, int]:
+        """The offset of the last message that is done with in each partition, -1 before there is one."""
+        return {number: one.facts.offset for number, one in self._partitions.items()}
+
     def watermarks(self) -> dict[int, int | None]:
         """How far the time has come in each partition."""
         return {number: one.facts.watermark for number, one in self._partitions.items()}

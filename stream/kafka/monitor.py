@@ -1,0 +1,387 @@
+"""The monitor as a Faust application: judges the events partitions that are assigned to it.
+
+A message is done with in this order: it is judged; Kafka has acknowledged all outputs; Kafka has
+acknowledged all of the state, sessions first, then how far the partition is. Where to go on is read from
+that state. So wherever a process dies, whoever goes on finds each session before the message or behind it,
+and makes again no outputs but those that were made before, with the same marks.
+
+Each partition has a lane of its own: while one waits for Kafka another one is judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import faust
+from faust.types import TP
+
+from ...rules.rule import RuleSet
+from ...schemas.settings import SessionSettings
+from ...schemas.time import NS
+from ...schemas.verdict import Verdict
+from ..error import StreamError
+from ..faults import MonitorFault, reach
+from ..metrics import MonitorMetrics
+from ..monitoring import Monitoring, Step, Terms
+from ..rekeyer import Output, Record
+from ..topic import Topic
+from .settings import KafkaSettings, faust_broker
+from .shelves import DiskShelf, MemoryShelf, Shelf, Shelves
+from .tables import StateTable
+from .topics import Count, Spec, administering, config_of, look, require
+from .transport import Transport
+
+PROCESS = "monitor"
+SENDS = (Topic.JUDGED, Topic.VERDICTS, Topic.DEAD_LETTER)
+LETTERS = ("damaged", "internal", "session-held")
+"""The codes of the monitor's dead letters beside those of span data."""
+LANE_MESSAGES = 4
+"""Messages of a partition that wait to be judged."""
+BUFFERED_MESSAGES = 128
+"""Messages that Faust has read and not handed on."""
+BATCH_BYTES = 1 << 20
+LINGER_S = 0.005
+COMMIT_S = 1.0
+PULSE_S = 0.2
+STOP_S = 30.0
+"""How long the message in hand, and the last commit, may take when the process is told to stop."""
+REQUEST_S = 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the process needs of the world: the time (ns since the epoch), where to say how it goes, metrics.
+
+    `timeout_s` is how long it may be silent before others take its partitions over. `fail` ends the process
+    at once, and says why. It ends by itself when `stopping` is set.
+    """
+
+    timeout_s: float
+    metrics: MonitorMetrics
+    say: Callable[[str], None]
+    fail: Callable[[BaseException], NoReturn]
+    stopping: threading.Event
+    now: Callable[[], int] = time.time_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The topics as they are: partitions of events, and how many replicas they have."""
+
+    partitions: int
+    replicas: int
+
+
+@dataclass(slots=True)
+class _Lane:
+    """The way of one partition's messages while it is ours; None ends it."""
+
+    generation: int
+    queue: asyncio.Queue[Any] = field(default_factory=lambda: asyncio.Queue(LANE_MESSAGES))
+    task: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        """Return once the message in hand is done with; those that wait are left to whoever comes next."""
+        while not self.queue.empty():
+            self.queue.get_nowait()
+        self.queue.put_nowait(None)
+        if self.task is not None:
+            await self.task
+
+
+class App(faust.App):
+    """A Faust app that reads and writes by our own transport, and makes no folders."""
+
+    progress: Monitor
+
+    def _new_transport(self) -> Transport:
+        return Transport(self.conf.broker_consumer, self)
+
+    def _new_producer_transport(self) -> Transport:
+        return Transport(self.conf.broker_producer, self)
+
+    def _create_directories(self) -> None:
+        """Leave the disk alone: what is on it is on the shelves."""
+
+
+class Monitor:
+    """The process; `run` works until it is to stop."""
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        sessions: SessionSettings,
+        rules: RuleSet | None,
+        ground: Ground,
+        around: Surroundings,
+    ) -> None:
+        """`rules` are in force until others are activated."""
+        self._kafka, self._ground, self._around = kafka, ground, around
+        self._names = {topic: kafka.topic(topic) for topic in Topic}
+        self._shelves = Shelves(ground.partitions, self._shelf)
+        terms = Terms(
+            sessions,
+            ground.partitions,
+            kafka.message_bytes_max,
+            self._names[Topic.EVENTS],
+            finish=kafka.on_rule_change == "finish",
+            rules=None if rules is None else dict(rules.sources),
+        )
+        self._monitoring = Monitoring(terms, self._shelves)
+        self._lanes: dict[int, _Lane] = {}
+        self._next: dict[int, int] = {}
+        self._moves = 0
+        self._is_ready = False
+        self._app: Any = None
+        self._table: Any = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it goes on with all the partitions that it has (it may have none)."""
+        return self._is_ready
+
+    def run(self) -> None:
+        """Work until told to stop; then finish the messages in hand and leave the group."""
+        asyncio.run(self._work())
+
+    def fail(self, error: BaseException) -> NoReturn:
+        """End the process."""
+        self._around.fail(error)
+
+    def going_on(self) -> Mapping[TP, int]:
+        """The offset to go on from, of each partition that is worked on."""
+        return {TP(self._names[Topic.EVENTS], number): self._next[number] for number in self._lanes}
+
+    async def recovered(self, partitions: frozenset[int]) -> None:
+        """Go on with these partitions, which are all that there are here."""
+        moves, consumer = self._moves, self._app.consumer
+        self._monitoring.revoke(list(self._monitoring.offsets()))
+        self._monitoring.assign(partitions, self._shelves.items(partitions))
+        offsets = self._monitoring.offsets()
+        await self._compare(offsets)
+        # Faust may have told the group more than was done.
+        places = {TP(self._names[Topic.EVENTS], number): at + 1 for number, at in offsets.items()}
+        if places:
+            await consumer._thread.seek_wait(places)
+        if moves != self._moves:
+            return
+        self._next = {number: at + 1 for number, at in offsets.items()}
+        for number in partitions:
+            lane = self._lanes[number] = _Lane(self._app.consumer_generation_id)
+            lane.task = asyncio.get_running_loop().create_task(self._drive(lane))
+        self._is_ready = True
+        numbers = ", ".join(map(str, sorted(partitions)))
+        self._around.say(f"goes on with partitions {numbers}" if partitions else "has no partition")
+
+    async def _compare(self, offsets: Mapping[int, int]) -> None:
+        """Raise StreamError (TRL744) where the topic of events is not the one that the state is of."""
+        name = self._names[Topic.EVENTS]
+        consumer = self._app.consumer
+        places = [TP(name, number) for number in offsets]
+        ends = await consumer.highwaters(*places) if places else {}
+        for place in places:
+            if (end := ends.get(place) or 0) < offsets[place.partition] + 1:
+                what = f"{name} partition {place.partition} ends at {end}, before what was judged of it"
+                hint = f"it was made anew: delete {self._table.changelog_topic_name}, too, or choose a prefix"
+                raise StreamError("TRL744", what, hint)
+        if (found := consumer.topic_partitions(name)) not in (None, self._ground.partitions):
+            raise _uneven(name, found, self._ground.partitions)
+
+    async def _revoked(self, *_: Any, **__: Any) -> None:
+        """Finish the messages in hand, and forget all partitions: the group divides them anew."""
+        self._moves += 1
+        self._is_ready = False
+        await self._close_lanes()
+
+    async def _close_lanes(self) -> None:
+        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+        if self._lanes:
+            await self._app.consumer.commit()
+        self._monitoring.revoke(list(self._lanes))
+        self._lanes = {}
+
+    async def _work(self) -> None:
+        self._build()
+        starting = asyncio.create_task(self._app.start())
+        while not self._around.stopping.is_set():
+            if starting.done() and (error := starting.exception()) is not None:
+                self.fail(error)
+            if self._app.crashed:
+                self.fail(_crashed(self._app.crash_reason))
+            self._measure()
+            await asyncio.sleep(PULSE_S)
+        self._is_ready = False
+        try:
+            await asyncio.wait_for(self._leave(), STOP_S)
+        except TimeoutError:
+            what = f"the message in hand was not done with in {STOP_S:.0f} s"
+            self.fail(StreamError("TRL745", what, "it is judged again at the next start; look how Kafka is"))
+        starting.cancel()
+
+    async def _leave(self) -> None:
+        self._moves += 1
+        await self._close_lanes()
+        await self._app.stop()
+
+    async def _read(self, stream: Any) -> None:
+        """Hand each message to its partition's lane; one of a time when the partition was not ours to none."""
+        async for event in stream.events():
+            message = event.message
+            lane = self._lanes.get(message.partition)
+            if lane is not None and lane.generation == message.generation_id:
+                await lane.queue.put(message)
+
+    async def _drive(self, lane: _Lane) -> None:
+        """Work messages off in their order. What cannot be helped ends the process before anything is said."""
+        try:
+            while (message := await lane.queue.get()) is not None:
+                await self._work_off(message)
+        except BaseException as error:
+            self.fail(error)
+
+    async def _work_off(self, message: Any) -> None:
+        reach(MonitorFault.RECEIVED)
+        record = Record(message.partition, message.offset, self._time(message), message.value or b"")
+        step = self._monitoring.step(record)
+        reach(MonitorFault.STEPPED)
+        await self._send(step.outputs)
+        reach(MonitorFault.PRODUCED)
+        await self._table.write(record.partition, step.writes)
+        self._next[record.partition] = max(record.offset + 1, self._next[record.partition])
+        self._count(record, step)
+
+    async def _send(self, outputs: Iterable[Output]) -> None:
+        """Send outputs, and return once Kafka has acknowledged all of them."""
+        send = self._app.producer.send
+        acknowledged: list[Any] = []
+        for output in outputs:
+            key = None if output.key is None else output.key.encode("utf-8")
+            name = self._names[output.topic]
+            acknowledged.append(await send(name, key, output.value, output.partition, None, None))
+        await asyncio.gather(*acknowledged)
+
+    def _time(self, message: Any) -> int:
+        """When the message was written; one without a time comes now."""
+        if message.timestamp is None or message.timestamp < 0:
+            return self._around.now()
+        return round(message.timestamp * 1000) * 1_000_000
+
+    def _count(self, record: Record, step: Step) -> None:
+        """Tell the metrics of a message that is done with."""
+        metrics, judged = self._around.metrics, step.judged
+        metrics.kafka.read(self._names[Topic.EVENTS], 1, len(record.value))
+        if not step.writes:
+            metrics.skipped.inc()
+        for topic, count in Counter(output.topic for output in step.outputs).items():
+            metrics.kafka.sent(self._names[topic], count)
+        for kind, count in Counter(event.kind for event in judged.events).items():
+            metrics.judging.judged(kind, count)
+        given = Counter((one["pack"], one["rule"], one["verdict"]) for one in judged.records)
+        metrics.judging.know({(pack, rule) for pack, rule, _ in given})
+        for (pack, rule, verdict), count in given.items():
+            metrics.judging.verdict(pack, rule, Verdict(verdict), count)
+        metrics.judging.late.inc(judged.late)
+        metrics.judging.repeats.inc(judged.repeats)
+        if judged.events:
+            metrics.judging.delay.observe((self._around.now() - record.time) / NS)
+        for code in step.dead_letters:
+            metrics.progress.dead_letter(code)
+
+    def _measure(self) -> None:
+        """Tell the metrics how it stands."""
+        metrics = self._around.metrics
+        metrics.judging.sessions_open.set(self._monitoring.open_sessions())
+        known = [one for one in self._monitoring.watermarks().values() if one is not None]
+        if known:
+            metrics.progress.watermark(min(known))
+        name, behind = self._names[Topic.EVENTS], {}
+        for place, offset in self.going_on().items():
+            end = self._app.consumer.highwater(place)
+            behind[name, place.partition] = max(0, (end or 0) - offset)
+        metrics.kafka.lag(behind)
+
+    def _build(self) -> None:
+        """The app, its table and its one agent."""
+        app = self._app = App(self._kafka.group(PROCESS), **self._options())
+        app.progress = self
+        compacted = Spec(Topic.REKEY_STATE, Count.SESSIONS, days=None)
+        self._table = StateTable(
+            app,
+            shelves=self._shelves,
+            keeper=self,
+            partitions=self._ground.partitions,
+            extra_topic_configs=config_of(compacted, self._kafka, self._ground.replicas),
+        )
+        app.tables.add(self._table)
+        app.on_partitions_revoked.connect(self._revoked)
+        events = app.topic(self._names[Topic.EVENTS], key_type=bytes, value_type=bytes)
+        app.agent(events, name=PROCESS)(self._read)
+        app.finalize()
+
+    def _options(self) -> dict[str, Any]:
+        timeout_s = self._around.timeout_s
+        return {
+            **faust_broker(self._kafka),
+            "autodiscover": False,
+            "web_enabled": False,
+            "topic_disable_leader": True,
+            "topic_partitions": self._ground.partitions,
+            "topic_replication_factor": self._ground.replicas,
+            "processing_guarantee": "at_least_once",
+            "table_standby_replicas": 0,
+            "stream_wait_empty": True,
+            "stream_buffer_maxsize": BUFFERED_MESSAGES,
+            "stream_recovery_delay": 0.0,
+            "consumer_auto_offset_reset": "earliest",
+            "consumer_max_fetch_size": max(BATCH_BYTES, self._kafka.request_bytes_max),
+            "producer_linger": LINGER_S,
+            "producer_max_batch_size": BATCH_BYTES,
+            "broker_commit_interval": COMMIT_S,
+            "broker_session_timeout": timeout_s,
+            "broker_heartbeat_interval": min(3.0, timeout_s / 4),
+            "broker_request_timeout": max(REQUEST_S, 2 * timeout_s),
+        }
+
+    def _shelf(self, partition: int) -> Shelf:
+        if self._kafka.store == "memory":
+            return MemoryShelf()
+        folder = Path(self._kafka.data_folder) / self._kafka.group(PROCESS)
+        return DiskShelf(folder / f"partition-{partition}", self._around.now)
+
+
+def monitoring(
+    kafka: KafkaSettings, sessions: SessionSettings, rules: RuleSet | None, around: Surroundings
+) -> Monitor:
+    """The process over the topics as they are.
+
+    Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be; TRL744
+    where the topic of events has more or fewer partitions than the state that is kept of it.
+    """
+    with administering(kafka, PROCESS) as admin:
+        found = look(admin, kafka)
+        changelog = f"{kafka.group(PROCESS)}-state-changelog"
+        kept = [topic for topic in admin.describe_topics() if topic["name"] == changelog]
+    require(found, kafka, Topic.EVENTS, *SENDS)
+    events = found[Topic.EVENTS]
+    for topic in kept:
+        if (count := len(topic["partitions"])) != events.partitions:
+            raise _uneven(kafka.topic(Topic.EVENTS), events.partitions, count)
+    return Monitor(kafka, sessions, rules, Ground(events.partitions, events.replicas), around)
+
+
+def _uneven(name: str, found: int, kept: int) -> StreamError:
+    what = f"{name} has {found} partitions, and the state that is kept of it {kept}"
+    hint = "sessions would change their partition: begin with new topics and a new state"
+    return StreamError("TRL744", what, hint)
+
+
+def _crashed(reason: BaseException | None) -> StreamError:
+    what = f"Kafka's client gave up: {type(reason).__name__}"
+    return StreamError("TRL745", what, "nothing is lost: start it again, and look how the brokers are")
