@@ -18,6 +18,9 @@ CODES: dict[str, str] = {
     "TRL733": "two processes that run under one name",
     "TRL734": "a transaction that Kafka refuses, or records that it cannot give",
     "TRL742": "a monitor without a rule set in force",
+    "TRL743": "a folder for the monitor's state that cannot be used",
+    "TRL744": "topics that do not fit the monitor's state",
+    "TRL745": "a monitor that cannot go on",
     "TRL741": "a partition's state that another release wrote, or that is damaged",
     "TRL751": "a topic that was made anew since an archive was written from it",
     "TRL752": "an activation that Kafka refuses",
@@ -27,7 +30,6 @@ CODES: dict[str, str] = {
     "TRL762": "a file of tolerated rates that cannot be used",
     "TRL764": "a record of the topic of alerts that another release wrote, or that is none",
     "TRL765": "a receiver that alerts cannot be delivered to as it is given",
-    "TRL766": "a process of alerts that another one took over from",
 }
 """The codes of this room, beside those of the others; each has a test that triggers it."""
 

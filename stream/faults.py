@@ -66,6 +66,38 @@ class ArchiveFault(StrEnum):
     """The range is done and its offsets are committed."""
 
 
+class AlertFault(StrEnum):
+    """The gaps between verdicts that are read and alerts that are delivered."""
+
+    RECEIVED = "alerts-received"
+    """Messages are read and not taken in."""
+    STEPPED = "alerts-stepped"
+    """Messages are taken in, and nothing is sent."""
+    PRODUCED = "alerts-produced"
+    """Alerts and state are in a transaction that is not committed."""
+    COMMITTED = "alerts-committed"
+    """The transaction is committed, and nobody was told of its alerts."""
+    DELIVERED = "alerts-delivered"
+    """Receivers have an alert, and it is not noted that they do."""
+
+
+class MonitorFault(StrEnum):
+    """The gaps while the monitor works a message off."""
+
+    RECEIVED = "monitor-received"
+    """A message is read, and nothing is judged."""
+    STEPPED = "monitor-stepped"
+    """It is judged, and nothing is sent."""
+    PRODUCED = "monitor-produced"
+    """Kafka has its outputs, and nothing of the state."""
+    WRITTEN = "monitor-written"
+    """The state is sent, and it is not known what of it Kafka has."""
+    ACKNOWLEDGED = "monitor-acknowledged"
+    """Kafka has the state, and the process's own table does not."""
+    COMMITTED = "monitor-committed"
+    """The group's offset is behind the message."""
+
+
 _met: Counter[StrEnum] = Counter()
 
 
