@@ -13,7 +13,7 @@ import click
 
 from ..schemas.time import parse_time
 from ..schemas.verdict import Severity
-from .options import Command, colors, format_option, quiet, rules_option
+from .options import Command, colors, format_option, out_option, quiet, rules_option
 from .source import allow_rejected_option, tell_rejected, timezone_option
 
 if TYPE_CHECKING:
@@ -40,13 +40,7 @@ class Instant(click.ParamType[int]):
 @click.command("audit", cls=Command)
 @click.argument("archive")
 @rules_option()
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    metavar="BUNDLE",
-    help="The folder for the bundle; an earlier bundle there is replaced.",
-)
+@out_option("BUNDLE", "The folder for the bundle; an earlier bundle there is replaced.")
 @click.option(
     "--fail-on",
     type=click.Choice([severity.value for severity in Severity]),

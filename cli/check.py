@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..rules.error import counted
 from .options import Command, format_option
 
 if TYPE_CHECKING:
@@ -86,8 +87,3 @@ def _write_json(problems: Sequence[Problem], packs: list[str], rules: int) -> No
         "problems": rows,
     }
     click.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2))
-
-
-def counted(number: int, noun: str) -> str:
-    """The number with its noun: `1 rule`, `2 rules`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import Command, note
+from .options import Command, note, out_option
 
 if TYPE_CHECKING:
     from ..examples.support_bot import Desk
@@ -42,14 +42,7 @@ class Spike:
 
 
 @click.command("demo", cls=Command)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("tracline-demo"),
-    show_default=True,
-    metavar="DIR",
-    help="The folder for the archive and the bundle.",
-)
+@out_option("DIR", "The folder for the archive and the bundle.", Path("tracline-demo"))
 @click.option(
     "--sessions",
     type=click.IntRange(min=1, max=10_000_000),

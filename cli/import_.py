@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import Command, format_option, note
+from .options import Command, format_option, note, out_option
 from .shown import clean
 from .source import allow_rejected_option, tell_rejected, timezone_option
 
@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("import", cls=Command)
 @click.argument("source")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    metavar="ARCHIVE",
-    help="The archive's folder, made where it is not there.",
-)
+@out_option("ARCHIVE", "The archive's folder, made where it is not there.")
 @timezone_option()
 @allow_rejected_option()
 @format_option("table", "json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -108,14 +109,27 @@ def colors() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
-def rules_option(*, required: bool = True) -> Callable[[F], F]:
+def rules_option() -> Callable[[F], F]:
     """`--rules PACK...`: pack files, folders of them, or names of shipped packs: `rules`, a tuple of str."""
     return click.option(
         "--rules",
         cls=Several,
         metavar="PACK",
-        required=required,
+        required=True,
         help="Rule packs: YAML files, folders of them, or names of shipped packs.",
+    )
+
+
+def out_option(metavar: str, help: str, default: Path | None = None) -> Callable[[F], F]:
+    """`--out`: the folder that is written, the path `out`; it must be given where there is no default."""
+    return click.option(
+        "--out",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=default,
+        required=default is None,
+        show_default=True,
+        metavar=metavar,
+        help=help,
     )
 
 

@@ -6,8 +6,7 @@ alike. A nullable Boolean is Kleene's logic: null is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import polars as pl
@@ -88,27 +87,7 @@ class Labeler:
         return pl.DataFrame([*columns, *_packed(answers), *slices])
 
 
-def answers(predicates: Sequence[Predicate], events: pl.LazyFrame, keep: Sequence[str] = ()) -> pl.LazyFrame:
-    """The columns `keep`, and for each predicate `i` a nullable Boolean column `p{i}`; null is unknown."""
-    plan = Excerpts(predicates)
-    columns = [plan.predicate(predicate).alias(f"p{i}") for i, predicate in enumerate(predicates)]
-    return plan.apply(events).select(*keep, *columns)
-
-
-def evaluate(predicate: Predicate, event: Mapping[str, object]) -> bool | None:
-    """The predicate's answer for one event, None where it is unknown.
-
-    The event gives fields by name; those left out are null, `content` is `captured` and flags are false.
-    Raises RuleError where the predicate has `problems`.
-    """
-    _refuse([predicate])
-    row: dict[str, Any] = {"content": "captured", "nested": False, "late": False, "history": False, **event}
-    schema: Any = EVENT_SCHEMA
-    frame = pl.DataFrame([{name: row.get(name) for name in EVENT_SCHEMA}], schema=schema)
-    return answers([predicate], frame.lazy()).collect().item()
-
-
-def _refuse(predicates: Iterable[Predicate], paths: Iterable[Path] = ()) -> None:
+def _refuse(predicates: Iterable[Predicate], paths: Iterable[Path]) -> None:
     """Raise what is wrong with any of them."""
     found = [problem for predicate in predicates for problem in problems(predicate)]
     found += [problem for path in paths for problem in path_problems(path)]

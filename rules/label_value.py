@@ -13,12 +13,12 @@ import polars as pl
 
 from ..schemas.event import Content, Kind
 from .field import FIELDS
-from .predicate import Leaf, Scalar, Test
+from .predicate import NUMBER, Leaf, Scalar, Test, compared_text, is_number
 
 JSON_FIELDS = frozenset({"args", "result"})
 
-NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
-"""The numbers of JSON (RFC 8259, section 6); other text has no value as a number."""
+NUMBER_TEXT = f"^{NUMBER}$"
+"""Text that has a value as a number."""
 
 EXACT_MAX = 2**53
 """Up to here every integer is a double, so that comparing with one is exact."""
@@ -113,24 +113,13 @@ def ask(leaf: Leaf, value: pl.Expr) -> pl.Expr:
         case Test.STARTS_WITH:
             answer = value.str.starts_with(str(operands[0]))
         case Test.IN:
-            texts = [scalar_text(operand) for operand in operands if not is_number(operand)]
+            texts = [compared_text(operand) for operand in operands if not is_number(operand)]
             parts = [value.is_in(texts)] if texts else []
             parts += [compare(Test.EQ, value, operand) for operand in operands if is_number(operand)]
             answer = pl.any_horizontal(parts)
         case _:
             answer = compare(leaf.test, value, operands[0])
     return answer.fill_null(False)
-
-
-def is_number(operand: Scalar) -> bool:
-    """Whether a literal is a number; `true` and `false` are none."""
-    return isinstance(operand, int | float) and not isinstance(operand, bool)
-
-
-def scalar_text(operand: Scalar) -> str:
-    """A string literal as it is; `true` and `false` by their JSON text."""
-    assert not is_number(operand), "numbers compare by their value"
-    return operand if isinstance(operand, str) else "true" if operand else "false"
 
 
 def compare(test: Test, value: pl.Expr, operand: Scalar) -> pl.Expr:
@@ -141,8 +130,8 @@ def compare(test: Test, value: pl.Expr, operand: Scalar) -> pl.Expr:
     if test is Test.NE:
         return value.is_not_null() & ~compare(Test.EQ, value, operand).fill_null(False)
     if isinstance(operand, bool | str):
-        return _compared(test, value, pl.lit(scalar_text(operand)))
-    number = pl.when(value.str.contains(NUMBER)).then(value)
+        return _compared(test, value, pl.lit(compared_text(operand)))
+    number = pl.when(value.str.contains(NUMBER_TEXT)).then(value)
     answer = _against_double(test, number.cast(pl.Float64, strict=False), operand)
     if not EXACT_MAX <= abs(operand) < WIDE_MAX:
         return answer

@@ -17,7 +17,7 @@ from tracline.rules.compiler.compile import compile_formula, compile_rule
 from tracline.rules.compiler.limits import DEFAULT, TABLE_LETTERS_MAX
 from tracline.rules.error import RuleError, Snippet
 from tracline.rules.examples import trials, truth
-from tracline.rules.label import Labeler, evaluate
+from tracline.rules.label import Labeler
 from tracline.rules.machine import APPLIES
 from tracline.rules.pack import pack_text
 from tracline.rules.parse import parse_formula, parse_operators, parse_predicate
@@ -29,6 +29,8 @@ from tracline.rules.syntax import DEPTH_MAX, TEXT_CHARS_MAX
 from tracline.rules.text import to_text
 from tracline.rules.words import asked
 from tracline.schemas.frame import EVENT_SCHEMA
+
+from ..predicate_answers import evaluate
 
 ROOT = Path(__file__).parents[2]
 MANUAL = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")

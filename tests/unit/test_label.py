@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 from tracline.rules.formula import TRUE, prop
-from tracline.rules.label import Labeler, answers, evaluate
+from tracline.rules.label import Labeler
 from tracline.rules.label_guard import guards, shadow
 from tracline.rules.label_sheet import combined
 from tracline.rules.parse import parse_path, parse_predicate
@@ -17,6 +17,8 @@ from tracline.rules.rule import Rule, RuleSet, SliceKey
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frame import event_frame
 from tracline.schemas.verdict import Severity
+
+from ..predicate_answers import answers, evaluate
 
 AMOUNTS = [
     ("150", True),
@@ -123,8 +125,8 @@ def test_an_escaped_key_is_found() -> None:
 def test_one_broken_row_leaves_its_neighbours_alone() -> None:
     """Rows are asked one by one, whatever the others hold."""
     rows = [_event(args=args) for args in ('{"a": 1}', "{", '{"a": 2}', None, '{"a": [1]}', '{"a": "1"}')]
-    found = answers([parse_predicate("args.a == 1")], event_frame(rows).lazy()).collect()
-    assert found["p0"].to_list() == [True, False, False, False, False, True]
+    (found,) = answers([parse_predicate("args.a == 1")], event_frame(rows))
+    assert found == [True, False, False, False, False, True]
 
 
 def test_a_costly_question_is_guarded_by_its_cheap_siblings() -> None:
@@ -172,12 +174,11 @@ def test_a_constant_is_answered_for_every_row(question: str) -> None:
     predicate = parse_predicate(question)
     events = event_frame([Event("s", 0, 0, seq, Kind.USER, text="hi") for seq in (1, 2, 3)])
     wanted = [question.startswith("true")] * 3
-    for keep in ([], ["seq"]):
-        assert answers([predicate], events.lazy(), keep).collect()["p0"].to_list() == wanted
-        assert answers([predicate], events.lazy(), keep).collect(engine="streaming")["p0"].to_list() == wanted
     labels = Labeler(RuleSet((Rule("p", "r", "", TRUE, "true", {"c": predicate}),), {}))
     bits = [int(answer) for answer in wanted]
-    for found in (labels.label(events.lazy()).collect(), labels.label_few(events)):
+    lazy = [labels.label(events.lazy(), keep) for keep in ([], ["seq"])]
+    streamed = [one.collect(engine="streaming") for one in lazy]
+    for found in (*(one.collect() for one in lazy), *streamed, labels.label_few(events)):
         assert (found["t0"].to_list(), found["u0"].to_list()) == (bits, [0, 0, 0])
 
 
@@ -260,8 +261,7 @@ def test_leaves_that_python_takes_for_equal_are_told_apart() -> None:
     """In Python `1 == True`; in a predicate they are different questions."""
     path = parse_path("args.a")
     one, true = (Leaf(path, parse_predicate("args.a == 1").test, (value,)) for value in (1, True))
-    found = answers([one, true], event_frame([_event(args='{"a": true}')]).lazy()).collect()
-    assert found.row(0) == (False, True)
+    assert answers([one, true], event_frame([_event(args='{"a": true}')])) == [[False], [True]]
 
 
 def _event(

@@ -6,12 +6,14 @@ import polars as pl
 import pytest
 from tracline.rules.error import RuleError
 from tracline.rules.formula import TRUE
-from tracline.rules.label import Labeler, evaluate
+from tracline.rules.label import Labeler
 from tracline.rules.label_limits import REGEX_CHARS_MAX, regex_problems
 from tracline.rules.parse import parse_path, parse_predicate
 from tracline.rules.predicate import Leaf, Path
 from tracline.rules.predicate import Test as Ask
 from tracline.rules.rule import Rule, RuleSet, SliceKey
+
+from ..predicate_answers import evaluate
 
 PATTERNS = [
     *("(", "(?=a)", r"\1", "x{2,1}", r"\K", r"\Z", "*a", "a{1000000}", "(a{1000}){1000}", r"(?-u)\xff"),

