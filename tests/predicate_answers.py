@@ -1,0 +1,55 @@
+"""What predicates answer, read off the labels that everything else reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+from tracline.rules.formula import TRUE
+from tracline.rules.label import WORD_BITS, Labeler
+from tracline.rules.predicate import Predicate
+from tracline.rules.rule import Rule, RuleSet
+from tracline.schemas.frame import EVENT_SCHEMA
+
+Answer = bool | None
+"""None is unknown."""
+
+
+def answers(predicates: Sequence[Predicate], events: pl.DataFrame) -> list[list[Answer]]:
+    """For each predicate its answer at each event, as an archive's files are labelled."""
+    labels = _labeler(predicates)
+    return _answers(labels.label(events.lazy()).collect(), len(predicates))
+
+
+def evaluate(predicate: Predicate, event: Mapping[str, object]) -> Answer:
+    """The predicate's answer at one event, as files and as live events are labelled.
+
+    The event gives fields by name; those left out are null, `content` is `captured` and flags are false.
+    """
+    row: dict[str, Any] = {"content": "captured", "nested": False, "late": False, "history": False, **event}
+    schema: Any = EVENT_SCHEMA
+    frame = pl.DataFrame([{name: row.get(name) for name in EVENT_SCHEMA}], schema=schema)
+    labels = _labeler([predicate])
+    ((many,),), ((few,),) = (
+        _answers(told, 1) for told in (labels.label(frame.lazy()).collect(), labels.label_few(frame))
+    )
+    assert many is few
+    return many
+
+
+def _labeler(predicates: Sequence[Predicate]) -> Labeler:
+    propositions = {f"p{place}": predicate for place, predicate in enumerate(predicates)}
+    return Labeler(RuleSet((Rule("p", "r", "", TRUE, "true", propositions),), {}))
+
+
+def _answers(labelled: pl.DataFrame, count: int) -> list[list[Answer]]:
+    """The bits of the words, proposition by proposition."""
+    found: list[list[Answer]] = []
+    for number in range(count):
+        word, bit = divmod(number, WORD_BITS)
+        true, unknown = ([value >> bit & 1 for value in labelled[f"{letter}{word}"]] for letter in "tu")
+        found.append(
+            [None if not_known else is_true == 1 for is_true, not_known in zip(true, unknown, strict=True)]
+        )
+    return found
