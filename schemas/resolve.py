@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from .candidate import Candidate, part_key
 from .conversation import Flaw
 from .dialect import tell
 from .span import Span, Value
-from .step import Part, Step
+from .step import Call, Part, Step
 from .telling import tellings
+
+ANCESTORS_MAX = 200
+"""Spans above one that are looked at: what is further up is not known to it."""
+SAME_ID_MAX = 100
+"""Spans sent under one id, the earliest, among which a parent is looked for."""
 
 _SPEAKING = (Part.CHAT, Part.AGENT)
 _NEVER = 1 << 64
+_NO_CALL = Call(None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ def _escaped(value: Value) -> str:
 
 @dataclass(slots=True)
 class Trace:
-    """The spans of one trace that have come so far; `spans` by id, of which several may share one.
+    """The spans of one trace that have come so far; `spans` by id, the earliest first of those that share one.
 
     `keyed` is the earliest span that says a session key.
     """
@@ -108,7 +116,7 @@ class Trace:
 
     def add(self, heard: Heard) -> None:
         """Add a span."""
-        self.spans.setdefault(heard.span_id, []).append(heard)
+        insort(self.spans.setdefault(heard.span_id, []), heard, key=_age)
         if heard.step.session is not None and (self.keyed is None or _age(heard) < _age(self.keyed)):
             self.keyed = heard
 
@@ -121,17 +129,20 @@ class Trace:
         found = [] if heard.parent_id is None else self.spans.get(heard.parent_id, [])
         if heard.parent_id == heard.span_id:
             # Another span may have been sent under the same id, and be meant.
-            found = [one for one in found if one.parent_id != one.span_id]
-        return min(found, key=_age, default=None)
+            found = [one for one in islice(found, SAME_ID_MAX) if one.parent_id != one.span_id]
+        return found[0] if found else None
 
-    def above(self, heard: Heard) -> Iterator[Heard]:
-        """The spans above, nearest first; a cycle ends before it meets a span again."""
-        seen = {id(heard)}
-        upper = self.parent(heard)
-        while upper is not None and id(upper) not in seen:
-            seen.add(id(upper))
-            yield upper
-            upper = self.parent(upper)
+    def above(self, heard: Heard) -> Sequence[Heard]:
+        """The spans above, nearest first, `ANCESTORS_MAX` at most; of a cycle none above its earliest span."""
+        chain, met = [heard], {id(heard): 0}
+        while len(chain) <= ANCESTORS_MAX and (upper := self.parent(chain[-1])) is not None:
+            if id(upper) in met:
+                # The span itself may stand there a second time, without what it tells.
+                ages = [_age(one) for one in chain]
+                return chain[1 : ages.index(min(ages[met[id(upper)] :])) + 1]
+            met[id(upper)] = len(chain)
+            chain.append(upper)
+        return chain[1:]
 
     def root(self, heard: Heard) -> Heard | None:
         """The root above a span, or itself; None where it is not known."""
@@ -148,7 +159,9 @@ class Trace:
 
     def told_inside(self) -> frozenset[str]:
         """The keys of the spans that need not tell anything: one inside each tells the same."""
-        return frozenset(key for heard in self.all() if heard.tells for key in _within(self, heard))
+        return frozenset(
+            key for heard in self.all() if heard.tells for key in _within(heard, self.above(heard))
+        )
 
 
 def candidate_of(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Candidate | Flaw:
@@ -156,10 +169,11 @@ def candidate_of(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Can
 
     `told_inside` is that of the trace.
     """
-    times = _times(trace, heard)
+    above = trace.above(heard)
+    chain = (heard, *above)
+    times = _times(chain)
     if times is None:
         return Flaw("", "span-time", "has no time, nor has its parent, and nobody noted when it came")
-    chain = (heard, *trace.above(heard))
     told, digest = tellings(heard.step, *times)
     return Candidate(
         session_id=heard.scope + _session_key(trace, chain),
@@ -171,7 +185,7 @@ def candidate_of(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Can
         span_id=heard.span_id,
         digest=digest,
         failed=heard.step.error is not None,
-        within=tuple(_within(trace, heard)),
+        within=tuple(_within(heard, above)),
         covered=heard.key in told_inside,
         agent=_nearest(one.step.agent for one in chain),
         model=_nearest(one.step.model for one in chain),
@@ -184,11 +198,7 @@ def candidate_of(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Can
 def cut_links(trace: Trace) -> int:
     """How many parent links are not followed: of spans that call themselves their parent, and of cycles."""
     selves = sum(h.parent_id == h.span_id and trace.parent(h) is None for h in trace.all())
-    cycles = {
-        min(map(_age, (heard, *above)))
-        for heard in trace.all()
-        if (above := tuple(trace.above(heard))) and trace.parent(above[-1]) is heard
-    }
+    cycles = {_age(h) for h in trace.all() if trace.parent(h) is not None and not trace.above(h)}
     return selves + len(cycles)
 
 
@@ -197,9 +207,14 @@ def orphans(trace: Trace) -> int:
     return sum(h.parent_id is not None and h.parent_id not in trace.spans for h in trace.all())
 
 
-def _age(heard: Heard) -> tuple[int, str]:
-    """What is earlier: by start (one without any is last), then by span id."""
-    return heard.start or heard.end or _NEVER, heard.span_id
+def _age(heard: Heard) -> tuple[int | str, ...]:
+    """What is earlier: by start (one without any is last), then by span id, then by what others inherit."""
+    step, call = heard.step, heard.step.call or _NO_CALL
+    said = (step.session, step.agent, step.model, step.service, call.call_id, call.tool, call.args)
+    return (
+        *(heard.start or heard.end or _NEVER, heard.span_id, heard.end, heard.parent_id or "", step.part),
+        *("" if one is None else f"={one}" for one in (*said, step.nested)),
+    )
 
 
 def _session_key(trace: Trace, chain: Sequence[Heard]) -> str:
@@ -215,13 +230,14 @@ def _nearest(said: Iterable[str | None]) -> str | None:
     return next((one for one in said if one is not None), None)
 
 
-def _times(trace: Trace, heard: Heard) -> tuple[int, int] | None:
+def _times(chain: Sequence[Heard]) -> tuple[int, int] | None:
     """Start and end: each else the other, else the parent's, else when the span was received."""
-    for one in (heard, *trace.above(heard)):
+    for one in chain:
         start, end = one.start or one.end, one.end or one.start
         if end:
             return min(start, end), end
-    return (heard.record_time, heard.record_time) if heard.record_time else None
+    received = chain[0].record_time
+    return (received, received) if received else None
 
 
 def _is_nested(chain: Sequence[Heard]) -> bool:
@@ -244,14 +260,14 @@ def _is_nested(chain: Sequence[Heard]) -> bool:
     return False
 
 
-def _within(trace: Trace, heard: Heard) -> Iterator[str]:
+def _within(heard: Heard, above: Sequence[Heard]) -> Iterator[str]:
     """The keys of the spans above that would tell what this one tells.
 
     Of a model call or an agent these are its wrappers and its agent, up to the tool or the other agent that
     it works for; of a tool's run the runs around it of the same call.
     """
     part, agent = heard.step.part, heard.step.agent if heard.step.part is Part.AGENT else None
-    for upper in trace.above(heard):
+    for upper in above:
         step = upper.step
         if part is Part.TOOL and step.part is Part.TOOL and _same_call(heard.step, step):
             yield upper.key
