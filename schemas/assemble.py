@@ -69,11 +69,15 @@ class Session:
     stray_ends: int = 0
 
     def add(self, candidate: Candidate) -> None:
-        """Hold a candidate of this session until the time has passed the end of its span."""
+        """Hold a candidate of this session until the time has passed the end of its span.
+
+        Of copies with other times, or that inherited other things, one is held, whichever came first.
+        """
         key = f"{candidate.trace_id}.{candidate.span_id}.{candidate.digest}"
-        if key in self.held or any(key in told.spans for told in self.told):
-            self.repeats += 1
-        else:
+        before = self.held.get(key)
+        is_repeat = before is not None or any(key in told.spans for told in self.told)
+        self.repeats += is_repeat
+        if not is_repeat or (before is not None and candidate.copy_order < before.copy_order):
             self.held[key] = candidate
 
     def advance(self, watermark: int) -> list[Event]:

@@ -66,6 +66,12 @@ class Candidate:
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
+    def copy_order(self) -> tuple[object, ...]:
+        """Which of several copies of a span goes first: the earlier, then by what they inherited."""
+        named = ((one is None, one or "") for one in (self.agent, self.model, self.service))
+        return self.start, self.end, *named, self.nested, self.covered
+
+    @property
     def key(self) -> str:
         """What `within` calls this span."""
         return part_key(self.part, self.trace_id, self.span_id)

@@ -17,8 +17,8 @@ from .order import Judged, judged_order, numbered_order
 from .step import Part
 from .time import NS
 
-_INHERITED = ("agent", "model", "service", "nested", "covered")
-"""In what two copies of one span may differ: they were resolved at different times."""
+_COPY_ORDER = ("span_start", "span_end", "agent", "model", "service", "nested", "covered")
+"""Which of several copies of one span goes first, as `Candidate.copy_order` has it."""
 
 
 def session_order(rows: pl.DataFrame, idle_s: float) -> Judged:
@@ -66,7 +66,7 @@ def _sound(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _assembled(rows: pl.DataFrame, idle_s: float) -> Judged:
     """The candidates of whole sessions as `Session` puts them together, all that they told having come."""
-    ordered = rows.sort("session_id", "span_start", *SPAN_KEY, "telling", *_INHERITED, nulls_last=True)
+    ordered = rows.sort("session_id", "span_start", *SPAN_KEY, "telling", *_COPY_ORDER, nulls_last=True)
     told = ordered.filter(pl.col("telling").is_not_null())
     spans = told.filter(pl.struct("session_id", *SPAN_KEY, "telling").is_first_distinct())
     again = told.filter(pl.col("telling") == 0).height - spans.filter(pl.col("telling") == 0).height

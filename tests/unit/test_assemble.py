@@ -15,7 +15,7 @@ from tracline.schemas.candidate_frame import candidate_frame, candidates_of
 from tracline.schemas.conversation import Flaw
 from tracline.schemas.event import Content, Event
 from tracline.schemas.frame import event_frame
-from tracline.schemas.resolve import Heard, Trace, candidate_of, cut_links, orphans
+from tracline.schemas.resolve import ANCESTORS_MAX, Heard, Trace, candidate_of, cut_links, orphans
 from tracline.schemas.session_order import session_order
 from tracline.schemas.step import Call, Message, Part, Result, Role, Step
 from tracline.schemas.time import NS
@@ -381,6 +381,67 @@ def test_parents_that_go_in_circles_are_cut_and_counted() -> None:
         trace.add(one)
     assert (cut_links(trace), orphans(trace)) == (2, 1)
     assert {one.session_id for one in resolved(trace.all())} == {"s"}
+
+
+def test_a_circle_of_model_calls_is_told() -> None:
+    """Cut above its earliest span, so that one of them is the innermost; whoever comes first."""
+    circle = [
+        chat("b", 1, 6, [user("x")], parent="d", session="s"),
+        chat("c", 2, 5, [user("y")], parent="b"),
+        chat("d", 3, 4, [user("z")], parent="c"),
+    ]
+    for order in permutations(circle):
+        assert told(events(*order)) == ["user: z"]
+    traces = Traces(hold=0, keep=60 * NS)
+    for one in circle:
+        traces.add(one)
+    released = [one for one in traces.release(9 * NS, 9 * NS) if isinstance(one, Candidate)]
+    assert told(assembled(released)[0]) == ["user: z"]
+
+
+@pytest.mark.parametrize("field", ["session", "agent", "model", "service", "nested"])
+def test_spans_of_one_id_and_time_are_told_apart_by_what_they_say(field: str) -> None:
+    """Whichever comes first, what is below inherits from the same one."""
+    values = (True, False) if field == "nested" else ("p", "q")
+    above = [heard("m", 1, 9, Step(Part.OTHER, **{field: value}), parent=None) for value in values]
+    below = chat("a", 2, 3, [user("x")], parent="m")
+    found = {
+        tuple((one.session_id, one.agent, one.model, one.service, one.nested) for one in resolved(order))
+        for order in permutations([*above, below])
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    "other", [{"start": 2 * NS}, {"end": 7 * NS}, {"agent": "bot"}, {"nested": True}, {"covered": True}]
+)
+def test_copies_of_a_span_that_differ_are_one_in_any_order(other: dict[str, Any]) -> None:
+    """Sent twice with other times, or resolved at two times: whichever comes first, the same one is told."""
+    (one,) = resolved([replace(TURN[0], parent_id=None, step=replace(TURN[0].step, session="s"))])
+    copies = [one, replace(one, **other)]
+    live = [assembled(order) for order in permutations(copies)]
+    assert live[0][0] == live[1][0]
+    assert [session.repeats for _, session in live] == [1, 1]
+    for order in permutations(copies):
+        judged = session_order(candidate_frame(order), IDLE_S)
+        assert judged.repeats == 1
+        assert judged.events.equals(event_frame(live[0][0]))
+
+
+def test_a_span_knows_so_many_above_it() -> None:
+    """A chain of any length costs each of its spans the same."""
+    links = [
+        heard(
+            f"{n:05}", 1 + n, 9_999 - n, Step(Part.OTHER, agent=f"a{n}"), parent=f"{n - 1:05}" if n else None
+        )
+        for n in range(ANCESTORS_MAX + 2)
+    ]
+    trace = Trace()
+    for one in links:
+        trace.add(one)
+    assert [one.span_id for one in trace.above(links[-1])] == [one.span_id for one in links[-2:0:-1]]
+    assert trace.root(links[-1]) is None
+    assert trace.root(links[-2]) is links[0]
 
 
 @pytest.mark.parametrize(
