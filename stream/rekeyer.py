@@ -62,6 +62,16 @@ class Transaction:
     candidates: int = 0
     dead_letters: list[str] = field(default_factory=list[str])
 
+    def add(self, other: Transaction) -> None:
+        """Do what the other does, too."""
+        self.outputs += other.outputs
+        for source, offset in other.offsets.items():
+            self.offsets[source] = max(offset, self.offsets.get(source, 0))
+        self.spans += other.spans
+        self.rejected += other.rejected
+        self.candidates += other.candidates
+        self.dead_letters += other.dead_letters
+
 
 class _Facts(msgspec.Struct, frozen=True):
     """What is remembered of a source beside its traces."""
@@ -86,12 +96,17 @@ class Rekeyer:
     def __init__(
         self, settings: SessionSettings, sources: int, partitions: int, bytes_max: int, spans_topic: str
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._sources, self._partitions = sources, partitions
         self._bytes_max = bytes_max
         self._spans_topic = spans_topic
         self._open: dict[int, Source] = {}
         self._chunks: dict[int, dict[str, int]] = {}
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many partitions the topics of spans and of events have."""
+        return self._sources, self._partitions
 
     @property
     def assigned(self) -> frozenset[int]:
@@ -122,7 +137,7 @@ class Rekeyer:
             raise StreamError("TRL732", what, hint)
         watermark, record_time = (0, 0) if facts is None else (facts.watermark, facts.record_time)
         try:
-            self._open[source] = Source(self._settings, traces, watermark, record_time)
+            self._open[source] = Source(self.settings, traces, watermark, record_time)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             raise _unreadable("the rekeyer's state is damaged") from None
         self._chunks[source] = chunks

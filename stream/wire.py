@@ -10,16 +10,19 @@ makes again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import orjson
 from crc32c import crc32c
 
-from ..rules.record import Record
 from ..schemas.candidate import Candidate
 from ..schemas.event import Event
 from .error import StreamError
+
+if TYPE_CHECKING:
+    # The rekeyer has no need of what judges.
+    from ..rules.record import Record
 
 VERSION = 1
 """Version of the messages; a process refuses any other."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from kafka import KafkaConsumer
-from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import (
     CommitFailedError,
@@ -35,6 +35,7 @@ from ..metrics import Outcome, RekeyMetrics
 from ..rekeyer import Record, Rekeyer, Transaction
 from ..topic import Topic
 from .compacted import read_compacted
+from .moves import Moves
 from .settings import KafkaSettings, consuming
 from .topics import administering, look, require
 from .transactions import Sent, Transactions
@@ -54,7 +55,9 @@ TICK_S_MIN = 0.05
 RETRY_S = 1.0
 """How long to wait before what Kafka did not do is tried again."""
 REFUSALS_MAX = 5
-"""Transactions in a row that Kafka may refuse, for a reason that waiting does not mend."""
+"""How often in a row Kafka may refuse something for a reason that waiting does not mend."""
+FENCED = (ProducerFencedError, InvalidProducerEpochError)
+"""What a process is told whose transaction was ended by others, or by the broker."""
 ASK_MS = 1_000
 """How long a question to the broker may take in one turn."""
 CLOSE_MS = 5_000
@@ -83,45 +86,17 @@ class Surroundings:
     clock: Callable[[], float] = time.monotonic
 
 
-class _Moves(ConsumerRebalanceListener):
-    """What the group has said of our partitions, on the consumer's own thread: how often, and the last."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.owned: frozenset[int] = frozenset()
-
-    def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002
-        """All are revoked whenever the group divides them anew."""
-        self._moved(frozenset())
-
-    def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        """These are ours, and no others."""
-        self._moved(frozenset(place.partition for place in assigned))
-
-    def _moved(self, owned: frozenset[int]) -> None:
-        self.owned = owned
-        self.count += 1
-
-
 class Rekeying:
     """The process; `run` works until it is to stop."""
 
-    def __init__(
-        self,
-        kafka: KafkaSettings,
-        sessions: SessionSettings,
-        partitions: tuple[int, int],
-        around: Surroundings,
-    ) -> None:
-        """`partitions` are how many the topics of spans and of events have."""
-        self._kafka, self._around = kafka, around
-        self._sources, self._partitions = partitions
+    def __init__(self, kafka: KafkaSettings, rekeyer: Rekeyer, around: Surroundings) -> None:
+        """`rekeyer` has no source yet, and is of topics as they are."""
+        self._kafka, self._rekeyer, self._around = kafka, rekeyer, around
         self._names = {topic: kafka.topic(topic) for topic in Topic}
-        self._rekeyer = Rekeyer(sessions, *partitions, kafka.message_bytes_max, self._names[Topic.SPANS])
-        self._tick_s = max(sessions.tick_s, TICK_S_MIN)
+        self._tick_s = max(rekeyer.settings.tick_s, TICK_S_MIN)
         self._transactions = Transactions(kafka, PROCESS, around.instance, around.timeout_s)
         self._consumer: Any = None
-        self._moves = _Moves()
+        self._moves = Moves()
         self._settled: int | None = None
         self._next: dict[int, int] = {}
         self._heard: dict[int, float] = {}
@@ -132,7 +107,7 @@ class Rekeying:
     @property
     def is_ready(self) -> bool:
         """Whether it goes on with all the partitions that it has (it may have none)."""
-        return self._settled is not None and self._settled == self._moves.count
+        return self._moves.count > 0 and self._settled == self._moves.count
 
     def run(self) -> None:
         """Work until told to stop; then leave the group.
@@ -149,7 +124,8 @@ class Rekeying:
         finally:
             self._transactions.discard()
             if self._consumer is not None:
-                self._consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
+                with suppress(KafkaError):
+                    self._consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
 
     def _turn(self) -> None:
         """Read what there is, up to a transaction's worth, and carry it on; tick where it is time."""
@@ -182,7 +158,7 @@ class Rekeying:
                     until = clock() + LINGER_S
                 gathered += records
                 size += sum(len(record.value or b"") for record in records)
-            if clock() >= until or not self.is_ready:
+            if not gathered or clock() >= until or not self.is_ready:
                 break
         return gathered
 
@@ -241,9 +217,10 @@ class Rekeying:
         """Raise StreamError (TRL732) where partitions were added."""
         spans, events = self._names[Topic.SPANS], self._names[Topic.EVENTS]
         found = (len(self._consumer.partitions_for_topic(spans)), self._transactions.partitions(events))
-        if found != (self._sources, self._partitions):
+        if found != self._rekeyer.counts:
+            before = self._rekeyer.counts
             what = (
-                f"{spans} had {self._sources} partitions and {events} {self._partitions}, "
+                f"{spans} had {before[0]} partitions and {events} {before[1]}, "
                 f"and they have {found[0]} and {found[1]}"
             )
             hint = "sessions would change their partition: begin with new topics and a new state"
@@ -284,13 +261,13 @@ class Rekeying:
     def _taken(self, records: Sequence[Any]) -> Transaction:
         """What comes of records; those that cannot be span data are put aside."""
         usable = [self._record(record) for record in records if _refusal(record) is None]
-        parts = [self._rekeyer.take(usable)]
+        done = self._rekeyer.take(usable)
         for record in records:
             if (refusal := _refusal(record)) is not None:
-                parts.append(self._rekeyer.refuse(self._record(record), refusal[1], code=refusal[0]))
+                done.add(self._rekeyer.refuse(self._record(record), refusal[1], code=refusal[0]))
         heard = self._around.clock()
         self._heard.update((record.partition, heard) for record in records)
-        return _together(parts)
+        return done
 
     def _record(self, record: Any) -> Record:
         """A record as the rekeyer takes it; one without a timestamp comes now."""
@@ -378,16 +355,10 @@ class Rekeying:
         self._settled = None
         self._transactions.discard()
         self._around.metrics.kafka.transaction(Outcome.ABORTED)
-        is_fenced = isinstance(error, ProducerFencedError | InvalidProducerEpochError)
-        if is_fenced and age_s < self._around.timeout_s:
+        if isinstance(error, FENCED) and age_s < self._around.timeout_s:
             # The broker ends a transaction by itself only when it takes longer than that.
             what = f"another process runs as instance {self._around.instance!r} and has ended this one's work"
             raise StreamError("TRL733", what, "give each process an --instance of its own")
-        if is_fenced or isinstance(error, CommitFailedError) or error.retriable:
-            return
-        self._refusals += 1
-        if self._refusals >= REFUSALS_MAX:
-            raise _refused(error)
 
     def _wait_for_kafka(self, error: KafkaError) -> None:
         """Say that something has to be done again, and give it a moment."""
@@ -398,6 +369,10 @@ class Rekeying:
         if isinstance(error, CommitFailedError):
             self._around.say("others have taken over partitions of this process; joins them again")
             return
+        if not error.retriable and not isinstance(error, FENCED):
+            self._refusals += 1
+            if self._refusals >= REFUSALS_MAX:
+                raise _refused(error) from error
         if not self._is_away:
             self._is_away = True
             self._around.say(f"Kafka: {type(error).__name__}; tries again until it answers")
@@ -412,11 +387,12 @@ def rekeying(kafka: KafkaSettings, sessions: SessionSettings, around: Surroundin
     with administering(kafka, PROCESS) as admin:
         found = look(admin, kafka)
     require(found, kafka, Topic.SPANS, *SENDS)
-    partitions = (found[Topic.SPANS].partitions, found[Topic.EVENTS].partitions)
-    return Rekeying(kafka, sessions, partitions, around)
+    counts = (found[Topic.SPANS].partitions, found[Topic.EVENTS].partitions)
+    rekeyer = Rekeyer(sessions, *counts, kafka.message_bytes_max, kafka.spans_topic)
+    return Rekeying(kafka, rekeyer, around)
 
 
-def _join(kafka: KafkaSettings, timeout_s: float, moves: _Moves) -> Any:
+def _join(kafka: KafkaSettings, timeout_s: float, moves: Moves) -> Any:
     """A consumer of the spans in the group, which tells `moves` what its partitions are."""
     consumer = KafkaConsumer(
         **consuming(kafka, PROCESS),
@@ -440,20 +416,6 @@ def _refusal(record: Any) -> tuple[str, str] | None:
     return None
 
 
-def _together(parts: Iterable[Transaction]) -> Transaction:
-    """Several transactions as one."""
-    whole = Transaction()
-    for part in parts:
-        whole.outputs += part.outputs
-        for number, offset in part.offsets.items():
-            whole.offsets[number] = max(offset, whole.offsets.get(number, 0))
-        whole.spans += part.spans
-        whole.rejected += part.rejected
-        whole.candidates += part.candidates
-        whole.dead_letters += part.dead_letters
-    return whole
-
-
 def _refused(error: KafkaError) -> StreamError:
     hint = "check what this user may do, and that the topics take records as large as message_bytes_max"
-    return StreamError("TRL734", f"Kafka refuses the rekeyer's transactions: {type(error).__name__}", hint)
+    return StreamError("TRL734", f"Kafka refuses what the rekeyer does: {type(error).__name__}", hint)

@@ -1,0 +1,240 @@
+"""`tracline stream rekey` as a process of its own or in this one, and what it has made of a test's records."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.structs import TopicPartition
+from tracline.schemas.settings import SessionSettings
+from tracline.stream.error import StreamError
+from tracline.stream.faults import VARIABLE
+from tracline.stream.kafka.lag import lags
+from tracline.stream.kafka.rekey import LETTERS, SENDS, Rekeying, Surroundings
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.topics import administering, create
+from tracline.stream.metrics import RekeyMetrics
+from tracline.stream.rekeyer import Record, Rekeyer
+from tracline.stream.topic import Topic
+from tracline.stream.wire import Batch, DeadLetter, Message, decode, decode_letter
+
+from ..serve.serving import TRACLINE
+from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, candidates_of, key_of, places_of
+
+WAIT_S = 40.0
+"""How long anything may take that a test waits for, on a machine that has other work."""
+TIMEOUT_S = 2.0
+"""How long a process may be silent; whoever is killed is missed soon."""
+POLL_S = 0.05
+
+
+def make_topics(kafka: KafkaSettings) -> None:
+    """Make the topics, those of spans and of events with the numbers of partitions that the tests have."""
+    with administering(kafka) as admin:
+        topics = {kafka.spans_topic: {"num_partitions": SOURCES, "replication_factor": 1}}
+        admin.create_topics(topics, wait_for_metadata=True)
+        create(admin, kafka, partitions=PARTITIONS)
+
+
+def send(kafka: KafkaSettings, records: Iterable[Record], *values: tuple[int, bytes | None]) -> None:
+    """Send records of spans to their partitions, as a collector does; then further (partition, value)."""
+    producer = KafkaProducer(
+        bootstrap_servers=list(kafka.bootstrap_servers),
+        compression_type="zstd",
+        max_request_size=64 << 20,
+        linger_ms=10,
+    )
+    for record in records:
+        producer.send(
+            kafka.spans_topic,
+            record.value,
+            key_of(record.value).encode(),
+            partition=record.partition,
+            timestamp_ms=record.time // 1_000_000,
+        )
+    for partition, value in values:
+        producer.send(kafka.spans_topic, value, b"key", partition=partition)
+    producer.flush(timeout=WAIT_S)
+    producer.close(timeout=WAIT_S)
+
+
+def until(what: str, is_so: Callable[[], Any], *, within_s: float = WAIT_S) -> None:
+    """Wait until it is so."""
+    deadline = time.monotonic() + within_s
+    while not is_so():
+        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
+        threading.Event().wait(POLL_S)
+
+
+def until_carried(kafka: KafkaSettings) -> None:
+    """Wait until every record of spans is committed as read."""
+    with administering(kafka, "test") as admin:
+        until("all spans are read", lambda: behind(admin, kafka) == 0)
+
+
+def behind(admin: Any, kafka: KafkaSettings) -> int:
+    """How many records of spans are not committed as read."""
+    return sum(one.lag for one in lags(admin, kafka) if one.process == "rekey")
+
+
+def read(kafka: KafkaSettings, topic: Topic) -> list[Any]:
+    """The values of all records of a topic that are committed, partition by partition."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=list(kafka.bootstrap_servers),
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        fetch_max_wait_ms=50,
+    )
+    found: dict[int, list[Any]] = {}
+    try:
+        name = kafka.topic(topic)
+        places = [TopicPartition(name, number) for number in sorted(consumer.partitions_for_topic(name))]
+        consumer.assign(places)
+        ends = consumer.end_offsets(places)
+
+        def is_read() -> bool:
+            for place, records in consumer.poll(100).items():
+                found.setdefault(place.partition, []).extend(record.value for record in records)
+            return all(consumer.position(place) >= ends[place] for place in places)
+
+        until(f"{name} is read", is_read)
+    finally:
+        consumer.close()
+    return [value for _, values in sorted(found.items()) for value in values]
+
+
+def messages(kafka: KafkaSettings) -> list[Message]:
+    """The messages for the monitor."""
+    return [decode(value) for value in read(kafka, Topic.EVENTS)]
+
+
+def batches(kafka: KafkaSettings) -> list[Batch]:
+    """The batches for the monitor."""
+    return [one for one in messages(kafka) if isinstance(one, Batch)]
+
+
+def letters(kafka: KafkaSettings) -> list[DeadLetter]:
+    """The dead letters."""
+    return [decode_letter(value) for value in read(kafka, Topic.DEAD_LETTER)]
+
+
+def check(kafka: KafkaSettings, work: Work, expected: Counter[str]) -> None:
+    """What is committed are the candidates of the work, each once, and the events of its conversations."""
+    found = batches(kafka)
+    assert candidates_of(found) == expected
+    assert places_of(one for batch in found for one in batch.candidates) == work.places
+
+
+@dataclass
+class Process:
+    """A process of its own, and what it says on standard error."""
+
+    process: subprocess.Popen[str]
+    lines: list[str] = field(default_factory=list)
+
+    def listen(self) -> None:
+        """Read what it says, to the end."""
+        assert self.process.stderr is not None
+        with self.process.stderr as said:
+            self.lines += (f'{time.monotonic()-self.since:.1f} {line}' for line in said)
+
+    def ended(self) -> int:
+        """Wait for its end; its exit code, minus the signal where one killed it."""
+        try:
+            code = self.process.wait(WAIT_S)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it has not ended: {self.lines}") from None
+        self.reader.join(WAIT_S)
+        return code
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self.reader = threading.Thread(target=self.listen)
+        self.reader.start()
+        self.since = time.monotonic()
+
+
+@contextmanager
+def process(
+    kafka: KafkaSettings, *more: str, sessions: SessionSettings = SETTINGS, fault: str | None = None
+) -> Iterator[Process]:
+    """A process of the command; whatever happens, it does not outlive the test."""
+    command = [str(TRACLINE), "stream", "rekey", "--timeout-s", str(TIMEOUT_S), *more]
+    popen = subprocess.Popen(
+        command, env=os.environ | environment(kafka, sessions, fault), stderr=subprocess.PIPE, text=True
+    )
+    running = Process(popen)
+    running.start()
+    try:
+        yield running
+    finally:
+        popen.kill()
+        running.ended()
+
+
+def environment(kafka: KafkaSettings, sessions: SessionSettings, fault: str | None) -> Mapping[str, str]:
+    """The settings as a process is given them."""
+    told = {
+        "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
+        "TRACLINE_KAFKA_PREFIX": kafka.prefix,
+        "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
+    }
+    for name in ("lateness_s", "hold_s", "idle_s", "tick_s", "skew_s"):
+        told[f"TRACLINE_SESSIONS_{name.upper()}"] = str(getattr(sessions, name))
+    return told if fault is None else told | {VARIABLE: fault}
+
+
+@dataclass
+class Here:
+    """The process in a thread of this one: what it said, and what it raised."""
+
+    rekeying: Rekeying
+    stopping: threading.Event
+    metrics: RekeyMetrics
+    lines: list[str] = field(default_factory=list)
+    error: StreamError | None = None
+
+    def work(self) -> None:
+        """Work until told to stop."""
+        try:
+            self.rekeying.run()
+        except StreamError as error:
+            self.error = error
+
+    def count(self, name: str, **labels: str) -> float:
+        """The value of a metric."""
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+@contextmanager
+def here(
+    kafka: KafkaSettings,
+    *,
+    instance: str = "here",
+    timeout_s: float = TIMEOUT_S,
+    sessions: SessionSettings = SETTINGS,
+    rekeyer: Rekeyer | None = None,
+) -> Iterator[Here]:
+    """The process in a thread, stopped at the end."""
+    stopping, lines = threading.Event(), list[str]()
+    metrics = RekeyMetrics([kafka.topic(Topic.SPANS)], map(kafka.topic, SENDS), LETTERS)
+    around = Surroundings(instance, timeout_s, metrics, lines.append, stopping)
+    rekeyer = rekeyer or Rekeyer(sessions, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic)
+    running = Here(Rekeying(kafka, rekeyer, around), stopping, metrics, lines)
+    thread = threading.Thread(target=running.work)
+    thread.start()
+    try:
+        yield running
+    finally:
+        stopping.set()
+        thread.join(WAIT_S)
+        assert not thread.is_alive()
