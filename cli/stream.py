@@ -14,6 +14,9 @@ from .lazy import LazyGroup
 COMMANDS = {
     "topics": ("stream_topics", "Make the topics, or say what is wrong with them."),
     "rekey": ("stream_rekey", "Read spans, and send what they tell to its session's partition."),
+    "archive": ("stream_archive", "Copy judged events to an archive, each once."),
+    "alerts": ("stream_alerts", "Watch verdicts, and alert where more violate a rule than is tolerated."),
+    "monitor": ("stream_monitor", "Judge sessions, and send what was found."),
     "lag": ("stream_lag", "How far each process is behind."),
 }
 """Each command's module in this room, which exports it as `command`, and its line in the help."""

@@ -316,7 +316,7 @@ class AlertMetrics:
         self.registry = registry = CollectorRegistry()
         self.kafka = KafkaMetrics(registry, reads, sends)
         self.progress = ProgressMetrics(registry, letters)
-        self.ticks = _counter(registry, "alert_ticks", "Ticks of event time that the detectors stepped.")
+        self.repeats = _counter(registry, "alert_repeats", "Messages of verdicts that had been heard before.")
         self.statuses = _counter(registry, "alert_statuses", "Changes of sessions' status that were counted.")
         self.raised = _counter(registry, "alerts_raised", "Alerts that began.")
         self.resolved = _counter(registry, "alerts_resolved", "Alerts that ended.")

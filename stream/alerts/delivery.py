@@ -70,6 +70,15 @@ class Delivery:
         for outbox in self._outboxes:
             outbox.offer(alert)
 
+    def resume(self, alert: Alert) -> None:
+        """Have an alert sent again that a process before this one has delivered, and that still fires.
+
+        Receivers that forget nothing do not hear of it.
+        """
+        for outbox in self._outboxes:
+            if outbox.resends:
+                outbox.offer(alert)
+
     def is_settled(self, alert: Alert) -> bool:
         """Whether every receiver took what this says, or that the alert is over."""
         return all(outbox.is_settled(alert) for outbox in self._outboxes)
@@ -112,6 +121,11 @@ class _Outbox:
         self._done: OrderedDict[str, None] = OrderedDict()
         self._failures = 0
         self._rest_until = 0.0
+
+    @property
+    def resends(self) -> bool:
+        """Whether firing alerts are sent again."""
+        return self._receiver.resend
 
     @property
     def pending(self) -> int:

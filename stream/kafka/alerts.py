@@ -1,0 +1,355 @@
+"""The alerts process: reads verdicts, writes alerts and state in transactions, delivers what it has written.
+
+One process of the group is at work, the one that has the only partition of the topic of alerts; others wait
+to take over. Verdicts' offsets, the state behind them and the alerts that come of them are in one
+transaction. What is delivered is read back from the topic of alerts, and its offset committed once every
+receiver took it: what a crash interrupts is delivered again, with the same id.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import (
+    CommitFailedError,
+    InvalidProducerEpochError,
+    KafkaError,
+    ProducerFencedError,
+)
+from kafka.structs import OffsetAndMetadata, TopicPartition
+
+from ..alerting import CODE, PROCESS, Alerting, Turned
+from ..alerts.alert import Alert, decode
+from ..alerts.delivery import Delivery
+from ..error import StreamError
+from ..faults import AlertFault, reach
+from ..metrics import AlertMetrics, Outcome
+from ..rekeyer import Record
+from ..topic import Topic
+from .compacted import read_compacted
+from .moves import Moves
+from .settings import KafkaSettings, connecting, consuming
+from .topics import administering, look, require
+from .transactions import Sent, Transactions
+
+SENDS = (Topic.ALERTS, Topic.ALERTS_STATE, Topic.DEAD_LETTER)
+"""The topics it writes."""
+LETTERS = (CODE, "TRL764")
+"""The codes of its dead letters."""
+RECORDS_MAX = 1_000
+"""Messages of a transaction."""
+POLL_MS = 200
+ASK_MS = 2_000
+CLOSE_MS = 5_000
+RETRY_S = 1.0
+"""How long to wait before what Kafka did not do is tried again."""
+REFUSALS_MAX = 5
+"""Transactions in a row that Kafka may refuse, for a reason that waiting does not mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the process needs of the world: metrics, where to say how it goes, when to end, clocks.
+
+    `instance` names the process: its successor of that name need not wait for a transaction it left open.
+    `timeout_s` is how long it may be silent before another takes over, and how long a transaction may take.
+    `now` is the time of day in nanoseconds since the epoch. `alerting` and `delivery` make what it begins
+    with, whenever it comes to be the one at work.
+    """
+
+    instance: str
+    timeout_s: float
+    metrics: AlertMetrics
+    say: Callable[[str], None]
+    stopping: threading.Event
+    alerting: Callable[[int], Alerting]
+    delivery: Callable[[], Delivery]
+    now: Callable[[], int] = time.time_ns
+    clock: Callable[[], float] = time.monotonic
+
+
+class AlertsProcess:
+    """The process; `run` works until it is to stop."""
+
+    def __init__(self, kafka: KafkaSettings, partitions: int, around: Surroundings) -> None:
+        """`partitions` are how many the topic of verdicts has."""
+        self._kafka, self._partitions, self._around = kafka, partitions, around
+        self._names = {topic: kafka.topic(topic) for topic in Topic}
+        self._place = TopicPartition(self._names[Topic.ALERTS], 0)
+        self._verdicts = [TopicPartition(self._names[Topic.VERDICTS], n) for n in range(partitions)]
+        self._transactions = Transactions(kafka, PROCESS, around.instance, around.timeout_s)
+        self._moves = Moves()
+        self._member: Any = None
+        self._reader: Any = None
+        self._settled: int | None = None
+        self._alerting = around.alerting(partitions)
+        self._delivery = around.delivery()
+        self._worked: int | None = None
+        self._undelivered: deque[tuple[int, Alert | None]] = deque()
+        self._refusals = 0
+        self._is_away = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is at work, or waits to take over."""
+        return self._settled is not None and self._settled == self._moves.count
+
+    def run(self) -> None:
+        """Work until told to stop; then leave the group.
+
+        Raises StreamError: TRL731, TRL732, TRL761, TRL764 (topics and state that do not fit), TRL733
+        (another process has its name), TRL734 (Kafka refuses what it does).
+        """
+        try:
+            while not self._around.stopping.is_set():
+                try:
+                    self._turn()
+                except KafkaError as error:
+                    self._wait_for_kafka(error)
+        finally:
+            self._transactions.discard()
+            for consumer in (self._reader, self._member):
+                if consumer is not None:
+                    consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
+
+    def _turn(self) -> None:
+        """Read verdicts and commit what comes of them; deliver what was committed."""
+        if self._member is None:
+            self._member = _join(self._kafka, self._around.timeout_s, self._moves, self._place.topic)
+        if not self._transactions.is_open:
+            self._transactions.open()
+        self._hear_alerts()
+        # First who we are, then whether that is still so: whoever is moved later is refused by the broker.
+        member = self._member.group_metadata()
+        if not self.is_ready or member.generation_id < 0:
+            self._settle()
+            return
+        if not self._moves.owned:
+            return
+        polled = self._reader.poll(POLL_MS, max_records=RECORDS_MAX)
+        self._is_away = False
+        if records := [record for some in polled.values() for record in some]:
+            reach(AlertFault.RECEIVED)
+            self._take(records, member)
+        self._deliver()
+
+    def _hear_alerts(self) -> None:
+        """Read what was committed to the topic of alerts, as far as there is room for it."""
+        is_working = self.is_ready and bool(self._moves.owned)
+        if is_working and not self._delivery.has_room():
+            self._member.pause(self._place)
+        polled = self._member.poll(0 if is_working else POLL_MS, max_records=1 if is_working else None)
+        if not self.is_ready:
+            return
+        for record in (record for some in polled.values() for record in some):
+            try:
+                alert = decode(record.value or b"")
+            except StreamError as error:
+                self._alerting.letter(_record(record), self._place.topic, error.code, str(error))
+                self._undelivered.append((record.offset, None))
+                continue
+            self._delivery.offer(alert)
+            self._undelivered.append((record.offset, alert))
+
+    def _settle(self) -> None:
+        """Find out whether we are the one at work, and go on from what was last committed."""
+        self._settled = None
+        count, owned = self._moves.count, self._moves.owned
+        if count == 0:
+            return
+        if owned and not self._go_on(count):
+            return
+        if count == self._moves.count:
+            self._settled = count
+            self._around.say("is at work" if owned else "waits: another process is at work")
+
+    def _go_on(self, count: int) -> bool:
+        """Stand where the last transaction left off. False where we are not the one at work any more.
+
+        State is read after the offsets, which are stable: all that belongs to them is there by then.
+        """
+        begin = {place: self._committed(place) for place in (*self._verdicts, self._place)}
+        records = read_compacted(
+            self._kafka,
+            PROCESS,
+            self._names[Topic.ALERTS_STATE],
+            [0],
+            lambda: self._moves.count == count and not self._around.stopping.is_set(),
+        )
+        if records is None:
+            return False
+        self._alerting = self._around.alerting(self._partitions)
+        self._alerting.restore(records[0])
+        if self._worked != count:
+            # Another process may have resolved since what we took for firing.
+            self._delivery, self._worked = self._around.delivery(), count
+        for alert in self._alerting.firing.values():
+            self._delivery.resume(alert)
+        self._undelivered.clear()
+        if self._reader is None:
+            self._reader = _reader(self._kafka, self._names[Topic.VERDICTS], self._partitions)
+        try:
+            self._member.seek(self._place, begin.pop(self._place))
+            self._member.resume(self._place)
+        except ValueError:
+            # It was revoked just now.
+            return False
+        for place, offset in begin.items():
+            self._reader.seek(place, offset)
+        return True
+
+    def _committed(self, place: TopicPartition) -> int:
+        """Where to go on. Raises KafkaTimeoutError while a transaction is open that may still say so."""
+        committed: int | None = self._member.committed(place, timeout_ms=ASK_MS)
+        first: int = self._member.beginning_offsets([place], timeout_ms=ASK_MS)[place]
+        if committed is not None and committed < first:
+            text = f"{place.topic}, partition {place.partition}: Kafka has deleted {committed} to {first - 1}"
+            self._around.say(f"{text} before they were read; let it keep them for longer")
+        return first if committed is None else max(first, committed)
+
+    def _take(self, records: Sequence[Any], member: Any) -> None:
+        """Take messages in, and commit what comes of them with their offsets. Raises KafkaError."""
+        for record in records:
+            self._alerting.take(_record(record))
+        turned = self._alerting.turn()
+        reach(AlertFault.STEPPED)
+        began = self._around.clock()
+        try:
+            self._transactions.begin()
+            self._transactions.produce(self._sent(turned))
+            reach(AlertFault.PRODUCED)
+            self._transactions.offsets({place: self._position(place) for place in self._verdicts}, member)
+            self._transactions.commit()
+        except KafkaError as error:
+            self._abort(error, self._around.clock() - began)
+            raise
+        self._refusals = 0
+        if turned.alerts:
+            reach(AlertFault.COMMITTED)
+        self._count(turned, records)
+
+    def _position(self, place: TopicPartition) -> int:
+        position: int | None = self._reader.position(place, timeout_ms=ASK_MS)
+        assert position is not None, "every partition was sought"
+        return position
+
+    def _sent(self, turned: Turned) -> Iterator[Sent]:
+        for output in turned.outputs:
+            key = None if output.key is None else output.key.encode("utf-8", "surrogatepass")
+            yield self._names[output.topic], output.partition, key, output.value
+
+    def _deliver(self) -> None:
+        """Send what is due, and note what every receiver took."""
+        self._delivery.work(self._around.now())
+        done: int | None = None
+        while self._undelivered:
+            offset, alert = self._undelivered[0]
+            if alert is not None and not self._delivery.is_settled(alert):
+                break
+            done = offset + 1
+            self._undelivered.popleft()
+        if done is not None:
+            reach(AlertFault.DELIVERED)
+            self._member.commit({self._place: OffsetAndMetadata(done, "", -1)}, timeout_ms=ASK_MS)
+        if self._delivery.has_room():
+            self._member.resume(self._place)
+
+    def _count(self, turned: Turned, records: Sequence[Any]) -> None:
+        """Tell the metrics of a transaction."""
+        metrics, verdicts = self._around.metrics, self._names[Topic.VERDICTS]
+        metrics.kafka.read(verdicts, len(records), sum(len(record.value or b"") for record in records))
+        for topic in SENDS:
+            count = sum(output.topic is topic for output in turned.outputs)
+            metrics.kafka.sent(self._names[topic], count)
+        metrics.kafka.transaction(Outcome.COMMITTED)
+        metrics.statuses.inc(turned.statuses)
+        metrics.repeats.inc(turned.repeats)
+        for code in turned.dead_letters:
+            metrics.progress.dead_letter(code)
+        for alert in turned.alerts:
+            (metrics.raised if alert.ends is None else metrics.resolved).inc()
+        metrics.firing.set(len(self._alerting.firing))
+        metrics.series.set(self._alerting.series)
+        if (watermark := self._alerting.watermark) is not None:
+            metrics.progress.watermark(watermark)
+        behind = {
+            (place.topic, place.partition): max(
+                0, (self._reader.highwater(place) or 0) - self._position(place)
+            )
+            for place in self._verdicts
+        }
+        metrics.kafka.lag(behind)
+
+    def _abort(self, error: KafkaError, age_s: float) -> None:
+        """Let go of a transaction, so that the next turn begins at the last that was committed."""
+        self._settled = None
+        self._transactions.discard()
+        self._around.metrics.kafka.transaction(Outcome.ABORTED)
+        is_fenced = isinstance(error, ProducerFencedError | InvalidProducerEpochError)
+        if is_fenced and age_s < self._around.timeout_s:
+            # The broker ends a transaction by itself only when it takes longer than that.
+            what = f"another process runs as instance {self._around.instance!r} and has ended this one's work"
+            raise StreamError("TRL733", what, "give each process an --instance of its own")
+        if is_fenced or isinstance(error, CommitFailedError) or error.retriable:
+            return
+        self._refusals += 1
+        if self._refusals >= REFUSALS_MAX:
+            hint = "check what this user may do, and that the topics take records of message_bytes_max"
+            what = f"Kafka refuses the transactions of alerts: {type(error).__name__}"
+            raise StreamError("TRL734", what, hint)
+
+    def _wait_for_kafka(self, error: KafkaError) -> None:
+        """Say that something has to be done again, and give it a moment."""
+        self._settled = None
+        if not self._is_away:
+            self._is_away = True
+            self._around.say(f"Kafka: {type(error).__name__}; tries again until it answers")
+        self._around.stopping.wait(RETRY_S)
+
+
+def alerts_process(kafka: KafkaSettings, around: Surroundings) -> AlertsProcess:
+    """The process over the topics as they are.
+
+    Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be.
+    """
+    with administering(kafka, PROCESS) as admin:
+        found = look(admin, kafka)
+    require(found, kafka, Topic.VERDICTS, *SENDS)
+    return AlertsProcess(kafka, found[Topic.VERDICTS].partitions, around)
+
+
+def _record(record: Any) -> Record:
+    return Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")
+
+
+def _join(kafka: KafkaSettings, timeout_s: float, moves: Moves, topic: str) -> Any:
+    """A consumer of alerts in the group, which tells `moves` whether the partition is ours."""
+    consumer = KafkaConsumer(
+        **consuming(kafka, PROCESS),
+        session_timeout_ms=round(timeout_s * 1000),
+        heartbeat_interval_ms=min(3_000, round(timeout_s * 1000 / 3)),
+        partition_assignment_strategy=(RangePartitionAssignor,),
+    )
+    consumer.subscribe([topic], listener=moves)
+    return consumer
+
+
+def _reader(kafka: KafkaSettings, topic: str, partitions: int) -> Any:
+    """A consumer of all verdicts, in no group."""
+    consumer = KafkaConsumer(
+        **connecting(kafka, PROCESS),
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        allow_auto_create_topics=False,
+        max_partition_fetch_bytes=kafka.request_bytes_max,
+    )
+    consumer.assign([TopicPartition(topic, number) for number in range(partitions)])
+    return consumer

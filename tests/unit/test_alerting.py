@@ -1,0 +1,177 @@
+"""The alerts process without its broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from random import Random
+
+import pytest
+from tracline.schemas.time import NS
+from tracline.stream.alerting import Alerting
+from tracline.stream.alerts.alert import Alert, decode
+from tracline.stream.error import StreamError
+from tracline.stream.rekeyer import Record
+from tracline.stream.topic import Topic
+from tracline.stream.wire import decode_letter
+
+from .alert_messages import (
+    BEGAN,
+    CALM,
+    PARTITIONS,
+    SETTINGS,
+    SPIKE,
+    TICK_S,
+    WRONG,
+    messages,
+    records,
+    tolerated,
+)
+
+TOPIC = "tracline.verdicts"
+
+
+def anew() -> Alerting:
+    """One that has heard nothing."""
+    return Alerting(tolerated(), SETTINGS, PARTITIONS, TOPIC)
+
+
+def alerts(alerting: Alerting, read: Iterable[Record]) -> list[Alert]:
+    """What comes of the records, taken in one by one."""
+    raised: list[Alert] = []
+    for record in read:
+        alerting.take(record)
+        raised += alerting.turn().alerts
+    return raised
+
+
+def test_a_spike_is_one_alert() -> None:
+    """An agent that goes wrong for a while is alerted once, in the spike, and resolved behind it."""
+    fired, resolved = alerts(anew(), records(messages()))
+    first, last = (BEGAN + tick * TICK_S * NS for tick in (SPIKE.start, SPIKE.stop))
+    assert (fired.pack, fired.rule, fired.agent, fired.severity) == ("desk", "auth-first", WRONG, "high")
+    assert first <= fired.starts < first + 5 * TICK_S * NS
+    assert fired.ends is None
+    assert fired.observed > 0.3 > fired.tolerated
+    assert resolved.id == fired.id
+    assert resolved.ends is not None
+    assert last < resolved.ends < last + 15 * TICK_S * NS
+
+
+def test_messages_made_again_change_nothing() -> None:
+    """What a restart of the monitor sends again has the same marks, and is dropped wherever it comes."""
+    read = records(messages())
+    again = [record for place, record in enumerate(read) for record in read[max(0, place - 2) : place + 1]]
+    assert alerts(anew(), again) == alerts(anew(), read)
+
+
+def test_a_restart_anywhere_gives_the_same_alerts() -> None:
+    """Stopped and gone on with from its state, at 40 places, the process raises and resolves the same."""
+    read, random = records(messages()), Random(5)
+    expected = alerts(anew(), read)
+    cuts = sorted(random.sample(range(len(read)), 40))
+    kept: dict[str, bytes] = {}
+    raised: list[Alert] = []
+    for start, end in zip([0, *cuts], [*cuts, len(read)], strict=True):
+        alerting = anew()
+        alerting.restore(kept)
+        for record in read[start:end]:
+            alerting.take(record)
+        turned = alerting.turn()
+        raised += turned.alerts
+        for output in turned.outputs:
+            if output.topic is Topic.ALERTS_STATE and output.key is not None:
+                if output.value is None:
+                    kept.pop(output.key, None)
+                else:
+                    kept[output.key] = output.value
+    assert raised == expected
+
+
+def test_a_partition_that_says_nothing_holds_time_back() -> None:
+    """No tick is looked at before all partitions have told of it; then the alerts are the same."""
+    read = records(messages())
+    early = [record for record in read if record.partition != 2]
+    late = [record for record in read if record.partition == 2]
+    alerting = anew()
+    assert alerts(alerting, early) == []
+    assert alerting.watermark is None
+    kinds = [(one.status, one.agent) for one in alerts(alerting, late)]
+    assert kinds == [(one.status, one.agent) for one in alerts(anew(), read)]
+
+
+def test_alerts_are_written_with_the_state_behind_them() -> None:
+    """The records of alerts hold them whole; a firing one is remembered, a resolved one forgotten."""
+    alerting = anew()
+    seen: list[Alert] = []
+    for record in records(messages()):
+        alerting.take(record)
+        turned = alerting.turn()
+        written = [decode(one.value) for one in turned.outputs if one.topic is Topic.ALERTS and one.value]
+        assert written == turned.alerts
+        seen += written
+        assert len(alerting.firing) == (len(seen) % 2)
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"\xff", b"[]", b"{}", b'{"version":1}', b'{"version":1,"session_status":[{}],"watermark":null}',
+     b'{"version":1,"session_status":[],"watermark":"soon","offset":1,"index":0}'],
+)  # fmt: skip
+def test_what_is_no_message_is_put_aside(value: bytes) -> None:
+    """It becomes a dead letter that says where it stands and nothing of what it holds; all else goes on."""
+    alerting = anew()
+    alerting.take(Record(1, 77, BEGAN, value))
+    turned = alerting.turn()
+    (output,) = (one for one in turned.outputs if one.topic is Topic.DEAD_LETTER)
+    assert turned.dead_letters == ["TRL731"]
+    letter = decode_letter(output.value or b"")
+    assert (letter.process, letter.topic, letter.partition, letter.offset) == ("alerts", TOPIC, 1, 77)
+    alerts(alerting, records(messages())[:30])
+    assert alerting.watermark is not None
+
+
+def test_another_releases_messages_are_not_skipped() -> None:
+    """A message of another version stops the process: it may mean anything."""
+    read = records(messages())
+    value = json.dumps({**json.loads(read[0].value), "version": 99}).encode()
+    with pytest.raises(StreamError) as caught:
+        anew().take(replace(read[0], value=value))
+    assert caught.value.code == "TRL731"
+
+
+def test_state_of_more_partitions_is_refused() -> None:
+    """Where the topic has fewer partitions than before, sessions have moved: the process says so."""
+    alerting = anew()
+    alerts(alerting, records(messages())[:50])
+    smaller = Alerting(tolerated(), SETTINGS, 1, TOPIC)
+    with pytest.raises(StreamError) as caught:
+        smaller.restore({"partition 2": b"[5,0,null]"})
+    assert caught.value.code == "TRL732"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "code"),
+    [("partition 0", b"?", "TRL761"), ("partition x", b"[1,0,null]", "TRL761"), ("alert ?", b"{}", "TRL761"),
+     ('alert ["a","b","c"]', b"{}", "TRL764"), ("severity 1", b'"high"', "TRL761"), ("who", b"", "TRL761")],
+)  # fmt: skip
+def test_damaged_state_is_refused(name: str, data: bytes, code: str) -> None:
+    """A record that this release did not write stops the process, with what to do."""
+    with pytest.raises(StreamError) as caught:
+        anew().restore({name: data})
+    assert caught.value.code == code
+
+
+def test_agents_with_hostile_names_are_shown_clean() -> None:
+    """What an agent calls itself comes from telemetry: alerts and state hold no control characters of it."""
+    evil = f"{WRONG}\x1b[2J\u202e"
+    value = {WRONG: evil, CALM: CALM}
+    read = [
+        replace(record, value=record.value.replace(f'"agent":"{WRONG}"'.encode(),
+                                                   f'"agent":{json.dumps(value[WRONG])}'.encode()))
+        for record in records(messages())
+    ]  # fmt: skip
+    fired, _ = alerts(anew(), read)
+    assert fired.agent == f"{WRONG}�[2J�"
