@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.errors import KafkaError
+from kafka.errors import IllegalStateError, KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from ...schemas.piece import Piece, RuleTexts, Standing
@@ -271,9 +271,11 @@ class Archiving:
         """Tell the metrics what waits."""
         behind: dict[tuple[str, int], int] = {}
         for number, gathering in self._open.items():
-            with suppress(KafkaError):
+            with suppress(IllegalStateError):
+                # It may be revoked just now.
                 end = self._consumer.highwater(TopicPartition(self._topic, number))
-                behind[self._topic, number] = max(0, (end or 0) - gathering.next)
+                if end is not None:
+                    behind[self._topic, number] = max(0, end - gathering.next)
         self._around.metrics.kafka.lag(behind)
         self._around.metrics.rows_waiting.set(sum(one.rows for one in self._open.values()))
 

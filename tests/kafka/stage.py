@@ -1,0 +1,81 @@
+"""A process of the pipeline as a supervisor starts, asks, stops and kills it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from tracline.stream.faults import VARIABLE
+from tracline.stream.kafka.settings import KafkaSettings
+
+TRACLINE = Path(sys.executable).with_name("tracline")
+WAIT_S = 60.0
+"""How long anything may take that a test waits for."""
+POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A process of `tracline stream`; what it says goes to `log`."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def metric(self, name: str) -> list[float]:
+        """The values of a metric, one for each of its labels; none while the process does not answer."""
+        ports = re.findall(r"health on http://127\.0\.0\.1:(\d+)", self.log.read_text())
+        if not ports:
+            return []
+        try:
+            told = httpx.get(f"http://127.0.0.1:{ports[-1]}/metrics", timeout=WAIT_S).text
+        except httpx.TransportError:
+            return []
+        return [float(value) for value in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", told, re.MULTILINE)]
+
+    def until(self, name: str, holds: Callable[[list[float]], bool]) -> None:
+        """Wait until that holds of a metric's values; an AssertionError where the process ends before."""
+        limit = time.monotonic() + WAIT_S
+        while not holds(values := self.metric(name)):
+            assert time.monotonic() < limit, f"{name}: {values}\n{self.log.read_text()}"
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(POLL_S)
+                raise AssertionError(f"it has ended:\n{self.log.read_text()}")
+
+    def stop(self) -> int:
+        """Ask the process to end; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self) -> int:
+        """Wait for the end of the process; its exit code, minus the signal where one killed it."""
+        return self.process.wait(WAIT_S)
+
+
+@contextmanager
+def running(kafka: KafkaSettings, log: Path, *arguments: str, fault: str | None = None) -> Iterator[Stage]:
+    """Run `tracline stream` with these arguments; the process does not outlive the block."""
+    settings = {
+        "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
+        "TRACLINE_KAFKA_PREFIX": kafka.prefix,
+        "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
+    }
+    log.parent.mkdir(parents=True, exist_ok=True)
+    settings |= {} if fault is None else {VARIABLE: fault}
+    with log.open("ab") as said:
+        process = subprocess.Popen(
+            [TRACLINE, "stream", *arguments], env=os.environ | settings, stdout=said, stderr=said
+        )
+    try:
+        yield Stage(process, log)
+    finally:
+        process.kill()
+        process.wait(WAIT_S)

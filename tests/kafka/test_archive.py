@@ -1,0 +1,192 @@
+"""The archiver over a real broker: every judged event is in the archive once, whenever it was killed."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.structs import TopicPartition
+from tracline.batch.archive import read_manifest
+from tracline.batch.gaps import gaps
+from tracline.batch.read import Population, discover
+from tracline.schemas.event import Event, Kind
+from tracline.schemas.time import NS
+from tracline.stream.faults import ArchiveFault
+from tracline.stream.kafka.settings import KafkaSettings, connecting, producing
+from tracline.stream.kafka.topics import administering, create
+from tracline.stream.topic import Topic
+from tracline.stream.wire import Judged, Mark, decode_letter, encode
+
+from .stage import WAIT_S, Stage, running
+
+pytestmark = pytest.mark.slow
+
+PARTITIONS = 4
+MESSAGES = 30
+"""Messages of each partition before those that come again."""
+EACH = 4
+"""Events of a message."""
+BEGIN = 1_770_000_000 * NS
+RULES = "d" * 64
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What is in the topic: the ids of its events, and how many messages."""
+
+    ids: frozenset[str]
+    messages: int
+
+
+def event(partition: int, number: int) -> Event:
+    """An event of the partition; a day has eighty of them."""
+    time = BEGIN + number * 1080 * NS
+    return Event(
+        f"s{partition}", BEGIN, time, number + 1, Kind.USER, event_id=f"{partition:02x}{number:030x}"
+    )
+
+
+def messages(partition: int) -> Iterator[tuple[Judged, list[Event]]]:
+    """What a monitor sends that is killed once and makes its last five messages again, and the new events."""
+    for offset in [*range(20), *range(15, MESSAGES)]:
+        events = [event(partition, offset * EACH + one) for one in range(EACH)]
+        watermark = BEGIN + offset * NS
+        packs = {RULES: {"shop": "pack: shop\n"}} if offset == 0 else {}
+        sets = [0] * EACH
+        yield Judged(Mark(partition, offset, 0), watermark, events, [RULES], sets, packs), events
+
+
+def send(kafka: KafkaSettings) -> Sent:
+    """Fill the topic of judged events, a part of it in transactions, whose ends have offsets of their own."""
+    topic, ids, count = kafka.topic(Topic.JUDGED), set[str](), 0
+    producer = KafkaProducer(**producing(kafka, "test"), transactional_id=f"{kafka.prefix}-test")
+    producer.init_transactions()
+    for partition in range(PARTITIONS):
+        producer.begin_transaction()
+        for number, (judged, events) in enumerate(messages(partition)):
+            producer.send(topic, encode(judged), partition=partition)
+            ids |= {one.event_id for one in events}
+            count += 1
+            if number % 7 == 0:
+                producer.commit_transaction()
+                producer.begin_transaction()
+        producer.commit_transaction()
+    producer.close()
+    return Sent(frozenset(ids), count)
+
+
+def archived(root: Path) -> pl.DataFrame:
+    """All rows that the archive lists; nothing else is there."""
+    population = Population()
+    parts = discover(root, population)
+    assert not population.rejects
+    return pl.concat([pl.read_parquet(part.path, hive_partitioning=False) for part in parts])
+
+
+def assert_whole(root: Path, sent: Sent) -> None:
+    """Every event once, no gap, the watermark of every partition, the rules beside their events."""
+    rows = archived(root)
+    doubled = [name for name, count in Counter(rows["event_id"].to_list()).items() if count > 1]
+    assert not doubled
+    assert set(rows["event_id"]) == sent.ids
+    manifest = read_manifest(root)
+    assert gaps(manifest) == 0
+    assert sorted(manifest.watermarks.values()) == [BEGIN + (MESSAGES - 1) * NS] * PARTITIONS
+    assert rows["rules"].unique().to_list() == [RULES]
+    assert (root / "rules" / f"{RULES}.json").is_file()
+
+
+def archiver(
+    kafka: KafkaSettings, folder: Path, name: str = "one", fault: str | None = None
+) -> AbstractContextManager[Stage]:
+    """An archiver that writes files of some thirty rows."""
+    options = ("--archive", str(folder / "archive"), "--rows", "30", "--timeout-s", "2")
+    return running(kafka, folder / f"{name}.log", "archive", *options, fault=fault)
+
+
+def read_all(stage: Stage, partitions: int = PARTITIONS) -> None:
+    """Wait until the process has read all of so many partitions, but for the ends of transactions."""
+    stage.until("tracline_kafka_lag", lambda lags: len(lags) == partitions and max(lags) <= 1)
+
+
+def test_every_event_is_archived_once_wherever_the_process_was_killed(
+    topics: KafkaSettings, tmp_path: Path
+) -> None:
+    """Killed at each point in turn, the archiver goes on each time where the manifest stands."""
+    sent = send(topics)
+    for fault in ArchiveFault:
+        with archiver(topics, tmp_path, fault=f"{fault}:2") as stage:
+            assert stage.ended() == -signal.SIGKILL, f"{fault}: {stage.log.read_text()}"
+    with archiver(topics, tmp_path) as stage:
+        read_all(stage)
+        assert stage.stop() == 0, stage.log.read_text()
+    assert_whole(tmp_path / "archive", sent)
+
+
+def test_two_processes_share_a_folder(topics: KafkaSettings, tmp_path: Path) -> None:
+    """Each has some of the partitions; when one is killed the other goes on with its part."""
+    with archiver(topics, tmp_path) as first, archiver(topics, tmp_path, "two") as second:
+        for stage in (first, second):
+            stage.until("tracline_kafka_lag", lambda lags: len(lags) == PARTITIONS // 2)
+        sent = send(topics)
+        read_all(first, PARTITIONS // 2)
+        second.until("tracline_archive_files_total", lambda files: sum(files) > 0)
+        second.process.kill()
+        read_all(first)
+        assert first.stop() == 0, first.log.read_text()
+    assert_whole(tmp_path / "archive", sent)
+
+
+def test_what_is_no_message_is_a_dead_letter_and_a_gap(topics: KafkaSettings, tmp_path: Path) -> None:
+    """A record of nobody's ends no archiver: it is put aside, without what is in it, and shows as a gap."""
+    topic = topics.topic(Topic.JUDGED)
+    with KafkaProducer(**producing(topics, "test")) as producer:
+        for number in (0, 1):
+            judged = Judged(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
+            producer.send(topic, encode(judged), partition=0).get(WAIT_S)
+            if number == 0:
+                producer.send(topic, b"secret", partition=0).get(WAIT_S)
+    with archiver(topics, tmp_path) as stage:
+        stage.until("tracline_dead_letters_total", lambda letters: sum(letters) == 1)
+        stage.until("tracline_kafka_messages_read_total", lambda read: sum(read) == 3)
+        assert stage.stop() == 0, stage.log.read_text()
+    assert archived(tmp_path / "archive")["event_id"].len() == 2
+    assert gaps(read_manifest(tmp_path / "archive")) == 1
+    letters = TopicPartition(topics.topic(Topic.DEAD_LETTER), 0)
+    with KafkaConsumer(**connecting(topics, "test"), consumer_timeout_ms=WAIT_S * 1000) as consumer:
+        consumer.assign([letters])
+        consumer.seek_to_beginning(letters)
+        record = next(consumer)
+    letter = decode_letter(record.value)
+    assert (letter.process, letter.topic, letter.partition, letter.offset) == ("archive", topic, 0, 1)
+    assert b"secret" not in record.value
+
+
+def test_a_topic_that_was_made_anew_is_refused(topics: KafkaSettings, tmp_path: Path) -> None:
+    """An archive that has come further than the topic goes is not added to."""
+    send(topics)
+    with archiver(topics, tmp_path) as stage:
+        read_all(stage)
+        assert stage.stop() == 0
+    topic = topics.topic(Topic.JUDGED)
+    with administering(topics) as admin:
+        admin.delete_topics([topic])
+        until_made(admin, topics)
+    with archiver(topics, tmp_path, "two") as stage:
+        assert stage.ended() == 2
+    assert "TRL751" in stage.log.read_text()
+
+
+def until_made(admin: KafkaAdminClient, kafka: KafkaSettings) -> None:
+    """Make the topics again; one that is deleted stays for a moment."""
+    limit = time.monotonic() + WAIT_S
+    while not create(admin, kafka, partitions=PARTITIONS):
+        assert time.monotonic() < limit
