@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from datetime import UTC, tzinfo
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,11 @@ from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from . import bundle
 from .bucket import labelled
-from .prepare import Settings, prepare
+from .prepare import prepare
 from .read import Population
 from .runs import Runs, Told
 from .summary import Tally, rule_keys, summary
+from .terms import Terms
 
 EXAMPLES_MAX = 3
 """Findings that an outcome keeps of each rule."""
@@ -35,25 +35,6 @@ TYPED_RECORDS = 10_000
 
 Progress = Callable[[str, int, int], None]
 """Hears what is being done, how far it has come, and of how much (0 where that is not known yet)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What an audit depends on beside the archive and the rules; times in nanoseconds since the epoch.
-
-    `as_of` is the time as of which the archive is judged: later rows are not looked at, nor spans that end
-    later. `zone` is that of times in chat logs without one, `scope` the resource attributes that go before a
-    span's session id.
-    """
-
-    since: int | None = None
-    until: int | None = None
-    as_of: int | None = None
-    satisfied: bool = False
-    idle_s: float = 3600.0
-    scope: tuple[str, ...] = ()
-    zone: tzinfo = UTC
-    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +115,7 @@ def judging(
 
     `scratch` is an empty folder of the caller's. Raises SourceError where there is nothing to read.
     """
-    settings = Settings(terms.zone, terms.idle_s, terms.scope, terms.as_of)
-    parts = prepare(archive, scratch, population, settings)
+    parts = prepare(archive, scratch, population, terms)
 
     def told(rows: int, of: int) -> None:
         progress("labelling", rows, of)

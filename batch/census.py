@@ -12,8 +12,9 @@ from ..rules.label import WORD_BITS, Labeler
 from ..rules.rule import RuleSet
 from ..schemas.event import Kind
 from .eventfile import reading, row_count, scan
-from .prepare import Settings, prepare
+from .prepare import prepare
 from .read import Part, Population
+from .terms import Terms
 
 SAMPLES_MAX = 3
 """Sample events of each proposition, from as many sessions."""
@@ -51,7 +52,7 @@ class Census:
     population: Population
 
 
-def census(source: str | Path, rule_set: RuleSet, scratch: Path, settings: Settings | None = None) -> Census:
+def census(source: str | Path, rule_set: RuleSet, scratch: Path, terms: Terms | None = None) -> Census:
     """Count every proposition of the rules over a source; `scratch` is an empty folder for its own files.
 
     Files are read one at a time. Raises SourceError where there is nothing to read.
@@ -61,7 +62,7 @@ def census(source: str | Path, rule_set: RuleSet, scratch: Path, settings: Setti
     population = Population()
     events = 0
     sessions: list[pl.DataFrame] = []
-    for part in prepare(source, scratch, population, settings):
+    for part in prepare(source, scratch, population, terms):
         rows = _rows(part, labels)
         events += len(rows)
         wanted = [

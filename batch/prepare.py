@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, tzinfo
 from pathlib import Path
 
 import polars as pl
@@ -19,29 +17,15 @@ from .eventfile import bytes_of, null_count, reading, reject_rows, row_count
 from .read import Format, Part, Population, Reject, discover
 from .spanframe import resolved
 from .spill import bucket_count, passes, read_buckets, write_buckets
+from .terms import Terms
 
 _UNREADABLE = {"TRL401": "parquet", "TRL402": "columns"}
 """Why a file is rejected whole."""
 _READY = ("seq", "occurrence", "event_id")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What reading a source depends on beside its files.
-
-    `zone` is that of times in chat logs without one. `idle_s` seconds without an event close a session.
-    `scope` are the resource attributes that go before a span's session id. Of spans that end after `as_of`
-    (nanoseconds since the epoch) nothing is told.
-    """
-
-    zone: tzinfo = UTC
-    idle_s: float = 3600
-    scope: tuple[str, ...] = ()
-    as_of: int | None = None
-
-
 def prepare(
-    source: str | Path, scratch: Path, population: Population, settings: Settings | None = None
+    source: str | Path, scratch: Path, population: Population, terms: Terms | None = None
 ) -> tuple[Part, ...]:
     """The source as files of judged events: `scan` gives rows with occurrence, seq and event_id, none null.
 
@@ -50,25 +34,23 @@ def prepare(
     rejected input are counted in the population; of sessions and events only those of chat logs are: the
     caller counts what it judges. Raises SourceError where there is nothing to read or a column is wrong.
     """
-    settings = settings or Settings()
+    terms = terms or Terms()
     ready: list[Part] = []
     found = discover(source, population)
     chats = [part for part in found if part.format is Format.CHAT]
-    for frame in chat_frames(chats, population, survey(chats, settings.zone), settings.zone):
+    for frame in chat_frames(chats, population, survey(chats, terms.zone), terms.zone):
         ready.append(_write(scratch, f"chat-{len(ready):06d}", frame))
     rest: list[Part] = []
     spans = [part for part in found if part.format is Format.SPANS]
-    for told in (
-        resolved(spans, population, scratch / "traces", settings.scope, settings.as_of) if spans else ()
-    ):
+    for told in resolved(spans, population, scratch / "traces", terms.scope, terms.as_of) if spans else ():
         if told:
             frame = candidate_frame([one.candidate for one in told])
             rest.append(_write(scratch, f"spans-{len(rest):06d}", frame))
     for part in found:
         if part.format is Format.PARQUET and _is_readable(part, population):
             (ready if all(null_count(part, name) == 0 for name in _READY) else rest).append(part)
-    for frame in _by_session(rest, scratch / "sessions", settings.as_of):
-        judged = session_order(frame, settings.idle_s)
+    for frame in _by_session(rest, scratch / "sessions", terms.as_of):
+        judged = session_order(frame, terms.idle_s)
         population.duplicates += judged.repeats + judged.stray_ends
         ready.append(_write(scratch, f"ordered-{len(ready):06d}", judged.events))
     return tuple(ready)

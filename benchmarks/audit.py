@@ -94,8 +94,8 @@ def audit(folder: Path, out: Path) -> dict:
     """Audit the archive."""
     import os
 
-    from tracline.batch.audit import Terms
     from tracline.batch.audit import audit as run
+    from tracline.batch.terms import Terms
     from tracline.rules.pack import load_packs
 
     with Clock() as clock:

@@ -87,8 +87,9 @@ def command(
     if threads is not None:
         # Polars makes its threads when it is first imported.
         os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
-    from ..batch.audit import Terms, audit
+    from ..batch.audit import audit
     from ..batch.importing import zone_of
+    from ..batch.terms import Terms
     from ..rules.pack import load_packs
     from .settings import session_settings
 

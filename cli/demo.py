@@ -59,7 +59,8 @@ def command(out: Path, sessions: int, seed: int) -> None:
     to DIR/archive and audited by the packs that ship into DIR/bundle. The simulation knows what the agent
     did wrong, and the audit is compared with that.
     """
-    from ..batch.audit import Terms, audit
+    from ..batch.audit import audit
+    from ..batch.terms import Terms
     from ..examples.support_bot import Desk
     from ..rules.pack import load_packs, shipped_packs
 

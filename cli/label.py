@@ -36,14 +36,14 @@ def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected:
     """
     from ..batch.census import census
     from ..batch.importing import zone_of
-    from ..batch.prepare import Settings
+    from ..batch.terms import Terms
     from ..rules.pack import load_packs
     from .settings import session_settings
 
     rule_set = load_packs(rules)
-    settings = Settings(zone=zone_of(timezone), idle_s=session_settings().idle_s)
+    terms = Terms(zone=zone_of(timezone), idle_s=session_settings().idle_s)
     with tempfile.TemporaryDirectory() as scratch:
-        counted = census(archive, rule_set, Path(scratch), settings)
+        counted = census(archive, rule_set, Path(scratch), terms)
     if format == "json":
         click.echo(json.dumps(as_data(counted), indent=2, ensure_ascii=False))
     else:

@@ -11,7 +11,8 @@ from random import Random
 import polars as pl
 import pytest
 from tracline.batch import spill
-from tracline.batch.audit import Terms, audit
+from tracline.batch.audit import audit
+from tracline.batch.terms import Terms
 from tracline.rules.digest import rule_digest, verdict_id
 from tracline.rules.meaning import Seen, judge_session
 from tracline.rules.pack import load_packs

@@ -15,7 +15,8 @@ from random import Random
 
 import orjson
 import polars as pl
-from tracline.batch.audit import Terms, audit
+from tracline.batch.audit import audit
+from tracline.batch.terms import Terms
 from tracline.cli.serve import opened_archive
 from tracline.examples.span_wire import to_otlp, to_otlp_json
 from tracline.rules.judge import Statute

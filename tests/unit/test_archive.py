@@ -12,8 +12,9 @@ from tracline.batch import spill
 from tracline.batch.archive import Origin, writing
 from tracline.batch.error import SourceError
 from tracline.batch.eventfile import reject_rows, scan
-from tracline.batch.prepare import Settings, prepare
+from tracline.batch.prepare import prepare
 from tracline.batch.read import Part, Population, discover
+from tracline.batch.terms import Terms
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frame import EVENT_SCHEMA, event_frame
 from tracline.schemas.order import judged_order, numbered_order
@@ -363,7 +364,7 @@ def test_any_source_is_made_ready_in_buckets(
         (rest.with_columns(conversation_place=None) if number else rest).write_parquet(
             source / f"{number}.parquet"
         )
-    parts = prepare(source, scratch, Population(), Settings(idle_s=30))
+    parts = prepare(source, scratch, Population(), Terms(idle_s=30))
     found = pl.concat([scan(part) for part in parts]).collect().sort("session_id", "occurrence", "seq")
     assert found.equals(judged_order(frame, 30).events)
 

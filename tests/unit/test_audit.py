@@ -9,11 +9,12 @@ import polars as pl
 import pytest
 from tracline.batch import chatframe, spill
 from tracline.batch.archive import MANIFEST, Manifest, Origin, read_manifest, writing
-from tracline.batch.audit import Outcome, Terms, audit
+from tracline.batch.audit import Outcome, audit
 from tracline.batch.bundle import VERDICT_SCHEMA
 from tracline.batch.error import SourceError
 from tracline.batch.gaps import gaps
 from tracline.batch.importing import import_source
+from tracline.batch.terms import Terms
 from tracline.rules.kernel import SLICES_MAX
 from tracline.rules.pack import pack_text
 from tracline.schemas.time import NS, rfc3339

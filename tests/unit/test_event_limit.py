@@ -7,7 +7,8 @@ from pathlib import Path
 
 import orjson
 import pytest
-from tracline.batch.audit import Terms, audit
+from tracline.batch.audit import audit
+from tracline.batch.terms import Terms
 from tracline.rules.judge import statute_of
 from tracline.rules.kernel import EVENTS_MAX
 from tracline.rules.pack import pack_text

@@ -14,10 +14,11 @@ import pytest
 from click.testing import CliRunner
 from tracline.batch import chatframe, spill
 from tracline.batch.archive import MANIFEST
-from tracline.batch.audit import Terms, audit
+from tracline.batch.audit import audit
 from tracline.batch.error import SourceError
 from tracline.batch.importing import import_source
 from tracline.batch.read import Population, discover
+from tracline.batch.terms import Terms
 from tracline.cli import tracline
 from tracline.rules.pack import load_packs
 
