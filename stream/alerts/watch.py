@@ -33,11 +33,15 @@ class Change:
 
 
 class Watch:
-    """Watches every rule and agent it hears of. The same statuses and watermarks give the same changes."""
+    """Watches every rule and agent it hears of. The same statuses and watermarks give the same changes.
+
+    `ticks` counts the settled ticks of all of them that this one took in.
+    """
 
     def __init__(self, tolerance: Tolerance, settings: Settings) -> None:
         self.ledger = Ledger(tolerance.tick_s, tolerance.settle_ticks)
         self.detectors: dict[Key, Detector] = {}
+        self.ticks = 0
         self._tolerance, self._settings = tolerance, settings
         self._looked: dict[Key, int] = {}
         self._touched: set[Key] = set()
@@ -92,6 +96,7 @@ class Watch:
 
     def _look(self, key: Key, settled: Sequence[Tick]) -> Iterator[Change]:
         """Take in the settled ticks of a key, and while an alarm lasts those without any session, too."""
+        self.ticks += len(settled)
         for tick in settled:
             yield from self._silence(key, tick.number)
             yield from self._step(key, tick)
