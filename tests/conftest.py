@@ -21,6 +21,7 @@ BUDGETS_S = {
     "snapshots": 20,
     "serve": 130,
     "browser": 90,
+    "docker": 60,
     "kafka": 180,
     "simulation": 60,
 }

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import httpx
 import pytest
+from prometheus_client import generate_latest
 from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import VALUE_CHARS_MAX, Alert, Status, decode, encode, value
 from tracline.stream.alerts.delivery import HELD_MAX, Delivery, Pace
@@ -27,6 +25,7 @@ from tracline.stream.alerts.receivers import (
 from tracline.stream.error import StreamError
 from tracline.stream.metrics import AlertMetrics, Missed
 
+from .hook import hook
 from .receiving import values
 
 BEGAN = 1_771_329_600 * NS
@@ -80,8 +79,6 @@ class Desk:
 
 def counted(desk: Desk, name: str) -> dict[tuple[str, ...], float]:
     """The values of a counter that are not 0."""
-    from prometheus_client import generate_latest
-
     return values(generate_latest(desk.meter.registry).decode(), name)
 
 
@@ -252,41 +249,6 @@ def test_labels_of_ones_own_are_limited() -> None:
         for labels in ({"rule": "mine"}, {f"label{number}": "x" for number in range(LABELS_MAX + 1)}):
             with pytest.raises(StreamError, match="labels"):
                 Alertmanager("http://127.0.0.1:9093", client, labels)
-
-
-@dataclass
-class Hook:
-    """A web server: what was posted to it, and the status that it answers with."""
-
-    url: str = ""
-    status: int = 200
-    posts: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
-
-
-@contextmanager
-def hook() -> Iterator[Hook]:
-    """Run one on a free port."""
-    told = Hook()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            told.posts.append((dict(self.headers), body))
-            self.send_response(told.status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_args: object) -> None:
-            """Say nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    told.url = f"http://127.0.0.1:{server.server_port}/alerts"
-    yield told
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 def test_a_webhook_knows_who_sent_what_and_when() -> None:
