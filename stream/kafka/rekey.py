@@ -397,7 +397,7 @@ def _join(kafka: KafkaSettings, timeout_s: float, moves: Moves) -> Any:
     consumer = KafkaConsumer(
         **consuming(kafka, PROCESS),
         session_timeout_ms=round(timeout_s * 1000),
-        heartbeat_interval_ms=min(3_000, round(timeout_s * 1000 / 3)),
+        heartbeat_interval_ms=min(3_000, round(timeout_s * 1000 / 4)),
         # All are revoked and assigned anew each time: what is in memory is then read again, and right.
         partition_assignment_strategy=(RangePartitionAssignor,),
         max_partition_fetch_bytes=FETCH_BYTES,

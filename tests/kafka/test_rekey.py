@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from random import Random
 
 import pytest
+from kafka.admin import ConfigResource, ConfigResourceType
 from tracline.stream.faults import RekeyFault
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
 from tracline.stream.rekeyer import Record, Rekeyer, Transaction
+from tracline.stream.topic import Topic
 from tracline.stream.wire import Tick
 
 from .broker import Broker
@@ -82,3 +83,170 @@ def test_killed_in_every_gap_it_sends_each_candidate_once(
     assert not letters(kafka)
     with capsys.disabled():
         print(f"\nkilled at {', '.join(faults)}: {expected.total()} candidates, each once")
+
+
+def test_a_killed_process_holds_the_others_up_for_its_timeout_only(
+    kafka: KafkaSettings, done: Work, expected: Counter[str]
+) -> None:
+    """What it left open is aborted when its time is over; another one then does its work, and all is once."""
+    send(kafka, done.records)
+    with process(kafka, fault=f"{RekeyFault.OFFSETS}:1") as running:
+        assert running.ended() == SIGKILLED, running.lines
+    assert not batches(kafka)
+    with here(kafka, instance="another"):
+        until_carried(kafka)
+    check(kafka, done, expected)
+
+
+def test_partitions_change_hands_under_load(kafka: KafkaSettings, done: Work, expected: Counter[str]) -> None:
+    """Two share the work; one is killed, another one added, while spans come: each candidate once."""
+    parts = iter(portions(done.records, 6))
+    with here(kafka, instance="first") as first:
+        with process(kafka, "--instance", "second") as second:
+            send(kafka, next(parts))
+            until("both have partitions", lambda: len(first.partitions) < len("0, 1, 2") and second.lines[1:])
+            send(kafka, next(parts))
+            until("some is read", lambda: behind(kafka) == 0)
+            send(kafka, next(parts))
+            second.process.kill()
+        send(kafka, next(parts))
+        until("the first has all partitions", lambda: first.partitions == "0, 1, 2")
+        with here(kafka, instance="third") as third:
+            send(kafka, next(parts))
+            until("the third has partitions", lambda: third.partitions)
+            send(kafka, next(parts))
+            until_carried(kafka)
+            assert third.count("tracline_rekey_spans_total") > 0
+        assert first.error is third.error is None
+    check(kafka, done, expected)
+
+
+POISON = b"poison"
+
+
+class Fragile(Rekeyer):
+    """A rekeyer that one record breaks, once it has taken in others."""
+
+    def take(self, records: Iterable[Record]) -> Transaction:
+        """Take records in, or break."""
+        some = list(records)
+        done = super().take(one for one in some if one.value != POISON)
+        if any(one.value == POISON for one in some):
+            raise KeyError("what a customer wrote")
+        return done
+
+
+def test_records_that_cannot_be_taken_are_set_aside(
+    kafka: KafkaSettings, done: Work, expected: Counter[str]
+) -> None:
+    """Poison, broken bytes, no value, too many bytes: each becomes a dead letter, the others are taken."""
+    first, second = portions(done.records, 2)
+    send(kafka, first, (0, None), (1, b"\xff\xff broken"), (2, POISON), (0, bytes((20 << 20) + 1)))
+    send(kafka, second)
+    fragile = Fragile(SETTINGS, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic)
+    with here(kafka, rekeyer=fragile) as running:
+        until_carried(kafka)
+        read = running.count("tracline_kafka_messages_read_total", topic=kafka.spans_topic)
+        assert read == len(done.records) + 4
+        assert running.count("tracline_rekey_candidates_total") == expected.total()
+        assert running.count("tracline_dead_letters_total", code="internal") == 1
+    check(kafka, done, expected)
+    found = letters(kafka)
+    assert Counter(letter.code for letter in found) == Counter(("empty", "otlp-protobuf", "internal", "size"))
+    assert {letter.code: letter.partition for letter in found if letter.partition} == {
+        "otlp-protobuf": 1,
+        "internal": 2,
+    }
+    assert {letter.reason for letter in found if letter.code == "internal"} == {"KeyError"}
+
+
+TICKING = replace(SETTINGS, lateness_s=5, tick_s=0.2)
+
+
+def test_time_goes_on_where_nothing_comes(kafka: KafkaSettings) -> None:
+    """Every events partition hears the time of every source, none of which ever had a record."""
+    now = 1_800_000_000_000_000_000
+    with here(kafka, sessions=TICKING, now=lambda: now):
+        heard = dict.fromkeys(range(SOURCES), now - 5_000_000_000)
+
+        def has_come() -> bool:
+            ticks = [one for one in messages(kafka) if isinstance(one, Tick)]
+            return [one.watermarks for one in ticks].count(heard) >= PARTITIONS
+
+        until("the time of all sources is told", has_come)
+
+
+def test_quiet_sources_let_go_of_what_waits(kafka: KafkaSettings, done: Work, expected: Counter[str]) -> None:
+    """Once all is read the clock goes on, and spans that waited for it go on, too."""
+    send(kafka, done.records[:-SOURCES])
+    later = done.records[-1].time
+    with here(kafka, sessions=replace(SETTINGS, tick_s=0.2), now=lambda: later) as running:
+        until("all is sent on", lambda: running.count("tracline_rekey_candidates_total") >= expected.total())
+        assert running.error is None
+    check(kafka, done, expected)
+
+
+def test_a_broker_that_is_away_is_waited_for(
+    own_broker: Broker, unique: str, done: Work, expected: Counter[str]
+) -> None:
+    """Killed and started again, with a process that goes on meanwhile: nothing is lost or sent twice."""
+    kafka = KafkaSettings((own_broker.bootstrap,), prefix=unique, spans_topic=f"{unique}-spans")
+    make_topics(kafka)
+    first, second = portions(done.records, 2)
+    send(kafka, first)
+    # Its ticks are transactions; the clock stands, so that they say nothing of the time.
+    with here(kafka, sessions=replace(SETTINGS, tick_s=0.2), now=lambda: 0) as running:
+        until_carried(kafka)
+        own_broker.restart()
+        send(kafka, second)
+        until_carried(kafka)
+        assert running.error is None
+    check(kafka, done, expected)
+
+
+def test_two_processes_of_one_name_do_not_go_on_together(kafka: KafkaSettings) -> None:
+    """The one whose transactions the other ends says so (TRL733), and ends."""
+    with here(kafka, instance="same", timeout_s=WAIT_S, sessions=TICKING) as first:
+        until(
+            "the first works", lambda: first.count("tracline_kafka_transactions_total", outcome="committed")
+        )
+        with here(kafka, instance="same", timeout_s=WAIT_S, sessions=TICKING):
+            until("the first ends", lambda: first.error)
+    assert first.error is not None
+    assert first.error.code == "TRL733"
+
+
+def test_what_kafka_refuses_again_and_again_is_said(
+    kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic that takes small messages only ends the process with the reason (TRL734)."""
+    monkeypatch.setattr("tracline.stream.kafka.rekey.RETRY_S", 0.01)
+    small = ConfigResource(ConfigResourceType.TOPIC, f"{kafka.prefix}.events", {"max.message.bytes": "100"})
+    with administering(kafka) as admin:
+        admin.alter_configs([small])
+    with here(kafka, timeout_s=WAIT_S, sessions=TICKING) as running:
+        until("it ends", lambda: running.error)
+    assert running.error is not None
+    assert running.error.code == "TRL734"
+    assert "MessageSizeTooLarge" in str(running.error)
+
+
+def test_other_numbers_of_partitions_are_refused(kafka: KafkaSettings, done: Work) -> None:
+    """Topics with more partitions than the process began with end it (TRL732), and so does their state."""
+    other = Rekeyer(SETTINGS, SOURCES, PARTITIONS - 1, BYTES_MAX, kafka.spans_topic)
+    with here(kafka, rekeyer=other) as running:
+        until("it ends", lambda: running.error)
+    assert running.error is not None
+    assert running.error.code == "TRL732"
+    send(kafka, done.records[:SOURCES])
+    with here(kafka):
+        until_carried(kafka)
+    names = [kafka.topic(topic) for topic in (Topic.EVENTS, Topic.JUDGED, Topic.VERDICTS)]
+    with administering(kafka) as admin:
+        admin.create_partitions(dict.fromkeys(names, PARTITIONS + 1))
+    more = Rekeyer(SETTINGS, SOURCES, PARTITIONS + 1, BYTES_MAX, kafka.spans_topic)
+    with here(kafka, rekeyer=more) as running:
+        until("it ends", lambda: running.error)
+    assert running.error is not None
+    assert running.error.code == "TRL732"
+    assert f"{PARTITIONS} of events" in str(running.error)
