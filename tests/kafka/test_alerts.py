@@ -1,0 +1,227 @@
+"""`tracline stream alerts` on a real broker: however it is killed, the same alerts reach Alertmanager.
+
+What must be alerted is known from how the messages were made: one agent goes wrong for a while.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kafka import KafkaProducer
+from kafka.structs import TopicPartition
+from tracline.schemas.time import NS, parse_time
+from tracline.stream.alerts.alert import Alert, Status, decode
+from tracline.stream.alerts.rates import Rates, encode, unknown
+from tracline.stream.faults import VARIABLE, AlertFault
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.topics import administering, create
+from tracline.stream.topic import Topic
+from tracline.stream.wire import decode_letter
+
+from ..docker.alertmanager import RunningAlertmanager, alertmanager
+from ..serve.serving import TRACLINE
+from ..unit.alert_messages import BEGAN, PARTITIONS, SETTINGS, SPIKE, TICK_S, WRONG, Sent, messages
+from ..unit.hook import Hook, hook
+from .reading import read
+from .rekeying import until
+
+pytestmark = pytest.mark.slow
+TIMEOUT_S = 1.0
+SIGKILLED = -signal.SIGKILL
+
+
+@pytest.fixture
+def kafka(kafka: KafkaSettings) -> KafkaSettings:
+    """The shared broker with the topics of this test."""
+    with administering(kafka) as admin:
+        create(admin, kafka, partitions=PARTITIONS)
+    return kafka
+
+
+@pytest.fixture
+def rates(tmp_path: Path) -> Path:
+    """What is tolerated, as the command reads it."""
+    told: Rates = unknown(TICK_S, TICK_S)
+    path = tmp_path / "rates.json"
+    path.write_bytes(encode(told))
+    return path
+
+
+@contextmanager
+def process(
+    kafka: KafkaSettings, rates: Path, *more: str, fault: str = ""
+) -> Iterator[subprocess.Popen[str]]:
+    """A process of the command; whatever happens, it does not outlive the test."""
+    settings = {
+        "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
+        "TRACLINE_KAFKA_PREFIX": kafka.prefix,
+        "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
+        VARIABLE: fault,
+    }
+    command = [
+        str(TRACLINE), "stream", "alerts", "--rates", str(rates), "--arl", str(SETTINGS.arl_ticks),
+        "--resend-s", "1", "--timeout-s", str(TIMEOUT_S), *more,
+    ]  # fmt: skip
+    running = subprocess.Popen(command, env=os.environ | settings, text=True)
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.wait()
+
+
+def send(kafka: KafkaSettings, sent: list[Sent]) -> None:
+    """Send the messages to their partitions."""
+    producer = KafkaProducer(bootstrap_servers=list(kafka.bootstrap_servers), linger_ms=10)
+    for one in sent:
+        producer.send(kafka.topic(Topic.VERDICTS), one.value, partition=one.partition)
+    producer.flush()
+    producer.close()
+
+
+def alerts(kafka: KafkaSettings) -> list[Alert]:
+    """What is committed to the topic of alerts."""
+    return [decode(record.value) for record in read(kafka, kafka.topic(Topic.ALERTS))]
+
+
+def heard(told: Hook) -> list[tuple[str, str]]:
+    """The id and status of each alert that was posted."""
+    return [(one["id"], one["status"]) for _, body in told.posts for one in json.loads(body)["alerts"]]
+
+
+def until_delivered(kafka: KafkaSettings) -> None:
+    """Wait until everything is read, and every alert delivered."""
+    with administering(kafka, "test") as admin:
+
+        def is_done() -> bool:
+            committed = admin.list_group_offsets({kafka.group("alerts"): None})[kafka.group("alerts")]
+            place = TopicPartition(kafka.topic(Topic.ALERTS), 0)
+            told = read(kafka, place.topic)
+            return bool(told) and place in committed and committed[place].offset > told[-1].offset
+
+        until("every alert is delivered", is_done)
+
+
+def check_one_alert(told: list[Alert]) -> None:
+    """One alert, of the agent that goes wrong, in the spike and a little longer."""
+    assert [one.status for one in told] == [Status.FIRING, Status.RESOLVED]
+    assert len({one.id for one in told}) == 1
+    fired, resolved = told
+    first, last = (BEGAN + tick * TICK_S * NS for tick in (SPIKE.start, SPIKE.stop))
+    assert (fired.agent, fired.rule, fired.severity) == (WRONG, "auth-first", "high")
+    assert first <= fired.starts < first + 5 * TICK_S * NS
+    assert resolved.ends is not None
+    assert last < resolved.ends < last + 20 * TICK_S * NS
+
+
+@pytest.fixture
+def am(tmp_path: Path) -> Iterator[RunningAlertmanager]:
+    """An Alertmanager."""
+    with alertmanager(tmp_path / "alertmanager") as running:
+        yield running
+
+
+def test_a_spike_is_one_alert_at_alertmanager(
+    kafka: KafkaSettings, rates: Path, am: RunningAlertmanager
+) -> None:
+    """While the spike lasts Alertmanager has one alert; when it is over it has none."""
+    sent = messages()
+    half = next(place for place, one in enumerate(sent) if _tick_told(one) == SPIKE.stop - 1)
+    with process(kafka, rates, "--alertmanager", am.url, "--label", "team=desk"):
+        send(kafka, sent[:half])
+        (shown,) = until_shown(am)
+        assert shown["labels"]["agent"] == WRONG
+        assert shown["labels"]["team"] == "desk"
+        send(kafka, sent[half:])
+        until("it is resolved", lambda: not am.alerts())
+        until_delivered(kafka)
+    check_one_alert(alerts(kafka))
+
+
+@pytest.mark.parametrize("fault", AlertFault)
+def test_killed_at_any_gap_it_gives_the_same_alerts(
+    kafka: KafkaSettings, rates: Path, am: RunningAlertmanager, fault: AlertFault
+) -> None:
+    """Killed and started again, it has written each alert once, and every receiver has heard of it."""
+    send(kafka, messages())
+    with hook() as told:
+        receivers = ("--instance", "one", "--alertmanager", am.url, "--webhook", told.url)
+        with process(kafka, rates, *receivers, fault=f"{fault}:1") as killed:
+            assert killed.wait(40) == SIGKILLED
+        with process(kafka, rates, *receivers):
+            until_delivered(kafka)
+        written = alerts(kafka)
+        check_one_alert(written)
+        assert ("resolved", written[0].id) in {(status, name) for name, status in heard(told)}
+        assert {name for name, _ in heard(told)} == {written[0].id}
+        assert am.alerts() == []
+
+
+def test_what_cannot_be_delivered_waits_in_the_topic(kafka: KafkaSettings, rates: Path) -> None:
+    """A process that ends before a receiver is back has lost nothing: the next one delivers."""
+    send(kafka, messages())
+    with hook() as told:
+        told.status = 503
+        with process(kafka, rates, "--webhook", told.url) as running:
+            until("it has tried", lambda: told.posts)
+            running.terminate()
+            assert running.wait(40) == 0
+        told.status = 200
+        told.posts.clear()
+        with process(kafka, rates, "--webhook", told.url):
+            until_delivered(kafka)
+        written = alerts(kafka)
+        check_one_alert(written)
+        assert heard(told)[-1] == (written[0].id, "resolved")
+
+
+def test_a_second_process_waits_and_takes_over(kafka: KafkaSettings, rates: Path) -> None:
+    """Of two processes one is at work; when it is killed the other goes on where it was."""
+    sent = messages()
+    half = next(place for place, one in enumerate(sent) if _tick_told(one) == SPIKE.stop - 1)
+    with hook() as told:
+        with process(kafka, rates, "--webhook", told.url) as first:
+            send(kafka, sent[:half])
+            until("the first has delivered", lambda: heard(told))
+            with process(kafka, rates, "--webhook", told.url):
+                first.kill()
+                send(kafka, sent[half:])
+                until("the second has delivered", lambda: "resolved" in dict(heard(told)).values())
+                until_delivered(kafka)
+        check_one_alert(alerts(kafka))
+
+
+def test_poison_is_put_aside(kafka: KafkaSettings, rates: Path) -> None:
+    """A record that is no message of verdicts becomes a dead letter; the alerts are the same."""
+    sent = messages()
+    sent[50:50] = [Sent(1, b"\xff\x00"), Sent(0, b"{}")]
+    send(kafka, sent)
+    with process(kafka, rates):
+        until_delivered(kafka)
+    letters = [decode_letter(record.value) for record in read(kafka, kafka.topic(Topic.DEAD_LETTER))]
+    assert sorted((one.process, one.code, one.partition) for one in letters) == [
+        ("alerts", "TRL731", 0),
+        ("alerts", "TRL731", 1),
+    ]
+    check_one_alert(alerts(kafka))
+
+
+def until_shown(am: RunningAlertmanager) -> list[dict[str, dict[str, str]]]:
+    """Wait for an alert at Alertmanager."""
+    until("Alertmanager has an alert", am.alerts)
+    return am.alerts()
+
+
+def _tick_told(one: Sent) -> int | None:
+    """The tick at whose end a message's watermark is."""
+    watermark = json.loads(one.value)["watermark"]
+    if watermark is None:
+        return None
+    return ((parse_time(watermark) or 0) - BEGAN) // (TICK_S * NS)
