@@ -17,6 +17,8 @@ COMMANDS = {
     "archive": ("stream_archive", "Copy judged events to an archive, each once."),
     "alerts": ("stream_alerts", "Watch verdicts, and alert where more violate a rule than is tolerated."),
     "monitor": ("stream_monitor", "Judge sessions, and send what was found."),
+    "activate": ("stream_activate", "Bring rule packs into force while the pipeline runs."),
+    "dead-letters": ("stream_dead_letters", "What could not be read or judged; send it once more."),
     "lag": ("stream_lag", "How far each process is behind."),
 }
 """Each command's module in this room, which exports it as `command`, and its line in the help."""

@@ -231,15 +231,18 @@ class Monitor:
         await self._app.stop()
 
     async def _read(self, stream: Any) -> None:
-        """Hand each message to its partition's lane; one of a time when the partition was not ours to none."""
-        async for event in stream.events():
-            message = event.message
-            lane = self._lanes.get(message.partition)
-            if lane is not None and lane.generation == message.generation_id:
-                await lane.queue.put(message)
+        """Hand each message to its partition's lane, if it is of the time since the partition is ours."""
+        try:
+            async for event in stream.events():
+                message = event.message
+                lane = self._lanes.get(message.partition)
+                if lane is not None and lane.generation == message.generation_id:
+                    await lane.queue.put(message)
+        except Exception as error:
+            self.fail(error)
 
     async def _drive(self, lane: _Lane) -> None:
-        """Work messages off in their order. What cannot be helped ends the process before anything is said."""
+        """Work messages off in their order. What cannot be helped ends the process, and tells no offset."""
         try:
             while (message := await lane.queue.get()) is not None:
                 await self._work_off(message)
@@ -321,7 +324,8 @@ class Monitor:
         )
         app.tables.add(self._table)
         app.on_partitions_revoked.connect(self._revoked)
-        events = app.topic(self._names[Topic.EVENTS], key_type=bytes, value_type=bytes)
+        raw = {"key_serializer": "raw", "value_serializer": "raw", "allow_empty": True}
+        events = app.topic(self._names[Topic.EVENTS], key_type=bytes, value_type=bytes, **raw)
         app.agent(events, name=PROCESS)(self._read)
         app.finalize()
 

@@ -199,6 +199,10 @@ class Shelves:
             for key, value in self._open[number].items():
                 yield key.decode("utf-8", "surrogatepass"), value
 
+    def numbers(self) -> list[int]:
+        """The partitions whose shelves are here."""
+        return list(self._open)
+
     def applied(self, partition: int) -> int | None:
         """Up to where the shelf of a partition holds the changelog; None where it is empty or not here."""
         shelf = self._open.get(partition)

@@ -8,7 +8,7 @@ it, would only queue the record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, Protocol
 
@@ -91,6 +91,33 @@ class ShelfStore(Store):
         """Let go of the shelves."""
         self._shelves.close()
         await super().stop()
+
+    def reset_state(self) -> None:
+        """Leave the shelves: which of them may stay they know themselves."""
+
+    async def backup_partition(self, *_: Any, **__: Any) -> None:
+        """Leave it: the changelog is the backup."""
+
+    def restore_backup(self, *_: Any, **__: Any) -> None:
+        """Leave it: recovery restores the changelog."""
+
+    def __getitem__(self, key: str) -> bytes:
+        value = self._shelves.get(key)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        raise TypeError("the table is changed by `StateTable.write` alone")
+
+    def __delitem__(self, key: str) -> None:
+        raise TypeError("the table is changed by `StateTable.write` alone")
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key, _ in self._shelves.items(self._shelves.numbers()))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
     def _is_ours(self, tp: TP) -> bool:
         return tp.topic == self.table.changelog_topic_name

@@ -51,6 +51,7 @@ class Work:
 
     records: tuple[Record, ...]
     places: Counter[Place]
+    told: tuple[Told, ...] = ()
 
     @property
     def keys(self) -> Iterator[tuple[str, Record]]:
@@ -83,7 +84,7 @@ def work(seeds: Iterable[int], seed: int = 0) -> Work:
         body = wire(spans, random.choice(list(Encoding)))
         records.append(Record(source, offsets[source], time, body))
         offsets[source] += 1
-    return Work(tuple(records), Counter(place for one in told for place in one.places))
+    return Work(tuple(records), Counter(place for one in told for place in one.places), tuple(told))
 
 
 def source_of(trace_id: str) -> int:

@@ -1,0 +1,153 @@
+"""Messages of the events' topic that conversations become, and what the monitor must say of them.
+
+The messages are made by the rekey stage without its broker; the truth is that of the conversations.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from tracline.schemas.event import Kind
+from tracline.stream.kafka.settings import KafkaSettings, connecting
+from tracline.stream.rekeyer import Rekeyer
+from tracline.stream.topic import Topic
+from tracline.stream.wire import decode_judged, decode_letter, decode_verdicts
+
+from ..serve.truth import Ids, Place, ids_of, true_ids
+from .keyed import PARTITIONS, SETTINGS, SOURCES, Work, rekeyer
+
+WAIT_S = 60.0
+POLL_MS = 100
+SESSIONS = {
+    "TRACLINE_SESSIONS_IDLE_S": str(SETTINGS.idle_s),
+    "TRACLINE_SESSIONS_LATENESS_S": str(SETTINGS.lateness_s),
+}
+"""The settings of sessions under which the messages are made."""
+Sent = tuple[int, bytes]
+"""A message and its events partition."""
+
+
+def messages(work: Work, at_a_time: int = 5, one: Rekeyer | None = None) -> list[list[Sent]]:
+    """The messages of the rekey stage, transaction by transaction; at the end every partition hears the time."""
+    one = one or rekeyer()
+    for source in range(SOURCES):
+        one.assign(source, {})
+    records = work.records
+    done = [one.take(records[first : first + at_a_time]) for first in range(0, len(records), at_a_time)]
+    done.append(one.tick((), 0))
+    return [
+        [
+            (output.partition, output.value)
+            for output in transaction.outputs
+            if output.topic is Topic.EVENTS and output.partition is not None and output.value is not None
+        ]
+        for transaction in done
+    ]
+
+
+def send(kafka: KafkaSettings, transactions: Iterable[Sequence[Sent]], name: str = "sender") -> None:
+    """Send each of these as one transaction."""
+    with closing(_sender(kafka, name)) as producer:
+        for sent in transactions:
+            producer.begin_transaction()
+            for partition, value in sent:
+                producer.send(kafka.topic(Topic.EVENTS), value=value, partition=partition)
+            producer.commit_transaction()
+
+
+def _sender(kafka: KafkaSettings, name: str) -> KafkaProducer:
+    producer = KafkaProducer(
+        **connecting(kafka, "test"), transactional_id=f"{kafka.prefix}-{name}", acks="all", linger_ms=0
+    )
+    producer.init_transactions()
+    return producer
+
+
+@dataclass
+class Heard:
+    """What the monitor has said, without what it said twice: verdicts, events, dead letters.
+
+    `again` counts what was dropped for its mark; `watermarks` has the last one of each partition.
+    """
+
+    ids: Counter[str] = field(default_factory=Counter)
+    places: Counter[Place] = field(default_factory=Counter)
+    letters: list[Any] = field(default_factory=list)
+    watermarks: dict[int, str] = field(default_factory=dict)
+    again: int = 0
+    seen: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+
+    def is_new(self, topic: str, partition: int, offset: int, index: int) -> bool:
+        """Whether nothing that follows it was heard before, as every consumer asks."""
+        key, mark = (topic, partition), (offset, index)
+        if mark <= self.seen.get(key, (-1, -1)):
+            self.again += 1
+            return False
+        self.seen[key] = mark
+        return True
+
+    def verdicts(self, value: bytes) -> None:
+        """A record of the verdicts' topic."""
+        told = decode_verdicts(value)
+        if self.is_new("verdicts", told["partition"], told["offset"], told["index"]):
+            self.ids.update(one["id"] for one in told["verdicts"])
+            if told["watermark"] is not None:
+                self.watermarks[told["partition"]] = told["watermark"]
+
+    def judged(self, value: bytes) -> None:
+        """A record of the topic of judged events."""
+        told = decode_judged(value)
+        if self.is_new("judged", told.mark.partition, told.mark.offset, told.mark.index):
+            self.places.update(
+                (one.session_id, one.occurrence, one.seq, one.event_id)
+                for one in told.events
+                if one.kind is not Kind.END
+            )
+
+
+class Listener:
+    """Reads what the monitor says from the beginning, as those do who come behind it."""
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self.heard = Heard()
+        self._hear = {
+            kafka.topic(Topic.VERDICTS): self.heard.verdicts,
+            kafka.topic(Topic.JUDGED): self.heard.judged,
+            kafka.topic(Topic.DEAD_LETTER): lambda value: self.heard.letters.append(decode_letter(value)),
+        }
+        self._consumer: Any = KafkaConsumer(
+            **connecting(kafka, "listener"), isolation_level="read_committed", auto_offset_reset="earliest"
+        )
+        places = [
+            TopicPartition(topic, number)
+            for topic in self._hear
+            for number in self._consumer.partitions_for_topic(topic)
+        ]
+        self._consumer.assign(places)
+        self._consumer.seek_to_beginning()
+
+    def until(self, holds: Callable[[Heard], bool], alive: Callable[[], bool] = lambda: True) -> Heard:
+        """Listen until that holds of what was heard, or the process that should say it has ended."""
+        limit = time.monotonic() + WAIT_S
+        while not holds(self.heard):
+            was_alive = alive()
+            polled = self._consumer.poll(timeout_ms=POLL_MS)
+            for place, records in polled.items():
+                for record in records:
+                    self._hear[place.topic](record.value)
+            if not polled and not was_alive:
+                break
+            assert time.monotonic() < limit, f"not heard in time: {self.heard}"
+        return self.heard
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._consumer.close()
