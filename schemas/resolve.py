@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from itertools import islice
 from .candidate import Candidate, part_key
 from .conversation import Flaw
 from .dialect import tell
+from .message import string_of
 from .span import Span, Value
 from .step import Call, Part, Step
 from .telling import tellings
@@ -100,15 +102,19 @@ def hear(span: Span, scope: Sequence[str] = (), record_time: int = 0) -> Heard:
 
 
 def _escaped(value: Value) -> str:
-    """A resource attribute so that no value can look like two."""
-    return ("" if value is None else str(value)).replace("%", "%25").replace("/", "%2F")
+    """A resource attribute so that no value can look like two; of one that is no name its digest."""
+    text = "" if value is None else str(value)
+    if text and string_of(text) is None:
+        return f"%x{hashlib.blake2b(text.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
+    return text.replace("%", "%25").replace("/", "%2F")
 
 
 @dataclass(slots=True)
 class Trace:
-    """The spans of one trace that have come so far; `spans` by id, the earliest first of those that share one.
+    """The spans of one trace that have come so far.
 
-    `keyed` is the earliest span that says a session key.
+    `spans` are by id, the earliest first of those that share one. `keyed` is the earliest span that says a
+    session key.
     """
 
     spans: dict[str, list[Heard]] = field(default_factory=dict[str, list[Heard]])
@@ -133,7 +139,7 @@ class Trace:
         return found[0] if found else None
 
     def above(self, heard: Heard) -> Sequence[Heard]:
-        """The spans above, nearest first, `ANCESTORS_MAX` at most; of a cycle none above its earliest span."""
+        """The spans above, nearest first, `ANCESTORS_MAX` at most; in a cycle none above its earliest."""
         chain, met = [heard], {id(heard): 0}
         while len(chain) <= ANCESTORS_MAX and (upper := self.parent(chain[-1])) is not None:
             if id(upper) in met:

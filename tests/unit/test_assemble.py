@@ -15,8 +15,9 @@ from tracline.schemas.candidate_frame import candidate_frame, candidates_of
 from tracline.schemas.conversation import Flaw
 from tracline.schemas.event import Content, Event
 from tracline.schemas.frame import event_frame
-from tracline.schemas.resolve import ANCESTORS_MAX, Heard, Trace, candidate_of, cut_links, orphans
+from tracline.schemas.resolve import ANCESTORS_MAX, Heard, Trace, candidate_of, cut_links, hear, orphans
 from tracline.schemas.session_order import session_order
+from tracline.schemas.span import Span, Value
 from tracline.schemas.step import Call, Message, Part, Result, Role, Step
 from tracline.schemas.time import NS
 from tracline.schemas.traces import Traces
@@ -372,6 +373,20 @@ def test_the_session_is_the_nearest_that_anyone_says() -> None:
     assert resolved([replace(own, scope="acme/")])[0].session_id == "acme/own"
 
 
+def test_tenants_stay_apart_whatever_they_are_called() -> None:
+    """A name that is empty, holds what stands between names, or is too long for one makes no two into one."""
+
+    def scope(*values: Value) -> str:
+        resource = dict(zip("ab", values, strict=True))
+        return hear(Span("t" * 32, "s" * 16, None, "", 1, 2, resource=resource), ("a", "b")).scope
+
+    assert scope("acme", "eu") == "acme/eu/"
+    names = ["", "a/", "/a", "a%2F", "x" * 9_999, "x" * 9_998, "\udc00", 7, None]
+    scopes = {scope(one, other) for one in names for other in names}
+    assert len(scopes) == (len(names) - 1) ** 2
+    assert max(map(len, scopes)) < 100
+
+
 def test_parents_that_go_in_circles_are_cut_and_counted() -> None:
     """A span that calls itself its parent, and two that call each other: all keep the trace's session."""
     own = chat("a", 1, 2, [user("x")], parent="a")
@@ -431,9 +446,7 @@ def test_copies_of_a_span_that_differ_are_one_in_any_order(other: dict[str, Any]
 def test_a_span_knows_so_many_above_it() -> None:
     """A chain of any length costs each of its spans the same."""
     links = [
-        heard(
-            f"{n:05}", 1 + n, 9_999 - n, Step(Part.OTHER, agent=f"a{n}"), parent=f"{n - 1:05}" if n else None
-        )
+        heard(f"{n:05}", 1 + n, 9_999 - n, Step(Part.OTHER), parent=f"{n - 1:05}" if n else None)
         for n in range(ANCESTORS_MAX + 2)
     ]
     trace = Trace()
