@@ -60,20 +60,30 @@ class Stage:
         return self.process.wait(WAIT_S)
 
 
-@contextmanager
-def running(kafka: KafkaSettings, log: Path, *arguments: str, fault: str | None = None) -> Iterator[Stage]:
-    """Run `tracline stream` with these arguments; the process does not outlive the block."""
-    settings = {
+def environment(kafka: KafkaSettings) -> dict[str, str]:
+    """What a process is told of the broker and the names."""
+    return os.environ | {
         "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
         "TRACLINE_KAFKA_PREFIX": kafka.prefix,
         "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
     }
+
+
+def ran(kafka: KafkaSettings, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """What `tracline stream` with these arguments said, once it has ended."""
+    command = [TRACLINE, "stream", *arguments]
+    return subprocess.run(
+        command, env=environment(kafka), capture_output=True, text=True, timeout=WAIT_S, check=False
+    )
+
+
+@contextmanager
+def running(kafka: KafkaSettings, log: Path, *arguments: str, fault: str | None = None) -> Iterator[Stage]:
+    """Run `tracline stream` with these arguments; the process does not outlive the block."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    settings |= {} if fault is None else {VARIABLE: fault}
+    settings = environment(kafka) | ({} if fault is None else {VARIABLE: fault})
     with log.open("ab") as said:
-        process = subprocess.Popen(
-            [TRACLINE, "stream", *arguments], env=os.environ | settings, stdout=said, stderr=said
-        )
+        process = subprocess.Popen([TRACLINE, "stream", *arguments], env=settings, stdout=said, stderr=said)
     try:
         yield Stage(process, log)
     finally:

@@ -1,0 +1,129 @@
+"""`tracline stream dead-letters` against a real broker: what is listed, and what is sent once more."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import pytest
+from kafka import KafkaProducer
+from kafka.structs import TopicPartition
+from tracline.schemas.time import NS
+from tracline.stream.kafka.dead_letters import HEADER
+from tracline.stream.kafka.settings import KafkaSettings, producing
+from tracline.stream.kafka.topics import administering
+from tracline.stream.topic import Topic
+from tracline.stream.wire import DeadLetter, encode_letter
+
+from .reading import read
+from .stage import WAIT_S, ran
+
+pytestmark = pytest.mark.slow
+
+TIME = 1_770_000_000 * NS
+VALUES = [b"secret zero", b"secret one", b"secret two"]
+
+
+def letter(topic: str, partition: int, offset: int, value: bytes, **changes: object) -> DeadLetter:
+    """A letter about the record of that value."""
+    told: dict[str, object] = {
+        "process": "rekey",
+        "topic": topic,
+        "partition": partition,
+        "offset": offset,
+        "time": TIME + offset * NS,
+        "place": "span 1",
+        "code": "otlp-id",
+        "reason": "has no span id",
+        "sha256": hashlib.sha256(value).hexdigest(),
+    }
+    return DeadLetter(**(told | changes))
+
+
+def prepared(kafka: KafkaSettings) -> None:
+    """Three records of spans in partition 2, letters about them, one about judged events, and no letter."""
+    spans, judged = kafka.topic(Topic.SPANS), kafka.topic(Topic.JUDGED)
+    dead = kafka.topic(Topic.DEAD_LETTER)
+    letters = [
+        letter(spans, 2, 0, VALUES[0], code="size"),
+        letter(spans, 2, 1, VALUES[1]),
+        letter(spans, 2, 1, VALUES[1], place="span 2", code="otlp-time"),
+        letter(judged, 0, 0, b"", process="archive", code="TRL731"),
+        letter(spans, 2, 2, b"what stood there before"),
+        letter(spans, 7, 0, b"", process="monitor"),
+    ]
+    with KafkaProducer(**producing(kafka, "test")) as producer:
+        for value in VALUES:
+            producer.send(spans, value, key=b"trace", headers=[("own", b"1")], partition=2).get(WAIT_S)
+        for one in letters:
+            producer.send(dead, encode_letter(one)).get(WAIT_S)
+        producer.send(dead, b"no letter").get(WAIT_S)
+
+
+def test_letters_are_listed_without_what_is_in_the_records(topics: KafkaSettings) -> None:
+    """All, or those of a code, a process, a time, some numbers; never the payload."""
+    prepared(topics)
+    done = ran(topics, "dead-letters", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert "1 record of the topic" in done.stderr
+    assert "secret" not in done.stdout
+    found = json.loads(done.stdout)
+    assert [one["number"] for one in found] == list(range(6))
+    spans = topics.topic(Topic.SPANS)
+    assert {name: found[1][name] for name in ("process", "code", "topic", "partition", "offset", "time")} == {
+        "process": "rekey",
+        "code": "otlp-id",
+        "topic": spans,
+        "partition": 2,
+        "offset": 1,
+        "time": "2026-02-02T02:40:01.000000000Z",
+    }
+    asked = {
+        ("--code", "size"): [0],
+        ("--process", "archive"): [3],
+        ("--since", "2026-02-02T02:40:01Z"): [1, 2, 4],
+        ("--numbers", "2-4", "--process", "rekey"): [2, 4],
+        ("--numbers", "5"): [5],
+    }
+    for options, numbers in asked.items():
+        told = ran(topics, "dead-letters", "--format", "jsonl", *options).stdout.splitlines()
+        assert [json.loads(line)["number"] for line in told] == numbers, options
+    table = ran(topics, "dead-letters", "--code", "size").stdout
+    assert re.search(r"0 +rekey +size", table)
+    assert "secret" not in table
+
+
+def test_records_are_sent_once_more_where_they_can_be(topics: KafkaSettings) -> None:
+    """Two letters about a record send it once, with key, headers and partition; the rest is told why not."""
+    prepared(topics)
+    spans = topics.topic(Topic.SPANS)
+    with administering(topics) as admin:
+        admin.delete_records({TopicPartition(spans, 2): 1})
+    done = ran(topics, "dead-letters", "--replay", "--numbers", "0-5", "--format", "json")
+    assert done.returncode == 1
+    assert "replayed 1 of 5 records" in done.stderr
+    told = {
+        (one["topic"], one["partition"], one["offset"]): one["outcome"] for one in json.loads(done.stdout)
+    }
+    assert told == {
+        (spans, 2, 0): "gone",
+        (spans, 2, 1): "replayed",
+        (spans, 2, 2): "other",
+        (spans, 7, 0): "gone",
+        (topics.topic(Topic.JUDGED), 0, 0): "refused",
+    }
+    records = read(topics, spans)
+    assert [(one.partition, one.offset, one.value) for one in records[-1:]] == [(2, 3, VALUES[1])]
+    assert records[-1].key == b"trace"
+    assert list(records[-1].headers) == [("own", b"1"), (HEADER, f"{spans}/2/1".encode())]
+    again = ran(topics, "dead-letters", "--replay", "--code", "otlp-time")
+    assert again.returncode == 0
+    assert "secret" not in done.stdout + done.stderr + again.stdout + again.stderr
+
+
+def test_a_replay_says_of_what(topics: KafkaSettings) -> None:
+    """Everything at once is hardly meant."""
+    done = ran(topics, "dead-letters", "--replay")
+    assert done.returncode == 2
+    assert "--replay needs --code, --process or --numbers" in done.stderr
