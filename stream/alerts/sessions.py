@@ -244,5 +244,5 @@ def statuses(message: Mapping[str, Any]) -> Iterator[Status]:
     for told in message["session_status"]:
         occurrence, time = parse_time(told["occurrence"]), parse_time(told["time"])
         if occurrence is None or time is None:
-            raise ValueError
+            raise ValueError("a status without a time")
         yield replace(Status(**told), status=Standing(told["status"]), occurrence=occurrence, time=time)
