@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from ..error import StreamError
 from ..topic import Topic
+from .reach import listened_to, refusal
 from .settings import KafkaSettings, connecting
 
 PARTITIONS = 8
@@ -106,8 +106,7 @@ def administering(settings: KafkaSettings, process: str = "topics") -> Generator
 
     arguments: dict[str, Any] = {"bootstrap_timeout_ms": int(BOOTSTRAP_S * 1000)}
     arguments |= connecting(settings, process)
-    # The client would look for a broker for long, and leave a thread behind that goes on looking.
-    _listened_to(settings)
+    listened_to(settings, BOOTSTRAP_S)
     try:
         admin: Any = KafkaAdminClient(**arguments)
         try:
@@ -116,28 +115,6 @@ def administering(settings: KafkaSettings, process: str = "topics") -> Generator
             admin.close()
     except KafkaError as error:
         raise refusal(error, settings) from error
-
-
-def _listened_to(settings: KafkaSettings) -> None:
-    """Raise StreamError (TRL723) where nobody listens at any of the addresses."""
-    refused: list[str] = []
-    for server in settings.bootstrap_servers:
-        host, _, port = server.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=BOOTSTRAP_S).close()
-            return
-        except (OSError, OverflowError) as error:
-            reason = error.strerror if isinstance(error, OSError) else None
-            refused.append(f"{server}: {(reason or str(error)).lower()}")
-    hint = "check that the brokers run, and bootstrap_servers"
-    raise StreamError("TRL723", f"no broker listens ({'; '.join(refused)})", hint)
-
-
-def refusal(error: Exception, settings: KafkaSettings) -> StreamError:
-    """An error of a Kafka client as TRL723: which brokers were asked, and the error's name."""
-    what = f"Kafka at {', '.join(settings.bootstrap_servers)}: {type(error).__name__}"
-    hint = "check that the brokers run, their addresses, TLS and SASL, and what this user may do"
-    return StreamError("TRL723", what, hint)
 
 
 def look(admin: Any, settings: KafkaSettings) -> dict[Topic, Found]:

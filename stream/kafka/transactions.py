@@ -8,13 +8,13 @@ failed transaction again with the next one, where they may belong to another pro
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
+from .reach import let_go
 from .settings import KafkaSettings, producing
 
 Sent: TypeAlias = tuple[str, int | None, bytes | None, bytes | None]
@@ -26,7 +26,6 @@ LINGER_MS = 100
 """`produce` sends what it has in the end, so waiting only makes fuller batches."""
 BLOCK_MS = 10_000
 """How long the broker may take to say what there is, and to end a predecessor's transaction."""
-CLOSE_S = 5.0
 
 
 class Transactions:
@@ -102,7 +101,4 @@ class Transactions:
         if self._producer is None:
             return
         producer, self._producer = self._producer, None
-        # `close` alone would first wait for what cannot be sent any more.
-        producer._sender.force_close()
-        with suppress(KafkaError):
-            producer.close(timeout=CLOSE_S)
+        let_go(producer)

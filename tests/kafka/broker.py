@@ -22,7 +22,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 LIBS = Path(__file__).parents[2] / ".kafka" / "libs"
-WAIT_S = 60.0
+WAIT_S = 120.0
 """How long a broker may take to answer after its start, and to end when asked to."""
 POLL_S = 0.1
 JAVA = (

@@ -5,10 +5,8 @@ Without either the tests skip.
 
 from __future__ import annotations
 
-import gc
 import os
 import uuid
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,22 +17,6 @@ from tracline.stream.kafka.topics import administering, create
 from .broker import Broker, missing
 
 REQUIRED = os.environ.get("TRACLINE_REQUIRE_KAFKA") == "1"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """kafka-python leaves the socket open of a connection that failed: no test here fails for that."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
-
-
-@pytest.fixture(autouse=True)
-def left_open() -> Iterator[None]:
-    """Let go of the sockets that a test left open, before another test is blamed for them."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 def _need_own() -> None:

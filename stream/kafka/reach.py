@@ -1,0 +1,52 @@
+"""Whether there is a broker at all, what is said of one that refuses, and how a producer is let go of."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from typing import Any
+
+from kafka.errors import KafkaError
+
+from ..error import StreamError
+from .settings import KafkaSettings
+
+CLOSE_S = 5.0
+"""How long a producer that is let go of may take to end its thread."""
+
+
+def listened_to(settings: KafkaSettings, within_s: float) -> None:
+    """Raise StreamError (TRL723) where nobody listens at any of the addresses.
+
+    To be asked before kafka-python's clients are made: without a broker they look for one for long, raise,
+    and leave a thread behind that goes on looking. Each address is waited for no longer than `within_s`.
+    """
+    refused: list[str] = []
+    for server in settings.bootstrap_servers:
+        host, _, port = server.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=within_s).close()
+            return
+        except (OSError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) else None
+            refused.append(f"{server}: {(reason or str(error)).lower()}")
+    hint = "check that the brokers run, and bootstrap_servers"
+    raise StreamError("TRL723", f"no broker listens ({'; '.join(refused)})", hint)
+
+
+def refusal(error: Exception, settings: KafkaSettings) -> StreamError:
+    """An error of a Kafka client as TRL723: which brokers were asked, and the error's name.
+
+    Not its text, which may be a page long and quote what was sent.
+    """
+    what = f"Kafka at {', '.join(settings.bootstrap_servers)}: {type(error).__name__}"
+    hint = "check that the brokers run, their addresses, TLS and SASL, and what this user may do"
+    return StreamError("TRL723", what, hint)
+
+
+def let_go(producer: Any) -> None:
+    """Close kafka-python's producer with whatever it has not sent, which is then never sent."""
+    # `close` alone would first wait for what cannot be sent any more, and then raise and close nothing.
+    producer._sender.force_close()
+    with suppress(KafkaError):
+        producer.close(timeout=CLOSE_S)

@@ -1,0 +1,125 @@
+"""An agent's spans straight into Kafka: every one of them there when the export succeeds, or it does not."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
+from opentelemetry.trace import SpanContext
+from tracline.schemas.otlp import decode_protobuf
+from tracline.schemas.span import Span
+from tracline.stream.kafka.exporter import KafkaSpanExporter
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.topics import administering, create
+from tracline.stream.topic import Topic
+
+from .broker import LIBS, Broker, missing
+from .reading import read
+
+pytestmark = pytest.mark.slow
+TRACES = [17 * 31**number for number in range(20)]
+PARTITION_OF = """
+import org.apache.kafka.common.utils.Utils;
+class PartitionOf {
+    public static void main(String[] keys) {
+        for (String key : keys) System.out.println(Utils.toPositive(Utils.murmur2(key.getBytes())) % 4);
+    }
+}
+"""
+"""What Kafka's own client does with a key, where a topic has four partitions."""
+
+
+def span(trace: int, number: int, size: int = 10) -> ReadableSpan:
+    """An ended span of a trace, with an attribute of that size."""
+    context = SpanContext(trace, number, is_remote=False)
+    return ReadableSpan(f"{number}", context, attributes={"a": "x" * size}, start_time=1, end_time=2)
+
+
+def arrived(settings: KafkaSettings) -> list[Span]:
+    """The spans in the topic, as tracline reads them."""
+    records = read(settings, settings.topic(Topic.SPANS))
+    return [one for record in records for one in decode_protobuf(record.value).spans]
+
+
+def test_what_the_sdk_ends_is_in_the_topic(topics: KafkaSettings) -> None:
+    """Through a tracer provider and a batch processor: names, resource and parents as they were told."""
+    provider = TracerProvider(resource=Resource({"service.name": "bot"}))
+    provider.add_span_processor(BatchSpanProcessor(KafkaSpanExporter(topics)))
+    tracer = provider.get_tracer("test")
+    with tracer.start_as_current_span("invoke_agent"), tracer.start_as_current_span("execute_tool"):
+        pass
+    provider.shutdown()
+    spans = {one.name: one for one in arrived(topics)}
+    assert set(spans) == {"invoke_agent", "execute_tool"}
+    assert spans["execute_tool"].parent_id == spans["invoke_agent"].span_id
+    assert spans["invoke_agent"].resource["service.name"] == "bot"
+
+
+def test_a_trace_goes_where_other_clients_would_send_it(topics: KafkaSettings, tmp_path: Path) -> None:
+    """The partition of each key is the one that Kafka's own client chooses, as a collector does."""
+    if lack := missing():
+        pytest.skip(lack)
+    exporter = KafkaSpanExporter(topics)
+    assert exporter.export([span(trace, 1) for trace in TRACES]) is SpanExportResult.SUCCESS
+    exporter.shutdown()
+    chosen = {record.key.decode(): record.partition for record in read(topics, topics.topic(Topic.SPANS))}
+    keys = [f"{trace:032x}" for trace in TRACES]
+    assert sorted(chosen) == sorted(keys)
+    (tmp_path / "PartitionOf.java").write_text(PARTITION_OF)
+    java = ["java", "-cp", f"{LIBS}/*", str(tmp_path / "PartitionOf.java"), *keys]
+    said = subprocess.run(java, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert [chosen[key] for key in keys] == [int(line) for line in said.split()]
+    assert set(chosen.values()) == {0, 1, 2, 3}
+
+
+def test_what_is_over_the_limit_is_split_or_left_out(topics: KafkaSettings) -> None:
+    """A large trace comes in several records of one partition; a span that is too large is a FAILURE."""
+    small = replace(topics, message_bytes_max=10_000)
+    exporter = KafkaSpanExporter(small)
+    assert exporter.export([span(5, n, 3_000) for n in range(1, 11)]) is SpanExportResult.SUCCESS
+    records = read(topics, topics.topic(Topic.SPANS))
+    assert len(records) > 3
+    assert len({record.partition for record in records}) == 1
+    assert exporter.export([span(6, 11), span(6, 12, 20_000)]) is SpanExportResult.FAILURE
+    exporter.shutdown()
+    assert sorted(int(one.name) for one in arrived(topics)) == list(range(1, 12))
+
+
+def test_what_the_broker_refuses_is_a_failure(kafka: KafkaSettings) -> None:
+    """A record over the topic's own limit is not acknowledged, the next ones are; no topic is made."""
+    name = kafka.topic(Topic.SPANS)
+    plain = replace(kafka, compression="none")
+    exporter = KafkaSpanExporter(plain, timeout_s=2)
+    assert exporter.export([span(1, 1)]) is SpanExportResult.FAILURE
+    with administering(kafka) as admin:
+        assert name not in admin.list_topics()
+        limit = {"max.message.bytes": "2000"}
+        admin.create_topics({name: {"num_partitions": 1, "replication_factor": 1, "configs": limit}})
+        admin.wait_for_topics([name])
+    assert exporter.export([span(1, 2)]) is SpanExportResult.SUCCESS
+    assert exporter.export([span(1, 3, 5_000)]) is SpanExportResult.FAILURE
+    assert exporter.export([span(1, 4)]) is SpanExportResult.SUCCESS
+    exporter.shutdown()
+    assert [one.name for one in arrived(kafka)] == ["2", "4"]
+
+
+def test_an_exporter_outlives_the_broker(own_broker: Broker) -> None:
+    """While it is away exports fail; when it is back they succeed, and what succeeded is there."""
+    settings = KafkaSettings((own_broker.bootstrap,))
+    with administering(settings) as admin:
+        create(admin, settings, partitions=1)
+    exporter = KafkaSpanExporter(settings, timeout_s=5)
+    assert exporter.export([span(1, 1)]) is SpanExportResult.SUCCESS
+    own_broker.kill()
+    assert exporter.export([span(1, 2)]) is SpanExportResult.FAILURE
+    assert exporter.export([span(1, 3)]) is SpanExportResult.FAILURE
+    own_broker.start()
+    assert exporter.export([span(1, 4)]) is SpanExportResult.SUCCESS
+    exporter.shutdown()
+    assert exporter.export([span(1, 5)]) is SpanExportResult.FAILURE
+    assert [one.name for one in arrived(settings)] == ["1", "4"]
