@@ -16,7 +16,7 @@ from typing import TypeAlias
 import orjson
 
 from .candidate import Candidate, Telling
-from .event import Event, Kind, content_of, end_event, event_id
+from .event import Content, Event, Kind, content_of, end_event, event_id
 from .told import REMEMBERED_MAX, Teller, Told, partner_of, teller_of, wait
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
@@ -151,6 +151,10 @@ class Session:
     def _judge(self, telling: Telling, key: str, candidate: Candidate) -> Event:
         """The next event of the session; it opens an occurrence where none is open."""
         content = content_of(telling)
+        is_tools = telling.kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT)
+        if is_tools and telling.tool is None and telling.content is Content.CAPTURED:
+            # Every call is of some tool: where nobody told which, that was not captured.
+            telling = replace(telling, content=Content.ABSENT)
         said = _said(telling.kind, content)
         place = (*_place((telling, key, candidate)), said)
         closed = self.told[-2].closed if len(self.told) > 1 else None
@@ -170,7 +174,7 @@ class Session:
             now.equals[said] = ordinal + 1
         if telling.place is not None and now.caller is None:
             now.caller = key
-        if telling.kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT):
+        if is_tools:
             wait(self.told[-1], telling)
         if telling.call_id is not None:
             if telling.kind is Kind.TOOL_CALL:

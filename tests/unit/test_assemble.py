@@ -373,6 +373,17 @@ def test_the_session_is_the_nearest_that_anyone_says() -> None:
     assert resolved([replace(own, scope="acme/")])[0].session_id == "acme/own"
 
 
+def test_a_tool_that_nobody_names_was_not_captured() -> None:
+    """A run without its name, a result of a call that nobody told, a second answer: their tool is unknown."""
+    nameless = run("b", 1, 2, Call("c", None, "{}"), Result("c", None, "x"))
+    assert [(one.tool, one.content) for one in events(root(), nameless)] == [(None, "absent")] * 2
+    again = replace(FOUND, tool=None, result="found again")
+    once = replace(FOUND, tool=None)
+    found = events(root(), TURN[0], chat("c", 5, 6, [user("hi"), agent(None, LOOK_UP), answer(once, again)]))
+    results = [(one.tool, one.result, one.content) for one in found if one.kind == "tool_result"]
+    assert results == [("look_up", "found", "captured"), (None, "found again", "absent")]
+
+
 def test_tenants_stay_apart_whatever_they_are_called() -> None:
     """A name that is empty, holds what stands between names, or is too long for one makes no two into one."""
 
