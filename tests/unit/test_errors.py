@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from tracline.rules.error import CODES, Problem, RuleError, Snippet, did_you_mean, place_in, render
-from tracline.rules.label import evaluate
 from tracline.rules.parse import (
     parse_formula,
     parse_name,
@@ -16,6 +15,8 @@ from tracline.rules.parse import (
     parse_predicate,
 )
 from tracline.rules.reading import Operator
+
+from ..predicate_answers import evaluate
 
 Read = Callable[[str], object]
 
