@@ -10,7 +10,7 @@ FAST_TESTS := tests/unit tests/snapshots tests/conformance
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check lint types fast test kafka bench exhaustive generated lock clean
+.PHONY: help setup demo check lint types fast test kafka soak bench exhaustive generated lock clean
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

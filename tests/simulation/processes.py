@@ -1,0 +1,156 @@
+"""The processes around the pure parts, as small as they can be: each step in the order of the real ones.
+
+Between any two steps they ask `gap`, which may raise `Crash`: then the process is gone, with all it had in
+memory, and another one begins from what the broker has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tracline.schemas.settings import SessionSettings
+from tracline.stream.monitoring import Monitoring, Terms
+from tracline.stream.rekeyer import Record, Rekeyer, Transaction
+from tracline.stream.topic import Topic
+
+from .broker import Broker, Fenced
+
+CHANGELOG = Topic.ALERTS_STATE
+"""Stands for the changelog of the monitor's table, which has no `Topic` of its own."""
+
+
+class Crash(Exception):
+    """The process is gone."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many partitions there are, and about how large a message may be."""
+
+    sources: int
+    partitions: int
+    bytes_max: int
+
+
+Gap = Callable[[str], None]
+
+
+class RekeyProcess:
+    """Consume, transform, produce: outputs, state and offsets in one transaction."""
+
+    def __init__(
+        self, name: str, broker: Broker, settings: SessionSettings, layout: Layout, gap: Gap
+    ) -> None:
+        self.name, self.broker, self.settings, self.layout, self.gap = name, broker, settings, layout, gap
+        self.epoch = broker.join(name)
+        self.rekeyer = Rekeyer(settings, layout.sources, layout.partitions, layout.bytes_max, "otlp_spans")
+        self.positions: dict[int, int] = {}
+        self.generations: dict[int, int] = {}
+
+    def assign(self, sources: Iterable[int]) -> None:
+        """Take sources over, from the state topic and the committed offsets."""
+        for source in sources:
+            self.generations[source] = self.broker.generation[source]
+            self.rekeyer.assign(source, self.broker.latest(Topic.REKEY_STATE, source))
+            self.positions[source] = self.broker.committed["rekey", source]
+
+    def revoke(self, sources: Iterable[int]) -> None:
+        """Leave sources to another."""
+        for source in sources:
+            self.rekeyer.revoke(source)
+            self.positions.pop(source, None)
+
+    def turn(self, sources: Iterable[int], most: int) -> bool:
+        """Read some records of these sources and do what they want; whether there were any."""
+        records: list[Record] = []
+        positions: dict[int, int] = {}
+        for source in sources:
+            if source in self.positions:
+                own, positions[source] = self.broker.read(Topic.SPANS, source, self.positions[source], most)
+                records += own
+        if not records:
+            return False
+        self.gap("rekey-received")
+        self._commit(lambda: self.rekeyer.take(records), positions)
+        return True
+
+    def tick(self, now: int) -> None:
+        """Tell the time, at sources that are read to their end by the clock."""
+        idle = [one for one, at in self.positions.items() if at >= len(self.broker.logs[Topic.SPANS, one])]
+        self._commit(lambda: self.rekeyer.tick(idle, now), {})
+
+    def _commit(self, make: Callable[[], Transaction], positions: dict[int, int]) -> None:
+        transaction = self.broker.begin(self.name, self.epoch)
+        try:
+            done = make()
+            self.gap("rekey-taken")
+            for number, output in enumerate(done.outputs):
+                partition = number % 2 if output.partition is None else output.partition
+                self.broker.append(output.topic, partition, output.key, output.value, 0, transaction)
+                self.gap("rekey-produced")
+            transaction.offsets = dict(done.offsets)
+            if not transaction.offsets:
+                # A tick belongs to its sources' generation, too.
+                transaction.offsets = dict(self.positions)
+            self.gap("rekey-offsets")
+            self.broker.commit(self.name, transaction, "rekey", self.generations)
+        except Fenced:
+            raise Crash("fenced") from None
+        self.positions.update(positions)
+        self.gap("rekey-committed")
+
+
+@dataclass
+class MonitorProcess:
+    """Outputs, all acknowledged; then the changelog, write by write; then, now and then, the offset."""
+
+    broker: Broker
+    terms: Terms
+    gap: Gap
+    table: dict[str, bytes] = field(default_factory=dict)
+    positions: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.monitoring = Monitoring(self.terms, self.table)
+
+    def assign(self, partitions: Iterable[int]) -> None:
+        """Take partitions over, from the changelog and the committed offsets."""
+        new = list(partitions)
+        for number in new:
+            self.table.update(self.broker.latest(CHANGELOG, number))
+            self.positions[number] = self.broker.committed["monitor", number]
+        self.monitoring.assign(new, list(self.table.items()))
+
+    def revoke(self, partitions: Iterable[int]) -> None:
+        """Leave partitions to another."""
+        gone = list(partitions)
+        self.monitoring.revoke(gone)
+        for number in gone:
+            self.positions.pop(number, None)
+            for key in self.broker.latest(CHANGELOG, number):
+                self.table.pop(key, None)
+
+    def turn(self, partition: int, commits: bool) -> bool:
+        """Take the next message of a partition; whether there was one."""
+        records, position = self.broker.read(Topic.EVENTS, partition, self.positions[partition], 1)
+        for record in records:
+            self.gap("monitor-received")
+            step = self.monitoring.step(record)
+            self.gap("monitor-stepped")
+            for output in step.outputs:
+                target = 0 if output.partition is None else output.partition
+                self.broker.append(output.topic, target, output.key, output.value, 0)
+                self.gap("monitor-produced")
+            for key, value in step.writes:
+                self.broker.append(CHANGELOG, partition, key, value, 0)
+                if value is None:
+                    self.table.pop(key, None)
+                else:
+                    self.table[key] = value
+                self.gap("monitor-written")
+        self.positions[partition] = position
+        if commits:
+            self.broker.committed["monitor", partition] = position
+            self.gap("monitor-committed")
+        return bool(records)

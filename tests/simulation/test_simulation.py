@@ -1,0 +1,71 @@
+"""The Kafka pipeline in one process, under seeded faults, against what the conversations were."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tracline.schemas.event import Kind
+
+from ..serve.live import audited
+from .world import World
+
+SEEDS = int(os.environ.get("SIMULATION_SEEDS", "50"))
+FIRST = int(os.environ.get("SIMULATION_FROM", "1"))
+FAULTS = {
+    "rekey-received",
+    "rekey-taken",
+    "rekey-produced",
+    "rekey-offsets",
+    "rekey-committed",
+    "monitor-received",
+    "monitor-stepped",
+    "monitor-produced",
+    "monitor-written",
+    "monitor-committed",
+    "zombie",
+    "fenced",
+    "rebalance",
+    "activation",
+    "dropped",
+    "expired",
+    "audited",
+}
+AUDITED_EVERY = 5
+SEEDS_ENOUGH = 50
+"""So many seeds meet every fault."""
+hits: Counter[str] = Counter()
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_whatever_happens_the_verdicts_are_those_of_the_conversations(seed: int) -> None:
+    """Crashes, zombies, rebalances, poison, repeats: each event once and in order, each verdict, no other."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(seed, Path(folder))
+        world.run()
+        again = f"SIMULATION_FROM={seed} SIMULATION_SEEDS=1 python -m pytest tests/simulation"
+        judged = world.judged()
+        places = Counter(
+            (e.session_id, e.occurrence, e.seq, e.event_id) for e, _ in judged if e.kind is not Kind.END
+        )
+        assert places == Counter(place for one in world.told for place in one.places), again
+        truth, found = world.truth(judged), world.verdicts()
+        assert set(found) == set(truth), again
+        assert truth, again
+        assert world.letters() == set(world.planted), again
+        if seed % AUDITED_EVERY == 0 and not world.hits["activation"]:
+            archive = audited(world.archive(judged), world.packs[0], Path(folder) / "bundle")
+            assert archive == found, again
+            hits["audited"] += 1
+        hits.update(world.hits)
+        hits["verdicts"] += len(truth)
+
+
+def test_every_fault_was_met() -> None:
+    """Over the seeds each kind of fault happened, and repeats were there to be dropped."""
+    print(f"\n{SEEDS} seeds from {FIRST}: " + ", ".join(f"{name} {hits[name]}" for name in sorted(hits)))
+    if SEEDS >= SEEDS_ENOUGH:
+        assert set(hits) >= FAULTS, sorted(FAULTS - set(hits))

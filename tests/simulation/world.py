@@ -1,0 +1,302 @@
+"""One seed's run of the pipeline, with its faults, and what must have come of it."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from random import Random
+
+from tracline.batch.archive import Origin, writing
+from tracline.rules.digest import rule_set_digest
+from tracline.rules.pack import load_packs
+from tracline.schemas.event import Event, Kind
+from tracline.schemas.frame import event_frame
+from tracline.schemas.time import NS
+from tracline.stream.intake import Encoding
+from tracline.stream.monitoring import Terms
+from tracline.stream.rekeyer import Record
+from tracline.stream.topic import Topic
+from tracline.stream.wire import Activation, Mark, decode_judged, decode_letter, decode_verdicts, encode
+
+from ..serve.days import day
+from ..serve.live import IDLE_S, SETTINGS, arriving, wire
+from ..serve.truth import PACK, Ids, Told, ids_of
+from .broker import Broker
+from .processes import Crash, Layout, MonitorProcess, RekeyProcess
+
+OTHER_PACK = PACK.replace("recover: violation, formula: eventually thanks", "formula: eventually thanks")
+"""The same questions under other rules: `thanked` recovers, and one rule more."""
+OTHER_PACK += "  - {id: no-refund, formula: always not refund}\n"
+POISON = (b"\x00", b"no OTLP", b"{", b'{"resourceSpans": [{"scopeSpans": 7}]}')
+DAMAGED = (b"", b"TL", b"TL\x01\xff\xff", b"garbage", b"TL\x01\x81\xa4type\xa5other")
+
+
+@dataclass
+class World:
+    """A run: the broker, two processes of each kind at most, and the faults that were met."""
+
+    seed: int
+    folder: Path
+    hits: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.random = Random(f"simulation {self.seed}")
+        choose = self.random.choice
+        self.layout = Layout(choose((1, 2, 3)), choose((1, 2, 4)), choose((20_000, 900_000)))
+        self.finish = choose((True, False))
+        self.activates = self.random.random() < 0.4
+        self.crashes = choose((0.0, 0.003, 0.02))
+        self.told = day(self.seed, choose((1, 2, 3)))
+        self.packs = self._packs()
+        self.broker = Broker()
+        self.now = 0
+        self.planted: list[tuple[Topic, int, int]] = []
+        self.rekeyers: dict[int, RekeyProcess] = {}
+        self.monitors: dict[int, MonitorProcess] = {}
+        self.source_owner = dict.fromkeys(range(self.layout.sources), 0)
+        self.partition_owner = dict.fromkeys(range(self.layout.partitions), 0)
+        first = load_packs([self.packs[0]])
+        self.terms = Terms(
+            SETTINGS,
+            self.layout.partitions,
+            self.layout.bytes_max,
+            finish=self.finish,
+            rules=dict(first.sources),
+        )
+
+    def _packs(self) -> tuple[Path, Path]:
+        files = self.folder / "desk.yaml", self.folder / "other.yaml"
+        for file, text in zip(files, (PACK, OTHER_PACK), strict=True):
+            file.write_text(text)
+        return files
+
+    def gap(self, name: str) -> None:
+        """Between two steps of a process: it may crash here."""
+        # The monitor comes to far fewer gaps.
+        often = 5 if name.startswith("monitor") else 1
+        if self.random.random() < self.crashes * often:
+            self.hits[name] += 1
+            raise Crash(name)
+
+    def run(self) -> None:
+        """Let all spans come, with faults; then let every session close, without."""
+        arriving_spans = arriving(self.told, self.random, 0.1)
+        middle = len(arriving_spans) // 2
+        for place, (time, span) in enumerate(arriving_spans):
+            while self.now and time - self.now > 20 * NS and self.random.random() < 0.5:
+                self.now = self.random.randrange(self.now, time)
+                self._some_turns()
+                self._tick()
+            self.now = max(time, self.now)
+            source = zlib.crc32(span.trace_id.encode()) % self.layout.sources
+            self.broker.append(Topic.SPANS, source, None, wire([span], Encoding.PROTOBUF), time)
+            if self.activates and place == middle:
+                self._activate()
+            self._maybe_poison()
+            if self.random.random() < 0.15:
+                self._some_turns()
+            if self.random.random() < 0.02:
+                self._rebalance()
+            if self.random.random() < 0.02:
+                self._expire()
+        self.crashes = 0.0
+        for _ in range(3):
+            self._drain()
+            self.now += round(2 * IDLE_S + SETTINGS.hold_s) * NS
+            self._tick()
+        self._drain()
+
+    def _some_turns(self) -> None:
+        """A few steps of whichever processes."""
+        for _ in range(self.random.randint(1, 4)):
+            if self.random.random() < 0.5:
+                sources = self.random.sample(
+                    range(self.layout.sources), self.random.randint(1, self.layout.sources)
+                )
+                self._rekey(self.source_owner[sources[0]], sources, self.random.randint(1, 20))
+            else:
+                self._monitor(self.random.randrange(self.layout.partitions))
+
+    def _rekey(self, owner: int, sources: list[int], most: int) -> bool:
+        try:
+            return self._rekeyer(owner).turn(sources, most)
+        except Crash:
+            self.rekeyers.pop(owner, None)
+            return True
+
+    def _monitor(self, partition: int) -> bool:
+        owner = self.partition_owner[partition]
+        try:
+            return self._monitor_of(owner).turn(partition, commits=self.random.random() < 0.3)
+        except Crash:
+            self.monitors.pop(owner, None)
+            return True
+
+    def _tick(self) -> None:
+        for owner in sorted(set(self.source_owner.values())):
+            try:
+                self._rekeyer(owner).tick(self.now)
+            except Crash:
+                self.rekeyers.pop(owner, None)
+
+    def _drain(self) -> None:
+        """Let everything that can be read be worked off."""
+        going_on = True
+        while going_on:
+            going_on = self._expire()
+            for owner in sorted(set(self.source_owner.values())):
+                going_on |= self._rekey(owner, list(range(self.layout.sources)), 50)
+            for partition in range(self.layout.partitions):
+                while self._monitor(partition):
+                    going_on = True
+
+    def _expire(self) -> bool:
+        """Let the transactions that dead processes left open time out; whether there were any."""
+        expired = self.broker.expire([process.name for process in self.rekeyers.values()])
+        self.hits["expired"] += expired
+        return expired > 0
+
+    def _rekeyer(self, owner: int) -> RekeyProcess:
+        """A process, begun where there is none."""
+        if owner not in self.rekeyers:
+            process = RekeyProcess(f"rekey-{owner}", self.broker, SETTINGS, self.layout, self.gap)
+            process.assign(one for one, by in self.source_owner.items() if by == owner)
+            self.rekeyers[owner] = process
+        return self.rekeyers[owner]
+
+    def _monitor_of(self, owner: int) -> MonitorProcess:
+        if owner not in self.monitors:
+            process = MonitorProcess(self.broker, self.terms, self.gap)
+            process.assign(one for one, by in self.partition_owner.items() if by == owner)
+            self.monitors[owner] = process
+        return self.monitors[owner]
+
+    def _rebalance(self) -> None:
+        """A source and a partition go to another process; sometimes the old one does not know yet."""
+        source = self.random.randrange(self.layout.sources)
+        old, new = self.source_owner[source], 1 - self.source_owner[source]
+        self.source_owner[source] = new
+        self.broker.generation[source] += 1
+        zombie = self.rekeyers.get(old)
+        if zombie is not None and self.random.random() < 0.5:
+            self.hits["zombie"] += 1
+            try:
+                zombie.turn([source], 5)
+            except Crash as crash:
+                self.hits["fenced"] += str(crash) == "fenced"
+                del self.rekeyers[old]
+        if old in self.rekeyers:
+            self.rekeyers[old].revoke([source])
+        if new in self.rekeyers:
+            self.rekeyers[new].assign([source])
+        partition = self.random.randrange(self.layout.partitions)
+        old, new = self.partition_owner[partition], 1 - self.partition_owner[partition]
+        self.partition_owner[partition] = new
+        if old in self.monitors:
+            self.monitors[old].revoke([partition])
+        if new in self.monitors:
+            self.monitors[new].assign([partition])
+        self.hits["rebalance"] += 1
+
+    def _maybe_poison(self) -> None:
+        """Records that nobody can read, among the spans and among the events."""
+        if self.random.random() < 0.01:
+            source = self.random.randrange(self.layout.sources)
+            offset = self.broker.append(Topic.SPANS, source, None, self.random.choice(POISON), self.now)
+            self.planted.append((Topic.SPANS, source, offset))
+        if self.random.random() < 0.01:
+            partition = self.random.randrange(self.layout.partitions)
+            offset = self.broker.append(Topic.EVENTS, partition, None, self.random.choice(DAMAGED), self.now)
+            self.planted.append((Topic.EVENTS, partition, offset))
+
+    def _activate(self) -> None:
+        """Put the other rule set in force, in every partition."""
+        data = encode(Activation(dict(load_packs([self.packs[1]]).sources)))
+        for partition in range(self.layout.partitions):
+            self.broker.append(Topic.EVENTS, partition, None, data, self.now)
+        self.hits["activation"] += 1
+
+    # What came of it, as a consumer that drops what it has seen reads it.
+
+    def _read(self, topic: Topic) -> Iterator[Record]:
+        for partition in range(self.layout.partitions):
+            yield from self.broker.read(topic, partition, 0, 1 << 60)[0]
+
+    def verdicts(self) -> dict[str, dict]:
+        """The verdict records by id."""
+        seen: dict[int, Mark] = {}
+        found: dict[str, dict] = {}
+        for record in self._read(Topic.VERDICTS):
+            message = decode_verdicts(record.value)
+            mark = Mark(message["partition"], message["offset"], message["index"])
+            if mark.partition in seen and mark <= seen[mark.partition]:
+                self.hits["dropped"] += 1
+                continue
+            seen[mark.partition] = mark
+            for verdict in message["verdicts"]:
+                assert verdict["id"] not in found, "a verdict came twice above the mark"
+                found[verdict["id"]] = verdict
+        return found
+
+    def judged(self) -> list[tuple[Event, str]]:
+        """Events and `end` rows with the rule set that judged them, in order; watermarks never go back."""
+        seen: dict[int, Mark] = {}
+        watermarks: dict[int, int] = {}
+        found: list[tuple[Event, str]] = []
+        for record in self._read(Topic.JUDGED):
+            message = decode_judged(record.value)
+            if message.mark.partition in seen and message.mark <= seen[message.mark.partition]:
+                continue
+            seen[message.mark.partition] = message.mark
+            if message.watermark is not None:
+                assert message.watermark >= watermarks.get(record.partition, message.watermark)
+                watermarks[record.partition] = message.watermark
+            sets = [message.digests[number] for number in message.sets]
+            found += zip(message.events, sets, strict=True)
+        return found
+
+    def archive(self, judged: list[tuple[Event, str]]) -> Path:
+        """An archive of what was judged."""
+        root = self.folder / "archive"
+        with writing(root) as writer:
+            writer.write(event_frame([event for event, _ in judged]), Origin("judged", "0" * 64), (0, 0))
+        return root
+
+    def letters(self) -> set[tuple[Topic, int, int]]:
+        """Where what could not be read stands, by the dead letters."""
+        topics = {"otlp_spans": Topic.SPANS, "tracline.events": Topic.EVENTS}
+        found: set[tuple[Topic, int, int]] = set()
+        for partition in range(2):
+            for record in self.broker.read(Topic.DEAD_LETTER, partition, 0, 1 << 60)[0]:
+                letter = decode_letter(record.value)
+                if letter.code != "size":
+                    found.add((topics[letter.topic], letter.partition, letter.offset))
+        return found
+
+    def truth(self, judged: list[tuple[Event, str]]) -> Ids:
+        """What the generator's events must give, under the rule sets that were in force when."""
+        digests = {rule_set_digest(load_packs([pack])): pack for pack in self.packs}
+        by_place = {
+            (e.session_id, e.occurrence, e.seq): digest for e, digest in judged if e.kind is not Kind.END
+        }
+        found: Ids = {}
+        for one in self.told:
+            found |= _expected(one, by_place, digests)
+        return found
+
+
+def _expected(told: Told, by_place: dict, digests: dict[str, Path]) -> Ids:
+    """A conversation's verdicts: each run of events under one rule set by itself, the last one to its end."""
+    found: Ids = {}
+    events = told.events
+    runs = [
+        (digest, list(own))
+        for digest, own in groupby(events, key=lambda e: by_place[e.session_id, e.occurrence, e.seq])
+    ]
+    for number, (digest, own) in enumerate(runs):
+        found |= ids_of([own], digests[digest], closed=number == len(runs) - 1)
+    return found
