@@ -52,6 +52,9 @@ $(KAFKA)/.ready: tests/kafka/pom.xml
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(KAFKA)/libs
 	@touch $@
 
+soak: setup ## the pipeline under simulated faults: SEEDS=2000, FROM=1
+	SIMULATION_SEEDS=$(or $(SEEDS),2000) SIMULATION_FROM=$(or $(FROM),1) $(BIN)/python -m pytest tests/simulation -s
+
 exhaustive: setup ## the differential sets that are too large for every day
 	$(BIN)/python -m pytest tests/differential -m exhaustive
 
