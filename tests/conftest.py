@@ -23,7 +23,7 @@ BUDGETS_S = {
     "browser": 90,
     "docker": 60,
     "kafka": 180,
-    "simulation": 60,
+    "simulation": 90,
 }
 """Seconds that a folder's tests may take on two cores."""
 
