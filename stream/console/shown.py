@@ -6,8 +6,9 @@ Text from telemetry is hostile: jinja2 escapes it, and `shown` makes visible wha
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from urllib.parse import quote, urlencode
 
@@ -24,6 +25,9 @@ NAME_SHOWN_MAX = 80
 
 LINE_MAX = 72
 """Characters of JSON text that stay in one line."""
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_OPENING, _CLOSING = ("{", "["), ("}", "]")
 
 
 def shown(text: str, limit: int | None = TEXT_SHOWN_MAX) -> Markup:
@@ -53,13 +57,30 @@ def _code_point(char: str) -> Markup:
 
 
 def laid_out(text: str) -> str:
-    """JSON text with its members on lines of their own where it is long; other text as it is."""
+    """JSON text with its members on lines of their own where it is long; other text as it is.
+
+    Numbers stay as they were written, and keys as often: a reader sees what was judged.
+    """
     if not LINE_MAX < len(text) <= TEXT_SHOWN_MAX or not text.lstrip().startswith(("{", "[")):
         return text
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+        json.loads(text)
     except (ValueError, RecursionError):
         return text
+    return "".join(_lines(_TOKEN.findall(text)))
+
+
+def _lines(tokens: Iterable[str]) -> Iterator[str]:
+    """The tokens of JSON text with spaces and line ends between them, and no character escaped in vain."""
+    depth, before = 0, ""
+    for token in tokens:
+        depth -= token in _CLOSING
+        if before == "," or (before in _OPENING) != (token in _CLOSING):
+            yield "\n" + "  " * depth
+        text = json.dumps(json.loads(token), ensure_ascii=False) if token[0] == '"' else token
+        yield ": " if token == ":" else text
+        depth += token in _OPENING
+        before = token
 
 
 def when(ns: int | str) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -28,6 +29,31 @@ def test_times_are_told_shortly() -> None:
         '<time datetime="2026-02-17T12:00:00.000000005Z" title="2026-02-17T12:00:00.000000005Z">'
         "2026-02-17 12:00:00</time>"
     )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"to": ["é", {}, [], {"a": [1, None, True]}], "note": 'a "b", {c}: [d] \\'},
+        [[{"a": {"b": []}}], "x", -1.5e-9],
+        [" ", "\n\t", "\u202e", ":,"],
+    ],
+)
+def test_json_is_laid_out_in_lines(value: object) -> None:
+    """Long JSON has a member a line, as Python writes it; short JSON and other text stay as they are."""
+    padded = [value, "x" * shown.LINE_MAX]
+    laid_out = json.dumps(padded, indent=2, ensure_ascii=False)
+    for text in (json.dumps(padded), json.dumps(padded, separators=(",", ":")), json.dumps(padded, indent=9)):
+        assert shown.laid_out(text) == laid_out
+        assert shown.laid_out(text[:-1]) == text[:-1]
+    assert shown.laid_out(json.dumps(value)[: shown.LINE_MAX]) == json.dumps(value)[: shown.LINE_MAX]
+
+
+def test_what_is_laid_out_is_what_was_judged() -> None:
+    """No key that stands twice is left out, and no number is written in another way."""
+    pad = "x" * shown.LINE_MAX
+    text = f'{{"sum": 1.10, "sum": 1e999, "id": 12345678901234567890123, "pad": "{pad}"}}'
+    assert re.sub(r"\s+", " ", shown.laid_out(text)) == text.replace("{", "{ ").replace("}", " }")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
