@@ -1,6 +1,7 @@
 """Places where a test may kill the process, to see that nothing acknowledged is lost there.
 
-Set `TRACLINE_FAULT` to `name:n` and the process kills itself the n-th time it comes to that place.
+Set `TRACLINE_FAULT` to `name:n` and the process kills itself the n-th time it comes to that place; with
+`name:n:asleep` it falls asleep there, until it is sent SIGCONT.
 """
 
 from __future__ import annotations
@@ -108,3 +109,5 @@ def reach(fault: StrEnum) -> None:
         _met[fault] += 1
         if wanted == f"{fault}:{_met[fault]}":
             os.kill(os.getpid(), signal.SIGKILL)
+        elif wanted == f"{fault}:{_met[fault]}:asleep":
+            os.kill(os.getpid(), signal.SIGSTOP)

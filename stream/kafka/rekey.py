@@ -12,12 +12,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from kafka import KafkaConsumer
-from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import (
     CommitFailedError,
     InvalidProducerEpochError,
@@ -35,22 +32,14 @@ from ..metrics import Outcome, RekeyMetrics
 from ..rekeyer import Record, Rekeyer, Transaction
 from ..topic import Topic
 from .compacted import read_compacted
-from .moves import Moves
-from .settings import KafkaSettings, consuming
+from .reading import Reader
+from .settings import KafkaSettings
 from .topics import administering, look, require
 from .transactions import Sent, Transactions
 
 PROCESS = "rekey"
-RECORDS_MAX = 2_000
-"""Records of a transaction; collectors send one for each trace."""
-BYTES_MAX = 8 << 20
-"""Bytes of records after which a transaction takes no more of them."""
-LINGER_S = 0.05
-"""How long a transaction waits for more records after its first one."""
 RECORD_BYTES_MAX = Limits().unpacked_bytes_max
 """Bytes of a record beyond which it is not read: the limit of a request to `tracline serve`."""
-FETCH_BYTES = 4 << 20
-"""How much is fetched of a partition at a time; a larger record is fetched alone."""
 TICK_S_MIN = 0.05
 RETRY_S = 1.0
 """How long to wait before what Kafka did not do is tried again."""
@@ -58,9 +47,6 @@ REFUSALS_MAX = 5
 """How often in a row Kafka may refuse something for a reason that waiting does not mend."""
 FENCED = (ProducerFencedError, InvalidProducerEpochError)
 """What a process is told whose transaction was ended by others, or by the broker."""
-ASK_MS = 1_000
-"""How long a question to the broker may take in one turn."""
-CLOSE_MS = 5_000
 
 SENDS = (Topic.EVENTS, Topic.REKEY_STATE, Topic.DEAD_LETTER)
 """The topics it writes."""
@@ -95,19 +81,19 @@ class Rekeying:
         self._names = {topic: kafka.topic(topic) for topic in Topic}
         self._tick_s = max(rekeyer.settings.tick_s, TICK_S_MIN)
         self._transactions = Transactions(kafka, PROCESS, around.instance, around.timeout_s)
-        self._consumer: Any = None
-        self._moves = Moves()
+        self._reader: Reader | None = None
         self._settled: int | None = None
         self._next: dict[int, int] = {}
         self._heard: dict[int, float] = {}
         self._ticked = around.clock()
         self._refusals = 0
         self._is_away = False
+        self._said: int | None = None
 
     @property
     def is_ready(self) -> bool:
         """Whether it goes on with all the partitions that it has (it may have none)."""
-        return self._moves.count > 0 and self._settled == self._moves.count
+        return self._settled is not None and self._reader is not None and self._is_settled(self._reader)
 
     def run(self) -> None:
         """Work until told to stop; then leave the group.
@@ -123,71 +109,66 @@ class Rekeying:
                     self._wait_for_kafka(error)
         finally:
             self._transactions.discard()
-            if self._consumer is not None:
-                with suppress(KafkaError):
-                    self._consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
+            if self._reader is not None:
+                self._reader.close()
 
     def _turn(self) -> None:
         """Read what there is, up to a transaction's worth, and carry it on; tick where it is time."""
-        if self._consumer is None:
-            self._consumer = _join(self._kafka, self._around.timeout_s, self._moves)
+        around = self._around
+        if self._reader is None:
+            self._reader = Reader(self._kafka, PROCESS, self._names[Topic.SPANS], around.timeout_s)
+        reader = self._reader
         if not self._transactions.is_open:
             self._transactions.open()
-        records = self._gather()
+        records = reader.gather(around.clock, self._ticked + self._tick_s)
         # First who we are, then whether that is still so: whoever is moved later is refused by the broker.
-        member = self._consumer.group_metadata()
-        if not self.is_ready or member.generation_id < 0:
-            self._settle()
+        member = reader.member()
+        if member is None or not self._is_settled(reader):
+            self._settle(reader)
             return
-        self._is_away = False
         if records:
-            self._carry(records, member)
-        if self.is_ready and self._around.clock() - self._ticked >= self._tick_s:
-            self._tick(member)
+            self._carry(reader, records, member)
+        if self._is_settled(reader) and around.clock() - self._ticked >= self._tick_s:
+            self._tick(reader, member)
 
-    def _gather(self) -> list[Any]:
-        """Records in the order of each partition, as many as a transaction takes or come in a short time."""
-        clock = self._around.clock
-        gathered: list[Any] = []
-        size, until = 0, self._ticked + self._tick_s
-        while len(gathered) < RECORDS_MAX and size < BYTES_MAX:
-            wait = min(max(until - clock(), 0.0), RETRY_S)
-            polled = self._consumer.poll(round(wait * 1000), max_records=RECORDS_MAX - len(gathered))
-            for records in polled.values():
-                if not gathered:
-                    until = clock() + LINGER_S
-                gathered += records
-                size += sum(len(record.value or b"") for record in records)
-            if not gathered or clock() >= until or not self.is_ready:
-                break
-        return gathered
+    def _is_settled(self, reader: Reader) -> bool:
+        """Whether the state is that of the partitions that the group has given last."""
+        return 0 < reader.moves.count == self._settled
 
-    def _settle(self) -> None:
+    def _settle(self, reader: Reader) -> None:
         """Go on with the partitions that are ours now, from what was last committed of each."""
         self._settled = None
         self._next.clear()
         for number in self._rekeyer.assigned:
             self._rekeyer.revoke(number)
-        count, owned = self._moves.count, self._moves.owned
-        self._count_partitions()
-        begin = {number: self._committed(number) for number in sorted(owned)}
-        stored = self._stored(owned, count)
-        if stored is None or count != self._moves.count:
+        count, owned = reader.moves.count, reader.moves.owned
+        self._count_partitions(reader)
+        begin = {number: self._begin(reader, number) for number in sorted(owned)}
+        stored = self._stored(reader, owned, count)
+        if stored is None or count != reader.moves.count:
             return
         for number, offset in begin.items():
-            try:
-                self._consumer.seek(TopicPartition(self._names[Topic.SPANS], number), offset)
-            except ValueError:
-                # It was revoked just now.
+            if not reader.seek(number, offset):
                 return
             self._rekeyer.assign(number, stored[number])
             self._heard[number] = self._around.clock()
         self._next = begin
         self._settled = count
-        if owned:
+        if owned and count != self._said:
             self._around.say(f"goes on with partitions {', '.join(map(str, sorted(owned)))}")
+            self._said = count
 
-    def _stored(self, owned: frozenset[int], count: int) -> dict[int, dict[str, bytes]] | None:
+    def _begin(self, reader: Reader, number: int) -> int:
+        """Where to go on reading a source."""
+        offset, deleted = reader.committed(number)
+        if deleted:
+            text = f"partition {number}: Kafka has deleted {deleted} records that were not read"
+            self._around.say(f"{text}; let it keep spans for longer")
+        return offset
+
+    def _stored(
+        self, reader: Reader, owned: frozenset[int], count: int
+    ) -> dict[int, dict[str, bytes]] | None:
         """The state of sources; None where they are not ours any more, or the process is to stop.
 
         It is read after their offsets, which are stable: all that belongs to them is in the topic by then.
@@ -196,27 +177,14 @@ class Rekeying:
             return {}
 
         def going_on() -> bool:
-            return self._moves.count == count and not self._around.stopping.is_set()
+            return reader.moves.count == count and not self._around.stopping.is_set()
 
         return read_compacted(self._kafka, PROCESS, self._names[Topic.REKEY_STATE], owned, going_on)
 
-    def _committed(self, number: int) -> int:
-        """Where to go on reading a source.
-
-        Raises KafkaTimeoutError while a transaction is open that may still say so.
-        """
-        place = TopicPartition(self._names[Topic.SPANS], number)
-        committed: int | None = self._consumer.committed(place, timeout_ms=ASK_MS)
-        first: int = self._consumer.beginning_offsets([place], timeout_ms=ASK_MS)[place]
-        if committed is not None and committed < first:
-            text = f"partition {number}: Kafka has deleted records {committed} to {first - 1} before"
-            self._around.say(f"{text} they were read; let it keep spans for longer")
-        return first if committed is None else max(first, committed)
-
-    def _count_partitions(self) -> None:
+    def _count_partitions(self, reader: Reader) -> None:
         """Raise StreamError (TRL732) where partitions were added."""
         spans, events = self._names[Topic.SPANS], self._names[Topic.EVENTS]
-        found = (len(self._consumer.partitions_for_topic(spans)), self._transactions.partitions(events))
+        found = (reader.partitions(), self._transactions.partitions(events))
         if found != self._rekeyer.counts:
             before = self._rekeyer.counts
             what = (
@@ -226,7 +194,7 @@ class Rekeying:
             hint = "sessions would change their partition: begin with new topics and a new state"
             raise StreamError("TRL732", what, hint)
 
-    def _carry(self, records: Sequence[Any], member: Any) -> None:
+    def _carry(self, reader: Reader, records: Sequence[Any], member: Any) -> None:
         """Take records in and commit what comes of them; one by one where one of them is poison."""
         reach(RekeyFault.RECEIVED)
         try:
@@ -234,17 +202,17 @@ class Rekeying:
         except StreamError:
             raise
         except Exception:
-            self._settle()
+            self._settle(reader)
             for record in records:
-                if not self.is_ready:
+                if not self._is_settled(reader):
                     return
-                self._carry_alone(record, member)
+                self._carry_alone(reader, record, member)
             # The consumer stands where it stood when they were gathered.
             self._settled = None
             return
         self._commit(done, member, records)
 
-    def _carry_alone(self, record: Any, member: Any) -> None:
+    def _carry_alone(self, reader: Reader, record: Any, member: Any) -> None:
         """Take one record in, or put it aside where it cannot be."""
         try:
             done = self._taken([record])
@@ -252,8 +220,8 @@ class Rekeying:
             raise
         except Exception as error:
             # What broke it has spoiled the state of its source.
-            self._settle()
-            if not self.is_ready:
+            self._settle(reader)
+            if not self._is_settled(reader):
                 return
             done = self._rekeyer.refuse(self._record(record), type(error).__name__)
         self._commit(done, member, [record])
@@ -274,37 +242,21 @@ class Rekeying:
         time = record.timestamp * 1_000_000 if record.timestamp >= 0 else self._around.now()
         return Record(record.partition, record.offset, time, record.value or b"")
 
-    def _tick(self, member: Any) -> None:
-        """Tell every events partition how late it is."""
-        self._ticked = self._around.clock()
-        self._count_partitions()
+    def _tick(self, reader: Reader, member: Any) -> None:
+        """Tell every events partition how late it is; quiet sources, read to their end, go by the clock."""
+        now = self._ticked = self._around.clock()
+        self._count_partitions(reader)
         if not self._rekeyer.assigned:
             return
-        idle = self._idle()
+        # The client's own memory of the ends says nothing while the broker is away.
+        left = reader.behind(self._rekeyer.assigned)
+        idle = [number for number in left if not left[number] and now - self._heard[number] >= self._tick_s]
         self._commit(self._rekeyer.tick(idle, self._around.now()), member, ())
-        metrics = self._around.metrics
-        metrics.progress.watermark(min(self._rekeyer.watermarks().values(), default=0))
+        metrics, spans = self._around.metrics, self._names[Topic.SPANS]
+        metrics.kafka.lag({(spans, number): count for number, count in left.items()})
+        metrics.progress.watermark(min(self._rekeyer.watermarks().values()))
         metrics.spans.waiting.set(self._rekeyer.waiting())
         metrics.traces_held.set(self._rekeyer.remembered())
-
-    def _idle(self) -> list[int]:
-        """The sources that were read to their end and have been silent since the last tick."""
-        spans = self._names[Topic.SPANS]
-        places = {TopicPartition(spans, number): number for number in self._rekeyer.assigned}
-        # The consumer's own high water mark says nothing while the broker is away.
-        ends = self._consumer.end_offsets(list(places), timeout_ms=ASK_MS)
-        idle: list[int] = []
-        behind: dict[tuple[str, int], int] = {}
-        for place, number in places.items():
-            # What is in an open transaction lies between the two.
-            end = max(ends[place], self._consumer.highwater(place) or 0)
-            position = self._consumer.position(place, timeout_ms=ASK_MS)
-            behind[spans, number] = max(0, end - (position or 0))
-            is_quiet = self._around.clock() - self._heard[number] >= self._tick_s
-            if position is not None and position >= end and is_quiet:
-                idle.append(number)
-        self._around.metrics.kafka.lag(behind)
-        return idle
 
     def _commit(self, done: Transaction, member: Any, records: Sequence[Any]) -> None:
         """Send it all in one transaction. Raises KafkaError; then nothing is settled any more."""
@@ -325,6 +277,7 @@ class Rekeying:
             raise
         reach(RekeyFault.COMMITTED)
         self._refusals = 0
+        self._is_away = False
         self._next = offsets
         self._count(done, records)
 
@@ -373,6 +326,8 @@ class Rekeying:
             self._refusals += 1
             if self._refusals >= REFUSALS_MAX:
                 raise _refused(error) from error
+        # What will be sent when the broker is back has not come yet: nothing is quiet meanwhile.
+        self._heard = dict.fromkeys(self._heard, self._around.clock())
         if not self._is_away:
             self._is_away = True
             self._around.say(f"Kafka: {type(error).__name__}; tries again until it answers")
@@ -390,21 +345,6 @@ def rekeying(kafka: KafkaSettings, sessions: SessionSettings, around: Surroundin
     counts = (found[Topic.SPANS].partitions, found[Topic.EVENTS].partitions)
     rekeyer = Rekeyer(sessions, *counts, kafka.message_bytes_max, kafka.spans_topic)
     return Rekeying(kafka, rekeyer, around)
-
-
-def _join(kafka: KafkaSettings, timeout_s: float, moves: Moves) -> Any:
-    """A consumer of the spans in the group, which tells `moves` what its partitions are."""
-    consumer = KafkaConsumer(
-        **consuming(kafka, PROCESS),
-        session_timeout_ms=round(timeout_s * 1000),
-        heartbeat_interval_ms=min(3_000, round(timeout_s * 1000 / 4)),
-        # All are revoked and assigned anew each time: what is in memory is then read again, and right.
-        partition_assignment_strategy=(RangePartitionAssignor,),
-        max_partition_fetch_bytes=FETCH_BYTES,
-        fetch_max_bytes=2 * FETCH_BYTES,
-    )
-    consumer.subscribe([kafka.topic(Topic.SPANS)], listener=moves)
-    return consumer
 
 
 def _refusal(record: Any) -> tuple[str, str] | None:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer
@@ -181,6 +182,12 @@ def process(
     finally:
         popen.kill()
         running.ended()
+
+
+def is_asleep(running: Process) -> bool:
+    """Whether the process was stopped (its state, behind its name in brackets, is T)."""
+    stat = Path(f"/proc/{running.process.pid}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0] == "T"
 
 
 def environment(kafka: KafkaSettings, sessions: SessionSettings, fault: str | None) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ What must come is the truth of the conversations, and what the pure rekeyer make
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -26,6 +27,7 @@ from .rekeying import (
     behind,
     check,
     here,
+    is_asleep,
     letters,
     make_topics,
     messages,
@@ -118,6 +120,28 @@ def test_partitions_change_hands_under_load(kafka: KafkaSettings, done: Work, ex
             until_carried(kafka)
             assert third.count("tracline_rekey_spans_total") > 0
         assert first.error is third.error is None
+    check(kafka, done, expected)
+
+
+@pytest.mark.parametrize("fault", [RekeyFault.TAKEN, RekeyFault.OFFSETS])
+def test_who_was_asleep_does_nothing_that_others_have_done(
+    fault: RekeyFault, kafka: KafkaSettings, done: Work, expected: Counter[str]
+) -> None:
+    """A process that wakes up with work which another has done since is refused, and joins the others."""
+    first, second, third = portions(done.records, 3)
+    send(kafka, first)
+    with process(kafka, fault=f"{fault}:1:asleep") as asleep:
+        until("it is asleep", lambda: is_asleep(asleep))
+        send(kafka, second)
+        with here(kafka, instance="awake") as awake:
+            until_carried(kafka)
+            asleep.process.send_signal(signal.SIGCONT)
+            until("both have partitions", lambda: len(awake.partitions) < len("0, 1, 2"))
+            send(kafka, third)
+            until_carried(kafka)
+            assert awake.error is None
+        asleep.process.terminate()
+        assert asleep.ended() == 0, asleep.lines
     check(kafka, done, expected)
 
 

@@ -1,0 +1,121 @@
+"""Reading one topic as a member of a consumer group, whose offsets are committed elsewhere.
+
+The group divides the partitions anew whenever a process comes or goes; `moves` says that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import KafkaError
+from kafka.structs import TopicPartition
+
+from .moves import Moves
+from .settings import KafkaSettings, consuming
+
+RECORDS_MAX = 1_000
+"""Records that are gathered; collectors send one for each trace."""
+BYTES_MAX = 1 << 20
+"""Bytes of records after which no more of them are gathered: about half a second's work of the rekeyer."""
+POLLED = 100
+"""Records that are taken from the client at a time."""
+LINGER_S = 0.05
+"""How long is waited for more records after the first one."""
+POLL_S = 1.0
+"""How long is waited for the first one."""
+FETCH_BYTES = 4 << 20
+"""How much is fetched of a partition at a time; a larger record is fetched alone."""
+HEARTBEAT_MS = 3_000
+ASK_MS = 1_000
+"""How long the broker may take to answer a question."""
+CLOSE_MS = 5_000
+
+
+class Reader:
+    """A consumer of one topic. What it does raises KafkaError where the broker does not answer, or refuses.
+
+    A process that says nothing for `timeout_s` loses its partitions to others.
+    """
+
+    def __init__(self, settings: KafkaSettings, process: str, topic: str, timeout_s: float) -> None:
+        self.moves = Moves()
+        self._topic = topic
+        timeout_ms = round(timeout_s * 1000)
+        self._consumer: Any = KafkaConsumer(
+            **consuming(settings, process),
+            session_timeout_ms=timeout_ms,
+            heartbeat_interval_ms=min(HEARTBEAT_MS, timeout_ms // 4),
+            # All are revoked and assigned anew each time: what is in memory is then read again, and right.
+            partition_assignment_strategy=(RangePartitionAssignor,),
+            max_partition_fetch_bytes=FETCH_BYTES,
+            fetch_max_bytes=2 * FETCH_BYTES,
+        )
+        self._consumer.subscribe([topic], listener=self.moves)
+
+    def close(self) -> None:
+        """Leave the group."""
+        with suppress(KafkaError):
+            self._consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
+
+    def member(self) -> Any:
+        """Who it is in the group, for `Transactions.offsets`; None where it is in none."""
+        member = self._consumer.group_metadata()
+        return member if member.generation_id >= 0 else None
+
+    def partitions(self) -> int:
+        """How many partitions the topic has, as far as it knows."""
+        return len(self._consumer.partitions_for_topic(self._topic))
+
+    def gather(self, clock: Callable[[], float], until: float) -> list[Any]:
+        """Records in the order of each partition, as many as come together; none until then at most.
+
+        Once `moves` has changed during this they may be of partitions that belong to others.
+        """
+        gathered: list[Any] = []
+        size, moved = 0, self.moves.count
+        while len(gathered) < RECORDS_MAX and size < BYTES_MAX:
+            wait = min(max(until - clock(), 0.0), POLL_S)
+            polled = self._consumer.poll(round(wait * 1000), max_records=POLLED)
+            for records in polled.values():
+                if not gathered:
+                    until = clock() + LINGER_S
+                gathered += records
+                size += sum(len(record.value or b"") for record in records)
+            if not gathered or clock() >= until or self.moves.count != moved:
+                break
+        return gathered
+
+    def committed(self, number: int) -> tuple[int, int]:
+        """Where to go on reading a partition, and how many records were deleted before that.
+
+        Raises KafkaTimeoutError while a transaction is open that may still say so.
+        """
+        place = TopicPartition(self._topic, number)
+        committed: int | None = self._consumer.committed(place, timeout_ms=ASK_MS)
+        first: int = self._consumer.beginning_offsets([place], timeout_ms=ASK_MS)[place]
+        if committed is None:
+            return first, 0
+        return max(first, committed), max(0, first - committed)
+
+    def seek(self, number: int, offset: int) -> bool:
+        """Go on reading there; False where the partition was revoked just now."""
+        try:
+            self._consumer.seek(TopicPartition(self._topic, number), offset)
+        except ValueError:
+            return False
+        return True
+
+    def behind(self, numbers: Collection[int]) -> dict[int, int]:
+        """How many records of each partition are not read, by what the broker says now."""
+        places = {number: TopicPartition(self._topic, number) for number in numbers}
+        ends = self._consumer.end_offsets(list(places.values()), timeout_ms=ASK_MS)
+        left: dict[int, int] = {}
+        for number, place in places.items():
+            # What is in an open transaction lies between the two.
+            end = max(ends[place], self._consumer.highwater(place) or 0)
+            left[number] = max(0, end - (self._consumer.position(place, timeout_ms=ASK_MS) or 0))
+        return left
