@@ -21,6 +21,7 @@ from .told import REMEMBERED_MAX, Teller, Told, partner_of, teller_of, wait
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
 _NO_PLACE = 1 << 32
+_OF_TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
 
 
 class Close(StrEnum):
@@ -134,7 +135,7 @@ class Session:
             one for one in reversed(self.told) if one.closed is None or telling.time <= one.closed + self.idle
         ]
         before = teller_of(known, candidate, telling)
-        if before is None and telling.kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT):
+        if before is None and telling.kind in _OF_TOOLS:
             telling = _with_call(known, telling)
             before = partner_of(known, telling)
         if before is None:
@@ -151,10 +152,6 @@ class Session:
     def _judge(self, telling: Telling, key: str, candidate: Candidate) -> Event:
         """The next event of the session; it opens an occurrence where none is open."""
         content = content_of(telling)
-        is_tools = telling.kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT)
-        if is_tools and telling.tool is None and telling.content is Content.CAPTURED:
-            # Every call is of some tool: where nobody told which, that was not captured.
-            telling = replace(telling, content=Content.ABSENT)
         said = _said(telling.kind, content)
         place = (*_place((telling, key, candidate)), said)
         closed = self.told[-2].closed if len(self.told) > 1 else None
@@ -174,40 +171,23 @@ class Session:
             now.equals[said] = ordinal + 1
         if telling.place is not None and now.caller is None:
             now.caller = key
-        if is_tools:
-            wait(self.told[-1], telling)
-        if telling.call_id is not None:
-            if telling.kind is Kind.TOOL_CALL:
-                if len(self.told[-1].calls) < REMEMBERED_MAX:
-                    self.told[-1].calls[telling.call_id] = (telling.tool, telling.args)
-            else:
-                # A call is answered once; another result of its id answers none that is known.
-                for told in self.told:
-                    told.calls.pop(telling.call_id, None)
-        return Event(
-            session_id=self.session_id,
-            occurrence=now.time,
-            time=telling.time,
-            seq=now.seq,
-            kind=telling.kind,
-            late=late,
-            history=telling.past,
-            agent=candidate.agent,
-            model=candidate.model,
-            service=candidate.service,
-            nested=candidate.nested,
-            text=telling.text,
-            tool=telling.tool,
-            call_id=telling.call_id,
-            args=telling.args,
-            result=telling.result,
-            error=telling.error,
-            content=telling.content,
-            trace_id=candidate.trace_id or None,
-            span_id=candidate.span_id or None,
-            event_id=event_id(self.session_id, now.time, telling.kind, content, ordinal),
-            attributes=candidate.attributes,
-        )
+        self._note_call(telling)
+        named = event_id(self.session_id, now.time, telling.kind, content, ordinal)
+        return _event(telling, candidate, occurrence=now.time, seq=now.seq, late=late, event_id=named)
+
+    def _note_call(self, telling: Telling) -> None:
+        """Let a call or a result wait for the other side's telling, and a call for its result."""
+        if telling.kind not in _OF_TOOLS:
+            return
+        wait(self.told[-1], telling)
+        if telling.call_id is None:
+            return
+        if telling.kind is Kind.TOOL_RESULT:
+            # A call is answered once; another result of its id answers none that is known.
+            for told in self.told:
+                told.calls.pop(telling.call_id, None)
+        elif len(self.told[-1].calls) < REMEMBERED_MAX:
+            self.told[-1].calls[telling.call_id] = (telling.tool, telling.args)
 
     def _close(self, time: int, reason: Close) -> Event:
         """Close the open occurrence: what comes now belongs to the next one."""
@@ -260,6 +240,40 @@ def _tie(item: _Item) -> tuple[str, int, int, str]:
 def _said(kind: Kind, content: list[str | None]) -> str:
     """A digest of what an event says, for telling equals apart from others."""
     return hashlib.blake2b(orjson.dumps([kind, content]), digest_size=8).hexdigest()
+
+
+def _event(
+    telling: Telling, candidate: Candidate, *, occurrence: int, seq: int, late: bool, event_id: str
+) -> Event:
+    """The event of a telling, at its place in its session."""
+    content = telling.content
+    if content is Content.CAPTURED and telling.tool is None and telling.kind in _OF_TOOLS:
+        # Every call is of some tool: where nobody told which, that was not captured.
+        content = Content.ABSENT
+    return Event(
+        session_id=candidate.session_id,
+        occurrence=occurrence,
+        time=telling.time,
+        seq=seq,
+        kind=telling.kind,
+        late=late,
+        history=telling.past,
+        agent=candidate.agent,
+        model=candidate.model,
+        service=candidate.service,
+        nested=candidate.nested,
+        text=telling.text,
+        tool=telling.tool,
+        call_id=telling.call_id,
+        args=telling.args,
+        result=telling.result,
+        error=telling.error,
+        content=content,
+        trace_id=candidate.trace_id or None,
+        span_id=candidate.span_id or None,
+        event_id=event_id,
+        attributes=candidate.attributes,
+    )
 
 
 def _with_call(told: list[Told], telling: Telling) -> Telling:

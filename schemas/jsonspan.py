@@ -64,8 +64,7 @@ def read_span(
         reading.flaw(place, "otlp-shape", "is not an object")
         return
     ids = _ids(value)
-    trace_id = hex_id(first(ids, _TRACE_IDS), 16)
-    span_id = hex_id(first(ids, _SPAN_IDS), 8)
+    trace_id, span_id = hex_id(first(ids, _TRACE_IDS), 16), hex_id(first(ids, _SPAN_IDS), 8)
     if trace_id is None:
         reading.rejected += 1
         reading.flaw(place, "otlp-trace-id", "has a trace id that is not 16 bytes, or all zero")
