@@ -65,11 +65,15 @@ generated: setup ## write anew what is made of other files: the grammar's parse 
 	$(BIN)/python -c 'from tracline.rules import json_schema, syntax; syntax.TABLE_FILE.write_text(syntax.table()); \
 	  json_schema.SCHEMA_FILE.write_text(json_schema.json_schema())'
 
-lock: setup ## write constraints.txt anew: newest versions within pyproject.toml's bounds, with hashes
+lock: setup ## write constraints.txt and the image's part of it anew: newest versions in bounds, with hashes
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
 	  --extra stream --extra test --extra lock --all-build-deps --allow-unsafe --no-annotate \
 	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 	  --output-file constraints.txt pyproject.toml
+	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --generate-hashes --strip-extras \
+	  --extra stream --all-build-deps --allow-unsafe --no-annotate --constraint constraints.txt \
+	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+	  --output-file docker/requirements.txt pyproject.toml
 
 clean: ## remove .venv, caches and what the demo made
 	rm -rf $(VENV) $(KAFKA) build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,234 @@
+"""The dashboard's queries, asked of a real Prometheus that reads real metrics of every process.
+
+The metrics are those that the processes declare, served on the ports that they have; only what they count is
+made up. Prometheus runs with the configuration and the rules that ship.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from tracline.schemas.event import Kind
+from tracline.schemas.verdict import Verdict
+from tracline.stream.kafka import alerts, archive, rekey
+from tracline.stream.kafka.health import HealthAddress, serving
+from tracline.stream.metrics import (
+    AlertMetrics,
+    ArchiveMetrics,
+    KafkaMetrics,
+    Missed,
+    MonitorMetrics,
+    Outcome,
+    RekeyMetrics,
+)
+
+from ..kafka.broker import free_port
+from .alertmanager import ROOT, need, until
+
+pytestmark = pytest.mark.slow
+
+DASHBOARD = ROOT / "docker/grafana/dashboards/tracline.json"
+TOKEN = "correct-horse-battery-staple"
+RATE_INTERVAL = "5s"
+"""What Grafana would put for `$__rate_interval`, at the scrape interval of this test."""
+
+
+@dataclass
+class Pipeline:
+    """The metrics of one process of each kind."""
+
+    rekey: RekeyMetrics
+    monitor: MonitorMetrics
+    archive: ArchiveMetrics
+    alerts: AlertMetrics
+
+    @property
+    def ports(self) -> dict[str, KafkaMetrics]:
+        """What is served, by the name of the process."""
+        return {
+            "rekey": self.rekey.kafka,
+            "monitor": self.monitor.kafka,
+            "archive": self.archive.kafka,
+            "alerts": self.alerts.kafka,
+        }
+
+    def work(self, now_ns: int) -> None:
+        """Count a little of everything."""
+        for name, metrics in self.ports.items():
+            metrics.read(f"{name}-in", 3, 300)
+            metrics.transaction(Outcome.COMMITTED)
+            metrics.lag({(f"{name}-in", 0): 4})
+        for progress in (self.rekey.progress, self.monitor.progress, self.archive.progress):
+            progress.watermark(now_ns - 5_000_000_000)
+        self.alerts.progress.watermark(now_ns - 9_000_000_000)
+        self.rekey.spans_in.inc(8)
+        self.rekey.candidates.inc(8)
+        self.rekey.progress.dead_letter("otlp-protobuf")
+        self.rekey.spans.flawed(1, {"otlp-time": 1})
+        self.rekey.spans.waiting.set(7)
+        self.monitor.judging.judged(Kind.USER, 5)
+        self.monitor.judging.verdict("desk", "calm", Verdict.VIOLATED)
+        self.monitor.judging.delay.observe(0.7)
+        self.monitor.judging.sessions_open.set(12)
+        self.monitor.state_bytes.set(40_000)
+        self.archive.rows.inc(5)
+        self.alerts.raised.inc()
+        self.alerts.firing.set(1)
+        self.alerts.attempt("webhook", 1)
+        self.alerts.attempt("webhook", 0, Missed.FAILED)
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    """Metrics as the processes make them."""
+    return Pipeline(
+        RekeyMetrics(["rekey-in"], ["rekey-out"], rekey.LETTERS),
+        MonitorMetrics(["monitor-in"], ["monitor-out"], [("desk", "calm")]),
+        ArchiveMetrics(["archive-in"], archive.LETTERS),
+        AlertMetrics(["alerts-in"], ["alerts-out"], ["alertmanager", "webhook"], alerts.LETTERS),
+    )
+
+
+@pytest.fixture(scope="module")
+def prometheus(pipeline: Pipeline, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Prometheus that reads them, through the gate, with the token."""
+    path = need("prometheus", "prometheus")
+    folder = tmp_path_factory.mktemp("prometheus")
+    with ExitStack() as served:
+        targets = {
+            name: served.enter_context(serving(metrics, HealthAddress(token=TOKEN), lambda: True))
+            for name, metrics in pipeline.ports.items()
+        }
+        port = free_port()
+        config = configuration(folder, targets, port)
+        command = [
+            path, f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}",
+            f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn",
+        ]  # fmt: skip
+        with (folder / "log").open("wb") as log, subprocess.Popen(command, stderr=log, stdout=log) as running:
+            url = f"http://127.0.0.1:{port}"
+            try:
+                until("Prometheus answers", lambda: answers(url))
+                yield url
+            finally:
+                running.kill()
+
+
+def configuration(folder: Path, targets: dict[str, int], port: int) -> Path:
+    """The configuration that ships, with these targets in place of containers, and no patience."""
+    told = yaml.safe_load((ROOT / "docker/prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    told["global"] = {"scrape_interval": "500ms", "evaluation_interval": "500ms"}
+    (folder / "rules").symlink_to(ROOT / "docker/prometheus/rules")
+    token = folder / "token"
+    token.write_text(TOKEN)
+    del told["alerting"]
+    jobs: dict[str, dict[str, Any]] = {job["job_name"]: job for job in told["scrape_configs"]}
+    job = jobs["tracline"]
+    job["authorization"]["credentials_file"] = str(token)
+    names = job.pop("dns_sd_configs")[0]["names"]
+    assert set(names) == set(targets)
+    job["static_configs"] = [
+        {"targets": [f"127.0.0.1:{number}"], "labels": {"__meta_dns_name": name}}
+        for name, number in targets.items()
+    ]
+    jobs["prometheus"]["static_configs"] = [{"targets": [f"127.0.0.1:{port}"]}]
+    told["scrape_configs"] = [job, jobs["prometheus"]]
+    path = folder / "prometheus.yml"
+    path.write_text(yaml.safe_dump(told))
+    return path
+
+
+def answers(url: str) -> bool:
+    """Whether it is ready."""
+    try:
+        return httpx.get(f"{url}/-/ready").is_success
+    except httpx.TransportError:
+        return False
+
+
+def queries() -> list[tuple[str, str]]:
+    """Every query of the dashboard, with its panel."""
+    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
+    return [(panel["title"], target["expr"]) for panel in panels for target in panel.get("targets", [])]
+
+
+def ask(url: str, query: str) -> list[Any]:
+    """What the query gives now. Raises where Prometheus finds it at fault."""
+    told = httpx.get(f"{url}/api/v1/query", params={"query": query})
+    assert told.is_success, (query, told.text)
+    return told.json()["data"]["result"]
+
+
+def test_every_query_of_the_dashboard_has_an_answer(prometheus: str, pipeline: Pipeline) -> None:
+    """None is an error or empty, once the processes have worked for some seconds."""
+    asked = [(title, query.replace("$__rate_interval", RATE_INTERVAL)) for title, query in queries()]
+    assert len(asked) > 30
+    waiting = dict.fromkeys(query for _, query in asked)
+
+    def all_answered() -> bool:
+        pipeline.work(now(prometheus))
+        for query in list(waiting):
+            if ask(prometheus, query):
+                del waiting[query]
+        return not waiting
+
+    try:
+        until("every query has an answer", all_answered)
+    finally:
+        assert not list(waiting)
+
+
+def test_numbers_are_what_was_counted(prometheus: str, pipeline: Pipeline) -> None:
+    """What the processes say arrives under the names of their kinds; so do the recorded series."""
+    pipeline.work(now(prometheus))
+
+    def value(query: str) -> float:
+        told = ask(prometheus, query)
+        return float(told[0]["value"][1]) if told else -1.0
+
+    until("the lag adds up", lambda: value('tracline:kafka_lag:sum{process="monitor"}') == 4)
+    until("open sessions are shown", lambda: value("sum(tracline_sessions_open)") == 12)
+    # The watermark was set some time ago, 9 seconds behind.
+    until("alerts are behind", lambda: value('tracline:watermark_lag_seconds:max{process="alerts"}') > 8)
+
+
+def test_all_processes_are_read_with_the_token(prometheus: str) -> None:
+    """All four targets are up: the ports ask for the token, and Prometheus shows it."""
+
+    def are_up() -> bool:
+        told = ask(prometheus, 'up{job="tracline"}')
+        return {one["metric"]["process"]: one["value"][1] for one in told} == dict.fromkeys(
+            ("rekey", "monitor", "archive", "alerts"), "1"
+        )
+
+    until("all are up", are_up)
+
+
+def test_metrics_that_are_asked_for_are_declared(pipeline: Pipeline) -> None:
+    """Dashboard, rules and their tests name no series of tracline that no process has, and no label."""
+    declared = {
+        sample.name
+        for metrics in pipeline.ports.values()
+        for family in metrics.registry.collect()
+        for sample in family.samples
+    }
+    texts = [query for _, query in queries()]
+    texts += [path.read_text(encoding="utf-8") for path in (ROOT / "docker/prometheus").rglob("*.yml")]
+    asked = {name for text in texts for name in re.findall(r"\btracline_[a-z_]+", text)}
+    assert len(asked) > 25
+    assert asked <= declared
+
+
+def now(url: str) -> int:
+    """The time of day as Prometheus has it, in nanoseconds."""
+    return int(float(ask(url, "vector(time())")[0]["value"][1]) * 1e9)
