@@ -93,15 +93,14 @@ def command(
     """
     if rates_file is not None and (history is not None or tick_s is not None):
         raise click.UsageError("--rates says what is tolerated, in ticks of its own: leave out the others.")
+    rates = None if rates_file is None else _read(rates_file)
     told = past(archive, rules, timezone, allow_rejected)
-    if rates_file is None:
+    if rates is None:
         from ..stream.alerts.history import learned
 
         since = (told.first + told.last) // 2 if history is None else history
         rates = learned(told.before(since), tick_s or TICK_S, told.idle_s)
         told = told.since(since)
-    else:
-        rates = _read(rates_file)
     found = backtest(told, rates, arl)
     if format == "json":
         click.echo(json.dumps(as_data(found), indent=2, ensure_ascii=False))
