@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,7 +16,7 @@ import polars as pl
 from ..rules.judge import Judged, Statute, judge, statute_of
 from ..rules.occurrences import Clock
 from ..rules.record import Known, Place, Record, records
-from ..rules.rule import RuleSet
+from ..rules.rule import Rule, RuleSet
 from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from . import bundle
@@ -46,12 +46,12 @@ class Outcome:
     examples: dict[str, list[Record]] = field(default_factory=dict[str, list[Record]])
 
 
-def _silent(_what: str, _done: int, _of: int) -> None:
+def silent(_what: str, _done: int, _of: int) -> None:
     """Say nothing."""
 
 
 def audit(
-    archive: str | Path, rule_set: RuleSet, out: Path, terms: Terms, progress: Progress = _silent
+    archive: str | Path, rule_set: RuleSet, out: Path, terms: Terms, progress: Progress = silent
 ) -> Outcome:
     """Judge the archive by the rules and write the bundle `out`.
 
@@ -66,22 +66,28 @@ def audit(
         scratch.mkdir()
         tally = Tally(len(statute.rules))
         runs = _judged(archive, statute, scratch, terms, population, tally, progress)
-        keys = {(r.pack, r.id): key for key, r in zip(rule_keys(statute.rules), statute.rules, strict=True)}
-        examples: dict[str, list[Record]] = {}
-        typed = bundle.typed_writer(work / bundle.TYPED_VERDICTS)
-        with (work / bundle.VERDICTS).open("wb") as verdicts, typed as write_typed:
-            for some in _pieces(runs.merged(), TYPED_RECORDS):
-                lines = [text for _, text in some]
-                verdicts.writelines(lines)
-                write_typed(lines)
-                for at, text in some:
-                    _keep(examples.setdefault(keys[at.pack, at.rule], []), at, text)
+        examples = write_verdicts(work, runs, statute.rules)
         tally.reject(str(archive), population)
         content = summary(statute.rules, statute.digests, tally, population)
         bundle.write_summary(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
         shutil.rmtree(scratch)
     return Outcome(content, population, examples)
+
+
+def write_verdicts(work: Path, runs: Runs, rules: Sequence[Rule]) -> dict[str, list[Record]]:
+    """Write the files of verdicts into a bundle; gives the examples of each rule that has any."""
+    keys = {(r.pack, r.id): key for key, r in zip(rule_keys(rules), rules, strict=True)}
+    examples: dict[str, list[Record]] = {}
+    typed = bundle.typed_writer(work / bundle.TYPED_VERDICTS)
+    with (work / bundle.VERDICTS).open("wb") as verdicts, typed as write_typed:
+        for some in _pieces(runs.merged(), TYPED_RECORDS):
+            lines = [text for _, text in some]
+            verdicts.writelines(lines)
+            write_typed(lines)
+            for at, text in some:
+                _keep(examples.setdefault(keys[at.pack, at.rule], []), at, text)
+    return examples
 
 
 def _judged(
@@ -109,7 +115,7 @@ def judging(
     scratch: Path,
     terms: Terms,
     population: Population,
-    progress: Progress = _silent,
+    progress: Progress = silent,
 ) -> Iterator[Judged]:
     """Read, label and judge an archive by whole sessions, in no particular order of them.
 
@@ -129,7 +135,7 @@ def judging(
         return judge(statute, rows, clock, satisfied=terms.satisfied)
 
     frames = (frame.collect(engine="streaming") for frame in buckets.frames)
-    for judged in _in_threads(one, frames, terms.threads):
+    for judged in in_threads(one, frames, terms.threads):
         yield judged
         done += len(judged.labelled)
         progress("judging", done, buckets.rows)
@@ -142,7 +148,7 @@ def _pieces(found: Iterable[Told], size: int) -> Iterator[list[Told]]:
         yield piece
 
 
-def _in_threads(
+def in_threads(
     work: Callable[[pl.DataFrame], Judged], frames: Iterator[pl.DataFrame], threads: int
 ) -> Iterator[Judged]:
     """The work done on each frame, as it is finished; no more than `threads` are begun and not yet used."""

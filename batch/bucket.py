@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
 from ..rules.judge import JUDGED_COLUMNS
 from ..rules.label import Labeler
 from . import spill
+from .archive import RULES_COLUMN
 from .eventfile import reading, row_count
 from .read import Part
 
@@ -31,20 +33,27 @@ class Buckets:
 
 
 def labelled(
-    parts: Sequence[Part], labeler: Labeler, scratch: Path, as_of: int | None, told: Told
+    parts: Sequence[Part],
+    labeler: Labeler,
+    scratch: Path,
+    as_of: int | None,
+    told: Told,
+    judged_by: str | None = None,
 ) -> Buckets:
     """The labelled events of all parts up to the time `as_of`, by buckets of sessions.
 
-    Few enough rows stay in memory; more are written to `scratch`. Raises SourceError naming a file of which
-    something is damaged.
+    With `judged_by` only those that were judged by the rule set of that digest. Few enough rows stay in
+    memory; more are written to `scratch`. Raises SourceError naming a file of which something is damaged.
     """
     rows = sum(map(row_count, parts))
     folder = scratch / "labelled"
     held: list[pl.LazyFrame] = []
     read = 0
     fields = list(dict.fromkeys([*JUDGED_COLUMNS, *labeler.fields]))
-    for number, some in enumerate(spill.passes(parts)):
-        events = _until(some.frame.select(fields), as_of)
+    more = None if judged_by is None else {RULES_COLUMN: pl.String()}
+    for number, some in enumerate(spill.passes(parts, more)):
+        own = some.frame if judged_by is None else some.frame.filter(pl.col(RULES_COLUMN) == judged_by)
+        events = until(own.select(fields), as_of)
         with reading(some.parts):
             if len(some.parts) > 1:
                 # Polars would ask every question of each small file for itself, which takes longer than all.
@@ -66,7 +75,11 @@ def labelled(
     return Buckets((whole,) if held else spill.read_buckets(folder), count, last)
 
 
-def _until(events: pl.LazyFrame, as_of: int | None) -> pl.LazyFrame:
+Frame = TypeVar("Frame", pl.LazyFrame, pl.DataFrame)
+
+
+def until(events: Frame, as_of: int | None) -> Frame:
+    """The events up to the time `as_of`."""
     return events if as_of is None else events.filter(pl.col("time").to_physical() <= as_of)
 
 

@@ -22,6 +22,7 @@ from ..schemas.piece import Piece, RuleTexts, Standing
 from ..schemas.time import rfc3339
 from .archive import (
     MANIFEST,
+    RULES_COLUMN,
     Begun,
     Entry,
     Origin,
@@ -33,8 +34,6 @@ from .archive import (
 )
 from .rulesets import write_rule_set
 
-RULES_COLUMN = "rules"
-"""The column that says by which rule set an event was judged: the set's digest."""
 _LOCK = ".lock"
 
 

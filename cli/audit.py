@@ -39,7 +39,12 @@ class Instant(click.ParamType[int]):
 
 @click.command("audit", cls=Command)
 @click.argument("archive")
-@rules_option()
+@rules_option(required=False)
+@click.option(
+    "--as-judged",
+    is_flag=True,
+    help="Judge each event by the rules that judged it live, which are in the archive.",
+)
 @out_option("BUNDLE", "The folder for the bundle; an earlier bundle there is replaced.")
 @click.option(
     "--fail-on",
@@ -67,6 +72,7 @@ class Instant(click.ParamType[int]):
 def command(
     archive: str,
     rules: tuple[str, ...],
+    as_judged: bool,
     out: Path,
     fail_on: str | None,
     allow_rejected: int,
@@ -83,17 +89,26 @@ def command(
     ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps; the
     latter two are read as `tracline import` reads them. The bundle holds verdicts.jsonl, verdicts.parquet,
     summary.json and the rules as used. Sessions that span --since or --until are judged whole.
+
+    An archive that `tracline stream archive` wrote holds the rules that were in force: --as-judged replays
+    it with them, their changes included, instead of with --rules.
     """
+    if as_judged and rules:
+        raise click.UsageError("--as-judged judges by the rules in the archive: leave --rules out.")
+    if not as_judged and not rules:
+        ctx = click.get_current_context()
+        raise click.MissingParameter(ctx=ctx, param_hint="'--rules'", param_type="option")
     if threads is not None:
         # Polars makes its threads when it is first imported.
         os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
+    from ..batch.asjudged import audit_as_judged
     from ..batch.audit import audit
     from ..batch.importing import zone_of
     from ..batch.terms import Terms
     from ..rules.pack import load_packs
     from .settings import session_settings
 
-    rule_set, sessions = load_packs(rules), session_settings()
+    rule_set, sessions = None if as_judged else load_packs(rules), session_settings()
     terms = Terms(
         since=since,
         until=until,
@@ -105,7 +120,10 @@ def command(
         threads=threads or os.cpu_count() or 1,
     )
     with _progress() as progress:
-        outcome = audit(archive, rule_set, out, terms, progress)
+        if rule_set is None:
+            outcome = audit_as_judged(archive, out, terms, progress)
+        else:
+            outcome = audit(archive, rule_set, out, terms, progress)
     _write(outcome, out, format)
     by_reason = outcome.summary["population"]["rejected_by_reason"]
     tell_rejected(outcome.population.rejects, by_reason, archive, allow_rejected)

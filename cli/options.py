@@ -109,13 +109,13 @@ def colors() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
-def rules_option() -> Callable[[F], F]:
+def rules_option(*, required: bool = True) -> Callable[[F], F]:
     """`--rules PACK...`: pack files, folders of them, or names of shipped packs: `rules`, a tuple of str."""
     return click.option(
         "--rules",
         cls=Several,
         metavar="PACK",
-        required=True,
+        required=required,
         help="Rule packs: YAML files, folders of them, or names of shipped packs.",
     )
 

@@ -14,7 +14,7 @@ from .digest import rule_digest
 from .kernel import I32, I64, U8, Found, Memory, Program
 from .label import Labeler
 from .machine import Machine
-from .occurrences import Clock, Mask, Order, Sessions, in_order, numbers, occurrences_of
+from .occurrences import Clock, Cut, Mask, Order, Sessions, in_order, numbers, occurrences_of
 from .rule import Rule, RuleSet
 from .words import Words, letters
 
@@ -97,15 +97,18 @@ def statute_of(rule_set: RuleSet) -> Statute:
     )
 
 
-def judge(statute: Statute, labelled: pl.DataFrame, clock: Clock, *, satisfied: bool) -> Judged:
+def judge(
+    statute: Statute, labelled: pl.DataFrame, clock: Clock, *, satisfied: bool, cut: Cut = occurrences_of
+) -> Judged:
     """Judge the whole sessions of a bucket; `satisfied` keeps satisfactions and held sessions one by one.
 
-    `labelled` has `JUDGED_COLUMNS` and the labeler's columns, in any order of rows, `end` rows among them.
+    What `cut` gives is judged each with a history of its own. `labelled` has `JUDGED_COLUMNS` and the
+    labeler's columns, in any order of rows, `end` rows among them.
     """
     order = in_order(labelled)
     labels = labelled.select("seq", *label_columns(statute))[order.rows]
     times = numbers(labelled["time"])[order.rows]
-    sessions = occurrences_of(order, numbers(labelled["occurrence"])[order.rows], times, clock)
+    sessions = cut(order, labelled, clock)
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
     words, codes = _words(labels, statute.labeler.words)
     slices, slice_places = _slices(labels, slots, statute.program.keys)

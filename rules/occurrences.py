@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,9 @@ Mask = NDArray[np.bool_]
 
 _END_BIT = np.uint64(31)
 _SESSION_BIT = np.uint64(32)
+
+SEGMENT = "segment"
+"""The column that numbers the segments of sessions that several rule sets judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,9 @@ class Sessions:
     open: Mask
 
 
+_NONE = Sessions(np.zeros(1, dtype=np.int64), np.empty(0, np.bool_), np.empty(0, np.bool_))
+
+
 def in_order(labelled: pl.DataFrame) -> Order:
     """Put the rows of whole sessions into judged order: by session, occurrence, `end` rows last, seq.
 
@@ -114,11 +121,16 @@ def _by_all_keys(codes: I64, occurrences: I64, ends: Mask, labelled: pl.DataFram
     return told.filter(~pl.col("again"))["row"].to_numpy(), duplicates, conflicts
 
 
-def occurrences_of(order: Order, occurrences: I64, times: I64, clock: Clock) -> Sessions:
+Cut = Callable[[Order, pl.DataFrame, Clock], Sessions]
+"""What cuts events of a frame, in judged order, into runs, each of which is judged with its own history."""
+
+
+def occurrences_of(order: Order, labelled: pl.DataFrame, clock: Clock) -> Sessions:
     """Cut events in judged order into occurrences, and say which are open and which count."""
     count = len(order.rows)
     if not count:
-        return Sessions(np.zeros(1, dtype=np.int64), np.empty(0, np.bool_), np.empty(0, np.bool_))
+        return _NONE
+    times, occurrences = (numbers(labelled[name])[order.rows] for name in ("time", "occurrence"))
     new_session = changes(order.sessions)
     starts = np.flatnonzero(new_session | changes(occurrences))
     bounds = np.append(starts, count)
@@ -129,6 +141,32 @@ def occurrences_of(order: Order, occurrences: I64, times: I64, clock: Clock) -> 
     closed = order.ended[bounds[1:] - 1] | followed | (last < clock.last - clock.idle)
     counted = np.logical_or.reduceat(clock.inside(times), starts)
     return Sessions(bounds=bounds, counted=counted, open=~closed)
+
+
+def in_segments(labelled: pl.DataFrame) -> pl.DataFrame:
+    """The events that one of several rule sets judged in a live process, their `segment`s numbered.
+
+    `labelled` has whole sessions but for the events that other sets judged: where `seq` leaves some out the
+    set began anew, with empty history. An `end` row stays where it follows the segment's last event.
+    """
+    is_end = pl.col("kind") == Kind.END.value
+    rows = labelled.sort("session_id", "occurrence", "seq", is_end)
+    same = [pl.col(name) == pl.col(name).shift() for name in ("session_id", "occurrence")]
+    near = pl.col("seq").cast(pl.Int64) - pl.col("seq").cast(pl.Int64).shift() <= 1
+    begins = ~pl.all_horizontal(*same, near).fill_null(False)
+    rows = rows.with_columns(begins.cum_sum().alias(SEGMENT))
+    return rows.filter((~is_end).any().over(SEGMENT))
+
+
+def segments_of(order: Order, labelled: pl.DataFrame, clock: Clock) -> Sessions:
+    """Cut events in judged order into the segments of `in_segments`; only an `end` row closes one."""
+    if not len(order.rows):
+        return _NONE
+    times, segments = numbers(labelled["time"])[order.rows], labelled[SEGMENT].to_numpy()[order.rows]
+    starts = np.flatnonzero(changes(segments))
+    bounds = np.append(starts, len(order.rows))
+    counted = np.logical_or.reduceat(clock.inside(times), starts)
+    return Sessions(bounds=bounds, counted=counted, open=~order.ended[bounds[1:] - 1])
 
 
 def changes(values: I64) -> Mask:
