@@ -1,0 +1,305 @@
+"""The monitor without its broker: what is taken again, what is refused, what is put aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from tracline.rules.digest import rule_set_digest
+from tracline.rules.judge import statute_of
+from tracline.rules.pack import pack_text
+from tracline.schemas.candidate import Candidate, Telling
+from tracline.schemas.event import Event, Kind
+from tracline.schemas.settings import SessionSettings
+from tracline.schemas.step import Part
+from tracline.schemas.time import NS
+from tracline.stream.error import StreamError
+from tracline.stream.monitoring import Monitoring, Step, Terms
+from tracline.stream.rekeyer import Output, Record
+from tracline.stream.state import SessionState
+from tracline.stream.topic import Topic
+from tracline.stream.wire import (
+    Activation,
+    Batch,
+    Message,
+    Tick,
+    decode_judged,
+    decode_letter,
+    decode_verdicts,
+    encode,
+)
+from tracline.stream.worker import Bench, Worker
+
+from .audit_rows import PACK, START
+
+RULES = pack_text(PACK)
+TERMS = Terms(
+    SessionSettings(idle_s=60, lateness_s=5), partitions=1, bytes_max=100_000, rules=dict(RULES.sources)
+)
+FIRST, SECOND = "ann", "bob"
+
+
+def says(session_id: str, second: int, text: str) -> Candidate:
+    """Something that a user said in a second of its own."""
+    time = START + second * NS
+    told = (Telling(Kind.USER, time, text=text, place=0, key=f"{second}"),)
+    return Candidate(session_id, Part.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
+
+
+def batch(until: int, *candidates: Candidate, source: int = 0, sources: int = 1) -> Batch:
+    """A batch, and a watermark in seconds."""
+    return Batch(source, sources, 0, START + until * NS, list(candidates))
+
+
+def record(offset: int, message: Message | bytes) -> Record:
+    """A record of the events' topic."""
+    return Record(0, offset, START, message if isinstance(message, bytes) else encode(message))
+
+
+class Monitor:
+    """A monitor over a table that outlives it."""
+
+    def __init__(self, terms: Terms = TERMS, table: dict[str, bytes] | None = None) -> None:
+        self.terms, self.table = terms, {} if table is None else table
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin from what the table holds."""
+        self.monitoring = Monitoring(self.terms, self.table)
+        self.monitoring.assign([0], list(self.table.items()))
+
+    def take(self, offset: int, message: Message | bytes, writes: int | None = None) -> Step:
+        """Take a message, and write all of it or only so many writes."""
+        step = self.monitoring.step(record(offset, message))
+        for key, value in step.writes[:writes]:
+            if value is None:
+                self.table.pop(key, None)
+            else:
+                self.table[key] = value
+        return step
+
+
+def verdicts(outputs: Sequence[Output]) -> list[tuple[str, str, str]]:
+    """Session, rule and verdict of the records among outputs."""
+    messages = [decode_verdicts(one.value or b"") for one in outputs if one.topic is Topic.VERDICTS]
+    return [(one["session_id"], one["rule"], one["verdict"]) for told in messages for one in told["verdicts"]]
+
+
+def codes(outputs: Sequence[Output]) -> list[str]:
+    """The codes of the dead letters among outputs."""
+    return [decode_letter(one.value or b"").code for one in outputs if one.topic is Topic.DEAD_LETTER]
+
+
+SHOUTS = [batch(0, says(FIRST, 1, "hello"), says(SECOND, 1, "well!")), batch(5, says(FIRST, 4, "now!"))]
+
+
+def test_a_message_is_judged_once_the_time_has_passed_it() -> None:
+    """Candidates wait until the watermark has passed them; verdicts say whose they are."""
+    monitor = Monitor()
+    assert verdicts(monitor.take(0, SHOUTS[0]).outputs) == []
+    found = verdicts(monitor.take(1, SHOUTS[1]).outputs)
+    assert sorted(found) == [(FIRST, "calm", "violated"), (SECOND, "calm", "violated")]
+
+
+def test_a_message_cut_anywhere_in_its_writes_is_taken_again() -> None:
+    """However many writes a crash left, the message taken again adds nothing new, and all ends the same."""
+    whole = Monitor()
+    for offset, message in enumerate(SHOUTS):
+        last = whole.take(offset, message)
+    assert len(last.writes) > 2
+    for cut in range(len(last.writes) + 1):
+        monitor = Monitor()
+        monitor.take(0, SHOUTS[0])
+        monitor.take(1, SHOUTS[1], writes=cut)
+        monitor.begin()
+        again = monitor.take(1, SHOUTS[1])
+        assert set(verdicts(again.outputs)) <= set(verdicts(last.outputs))
+        assert monitor.table == whole.table
+
+
+def test_a_message_that_is_done_with_is_left_alone() -> None:
+    """What the partition's facts say was taken gives nothing when it comes again."""
+    monitor = Monitor()
+    monitor.take(0, SHOUTS[0])
+    monitor.begin()
+    assert monitor.take(0, SHOUTS[0]) == Step()
+
+
+def test_the_time_is_the_least_over_all_sources() -> None:
+    """Nothing is judged before every source has told its time, nor ahead of the slowest."""
+    monitor = Monitor()
+    assert monitor.take(0, batch(9, says(FIRST, 1, "well!"), sources=2)).watermark is None
+    assert monitor.take(1, Tick(2, {1: START})).watermark == START
+    done = monitor.take(2, Tick(2, {1: START + 20 * NS}))
+    assert done.watermark == START + 9 * NS
+    assert verdicts(done.outputs) == [(FIRST, "calm", "violated")]
+    assert monitor.take(3, Tick(2, {1: START})).watermark == START + 9 * NS
+
+
+def test_every_tick_tells_the_time() -> None:
+    """The topics of judged events and verdicts hear the watermark even where nothing was found."""
+    monitor = Monitor()
+    outputs = monitor.take(0, Tick(1, {0: START})).outputs
+    [judged] = [one for one in outputs if one.topic is Topic.JUDGED]
+    [told] = [one for one in outputs if one.topic is Topic.VERDICTS]
+    assert decode_judged(judged.value or b"").watermark == START
+    assert decode_verdicts(told.value or b"")["watermark"] == "2026-02-17T12:00:00.000000000Z"
+
+
+@pytest.mark.parametrize("data", [b"", b"TL", b"junk", b"TL\x01\xff", encode(SHOUTS[0])[:-3]])
+def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
+    """A damaged record is a dead letter with its place; the next one is judged."""
+    monitor = Monitor()
+    done = monitor.take(7, data)
+    [letter] = [decode_letter(one.value or b"") for one in done.outputs]
+    assert (letter.topic, letter.partition, letter.offset, letter.code) == (
+        "tracline.events",
+        0,
+        7,
+        "damaged",
+    )
+    assert len(letter.sha256) == 64
+    assert monitor.take(8, SHOUTS[1]).judged.records
+
+
+def test_a_message_of_another_release_is_refused() -> None:
+    """What a newer release wrote is not skipped: the monitor may not go on."""
+    with pytest.raises(StreamError, match="version 9") as caught:
+        Monitor().take(0, b"TL\x09" + encode(SHOUTS[0])[3:])
+    assert caught.value.code == "TRL731"
+
+
+@pytest.mark.parametrize("kind", ["s/", "p/"])
+def test_a_state_of_another_release_is_refused(kind: str) -> None:
+    """What is remembered of a session or a partition is read by the release that wrote it, or not at all."""
+    monitor = Monitor()
+    monitor.take(0, SHOUTS[0])
+    for key in monitor.table:
+        if key.startswith(kind):
+            monitor.table[key] = b"\x09" + monitor.table[key][1:]
+    with pytest.raises(StreamError, match="version 9") as caught:
+        monitor.begin()
+    assert caught.value.code == "TRL741"
+
+
+def test_without_rules_nothing_is_judged() -> None:
+    """Before the first activation, and without rules of its own, the monitor says what to do."""
+    with pytest.raises(StreamError, match="no rule set") as caught:
+        Monitor(replace(TERMS, rules=None)).take(0, SHOUTS[0])
+    assert caught.value.code == "TRL742"
+
+
+OTHER = PACK.replace("{id: calm,", "{id: quiet,")
+OTHER_TEXTS = dict(pack_text(OTHER).sources)
+
+
+@pytest.mark.parametrize(("finish", "rule"), [(True, "calm"), (False, "quiet")])
+def test_other_rules_come_into_force(finish: bool, rule: str) -> None:
+    """An open session finishes under its rules or begins anew; a new session is judged by the new ones."""
+    monitor = Monitor(replace(TERMS, finish=finish))
+    monitor.take(0, batch(2, says(FIRST, 1, "hello")))
+    activated = monitor.take(1, Activation(OTHER_TEXTS))
+    monitor.begin()
+    done = monitor.take(2, batch(9, says(FIRST, 4, "now!"), says(SECOND, 5, "well!")))
+    assert sorted(verdicts(done.outputs)) == [(FIRST, rule, "violated"), (SECOND, "quiet", "violated")]
+    digests = {event.session_id: d for event, d in zip(done.judged.events, done.judged.digests, strict=True)}
+    new = rule_set_digest(pack_text(OTHER))
+    assert digests == {FIRST: rule_set_digest(RULES) if finish else new, SECOND: new}
+    [told] = [one for one in activated.outputs if one.topic is Topic.JUDGED]
+    assert decode_judged(told.value or b"").activated == {new: OTHER_TEXTS}
+
+
+def test_rules_that_mean_the_same_change_nothing() -> None:
+    """Activating the same rules in another order leaves open sessions as they are."""
+    monitor = Monitor(replace(TERMS, finish=False))
+    monitor.take(0, batch(2, Candidate("ann", Part.TOOL, START, START, (_asks(0),), "t", "1", "1")))
+    lines = PACK.splitlines()
+    same = "\n".join([*lines[:4], lines[5], lines[4], *lines[6:]])
+    monitor.take(1, Activation(dict(pack_text(same).sources)))
+    monitor.begin()
+    done = monitor.take(2, Tick(1, {0: START + 1_000 * NS}))
+    assert verdicts(done.outputs) == [("ann", "answered", "unmet")]
+
+
+def _asks(second: int) -> Telling:
+    return Telling(Kind.TOOL_CALL, START + second * NS, tool="look", call_id="c1")
+
+
+def test_rules_that_cannot_be_used_are_put_aside() -> None:
+    """An activation of rules with an error is a dead letter, and the rules in force stay."""
+    monitor = Monitor()
+    done = monitor.take(0, Activation({"desk": "pack: desk\nversion: 1\nrules: 7\n"}))
+    assert codes(done.outputs) == ["damaged"]
+    assert verdicts(monitor.take(1, SHOUTS[1]).outputs) == [(FIRST, "calm", "violated")]
+
+
+def test_what_is_over_is_forgotten() -> None:
+    """A session is forgotten when nothing that is in time can repeat what it told; facts and rules stay."""
+    monitor = Monitor()
+    monitor.take(0, SHOUTS[1])
+    assert monitor.monitoring.open_sessions() == 1
+    closed = monitor.take(1, Tick(1, {0: START + 70 * NS}))
+    assert [event.kind for event in closed.judged.events] == [Kind.END]
+    monitor.begin()
+    monitor.take(2, Tick(1, {0: START + 300 * NS}))
+    assert monitor.monitoring.open_sessions() == 0
+    assert {key[:2] for key in monitor.table} == {"p/", "r/"}
+
+
+def test_revoked_partitions_leave_nothing_behind() -> None:
+    """A partition that comes back begins from the table, not from what was in memory."""
+    monitor = Monitor()
+    monitor.take(0, SHOUTS[0])
+    monitor.monitoring.revoke([0])
+    assert monitor.monitoring.open_sessions() == 0
+    monitor.monitoring.assign([0], list(monitor.table.items()))
+    assert len(monitor.take(1, SHOUTS[1]).judged.records) == 2
+
+
+class Fragile(Bench):
+    """A rule set that breaks on one session's events."""
+
+    def judged(self, states: Mapping[str, SessionState], events: Sequence[Event]):  # noqa: D102
+        if any(event.text == "poison" for event in events):
+            raise ZeroDivisionError
+        return super().judged(states, events)
+
+
+@pytest.fixture
+def states() -> Iterator[dict[str, SessionState]]:
+    """Two sessions that have said nothing yet."""
+    empty = Monitor().monitoring._stored
+    yield {name: empty(name) for name in (FIRST, SECOND)}
+
+
+def test_what_breaks_one_session_stops_no_other(states: dict[str, SessionState]) -> None:
+    """The spans that break a session's judging are put aside by trace and span; others are judged."""
+    worker = Worker(Fragile(statute_of(RULES)))
+    candidates = [says(FIRST, 1, "poison"), says(SECOND, 1, "well!")]
+    done = worker.step_apart(states, candidates, START + 9 * NS, Monitor().monitoring._stored)
+    assert [one["session_id"] for one in done.records] == [SECOND]
+    [poison] = done.poison
+    assert (poison.session_id, poison.spans, poison.reason) == (
+        FIRST,
+        (("t", "ann-1"),),
+        "ZeroDivisionError",
+    )
+    assert states[FIRST].session.open is None
+
+
+def test_a_session_that_breaks_by_itself_is_begun_anew(states: dict[str, SessionState]) -> None:
+    """Where what waits in a session breaks it without anything new, its state is put aside."""
+    for name, text in ((FIRST, "poison"), (SECOND, "well!")):
+        states[name].session.add(says(name, 1, text))
+    kept = {name: state.session.held.copy() for name, state in states.items()}
+
+    def stored(name: str) -> SessionState:
+        state = Monitor().monitoring._stored(name)
+        state.session.held.update(kept[name])
+        return state
+
+    done = Worker(Fragile(statute_of(RULES))).step_apart(states, [], START + 9 * NS, stored)
+    assert [one["session_id"] for one in done.records] == [SECOND]
+    assert [(one.session_id, one.spans) for one in done.poison] == [(FIRST, ())]
+    assert states[FIRST].session.due is None
