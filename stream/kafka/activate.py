@@ -9,8 +9,9 @@ from kafka.errors import InvalidProducerEpochError, KafkaError, MessageSizeTooLa
 from ..error import StreamError
 from ..topic import Topic
 from ..wire import Activation, encode
+from .reach import refusal
 from .settings import KafkaSettings
-from .topics import administering, look, refusal, require
+from .topics import administering, look, require
 from .transactions import Transactions
 
 PROCESS = "activate"

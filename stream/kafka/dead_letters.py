@@ -19,8 +19,9 @@ from kafka.structs import TopicPartition
 
 from ..topic import Topic
 from ..wire import Damaged, DeadLetter, decode_letter
+from .reach import refusal
 from .settings import KafkaSettings, connecting, producing
-from .topics import administering, look, refusal, require
+from .topics import administering, look, require
 
 PROCESS = "dead-letters"
 HEADER = "tracline-replay"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import socket
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from kafka.errors import KafkaError
@@ -11,6 +13,7 @@ from kafka.errors import KafkaError
 from ..error import StreamError
 from .settings import KafkaSettings
 
+REASON_LENGTH_MAX = 200
 CLOSE_S = 5.0
 """How long a producer that is let go of may take to end its thread."""
 
@@ -34,14 +37,44 @@ def listened_to(settings: KafkaSettings, within_s: float) -> None:
     raise StreamError("TRL723", f"no broker listens ({'; '.join(refused)})", hint)
 
 
-def refusal(error: Exception, settings: KafkaSettings) -> StreamError:
+def refusal(error: Exception, settings: KafkaSettings, why: str = "") -> StreamError:
     """An error of a Kafka client as TRL723: which brokers were asked, and the error's name.
 
     Not its text, which may be a page long and quote what was sent.
     """
     what = f"Kafka at {', '.join(settings.bootstrap_servers)}: {type(error).__name__}"
     hint = "check that the brokers run, their addresses, TLS and SASL, and what this user may do"
-    return StreamError("TRL723", what, hint)
+    return StreamError("TRL723", f"{what} ({why})" if why else what, hint)
+
+
+class _Reasons(logging.Handler):
+    """Keeps why kafka-python lost its last connection, which its exceptions do not say."""
+
+    last = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the reason where it says more than that it happened."""
+        reason = record.getMessage().partition("Connection lost: ")[2].partition("\n")[0]
+        if reason and not reason.endswith("socket disconnected") and "Timeout" not in reason:
+            self.last = reason[:REASON_LENGTH_MAX]
+
+
+@contextmanager
+def asking(settings: KafkaSettings) -> Generator[None]:
+    """While kafka-python is asked for something: an error of it becomes StreamError (TRL723).
+
+    It says why a connection was lost, too. What kafka-python logs meanwhile goes nowhere else.
+    """
+    logger, reasons = logging.getLogger("kafka"), _Reasons(logging.ERROR)
+    propagate, logger.propagate = logger.propagate, False
+    logger.addHandler(reasons)
+    try:
+        yield
+    except KafkaError as error:
+        raise refusal(error, settings, reasons.last) from error
+    finally:
+        logger.removeHandler(reasons)
+        logger.propagate = propagate
 
 
 def let_go(producer: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..error import StreamError
 from ..topic import Topic
-from .reach import listened_to, refusal
+from .reach import asking, listened_to
 from .settings import KafkaSettings, connecting
 
 PARTITIONS = 8
@@ -102,19 +102,16 @@ def administering(settings: KafkaSettings, process: str = "topics") -> Generator
     Raises StreamError: TRL721 and TRL722 of the settings, TRL723 where no broker answers, or one refuses.
     """
     from kafka import KafkaAdminClient
-    from kafka.errors import KafkaError
 
     arguments: dict[str, Any] = {"bootstrap_timeout_ms": int(BOOTSTRAP_S * 1000)}
     arguments |= connecting(settings, process)
     listened_to(settings, BOOTSTRAP_S)
-    try:
+    with asking(settings):
         admin: Any = KafkaAdminClient(**arguments)
         try:
             yield admin
         finally:
             admin.close()
-    except KafkaError as error:
-        raise refusal(error, settings) from error
 
 
 def look(admin: Any, settings: KafkaSettings) -> dict[Topic, Found]:

@@ -19,7 +19,7 @@ from .broker import Broker, missing
 REQUIRED = os.environ.get("TRACLINE_REQUIRE_KAFKA") == "1"
 
 
-def _need_own() -> None:
+def need_own() -> None:
     """Skip, or fail where Kafka is asked for, unless a broker of our own can be started."""
     if lack := missing():
         if REQUIRED:
@@ -33,7 +33,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if given := os.environ.get("KAFKA_BOOTSTRAP_SERVERS"):
         yield given
         return
-    _need_own()
+    need_own()
     broker = Broker(tmp_path_factory.mktemp("kafka"))
     try:
         broker.start()
@@ -45,7 +45,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[Broker]:
     """A started broker of the test's own, which it may kill and restart."""
-    _need_own()
+    need_own()
     broker = Broker(tmp_path / "kafka")
     try:
         broker.start()

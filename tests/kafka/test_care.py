@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,30 +12,9 @@ from tracline.stream.kafka.settings import KafkaSettings, consuming, producing
 from tracline.stream.topic import Topic
 
 from .broker import free_port
+from .calling import stream
 
 pytestmark = pytest.mark.slow
-TRACLINE = Path(sys.executable).with_name("tracline")
-WAIT_S = 60
-
-
-def stream(
-    settings: KafkaSettings, folder: Path, *arguments: str, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    """Run `tracline stream`, with the broker and the names from the environment."""
-    given = {
-        "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(settings.bootstrap_servers),
-        "TRACLINE_KAFKA_PREFIX": settings.prefix,
-        "TRACLINE_KAFKA_SPANS_TOPIC": settings.spans_topic,
-        **variables,
-    }
-    return subprocess.run(
-        [str(TRACLINE), "stream", *arguments],
-        cwd=folder,
-        env=os.environ | given,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-    )
 
 
 def test_topics_are_made_and_looked_at(kafka: KafkaSettings, tmp_path: Path) -> None:

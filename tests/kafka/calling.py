@@ -1,0 +1,39 @@
+"""`tracline stream` as an operator calls it, with the settings in the environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+from tracline.stream.kafka.settings import KafkaSettings
+
+TRACLINE = Path(sys.executable).with_name("tracline")
+WAIT_S = 120
+
+
+def environment(settings: KafkaSettings) -> dict[str, str]:
+    """The variables that say what of the settings is not as by default."""
+    said: dict[str, str] = {}
+    for field in fields(KafkaSettings):
+        value = getattr(settings, field.name)
+        if value != field.default:
+            text = ",".join(value) if isinstance(value, tuple) else str(value)
+            said[f"TRACLINE_KAFKA_{field.name.upper()}"] = text
+    return said
+
+
+def stream(
+    settings: KafkaSettings, folder: Path, *arguments: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `tracline stream` in the folder, and wait for its end."""
+    return subprocess.run(
+        [str(TRACLINE), "stream", *arguments],
+        cwd=folder,
+        env=os.environ | environment(settings) | variables,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+    )
