@@ -6,7 +6,7 @@ import ast
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -56,75 +56,124 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of the module."""
+    return tuple(ast.walk(parsed(path)))
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Everything the module imports, as dotted names from the top: `rules.formula`, `numpy`."""
     package = path.relative_to(ROOT).parts[:-1]
-    for node in ast.walk(parsed(path)):
+    found: set[str] = set()
+    for node in nodes(path):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join((*above, *(node.module.split(".") if node.module else ())))
-            yield module
-            yield from (f"{module}.{alias.name}".lstrip(".") for alias in node.names)
+            found.add(module)
+            found.update(f"{module}.{alias.name}".lstrip(".") for alias in node.names)
+    return frozenset(found)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_rooms_import_one_way(path: Path) -> None:
+def calls(path: Path) -> Iterator[str]:
+    """What the module calls by a plain or dotted name: `open`, `datetime.now`."""
+    for node in nodes(path):
+        if isinstance(node, ast.Call):
+            called, names = node.func, list[str]()
+            while isinstance(called, ast.Attribute):
+                names.append(called.attr)
+                called = called.value
+            names.append(called.id if isinstance(called, ast.Name) else "")
+            yield ".".join(reversed(names))
+
+
+def of_room(room: str) -> list[Path]:
+    """The modules of a room."""
+    return [path for path in SOURCES if path.relative_to(ROOT).parts[0] == room]
+
+
+def told(found: Mapping[Path, object]) -> dict[str, object]:
+    """What is wrong, by file, where anything is."""
+    return {name(path): wrong for path, wrong in found.items() if wrong}
+
+
+each_room = pytest.mark.parametrize("room", MAY_IMPORT)
+
+
+@each_room
+def test_rooms_import_one_way(room: str) -> None:
     """schemas <- rules <- batch and stream, examples beside them, cli over all; imports are relative."""
-    room = path.relative_to(ROOT).parts[0]
-    met = {dotted.split(".")[0] for dotted in imports(path)}
-    assert "tracline" not in met, "rooms import each other relatively"
-    assert met & set(MAY_IMPORT) <= MAY_IMPORT[room]
+    met = {path: {dotted.split(".")[0] for dotted in imports(path)} for path in of_room(room)}
+    known = {"tracline", *MAY_IMPORT}
+    assert told({path: (tops & known) - MAY_IMPORT[room] for path, tops in met.items()}) == {}
 
 
-PRODUCT = [path for path in SOURCES if not path.stem.startswith("meaning")]
-
-
-@pytest.mark.parametrize("path", PRODUCT, ids=name)
-def test_the_meaning_is_the_tests_own(path: Path) -> None:
+@each_room
+def test_the_meaning_is_the_tests_own(room: str) -> None:
     """No product module imports `rules/meaning*.py`: what is compared with it must not be made of it."""
-    assert not {dotted for dotted in imports(path) if dotted.startswith("rules.meaning")}
+    product = [path for path in of_room(room) if not path.stem.startswith("meaning")]
+    met = {path: [one for one in imports(path) if one.startswith("rules.meaning")] for path in product}
+    assert told(met) == {}
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if p.relative_to(ROOT).parts[0] in PURE], ids=name)
-def test_pure_rooms_touch_nothing_outside(path: Path) -> None:
+@pytest.mark.parametrize("room", PURE)
+def test_pure_rooms_touch_nothing_outside(room: str) -> None:
     """schemas and rules read no clock, no file, no network and draw no randomness; two doors read."""
-    outside = {dotted.split(".")[0] for dotted in imports(path)} & OUTSIDE_WORLD
-    calls = [node.func for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
-    methods = {call.attr for call in calls if isinstance(call, ast.Attribute)} & OUTSIDE_METHODS
-    assert not outside
-    assert not {ast.unparse(call) for call in calls} & OUTSIDE_CALLS
-    assert not methods or name(path) in DOORS
+    wrong: dict[Path, set[str]] = {}
+    for path in of_room(room):
+        called = set(calls(path))
+        wrong[path] = ({one.split(".")[0] for one in imports(path)} & OUTSIDE_WORLD) | (
+            called & OUTSIDE_CALLS
+        )
+        if name(path) not in DOORS:
+            wrong[path] |= {one.split(".")[-1] for one in called if "." in one} & OUTSIDE_METHODS
+    assert told(wrong) == {}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_files_are_named_for_what_they_do(path: Path) -> None:
+@each_room
+def test_files_are_named_for_what_they_do(room: str) -> None:
     """No drawer for odds and ends: its contents belong where their subject is."""
-    assert path.stem not in {"utils", "util", "helpers", "common", "base", "core", "manager", "misc"}
+    drawers = {"utils", "util", "helpers", "common", "base", "core", "manager", "misc"}
+    assert {path.stem for path in of_room(room)} & drawers == set()
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_errors_are_not_swallowed(path: Path) -> None:
+@each_room
+def test_errors_are_not_swallowed(room: str) -> None:
     """Nothing catches every exception and goes on."""
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.ExceptHandler):
-            broad = node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"}
-            raises = any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
-            assert raises or not broad, f"{name(path)}:{node.lineno}"
+
+    def swallowed(path: Path) -> Iterator[int]:
+        for node in nodes(path):
+            if isinstance(node, ast.ExceptHandler):
+                broad = node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"}
+                if broad and not any(isinstance(inner, ast.Raise) for inner in ast.walk(node)):
+                    yield node.lineno
+
+    assert told({path: list(swallowed(path)) for path in of_room(room)}) == {}
 
 
-@pytest.mark.parametrize("path", TESTS, ids=name)
-def test_tests_say_what_they_state(path: Path) -> None:
-    """Every test has a docstring; none sleeps, and none uses mock objects."""
-    tree = parsed(path)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            assert ast.get_docstring(node), f"{name(path)}:{node.lineno}"
-    met = set(imports(path))
-    assert not {"unittest.mock", "mock", "time.sleep", "asyncio.sleep"} & met
-    slept = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    assert "time.sleep" not in slept
+def test_tests_say_what_they_state() -> None:
+    """Every test has a docstring."""
+    silent = {
+        path: [
+            node.name
+            for node in nodes(path)
+            if isinstance(node, ast.FunctionDef)
+            and node.name.startswith("test_")
+            and not ast.get_docstring(node)
+        ]
+        for path in TESTS
+    }
+    assert told(silent) == {}
+
+
+def test_tests_neither_sleep_nor_mock() -> None:
+    """What they wait for is told to them, and their doubles are written classes."""
+    unwanted = {"unittest.mock", "mock", "time.sleep", "asyncio.sleep"}
+    met = {path: (imports(path) & unwanted) | ({*calls(path)} & {"time.sleep"}) for path in TESTS}
+    assert told(met) == {}
 
 
 def test_an_installed_tracline_is_complete() -> None:
