@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from click.testing import CliRunner
-from tracline.cli import COMMANDS, stream, tracline
+from tracline.cli import COMMANDS, alerts, stream, tracline
 
 Snapshot = Callable[[str, str], None]
 
@@ -30,6 +30,14 @@ def test_help_of_each_command_of_the_pipeline(name: str, snapshot: Snapshot) -> 
     result = CliRunner().invoke(tracline, ["stream", name, "--help"], prog_name="tracline")
     assert result.exit_code == 0
     snapshot(f"help/stream-{name}.txt", result.stdout)
+
+
+@pytest.mark.parametrize("name", alerts.COMMANDS)
+def test_help_of_each_command_on_alerts(name: str, snapshot: Snapshot) -> None:
+    """`tracline alerts COMMAND --help` does, too."""
+    result = CliRunner().invoke(tracline, ["alerts", name, "--help"], prog_name="tracline")
+    assert result.exit_code == 0
+    snapshot(f"help/alerts-{name}.txt", result.stdout)
 
 
 @pytest.mark.parametrize(

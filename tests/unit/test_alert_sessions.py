@@ -147,9 +147,14 @@ def test_messages_say_statuses() -> None:
         list(statuses({"session_status": [{**one, "time": "soon"}]}))
 
 
+def watch_rate() -> Rate:
+    """One session in 20 is tolerated."""
+    return Rate(tolerated=0.05, dispersion=0.0, mean=0.02)
+
+
 def watch() -> Watch:
     """A watch that tolerates one session in 20, and wants 100 ticks between false alarms."""
-    rate = Rate(tolerated=0.05, dispersion=0.0, mean=0.02)
+    rate = watch_rate()
     rates = Rates(1, TICK, 2, rate, (RuleRates("desk", "confirm", 2, rate, {}),))
     return Watch(tolerance(rates), Settings(arl_ticks=100, resolve_ticks=4, stale_ticks=10))
 
@@ -199,6 +204,23 @@ def test_an_alarm_of_which_nobody_speaks_ends() -> None:
     (change,) = some.advance(10_000 * TICK * NS)
     assert change.alarm.turn is Turn.RESOLVED
     assert change.begins // NS // TICK == 14
+
+
+def test_the_end_of_traffic_raises_nothing() -> None:
+    """Violations that come long after count with their own sessions: at the end of traffic, too."""
+    slow = Watch(tolerance(Rates(1, TICK, 14, watch_rate(), ())), Settings(arl_ticks=100, violating_min=0))
+    waiting: dict[int, list[Status]] = {}
+    for tick in range(40):
+        for place in range(20):
+            name, at = f"{tick}-{place}", tick * TICK + place
+            waiting.setdefault(tick, []).append(said(APPLIED, at, name))
+            if place == 7 and tick % 2:
+                waiting.setdefault(tick + 12, []).append(said(VIOLATED, at + 12 * TICK, name))
+            waiting.setdefault(tick + 12, []).append(said(CLOSED, at + 12 * TICK + 1, name))
+    told = [(waiting.get(tick, []), (tick + 1) * TICK * NS) for tick in range(80)]
+    assert run(slow, told) == []
+    assert slow.ticks == 40
+    assert not slow.ledger.overdue
 
 
 def test_a_watch_cut_anywhere_says_the_same() -> None:
