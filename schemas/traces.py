@@ -12,15 +12,24 @@ from .resolve import Heard, Trace, candidate_of
 
 TRACES_MAX = 100_000
 """Traces that one source remembers; those with spans that wait are kept beyond it."""
+TRACE_SPANS_MAX = 20_000
+"""Spans that are remembered of a trace, the first that came, and as many roots beside them.
+
+From others nothing is inherited, and what they stand around is not known.
+"""
 
 
 @dataclass(slots=True)
 class Open:
-    """A trace whose spans are coming: those that wait, and when the last one came (record time)."""
+    """A trace whose spans are coming: those that wait, when the last one came (record time).
+
+    `size` is how many are remembered.
+    """
 
     trace: Trace = field(default_factory=Trace)
     waiting: list[Heard] = field(default_factory=list[Heard])
     touched: int = 0
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -43,7 +52,10 @@ class Traces:
     def add(self, heard: Heard) -> None:
         """Let a span wait in its trace."""
         opened = self.traces.pop(heard.trace_id, None) or Open()
-        opened.trace.add(heard.bare())
+        # Roots come last, and say the most.
+        if opened.size < TRACE_SPANS_MAX * (1 if heard.parent_id else 2):
+            opened.trace.add(heard.bare())
+            opened.size += 1
         opened.waiting.append(heard)
         opened.touched = max(opened.touched, heard.record_time)
         self.traces[heard.trace_id] = opened

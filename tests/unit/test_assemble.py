@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tracline.schemas import traces as traces_module
 from tracline.schemas.assemble import Session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.candidate_frame import candidate_frame, candidates_of
@@ -452,6 +453,20 @@ def test_copies_of_a_span_that_differ_are_one_in_any_order(other: dict[str, Any]
         judged = session_order(candidate_frame(order), IDLE_S)
         assert judged.repeats == 1
         assert judged.events.equals(event_frame(live[0][0]))
+
+
+def test_a_trace_that_never_ends_is_remembered_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spans beyond the limit are told, by what they say and what is known of those above them."""
+    monkeypatch.setattr(traces_module, "TRACE_SPANS_MAX", 3)
+    traces = Traces(hold=60 * NS, keep=3600 * NS)
+    for n in range(10):
+        traces.add(chat(f"c{n}", 1 + n / 10, 2 + n / 10, [user(str(n))]))
+    assert list(traces.release(20 * NS, 0)) == []
+    for _ in range(10):
+        traces.add(root(end=9))
+    found = [one for one in traces.release(20 * NS, 0) if isinstance(one, Candidate) and one.tellings]
+    assert told(assembled(found)[0]) == [f"user: {n}" for n in range(10)]
+    assert len(list(traces.traces["t"].trace.all())) == 6
 
 
 def test_a_span_knows_so_many_above_it() -> None:
