@@ -22,9 +22,11 @@ from tracline.stream.topic import Topic
 from tracline.stream.wire import decode_judged, decode_letter, decode_verdicts
 
 from ..serve.truth import Ids, Place, ids_of, true_ids
-from .keyed import PARTITIONS, SETTINGS, SOURCES, Work, rekeyer
+from .keyed import SETTINGS, SOURCES, Work, rekeyer
 
 WAIT_S = 60.0
+BYTES_MAX = 12_000
+"""About how large a message may be: small, so that there are many."""
 POLL_MS = 100
 SESSIONS = {
     "TRACLINE_SESSIONS_IDLE_S": str(SETTINGS.idle_s),
@@ -35,15 +37,14 @@ Sent = tuple[int, bytes]
 """A message and its events partition."""
 
 
-def messages(work: Work, at_a_time: int = 5, one: Rekeyer | None = None) -> list[list[Sent]]:
-    """The messages of the rekey stage, transaction by transaction; at the end every partition hears the time."""
-    one = one or rekeyer()
+def messages(work: Work) -> list[list[Sent]]:
+    """The messages of the rekey stage, by transaction; in the last one every partition hears the time."""
+    one = rekeyer(bytes_max=BYTES_MAX)
     for source in range(SOURCES):
         one.assign(source, {})
-    records = work.records
-    done = [one.take(records[first : first + at_a_time]) for first in range(0, len(records), at_a_time)]
+    done = [one.take([record]) for record in work.records]
     done.append(one.tick((), 0))
-    return [
+    made = [
         [
             (output.partition, output.value)
             for output in transaction.outputs
@@ -51,6 +52,7 @@ def messages(work: Work, at_a_time: int = 5, one: Rekeyer | None = None) -> list
         ]
         for transaction in done
     ]
+    return [sent for sent in made if sent]
 
 
 def send(kafka: KafkaSettings, transactions: Iterable[Sequence[Sent]], name: str = "sender") -> None:

@@ -59,15 +59,15 @@ class Work:
         return ((key_of(record.value), record) for record in self.records)
 
 
-def work(seeds: Iterable[int], seed: int = 0) -> Work:
-    """Random conversations at a time; at the end a span in every partition that is much later.
+def work(seeds: Iterable[int], seed: int = 0, apart_s: float = 7) -> Work:
+    """Random conversations, each so much after the other; at the end a span in every partition, much later.
 
     Each trace comes in one request or in two, the spans that ended first before the others.
     """
     random = Random(f"keyed {seed}")
     told = [
         Told(
-            paced(answered_once(random_session(one)), START_NS + 7 * number * NS, 5),
+            paced(answered_once(random_session(one)), START_NS + round(apart_s * number * NS), 5),
             replace(MANNERS[number % len(MANNERS)], seed=one),
         )
         for number, one in enumerate(seeds)
