@@ -1,0 +1,88 @@
+"""The page on running the pipeline names every metric, alert and service that there is."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+from tracline.stream.alerts.alert import decode, record
+from tracline.stream.metrics import (
+    AlertMetrics,
+    ArchiveMetrics,
+    Metrics,
+    MonitorMetrics,
+    RekeyMetrics,
+    described,
+)
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "operations.md").read_text("utf-8")
+REGISTRIES: dict[str, CollectorRegistry] = {
+    "serve": Metrics([("pack", "rule")]).registry,
+    "rekey": RekeyMetrics(["in"], ["out"]).registry,
+    "monitor": MonitorMetrics(["in"], ["out"], [("pack", "rule")]).registry,
+    "archive": ArchiveMetrics(["in"]).registry,
+    "alerts": AlertMetrics(["in"], ["out"], ["webhook"]).registry,
+}
+
+
+def test_every_metric_stands_on_the_page() -> None:
+    """The table has the names, types and texts that are declared, and which processes have them."""
+    declared: dict[tuple[str, str, str], list[str]] = {}
+    for process, registry in REGISTRIES.items():
+        for one in described(registry):
+            declared.setdefault((one.name, one.type, one.text), []).append(process)
+    rows = re.findall(r"^\| `(tracline_\w+)` \| (\w+) \| ([\w, ]+) \| (.+) \|$", PAGE, re.MULTILINE)
+    told = {(name, type_, text): processes.split(", ") for name, type_, processes, text in rows}
+    assert len(told) == len(rows)
+    assert told == declared
+
+
+def test_a_name_means_the_same_in_every_process() -> None:
+    """What two processes have under one name has one type and one text."""
+    names = [
+        {(one.name, one.type, one.text) for one in described(registry)} for registry in REGISTRIES.values()
+    ]
+    all_of_them = set[tuple[str, str, str]]().union(*names)
+    assert len({name for name, _, _ in all_of_them}) == len(all_of_them)
+
+
+@pytest.mark.parametrize("process", REGISTRIES)
+def test_counters_of_every_process_begin_at_nothing(process: str) -> None:
+    """Each counter is there from the start with its labels' values, at 0: a first increase is seen."""
+    for family in REGISTRIES[process].collect():
+        if family.type == "counter":
+            totals = [sample.value for sample in family.samples if sample.name.endswith("_total")]
+            # What a process does not send to has no topic to count under.
+            assert totals or family.name == "tracline_kafka_messages_sent", family.name
+            assert set(totals) <= {0.0}, family.name
+
+
+def test_every_alert_stands_on_the_page() -> None:
+    """The table has the alerts of the shipped rules, and no others."""
+    rules = yaml.safe_load((ROOT / "docker/prometheus/rules/alerting.yml").read_text("utf-8"))
+    alerts = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
+    assert re.findall(r"^\| `(Tracline\w+)` \|", PAGE, re.MULTILINE) == alerts
+
+
+def test_the_request_of_a_webhook_is_as_shown() -> None:
+    """The page's example is read as an alert, and has the fields of one and no others."""
+    (text,) = re.findall(r"```json\n(.+?)```", PAGE, re.DOTALL)
+    (shown,) = json.loads(text)["alerts"]
+    alert = decode(json.dumps(shown).encode())
+    assert list(record(alert)) == list(shown)
+    assert record(alert) == shown
+
+
+def test_ports_on_the_page_are_those_of_the_compose_file() -> None:
+    """What is said to listen on this machine is published there."""
+    compose = yaml.safe_load((ROOT / "docker/compose.yaml").read_text("utf-8"))
+    published = {
+        port.split(":")[1] for service in compose["services"].values() for port in service.get("ports", [])
+    }
+    section = PAGE[PAGE.index("## Everything at once") :]
+    assert set(re.findall(r"`(?:127\.0\.0\.1)?:(\d+)`", section)) == published
