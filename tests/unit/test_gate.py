@@ -125,6 +125,7 @@ def test_the_token_passes(header: str) -> None:
         (f"Bearer {TOKEN[:-1]}",),
         (f"Token {TOKEN}",),
         ("Bearer \u00fc",),
+        ("Basic \u00fc",),
         (basic(TOKEN, "x"),),
         ("Basic !!!",),
         ("Basic /w==",),
