@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import SpanContext
 from tracline.schemas.otlp import decode_protobuf
 from tracline.schemas.span import Span
@@ -22,6 +22,7 @@ from .broker import LIBS, Broker, missing
 from .reading import read
 
 pytestmark = pytest.mark.slow
+PAGE = Path(__file__).parents[2] / "docs" / "kafka.md"
 TRACES = [17 * 31**number for number in range(20)]
 PARTITION_OF = """
 import org.apache.kafka.common.utils.Utils;
@@ -47,9 +48,11 @@ def arrived(settings: KafkaSettings) -> list[Span]:
 
 
 def test_what_the_sdk_ends_is_in_the_topic(topics: KafkaSettings) -> None:
-    """Through a tracer provider and a batch processor: names, resource and parents as they were told."""
-    provider = TracerProvider(resource=Resource({"service.name": "bot"}))
-    provider.add_span_processor(BatchSpanProcessor(KafkaSpanExporter(topics)))
+    """The page's program, with this broker: spans arrive with their parents as they were told."""
+    program = PAGE.read_text("utf-8").split("```python\n", 1)[1].split("```", 1)[0]
+    names: dict[str, Any] = {}
+    exec(program.replace('KafkaSettings(bootstrap_servers=("127.0.0.1:9092",))', repr(topics)), names)
+    provider = names["provider"]
     tracer = provider.get_tracer("test")
     with tracer.start_as_current_span("invoke_agent"), tracer.start_as_current_span("execute_tool"):
         pass
@@ -57,7 +60,6 @@ def test_what_the_sdk_ends_is_in_the_topic(topics: KafkaSettings) -> None:
     spans = {one.name: one for one in arrived(topics)}
     assert set(spans) == {"invoke_agent", "execute_tool"}
     assert spans["execute_tool"].parent_id == spans["invoke_agent"].span_id
-    assert spans["invoke_agent"].resource["service.name"] == "bot"
 
 
 def test_a_trace_goes_where_other_clients_would_send_it(topics: KafkaSettings, tmp_path: Path) -> None:
