@@ -199,6 +199,9 @@ def print_alarms(found: Watched) -> None:
         console.print(Text(f"  {sessions}, {alarm.observed:.1%}; tolerated {alarm.tolerated:.1%}"))
     if told:
         console.print()
+    if not found.watched:
+        console.print("Nothing was watched: no rule applied to a session that began in that time.")
+        return
     count = f"{len(told):,} {'alarm' if len(told) == 1 else 'alarms'}" if told else "No alarm"
     span = f"from {_minute(found.since)} to {_minute(found.until)} UTC"
     console.print(Text(f"{count} {span}, {found.watched:,} rates watched in ticks of {found.tick_s:,} s."))

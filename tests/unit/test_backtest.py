@@ -148,6 +148,13 @@ def test_a_quiet_archive_is_quiet(place: Path, tmp_path: Path) -> None:
     assert found.stdout.startswith("No alarm from 2026-02-18 06:00 to 2026-02-18 23:57 UTC, ")
 
 
+def test_a_time_without_sessions_is_said(place: Path) -> None:
+    """Where nothing comes after the history, that is said, and no rate is watched."""
+    found = run(place, "--history", "2027-01-01")
+    assert found.exit_code == 0
+    assert found.stdout.startswith("Nothing was watched")
+
+
 def test_rates_are_learned_from_one_archive_for_another(place: Path) -> None:
     """Rates learned up to a time find the spike when given with --rates; the ticks are those of the file."""
     file = place / "rates.json"
