@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -23,19 +23,25 @@ def answers(predicates: Sequence[Predicate], events: pl.DataFrame) -> list[list[
 
 
 def evaluate(predicate: Predicate, event: Mapping[str, object]) -> Answer:
-    """The predicate's answer at one event, as files and as live events are labelled.
-
-    The event gives fields by name; those left out are null, `content` is `captured` and flags are false.
-    """
-    row: dict[str, Any] = {"content": "captured", "nested": False, "late": False, "history": False, **event}
-    schema: Any = EVENT_SCHEMA
-    frame = pl.DataFrame([{name: row.get(name) for name in EVENT_SCHEMA}], schema=schema)
+    """The predicate's answer at one event (as for `event_rows`), as files and live events are labelled."""
+    frame = event_rows([event])
     labels = _labeler([predicate])
     ((many,),), ((few,),) = (
         _answers(told, 1) for told in (labels.label(frame.lazy()).collect(), labels.label_few(frame))
     )
     assert many is few
     return many
+
+
+def event_rows(events: Iterable[Mapping[str, object]]) -> pl.DataFrame:
+    """Events, each told by the names of its fields, as an event frame.
+
+    Those left out are null, `content` is `captured` and flags are false.
+    """
+    plain = {"content": "captured", "nested": False, "late": False, "history": False}
+    schema: Any = EVENT_SCHEMA
+    rows = [{**dict.fromkeys(EVENT_SCHEMA), **plain, **event} for event in events]
+    return pl.DataFrame(rows, schema=schema)
 
 
 def _labeler(predicates: Sequence[Predicate]) -> Labeler:

@@ -10,7 +10,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from tracline.rules import Monitor, document
 from tracline.rules.compiler.compile import compile_formula, compile_rule
@@ -28,9 +27,8 @@ from tracline.rules.stepper import Seen, judge_slowly
 from tracline.rules.syntax import DEPTH_MAX, TEXT_CHARS_MAX
 from tracline.rules.text import to_text
 from tracline.rules.words import asked
-from tracline.schemas.frame import EVENT_SCHEMA
 
-from ..predicate_answers import evaluate
+from ..predicate_answers import answers, evaluate, event_rows
 
 ROOT = Path(__file__).parents[2]
 MANUAL = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
@@ -161,12 +159,11 @@ def test_the_table_of_comparisons_is_what_happens() -> None:
     """Every cell of the table under "How values compare"."""
     rows = _table("`args` is")
     questions = [parse_predicate(cell.strip("`")) for cell in rows[0][1:]]
-    for first, *cells in rows[2:]:
-        args = re.match(r"`(.*?)`( \(broken\))?$", first)
-        assert args
-        event = {"kind": "tool_call", "tool": "t", "args": args[1]}
-        answers = [evaluate(question, event) for question in questions]
-        assert answers == [{"yes": True, "no": False}[cell] for cell in cells], first
+    told = [re.match(r"`(.*?)`( \(broken\))?$", first) for first, *_ in rows[2:]]
+    events = [{"kind": "tool_call", "tool": "t", "args": args[1]} for args in told if args]
+    found = answers(questions, event_rows(events))
+    for (first, *cells), *given in zip(rows[2:], *found, strict=True):
+        assert given == [{"yes": True, "no": False}[cell] for cell in cells], first
     assert len(rows) > 12
 
 
@@ -263,12 +260,7 @@ def _rule(block: Block) -> tuple[Rule, RuleSet]:
 def _seen(rule: Rule, rule_set: RuleSet, events: Sequence[Mapping[str, Any]]) -> list[Seen]:
     """The events as the rule meets them."""
     keys = Labeler(RuleSet((rule,), rule_set.sources))
-    rows = [
-        {"content": "captured", "nested": False, "late": False, "history": False, **event} for event in events
-    ]
-    schema: Any = EVENT_SCHEMA
-    frame = pl.DataFrame([{name: row.get(name) for name in EVENT_SCHEMA} for row in rows], schema=schema)
-    slices = keys.label(frame.lazy()).collect().to_dicts()
+    slices = keys.label(event_rows(events).lazy()).collect().to_dicts()
     seen: list[Seen] = []
     for event, columns in zip(events, slices, strict=True):
         answers = {name: evaluate(predicate, event) for name, predicate in rule.propositions.items()}

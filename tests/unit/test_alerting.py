@@ -59,6 +59,7 @@ def test_a_spike_is_one_alert() -> None:
     assert last < resolved.ends < last + 15 * TICK_S * NS
 
 
+@pytest.mark.slow
 def test_messages_made_again_change_nothing() -> None:
     """What a restart of the monitor sends again has the same marks, and is dropped wherever it comes."""
     read = records(messages())
@@ -66,6 +67,7 @@ def test_messages_made_again_change_nothing() -> None:
     assert alerts(anew(), again) == alerts(anew(), read)
 
 
+@pytest.mark.slow
 def test_a_restart_anywhere_gives_the_same_alerts() -> None:
     """Stopped and gone on with from its state, at 40 places, the process raises and resolves the same."""
     read, random = records(messages()), Random(5)

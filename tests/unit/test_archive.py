@@ -229,6 +229,7 @@ def test_the_order_of_rows_in_the_files_does_not_matter(rows: list[Any], random:
     assert again.events["occurrence"].equals(judged["occurrence"])
 
 
+@pytest.mark.slow
 @given(ROWS, st.integers(1, 3))
 def test_occurrences_follow_their_definition(rows: list[Any], idle_s: int) -> None:
     """A plain loop over each session's sorted rows cuts at ends and silences at the same places."""
@@ -349,6 +350,7 @@ def test_times_centuries_apart_are_apart() -> None:
     assert judged_order(frame, 1e12).events["seq"].to_list() == [1, 2]
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
 @given(rows=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 90)), min_size=1, unique=True))
 def test_any_source_is_made_ready_in_buckets(

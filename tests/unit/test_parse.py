@@ -216,6 +216,7 @@ def test_an_operator_that_hides_future_inside_past_is_refused_at_the_call() -> N
     assert "expands to `always (p -> eventually q)`" in caught.value.problems[0].message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -115,6 +115,7 @@ def test_all_problems_of_a_predicate_come_at_once() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_deep_predicate_is_refused_and_does_not_exhaust_the_stack() -> None:
     """Thousands of levels of `not` are refused; thousands of alternatives side by side are no depth."""
     with pytest.raises(RuleError, match="TRL151"):

@@ -87,6 +87,7 @@ def test_candidates_are_those_of_the_conversations(done: Work) -> None:
             }
 
 
+@pytest.mark.slow
 def test_it_may_end_after_any_record(done: Work) -> None:
     """A new process for every record, from what the one before wrote, sends what one for all sends."""
     topics = Topics()
@@ -96,6 +97,7 @@ def test_it_may_end_after_any_record(done: Work) -> None:
     assert topics.offsets == topics.begin().take(done.records).offsets
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_what_is_not_written_is_done_again(seed: int, done: Work) -> None:
     """Ends before its transaction is written, with sources that change hands: each candidate once."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 HIDDEN = """
 import sys
+
+import pytest
 sys.modules["uvicorn"] = None
 from tracline.cli import main
 sys.argv = ["tracline", "serve", "--rules", "privacy"]
@@ -14,6 +18,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_a_part_that_is_not_installed_is_named() -> None:
     """Without the extra `stream` the command says what to install, and exits with 2."""
     done = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=False)

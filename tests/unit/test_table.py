@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from typing import Any
 
 import pytest
+from lark import Lark
 from lark.exceptions import UnexpectedInput
 from tracline.rules.syntax import EXAMPLES, GRAMMAR_FILE, TABLE_FILE, table
 from tracline.rules.table import load_parser, make_parser
@@ -46,6 +48,7 @@ def test_the_table_is_current() -> None:
     assert table() == TABLE, "write it anew: make generated"
 
 
+@pytest.mark.slow
 def test_the_table_is_the_same_wherever_it_is_made() -> None:
     """No order of a set, which differs from run to run, shows in the table."""
     code = "import sys; from tracline.rules.syntax import table; sys.stdout.write(table())"
@@ -60,8 +63,14 @@ def test_the_table_is_the_same_wherever_it_is_made() -> None:
 @pytest.mark.parametrize(("start", "text"), TEXTS)
 def test_a_table_reads_as_its_grammar(start: str, text: str) -> None:
     """The parser from the table gives the trees, places and refusals of the parser from the grammar."""
-    made, loaded = make_parser(GRAMMAR, STARTS), load_parser(TABLE, GRAMMAR, STARTS)
+    made, loaded = parsers()
     assert answer(loaded, start, text) == answer(made, start, text)
+
+
+@cache
+def parsers() -> tuple[Lark, Lark]:
+    """The parser from the grammar, and the one from the table."""
+    return make_parser(GRAMMAR, STARTS), load_parser(TABLE, GRAMMAR, STARTS)
 
 
 def test_a_table_of_another_grammar_is_not_used() -> None:
