@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -43,6 +44,8 @@ def certificate(folder: Path, name: str, *options: str) -> Path:
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KafkaSettings]]:
     """A broker that is reached with SASL over TLS, or a client's certificate: settings for each way."""
     need_own()
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl here, which makes the certificates: apt-get install openssl")
     folder = tmp_path_factory.mktemp("secured")
     certificate(folder, "broker", "-nodes")
     certificate(folder, "client", "-passout", f"pass:{KEY_PASSWORD}")
