@@ -9,6 +9,7 @@ from kafka import KafkaConsumer
 from kafka.structs import TopicPartition
 
 from ..error import StreamError
+from .reach import LISTEN_S, must_listen
 from .settings import KafkaSettings, connecting
 
 POLL_MS = 100
@@ -50,6 +51,7 @@ def read_compacted(
 
 def _reader(settings: KafkaSettings, process: str) -> Any:
     """A consumer in no group."""
+    must_listen(settings, LISTEN_S)
     return KafkaConsumer(
         **connecting(settings, process),
         isolation_level="read_committed",

@@ -8,12 +8,14 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from kafka.errors import KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError
 
 from ..error import StreamError
 from .settings import KafkaSettings
 
 REASON_LENGTH_MAX = 200
+LISTEN_S = 2.0
+"""How long `must_listen` usually waits for an address."""
 CLOSE_S = 5.0
 """How long a producer that is let go of may take to end its thread."""
 
@@ -35,6 +37,14 @@ def listened_to(settings: KafkaSettings, within_s: float) -> None:
             refused.append(f"{server}: {(reason or str(error)).lower()}")
     hint = "check that the brokers run, and bootstrap_servers"
     raise StreamError("TRL723", f"no broker listens ({'; '.join(refused)})", hint)
+
+
+def must_listen(settings: KafkaSettings, within_s: float) -> None:
+    """As `listened_to`, for processes that try again: raises the error that a client would."""
+    try:
+        listened_to(settings, within_s)
+    except StreamError as error:
+        raise KafkaConnectionError(str(error)) from None
 
 
 def refusal(error: Exception, settings: KafkaSettings, why: str = "") -> StreamError:

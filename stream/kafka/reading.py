@@ -15,6 +15,7 @@ from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
 from .moves import Moves
+from .reach import LISTEN_S, must_listen
 from .settings import KafkaSettings, consuming
 
 RECORDS_MAX = 1_000
@@ -45,6 +46,7 @@ class Reader:
         self.moves = Moves()
         self._topic = topic
         timeout_ms = round(timeout_s * 1000)
+        must_listen(settings, LISTEN_S)
         self._consumer: Any = KafkaConsumer(
             **consuming(settings, process),
             session_timeout_ms=timeout_ms,

@@ -14,7 +14,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from .reach import let_go
+from .reach import LISTEN_S, let_go, must_listen
 from .settings import KafkaSettings, producing
 
 Sent: TypeAlias = tuple[str, int | None, bytes | None, bytes | None]
@@ -38,6 +38,7 @@ class Transactions:
 
     def __init__(self, settings: KafkaSettings, process: str, instance: str, timeout_s: float) -> None:
         """Connects to nothing yet. Raises StreamError (TRL721, TRL722)."""
+        self._settings = settings
         self._config: dict[str, Any] = {
             **producing(settings, process),
             "transactional_id": f"{settings.group(process)}-{instance}",
@@ -45,6 +46,7 @@ class Transactions:
             "batch_size": BATCH_BYTES,
             "linger_ms": LINGER_MS,
             "max_block_ms": BLOCK_MS,
+            "bootstrap_timeout_ms": BLOCK_MS,
         }
         self._producer: Any = None
 
@@ -56,6 +58,7 @@ class Transactions:
     def open(self) -> None:
         """Connect, and abort what was left open. Raises KafkaError where the broker does not answer."""
         self.discard()
+        must_listen(self._settings, LISTEN_S)
         self._producer = KafkaProducer(**self._config)
         try:
             self._producer.init_transactions()
