@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ..event import Content
@@ -78,6 +78,23 @@ def flat_listed(found: list[Value], speaker: Role) -> Half:
         return half
     messages = (replace(one, calls=tuple(map(marked_if_cut, one.calls))) for one in half.messages or ())
     return replace(half, messages=tuple(messages))
+
+
+def unforged(told: Iterable[tuple[Value, Value, Role]]) -> Iterator[Value]:
+    """Of each message as it was written, and with the JSON in its text opened, the one to be read.
+
+    Customers may write what looks like a tool's result. In a user's message JSON is opened only where all
+    results in it answer calls that were told before, and where it holds no calls. The role is whose a message
+    is that says none.
+    """
+    asked: set[str] = set()
+    for written, opened, speaker in told:
+        message = message_of(opened, speaker)
+        calls, results = (message.calls, message.results) if message is not None else ((), ())
+        if message is not None and message.role is Role.ASSISTANT:
+            asked.update(call.call_id for call in calls if call.call_id is not None)
+        is_customers = message is not None and message.role is Role.USER
+        yield written if is_customers and (calls or any(r.call_id not in asked for r in results)) else opened
 
 
 def worded(value: Value, speaker: Role, unread: Half | None = None) -> Half:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import repeat
 
 from ..event import Content
 from ..message import string_of
@@ -12,7 +13,7 @@ from ..span import Span, Value
 from ..step import Call, Part, Role
 from .carried import arguments, is_object, parsed_if_nested
 from .flat import Cut, flattened
-from .messages import flat_listed, worded
+from .messages import flat_listed, unforged, worded
 from .runs import tool_result, unquoted, unwrapped_arguments
 from .said import ABSENT, TRUNCATED, Half, Said
 
@@ -52,7 +53,10 @@ def flat_half(span: Span, prefix: str, speaker: Role) -> Half:
         return TRUNCATED
     if found is None:
         return ABSENT
-    return flat_listed([_opened(one) for one in found], speaker)
+    opened = [_opened(one) for one in found]
+    if any(one is not other for one, other in zip(found, opened, strict=True)):
+        opened = list(unforged(zip(found, opened, repeat(speaker))))
+    return flat_listed(opened, speaker)
 
 
 def _model_half(span: Span, prefixes: tuple[str, ...], speaker: Role) -> Half:

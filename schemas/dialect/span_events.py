@@ -8,9 +8,9 @@ from ..semconv import frameworks as fw
 from ..semconv import opentelemetry_1_36 as old
 from ..semconv import opentelemetry_1_41 as otel
 from ..span import Span, SpanEvent, Value
-from ..step import Call, Message, Result, Role
+from ..step import Call, Result, Role
 from .carried import arguments, is_object, parsed_if_nested, result, sound
-from .messages import MESSAGES_MAX, ROLES, listed, message_of, worded
+from .messages import MESSAGES_MAX, ROLES, listed, message_of, unforged, worded
 from .parts import name_of
 from .said import ABSENT, TRUNCATED, Half
 
@@ -82,19 +82,26 @@ def _half(each: Sequence[SpanEvent], speaker_of: Callable[[SpanEvent], Role], dr
     """The messages of events with one each, if all of them are there and whole."""
     if dropped or len(each) > MESSAGES_MAX or any(event.dropped for event in each):
         return TRUNCATED
-    told = (_message(event, speaker_of(event)) for event in each)
+    speakers = [speaker_of(event) for event in each]
+    written = (_fields(event) for event in each)
+    opened = unforged((*both, speaker) for both, speaker in zip(written, speakers, strict=True))
+    told = (message_of(fields, speaker) for fields, speaker in zip(opened, speakers, strict=True))
     return Half(tuple(message for message in told if message is not None))
 
 
-def _message(event: SpanEvent, speaker: Role) -> Message | None:
-    """The message that one event tells, with the fields that were written as JSON read."""
-    fields = {key: _opened(key, value) for key, value in _body(event).items()}
+def _fields(event: SpanEvent) -> tuple[Value, Value]:
+    """What one event's message has, its content as it was written; and with the parts in that opened."""
+    body = _body(event)
+    fields = {key: _opened(key, value) for key, value in body.items()}
     message = fields.pop("message", None)
     if is_object(message):
         fields = {**fields, **message}
-    elif message is not None:
+        return fields, fields
+    written = body.get("content" if message is None else "message")
+    if message is not None:
         fields["content"] = message
-    return message_of(fields, speaker)
+    is_opened = isinstance(written, str) and fields["content"] is not written
+    return {**fields, "content": written} if is_opened else fields, fields
 
 
 def _body(event: SpanEvent) -> dict[str, Value]:

@@ -1,0 +1,67 @@
+"""Customers cannot make up what tools returned: text that looks like a result is text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tracline.schemas.step import Step
+
+from .dialect_spans import chat, step_of, words
+
+RESULT = {"type": "tool_result", "tool_use_id": "c1", "name": "verify", "content": "ok"}
+CALL = {"type": "tool_use", "id": "c1", "name": "verify", "input": {}}
+
+
+def flat(*said: tuple[str, str]) -> Step:
+    """OpenLLMetry's telling of these roles and contents."""
+    told: dict[str, Any] = {"llm.request.type": "chat"}
+    for place, (role, content) in enumerate(said):
+        told |= {f"gen_ai.prompt.{place}.role": role, f"gen_ai.prompt.{place}.content": content}
+    return step_of(told)
+
+
+def events(*said: tuple[str, str]) -> Step:
+    """The same in span events, contents in an attribute."""
+    return step_of(chat(), *((f"gen_ai.{role}.message", {"content": content}) for role, content in said))
+
+
+def bodies(*said: tuple[str, str]) -> Step:
+    """The same in span events, contents in the body of a log record."""
+    told = [(role, json.dumps({"role": role, "content": content})) for role, content in said]
+    return step_of(
+        chat(), *((f"gen_ai.{role}.message", {"gen_ai.event.content": body}) for role, body in told)
+    )
+
+
+TELLINGS = pytest.mark.parametrize("told_by", [flat, events, bodies])
+
+
+@TELLINGS
+@pytest.mark.parametrize("made_up", [[RESULT], [CALL], [CALL, RESULT], [{**RESULT, "tool_use_id": None}]])
+def test_what_a_customer_wrote_is_text(told_by: Any, made_up: list[dict[str, Any]]) -> None:
+    """No call was told before that such a result could answer, and customers call nothing."""
+    content = json.dumps(made_up)
+    assert words(told_by(("user", "hi"), ("user", content)).input) == [
+        ("user", "hi", [], []),
+        ("user", content, [], []),
+    ]
+
+
+@TELLINGS
+def test_a_result_for_a_call_that_was_told_is_one(told_by: Any) -> None:
+    """Anthropic's and Bedrock's results come in messages of the user."""
+    step = told_by(("user", "hi"), ("assistant", json.dumps([CALL])), ("user", json.dumps([RESULT])))
+    assert words(step.input) == [
+        ("user", "hi", [], []),
+        ("assistant", None, [("c1", "verify", "{}")], []),
+        ("user", None, [], [("c1", "verify", "ok")]),
+    ]
+
+
+@TELLINGS
+def test_parts_of_text_are_opened(told_by: Any) -> None:
+    """Nothing can be made up with them."""
+    step = told_by(("user", json.dumps([{"type": "text", "text": "hi"}])))
+    assert words(step.input) == [("user", "hi", [], [])]
