@@ -35,6 +35,7 @@ from ..rekeyer import Record
 from ..topic import Topic
 from .compacted import read_compacted
 from .moves import Moves
+from .reach import LISTEN_S, must_listen
 from .settings import KafkaSettings, connecting, consuming
 from .topics import administering, look, require
 from .transactions import Sent, Transactions
@@ -331,6 +332,7 @@ def _record(record: Any) -> Record:
 
 def _join(kafka: KafkaSettings, timeout_s: float, moves: Moves, topic: str) -> Any:
     """A consumer of alerts in the group, which tells `moves` whether the partition is ours."""
+    must_listen(kafka, LISTEN_S)
     consumer = KafkaConsumer(
         **consuming(kafka, PROCESS),
         session_timeout_ms=round(timeout_s * 1000),
@@ -343,6 +345,7 @@ def _join(kafka: KafkaSettings, timeout_s: float, moves: Moves, topic: str) -> A
 
 def _reader(kafka: KafkaSettings, topic: str, partitions: int) -> Any:
     """A consumer of all verdicts, in no group."""
+    must_listen(kafka, LISTEN_S)
     consumer = KafkaConsumer(
         **connecting(kafka, PROCESS),
         isolation_level="read_committed",

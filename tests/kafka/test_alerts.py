@@ -31,6 +31,7 @@ from ..docker.alertmanager import RunningAlertmanager, alertmanager
 from ..serve.serving import TRACLINE
 from ..unit.alert_messages import BEGAN, PARTITIONS, SETTINGS, SPIKE, TICK_S, WRONG, Sent, messages
 from ..unit.hook import Hook, hook
+from .broker import Broker
 from .reading import read
 from .rekeying import until
 
@@ -200,6 +201,24 @@ def test_a_second_process_waits_and_takes_over(kafka: KafkaSettings, rates: Path
                 until("the second has delivered", lambda: "resolved" in dict(heard(told)).values())
                 until_delivered(kafka)
         check_one_alert(alerts(kafka))
+
+
+def test_a_broker_that_is_away_is_waited_for(own_broker: Broker, unique: str, rates: Path) -> None:
+    """Killed and started again while the process goes on: each alert is written and delivered once."""
+    kafka = KafkaSettings((own_broker.bootstrap,), prefix=unique, spans_topic=f"{unique}-spans")
+    with administering(kafka) as admin:
+        create(admin, kafka, partitions=PARTITIONS)
+    sent = messages()
+    half = next(place for place, one in enumerate(sent) if _tick_told(one) == SPIKE.stop - 1)
+    with hook() as told, process(kafka, rates, "--webhook", told.url) as running:
+        send(kafka, sent[:half])
+        until("the alert is delivered", lambda: heard(told))
+        own_broker.restart()
+        send(kafka, sent[half:])
+        until_delivered(kafka)
+        assert running.poll() is None
+        check_one_alert(alerts(kafka))
+        assert [name for _, name in heard(told)] == ["firing", "resolved"]
 
 
 def test_poison_is_put_aside(kafka: KafkaSettings, rates: Path) -> None:
