@@ -13,7 +13,7 @@ from ..span import Span, Value
 from ..step import Call, Part, Role
 from .carried import arguments, is_object, parsed_if_nested
 from .flat import Cut, flattened
-from .messages import flat_listed, unforged, worded
+from .messages import flat_listed, spoken, unforged, worded
 from .runs import tool_result, unquoted, unwrapped_arguments
 from .said import ABSENT, TRUNCATED, Half, Said
 
@@ -92,4 +92,7 @@ def _entity_half(value: Value, speaker: Role) -> Half:
     ):
         # The wrapping of a function that was called with them.
         told = args[0] if len(args) == 1 and not kwargs else kwargs
+    if isinstance(told, str):
+        # It was JSON once. What looks like JSON now is what somebody wrote.
+        return spoken(told, speaker) if told else ABSENT
     return worded(told, speaker, unread=ABSENT)
