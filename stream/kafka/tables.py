@@ -58,8 +58,8 @@ class ShelfStore(Store):
         self,
         assigned: set[TP],
         revoked: set[TP],
-        newly_assigned: set[TP],
-        generation_id: int = 0,
+        newly_assigned: set[TP],  # noqa: ARG002
+        generation_id: int = 0,  # noqa: ARG002
     ) -> None:
         """Open the shelves of partitions that are ours now, and forget those that are not any more."""
         with self._sound():

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from tracline.schemas.event import Kind
 from tracline.stream.kafka.settings import KafkaSettings, connecting
-from tracline.stream.rekeyer import Rekeyer
 from tracline.stream.topic import Topic
 from tracline.stream.wire import decode_judged, decode_letter, decode_verdicts
 
-from ..serve.truth import Ids, Place, ids_of, true_ids
+from ..serve.truth import Place
 from .keyed import SETTINGS, SOURCES, Work, rekeyer
 
 WAIT_S = 60.0
@@ -33,7 +30,7 @@ SESSIONS = {
     "TRACLINE_SESSIONS_LATENESS_S": str(SETTINGS.lateness_s),
 }
 """The settings of sessions under which the messages are made."""
-Sent = tuple[int, bytes]
+Sent = tuple[int, bytes | None]
 """A message and its events partition."""
 
 
@@ -48,7 +45,7 @@ def messages(work: Work) -> list[list[Sent]]:
         [
             (output.partition, output.value)
             for output in transaction.outputs
-            if output.topic is Topic.EVENTS and output.partition is not None and output.value is not None
+            if output.topic is Topic.EVENTS and output.partition is not None
         ]
         for transaction in done
     ]
@@ -57,15 +54,18 @@ def messages(work: Work) -> list[list[Sent]]:
 
 def send(kafka: KafkaSettings, transactions: Iterable[Sequence[Sent]], name: str = "sender") -> None:
     """Send each of these as one transaction."""
-    with closing(_sender(kafka, name)) as producer:
+    with closing(sender(kafka, name)) as producer:
         for sent in transactions:
             producer.begin_transaction()
             for partition, value in sent:
-                producer.send(kafka.topic(Topic.EVENTS), value=value, partition=partition)
+                # A record without a value needs a key.
+                key = None if value is not None else b"none"
+                producer.send(kafka.topic(Topic.EVENTS), value=value, key=key, partition=partition)
             producer.commit_transaction()
 
 
-def _sender(kafka: KafkaSettings, name: str) -> KafkaProducer:
+def sender(kafka: KafkaSettings, name: str) -> KafkaProducer:
+    """A transactional producer of that name."""
     producer = KafkaProducer(
         **connecting(kafka, "test"), transactional_id=f"{kafka.prefix}-{name}", acks="all", linger_ms=0
     )

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
+import subprocess
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from tracline.examples.span_sessions import START_NS
+from tracline.schemas.time import NS, parse_time
 from tracline.stream.faults import MonitorFault
 from tracline.stream.kafka.settings import KafkaSettings, connecting, consuming
 from tracline.stream.kafka.topics import administering, create
+from tracline.stream.monitoring import STATE_VERSION, Facts
 from tracline.stream.topic import Topic
-from tracline.stream.wire import Batch, Tick, decode, encode
+from tracline.stream.wire import Activation, Tick, decode, encode
 
 from ..serve.truth import true_ids, write_pack
-from .judging import SESSIONS, Heard, Listener, Sent, messages, send
-from .keyed import PARTITIONS, Work, work
-from .stage import Stage, running
+from .broker import Broker
+from .judging import SESSIONS, Heard, Listener, Sent, messages, send, sender
+from .keyed import LATER_S, PARTITIONS, SOURCES, Work, work
+from .stage import POLL_S, WAIT_S, Stage, running
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +108,7 @@ def committed(kafka: KafkaSettings) -> dict[int, tuple[int, int]]:
 def test_all_is_judged_once_and_a_stop_leaves_nothing(
     topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
 ) -> None:
-    """Every verdict and event is told once; after SIGTERM the process exits 0 and has committed all it read."""
+    """Every verdict and event is told once; after SIGTERM the process exits 0 and has committed all."""
     send(topics, case.sent)
     with monitor(topics, tmp_path / "log", case) as stage:
         case.assert_heard(listener.until(case.is_heard))
@@ -112,22 +120,208 @@ def test_all_is_judged_once_and_a_stop_leaves_nothing(
     assert all(end - at <= 1 for at, end in committed(topics).values()), committed(topics)
 
 
-@pytest.mark.parametrize("store", ["memory", "rocksdict"])
+@pytest.mark.parametrize(
+    ("store", "faults"),
+    [
+        ("memory", tuple(MonitorFault)),
+        ("rocksdict", (MonitorFault.WRITTEN, MonitorFault.ACKNOWLEDGED, MonitorFault.COMMITTED)),
+    ],
+)
 def test_killed_at_every_place(
-    topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path, store: str
+    topics: KafkaSettings,
+    listener: Listener,
+    case: Case,
+    tmp_path: Path,
+    store: str,
+    faults: tuple[MonitorFault, ...],
 ) -> None:
     """Killed at each place where it may be, and started again, it says what it would have said."""
-    assert set(FAULTS) == set(MonitorFault), "every place is tried"
     send(topics, case.sent[:-LAST])
     flags = ("--store", store, "--data", str(tmp_path / "data"))
-    for fault, time in FAULTS.items():
+    for fault in faults:
         log = tmp_path / f"{fault}.log"
-        with monitor(topics, log, case, *flags, fault=f"{fault}:{time}") as stage:
+        with monitor(topics, log, case, *flags, fault=f"{fault}:{FAULTS[fault]}") as stage:
             assert stage.ended() == SIGKILLED, log.read_text()
     send(topics, case.sent[-LAST:])
     with monitor(topics, tmp_path / "log", case, *flags) as stage:
         case.assert_heard(listener.until(case.is_heard))
         assert stage.stop() == 0
     heard = listener.heard
-    print(f"{store}: killed {len(FAULTS)} times; {len(case.ids)} verdicts, {heard.again} messages told twice")
+    print(f"{store}: killed {len(faults)} times; {len(case.ids)} verdicts, {heard.again} messages told twice")
     assert heard.again, "what is told twice was never seen"
+
+
+def test_what_is_not_committed_was_never_there(
+    topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
+) -> None:
+    """Batches, ticks and rubbish in a transaction that is aborted change no verdict and no watermark."""
+    middle = len(case.sent) // 2
+    far = encode(Tick(SOURCES, dict.fromkeys(range(SOURCES), START_NS + 100 * LATER_S * NS)))
+    aborted = [(number, value) for number in range(PARTITIONS) for value in (far, b"rubbish")]
+    aborted += case.sent[-1] + case.sent[middle]
+    with monitor(topics, tmp_path / "log", case) as stage:
+        # A watermark at a time is heard before the transaction is open, and after it is gone.
+        send(topics, case.sent[:middle])
+        with sending(topics, aborted):
+            count = sum(map(len, case.sent[:middle]))
+            stage.until("tracline_kafka_messages_read_total", lambda values: values == [count])
+        send(topics, case.sent[middle:])
+        heard = listener.until(case.is_heard)
+        assert stage.stop() == 0
+    case.assert_heard(heard)
+    assert not heard.letters
+    ends = {decode(value).watermarks[0] for _, value in case.sent[-1]}
+    assert {parse_time(text) for text in heard.watermarks.values()} == ends
+
+
+def test_a_second_worker_comes_and_goes(
+    topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
+) -> None:
+    """Sessions move to a worker that joins, from one that stops, from one that is killed; none is lost."""
+    size = -(-len(case.sent) // 4)
+    parts = [case.sent[first : first + size] for first in range(0, len(case.sent), size)]
+    with ExitStack() as stack:
+        first = stack.enter_context(monitor(topics, tmp_path / "first", case))
+        send(topics, parts[0])
+        settled(first, 1)
+        second = stack.enter_context(monitor(topics, tmp_path / "second", case))
+        send(topics, parts[1])
+        settled(second, 1)
+        settled(first, 2)
+        send(topics, parts[2])
+        assert first.stop() == 0
+        third = stack.enter_context(monitor(topics, tmp_path / "third", case))
+        settled(third, 1)
+        second.process.kill()
+        send(topics, parts[3])
+        heard = listener.until(case.is_heard)
+        assert third.stop() == 0
+    case.assert_heard(heard)
+    print(f"workers came and went; {heard.again} messages told twice")
+
+
+def test_poison_is_set_aside(topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path) -> None:
+    """What is no message is named by place and digest, and never quoted; everything else is judged."""
+    whole = case.sent[0][0][1]
+    poison = {
+        "rubbish": b"rubbish, and a secret",
+        "cut": whole[: len(whole) // 2],
+        "other tag": whole[:3] + b"\x81\xa4type\xa5other",
+        "no rules": encode(Activation({"desk": "no pack at all"})),
+        "empty": b"",
+        "null": None,
+    }
+    send(topics, case.sent[:3])
+    send(topics, [[(number, value) for value in poison.values()] for number in range(PARTITIONS)])
+    send(topics, case.sent[3:])
+    with monitor(topics, tmp_path / "log", case) as stage:
+        heard = listener.until(
+            lambda heard: case.is_heard(heard) and len(heard.letters) == PARTITIONS * len(poison)
+        )
+        assert sum(stage.metric("tracline_dead_letters_total")) == len(heard.letters)
+        assert stage.stop() == 0
+    case.assert_heard(heard)
+    assert {(letter.process, letter.topic) for letter in heard.letters} == {
+        ("monitor", topics.topic(Topic.EVENTS))
+    }
+    assert Counter(letter.partition for letter in heard.letters) == dict.fromkeys(
+        range(PARTITIONS), len(poison)
+    )
+    digests = Counter(hashlib.sha256(value or b"").hexdigest() for value in poison.values())
+    assert Counter(letter.sha256 for letter in heard.letters if letter.partition == 2) == digests
+    at = {letter.sha256: letter.offset for letter in heard.letters if letter.partition == 2}
+    record = read_one(topics, Topic.EVENTS, 2, at[hashlib.sha256(poison["rubbish"] or b"").hexdigest()])
+    assert record == poison["rubbish"]
+    assert not any("secret" in letter.reason for letter in heard.letters)
+
+
+def test_without_rules_nothing_is_taken(
+    topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
+) -> None:
+    """Where no rules are in force the process says so and ends; with rules everything is judged."""
+    send(topics, case.sent)
+    with running(topics, tmp_path / "log", "monitor", "--timeout-s", TIMEOUT_S) as stage:
+        assert stage.ended() == 2
+    said = (tmp_path / "log").read_text()
+    assert "TRL742" in said
+    assert "tracline stream activate" in said
+    with monitor(topics, tmp_path / "again", case) as stage:
+        case.assert_heard(listener.until(case.is_heard))
+
+
+def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tmp_path: Path) -> None:
+    """State of another release, of a topic made anew or of fewer partitions is not gone on with."""
+    facts = msgspec.msgpack.encode(Facts(offset=1_000))
+    tried = {
+        "release": (PARTITIONS, b"\x63" + facts, "TRL741", "finish the sessions with the release"),
+        "anew": (PARTITIONS, bytes([STATE_VERSION]) + facts, "TRL744", "it was made anew"),
+        "uneven": (PARTITIONS - 1, bytes([STATE_VERSION]) + facts, "TRL744", "begin with new topics"),
+    }
+
+    def refused(name: str) -> tuple[int, str]:
+        partitions, value, _, _ = tried[name]
+        own = replace(kafka, prefix=f"{kafka.prefix}-{name}")
+        changelog = f"{own.group('monitor')}-state-changelog"
+        with administering(own) as admin:
+            create(admin, own, partitions=PARTITIONS)
+            admin.create_topics(
+                {changelog: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True
+            )
+        with closing(KafkaProducer(**connecting(own, "test"))) as producer:
+            producer.send(changelog, key=b"p/0", value=value, partition=0).get(timeout=10)
+        with monitor(own, tmp_path / name, case) as stage:
+            code = stage.ended()
+        return code, (tmp_path / name).read_text()
+
+    with ThreadPoolExecutor() as pool:
+        for (_, _, error, hint), (code, said) in zip(tried.values(), pool.map(refused, tried), strict=True):
+            assert code == 2, said
+            assert error in said
+            assert hint in said
+
+
+def test_a_broker_that_is_killed_and_comes_back(own_broker: Broker, case: Case, tmp_path: Path) -> None:
+    """The process waits for the broker, and goes on by itself."""
+    kafka = KafkaSettings((own_broker.bootstrap,), prefix="restarted", spans_topic="spans")
+    with administering(kafka) as admin:
+        create(admin, kafka, partitions=PARTITIONS)
+    middle = len(case.sent) // 2
+    with closing(Listener(kafka)) as listener, monitor(kafka, tmp_path / "log", case) as stage:
+        send(kafka, case.sent[:middle])
+        listener.until(lambda heard: bool(heard.ids))
+        own_broker.restart()
+        send(kafka, case.sent[middle:], "other")
+        heard = listener.until(case.is_heard, alive=lambda: stage.process.poll() is None)
+        assert stage.stop() == 0, (tmp_path / "log").read_text()
+    case.assert_heard(heard)
+
+
+def settled(stage: Stage, times: int) -> None:
+    """Wait until the process has gone on with its partitions that often."""
+    limit = time.monotonic() + WAIT_S
+    while (stage.log.read_text().count("goes on with") + stage.log.read_text().count("has no")) < times:
+        assert time.monotonic() < limit, stage.log.read_text()
+        with suppress(subprocess.TimeoutExpired):
+            stage.process.wait(POLL_S)
+            raise AssertionError(f"it has ended:\n{stage.log.read_text()}")
+
+
+@contextmanager
+def sending(kafka: KafkaSettings, sent: Sequence[Sent]) -> Iterator[None]:
+    """A transaction that is open during the block, and then aborted."""
+    with closing(sender(kafka, "aborted")) as producer:
+        producer.begin_transaction()
+        for partition, value in sent:
+            producer.send(kafka.topic(Topic.EVENTS), value=value, partition=partition)
+        producer.flush()
+        yield
+        producer.abort_transaction()
+
+
+def read_one(kafka: KafkaSettings, topic: Topic, partition: int, offset: int) -> bytes:
+    """The record that stands there."""
+    place = TopicPartition(kafka.topic(topic), partition)
+    with closing(KafkaConsumer(**connecting(kafka, "test"))) as consumer:
+        consumer.assign([place])
+        consumer.seek(place, offset)
+        return next(consumer).value
