@@ -75,12 +75,13 @@ class Manifest:
     """An archive's manifest: the files that were written, and the sources that were imported whole.
 
     `watermarks` are those of live sources, in nanoseconds since the epoch: what a source has judged up to
-    there is in the archive.
+    there is in the archive. `writing` are names of files of which not all of one range may be entered.
     """
 
     entries: tuple[Entry, ...] = ()
     finished: tuple[Origin, ...] = ()
     watermarks: Mapping[Origin, int] = field(default_factory=dict[Origin, int])
+    writing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +118,22 @@ def read_manifest(root: Path) -> Manifest:
     entries: list[Entry] = []
     finished: list[Origin] = []
     watermarks: dict[Origin, int] = {}
+    writing: dict[Origin, str] = {}
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
         match read_line(line, f"{root / MANIFEST}:{number}"):
             case Entry() as entry:
                 entries.append(entry)
             case Origin() as origin:
                 finished.append(origin)
-            case Begun():
-                pass
+            case Begun(origin, offsets):
+                writing[origin] = _file_name(origin, offsets)
             case Reached(origin, _, watermark):
+                writing.pop(origin, None)
                 if watermark is not None:
                     watermarks[origin] = watermark
             case origin, watermark:
                 watermarks[origin] = watermark
-    return Manifest(tuple(entries), tuple(finished), watermarks)
+    return Manifest(tuple(entries), tuple(finished), watermarks, frozenset(writing.values()))
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -106,7 +106,7 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
     are read; others are rejected. Raises SourceError when there is nothing to read, or a file of the
     manifest is missing or has another size.
     """
-    found = _listed(_files(source, population), population)
+    found = _listed(_files(source, population), population, whole=Path(source).is_dir())
     parts: list[Part] = []
     for path, name in found:
         try:
@@ -158,18 +158,26 @@ def head(path: Path) -> tuple[str | None, bytes]:
     return compression, start
 
 
-def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple[Path, str]]:
-    """The files without the manifests, and in their folders without what those do not list."""
-    roots = [path.parent for path, _ in found if path.name == MANIFEST]
-    listed: set[Path] = set()
-    for root in roots:
+def _listed(found: list[tuple[Path, str]], population: Population, *, whole: bool) -> list[tuple[Path, str]]:
+    """The files without the manifests, and in their folders without what those do not list.
+
+    A manifest that is being added to may list more than was found just before; of a `whole` archive that is
+    read, too. Files of which not all of a range were entered are as if they were not there.
+    """
+    roots = {path.parent: name.removesuffix(MANIFEST) for path, name in found if path.name == MANIFEST}
+    listed: dict[Path, str] = {}
+    writing: set[str] = set()
+    for root, prefix in roots.items():
         manifest = read_manifest(root)
+        writing |= manifest.writing
         population.gaps += gaps(manifest)
         for watermark in manifest.watermarks.values():
             known = watermark if population.watermark is None else population.watermark
             population.watermark = min(watermark, known)
         for entry in manifest.entries:
-            listed.add(root / entry.file)
+            if Path(entry.file).name in manifest.writing:
+                continue
+            listed[root / entry.file] = prefix + entry.file
             path = root / entry.file
             size = path.stat().st_size if path.is_file() else None
             if size != entry.bytes:
@@ -177,8 +185,9 @@ def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple
                 hint = "restore the file, or delete the archive and make it again"
                 raise SourceError("TRL403", str(root / MANIFEST), f"lists {entry.file}, which {what}", hint)
     kept: list[tuple[Path, str]] = []
-    for path, name in found:
-        if path.name == MANIFEST or _is_rule_set(path, roots):
+    late = listed.keys() - {path for path, _ in found} if whole else ()
+    for path, name in sorted([*found, *((path, listed[path]) for path in late)], key=lambda pair: pair[1]):
+        if path.name == MANIFEST or path.name in writing or _is_rule_set(path, roots):
             continue
         if not path.is_file():
             # A pipe would be waited for; a link may lead nowhere.
@@ -192,7 +201,7 @@ def _listed(found: list[tuple[Path, str]], population: Population) -> list[tuple
     return kept
 
 
-def _is_rule_set(path: Path, roots: Sequence[Path]) -> bool:
+def _is_rule_set(path: Path, roots: Container[Path]) -> bool:
     """Whether it is one of an archive's rule sets, which are no telemetry."""
     return path.parent.name == RULE_SETS and path.parents[1] in roots
 

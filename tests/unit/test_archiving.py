@@ -9,7 +9,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tracline.batch.archive import Origin, read_manifest
+from tracline.batch import read
+from tracline.batch.archive import Manifest, Origin, read_manifest
 from tracline.batch.gaps import gaps
 from tracline.batch.livearchive import LiveArchive
 from tracline.batch.read import Population, discover
@@ -220,6 +221,31 @@ def test_a_crash_at_any_step_leaves_which_range_to_write_again(tmp_path: Path, d
     archive(after, piece_of(range(48, 60), (8, 11)))
     assert rows(tmp_path)["event_id"].sort().to_list() == [event(number).event_id for number in range(60)]
     assert gaps(read_manifest(tmp_path)) == 0
+
+
+@pytest.mark.parametrize("done", [1, 2, 3])
+def test_a_range_that_is_being_written_is_not_read(tmp_path: Path, done: int) -> None:
+    """An audit beside the archiver finds what is whole, and nothing to complain of."""
+    archive(opened(tmp_path), piece_of([0, 1], (0, 1)))
+    archive(opened(tmp_path), piece_of(range(2, 48), (2, 7)), STEPS[:done])
+    assert rows(tmp_path).height == 2
+    assert read_manifest(tmp_path).watermarks == {SOURCE: BEGIN}
+
+
+def test_what_is_entered_while_an_archive_is_listed_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest counts, and it is read after the folders: no file that it lists is passed over."""
+    archive(opened(tmp_path), piece_of([0, 1], (0, 1)))
+
+    def later(root: Path) -> Manifest:
+        archive(opened(root), piece_of([2], (2, 2)))
+        return read_manifest(root)
+
+    monkeypatch.setattr(read, "read_manifest", later)
+    assert [part.name for part in discover(tmp_path, Population())] == sorted(
+        entry.file for entry in read_manifest(tmp_path).entries
+    )
 
 
 def test_a_crash_between_two_days_is_made_good(tmp_path: Path) -> None:

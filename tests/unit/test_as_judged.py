@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from tracline.batch import spill
 from tracline.batch.archive import RULES_COLUMN, Origin, writing
 from tracline.batch.asjudged import audit_as_judged
 from tracline.batch.audit import audit
@@ -155,6 +156,23 @@ def test_an_archive_that_holds_a_file_twice_says_the_same(tmp_path: Path) -> Non
     once = judged(archive(tmp_path / "live", (rows, "aabbbb")))
     assert once
     assert judged(archive(tmp_path / "twice", (rows, "aabbbb"), times=2)) == once
+
+
+def test_more_rows_than_memory_holds_are_judged_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By way of the disk, in several threads, the verdicts are the same bytes."""
+    told = [
+        (session(f"s{i}", call("odd"), call("pay"), user("now!"), user("now?"), call("pay")), "aabbbb")
+        for i in range(20)
+    ]
+    live = archive(tmp_path / "live", *told)
+    audit_as_judged(live, tmp_path / "held", Terms())
+    monkeypatch.setattr(spill, "BUCKET_ROWS", 10)
+    audit_as_judged(live, tmp_path / "spilled", Terms(threads=2))
+    held, spilled = ((tmp_path / name / "verdicts.jsonl").read_bytes() for name in ("held", "spilled"))
+    assert held == spilled
+    assert len(held.splitlines()) == 60
 
 
 def test_late_events_are_no_change_of_rules(tmp_path: Path) -> None:
