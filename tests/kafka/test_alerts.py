@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 from kafka import KafkaProducer
 from kafka.admin import OffsetSpec
@@ -31,7 +32,8 @@ from ..docker.alertmanager import RunningAlertmanager, alertmanager
 from ..serve.serving import TRACLINE
 from ..unit.alert_messages import BEGAN, PARTITIONS, SETTINGS, SPIKE, TICK_S, WRONG, Sent, messages
 from ..unit.hook import Hook, hook
-from .broker import Broker
+from ..unit.receiving import values
+from .broker import Broker, free_port
 from .reading import read
 from .rekeying import until
 
@@ -139,7 +141,8 @@ def test_a_spike_is_one_alert_at_alertmanager(
     """While the spike lasts Alertmanager has one alert; when it is over it has none."""
     sent = messages()
     half = next(place for place, one in enumerate(sent) if _tick_told(one) == SPIKE.stop - 1)
-    with process(kafka, rates, "--alertmanager", am.url, "--label", "team=desk"):
+    port = free_port()
+    with process(kafka, rates, "--alertmanager", am.url, "--label", "team=desk", "--metrics-port", str(port)):
         send(kafka, sent[:half])
         (shown,) = until_shown(am)
         assert shown["labels"]["agent"] == WRONG
@@ -147,6 +150,14 @@ def test_a_spike_is_one_alert_at_alertmanager(
         send(kafka, sent[half:])
         until("it is resolved", lambda: not am.alerts())
         until_delivered(kafka)
+        assert httpx.get(f"http://127.0.0.1:{port}/readyz").is_success
+        told = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        assert values(told, "tracline_alerts_raised_total") == {(): 1}
+        assert values(told, "tracline_alerts_resolved_total") == {(): 1}
+        assert values(told, "tracline_alerts_firing") == {}
+        assert values(told, "tracline_kafka_messages_read_total") == {
+            (kafka.topic(Topic.VERDICTS),): len(sent)
+        }
     check_one_alert(alerts(kafka))
 
 
