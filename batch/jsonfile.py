@@ -62,15 +62,15 @@ def first_piece(data: bytes) -> bytes:
 def is_lines(path: Path, read: Callable[[bytes], object]) -> bool:
     """Whether the first line that is not blank is a whole object or array, and another line follows it."""
     with closing(open_bytes(path)) as stream:
-        lines = iter(lambda: stream.readline(LINE_BYTES_MAX), b"")
-        first = next((line for line in lines if line.strip()), b"")
-        return _is_whole(first.removeprefix(BOM), read) and any(line.strip() for line in lines)
+        rest = iter(lambda: stream.readline(LINE_BYTES_MAX), b"")
+        first = next((line for line in rest if line.strip()), b"")
+        return _is_whole(first.removeprefix(BOM), read) and any(line.strip() for line in rest)
 
 
 def mostly_lines(data: bytes, read: Callable[[bytes], object]) -> bool:
     """Whether half of the first lines are whole values: then the first one is only broken."""
-    lines = [line for line in data.split(b"\n", _LINES_TRIED)[:_LINES_TRIED] if line.strip()]
-    return 2 * sum(_is_whole(line, read) for line in lines) >= len(lines) > 1
+    tried = [line for line in data.split(b"\n", _LINES_TRIED)[:_LINES_TRIED] if line.strip()]
+    return 2 * sum(_is_whole(line, read) for line in tried) >= len(tried) > 1
 
 
 def _is_whole(line: bytes, read: Callable[[bytes], object]) -> bool:

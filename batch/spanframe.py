@@ -56,10 +56,10 @@ def resolved(
 ) -> Iterator[list[Resolved]]:
     """The candidates of all dumps, whole traces at a time, those that tell nothing left out.
 
-    As of a time (ns since the epoch) the spans are those that had ended; of them, one that does not say
-    itself whose it is waits until all above it have ended, as it does live.
-    Spans and what cannot be read are counted, and as gaps the spans whose parent never came. More spans than
-    memory holds are written to `scratch`, which is not there yet and is gone afterwards.
+    Spans and what cannot be read are counted, and as gaps the spans whose parent never came. As of a time
+    (ns since the epoch) the candidates are of the spans that had ended; one that does not say itself whose
+    it is waits until all above it have ended, as it does live. More spans than memory holds are written to
+    `scratch`, which is not there yet and is gone afterwards.
     """
     size = sum(part.path.stat().st_size for part in parts)
     found = _found(parts, population, scope)

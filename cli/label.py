@@ -31,8 +31,9 @@ SESSION_WIDTH = 24
 def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int, format: str) -> None:
     """Show how often each proposition is true, with sample events: does a rule see what it means?
 
-    ARCHIVE is a folder, a file or a quoted glob of event Parquet or of chat logs. Unknown are the events
-    where the archive does not hold what a proposition asks about. Samples show what was said or done.
+    ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps.
+    Unknown are the events where the archive does not hold what a proposition asks about. Samples show what
+    was said or done.
     """
     from ..batch.census import census
     from ..batch.importing import zone_of
@@ -40,8 +41,8 @@ def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected:
     from ..rules.pack import load_packs
     from .settings import session_settings
 
-    rule_set = load_packs(rules)
-    terms = Terms(zone=zone_of(timezone), idle_s=session_settings().idle_s)
+    rule_set, sessions = load_packs(rules), session_settings()
+    terms = Terms(zone=zone_of(timezone), idle_s=sessions.idle_s, scope=sessions.scope)
     with tempfile.TemporaryDirectory() as scratch:
         counted = census(archive, rule_set, Path(scratch), terms)
     if format == "json":

@@ -39,7 +39,7 @@ def allow_rejected_option() -> Callable[[F], F]:
         default=0,
         show_default=True,
         metavar="N",
-        help="Accept up to N files, rows or messages that cannot be read; more exit 2.",
+        help="Accept up to N files, rows, messages or spans that cannot be read; more exit 2.",
     )
 
 

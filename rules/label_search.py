@@ -42,14 +42,12 @@ class Family:
     """Patterns that are searched in the same texts.
 
     `forms` are of those that have boundaries. `any` matches a text without foreign letters where one of the
-    patterns does (any text, if there are no forms); None where it would not help. `alone` are to be left as
-    they are: they have no forms, or match an empty text, so that all texts would match in company.
+    patterns does (any text, if there are no forms); None where it would not help.
     """
 
     patterns: tuple[str, ...]
     forms: Mapping[str, Forms]
     any: str | None
-    alone: frozenset[str]
 
     @property
     def helps(self) -> bool:
@@ -58,7 +56,11 @@ class Family:
 
 
 def family(patterns: Sequence[str]) -> Family:
-    """How to search for all of the patterns, which have no `regex_problems`."""
+    """How to search for the patterns, which have no `regex_problems`.
+
+    Those that are better left as they are stand in no family: they have boundaries and no other spelling, or
+    match an empty text, so that in their company all texts would match.
+    """
     empty = pl.Series([""])
     alone = {pattern for pattern in patterns if empty.str.contains(pattern).item()}
     forms: dict[str, Forms] = {}
@@ -72,7 +74,7 @@ def family(patterns: Sequence[str]) -> Family:
             alone.add(pattern)
     others = tuple(dict.fromkeys(pattern for pattern in patterns if pattern not in alone))
     joined = _any([forms[pattern].plain if pattern in forms else pattern for pattern in others])
-    return Family(others, forms, joined, frozenset(alone))
+    return Family(others, forms, joined)
 
 
 def search(family: Family, texts: pl.Expr) -> pl.Expr:

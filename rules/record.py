@@ -49,9 +49,10 @@ VERDICTS = {
 """The verdict of each kind of finding."""
 
 Record = dict[str, Any]
-
+"""A verdict as its line of JSON has it."""
 
 Known = dict[tuple[int, bytes, tuple[int, ...]], tuple[Witness, ...]]
+"""Witnesses that were made, by column, by what the rule saw, and by the events that they are of."""
 
 
 def records(statute: Statute, judged: Judged, known: Known) -> Iterator[Record]:

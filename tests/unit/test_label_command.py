@@ -150,3 +150,36 @@ def _sampled(told: str) -> list[str]:
     """The sessions of the samples of `agrees`."""
     (found,) = (each["samples"] for each in json.loads(told)["propositions"] if each["name"] == "agrees")
     return [sample["session_id"] for sample in found]
+
+
+def test_sessions_of_two_tenants_are_told_apart(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the settings name what tells them apart: their equal ids in span dumps are two sessions."""
+    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "yes"}]}])
+    told = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "c", "gen_ai.input.messages": said}
+    span = {
+        "spanId": "5e" * 8,
+        "name": "chat",
+        "startTimeUnixNano": str(HOUR_NS),
+        "endTimeUnixNano": str(HOUR_NS + 1),
+        "attributes": _attributes(told),
+    }
+    requests = [
+        {
+            "resource": {"attributes": _attributes({"tenant": tenant})},
+            "scopeSpans": [{"spans": [{**span, "traceId": 16 * place}]}],
+        }
+        for tenant, place in (("a", "0a"), ("b", "0b"))
+    ]
+    (shop / "spans.json").write_text(json.dumps({"resourceSpans": requests}))
+    found: list[int] = []
+    for scope in ("region", "tenant"):
+        monkeypatch.setenv("TRACLINE_SESSIONS_SCOPE", scope)
+        line = ["label", str(shop / "spans.json"), "--rules", str(shop / "shop.yaml"), "--format", "json"]
+        result = CliRunner().invoke(tracline, line)
+        assert result.exit_code == 0, result.output
+        found.append(json.loads(result.stdout)["sessions"])
+    assert found == [1, 2]
+
+
+def _attributes(values: dict[str, str]) -> list[dict[str, object]]:
+    return [{"key": key, "value": {"stringValue": value}} for key, value in values.items()]
