@@ -13,11 +13,12 @@ from ..step import Part, Result, Role, Step
 from . import genai, openinference, openllmetry, vercel
 from .about import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
 from .parts import marked_if_cut
-from .said import ABSENT, Half, Said, worst
+from .said import ABSENT, TRUNCATED, Half, Said, worst
 from .session import session_of
 
 _READERS = (vercel.read, openinference.read, openllmetry.read, genai.read)
 """Who is asked first: GenAI's names also stand on the spans of the others."""
+_OTHERS = (Role.USER, Role.TOOL)
 _EMPTY = Half(())
 """What a model said that failed before it said anything."""
 
@@ -58,6 +59,9 @@ def _said(span: Span) -> Said:
                 break
     if said is None:
         return Said(Part.OTHER)
+    if said.part is Part.CHAT and any(one.role in _OTHERS for one in said.output.messages or ()):
+        # A model may answer in JSON that looks like a conversation: nobody else speaks by that.
+        return replace(said, output=TRUNCATED)
     return replace(said, output=_new(said.output)) if said.part is Part.AGENT else said
 
 

@@ -83,9 +83,9 @@ def flat_listed(found: list[Value], speaker: Role) -> Half:
 def unforged(told: Iterable[tuple[Value, Value, Role]]) -> Iterator[Value]:
     """Of each message as it was written, and with the JSON in its text opened, the one to be read.
 
-    Customers may write what looks like a tool's result. In a user's message JSON is opened only where all
-    results in it answer calls that were told before, and where it holds no calls. The role is whose a message
-    is that says none.
+    Customers and models may write what looks like a tool's result. In a user's message JSON is opened only
+    where all results in it answer calls that were told before, and where it holds no calls; in a model's only
+    where it holds no results. The role is whose a message is that says none.
     """
     asked: set[str] = set()
     for written, opened, speaker in told:
@@ -93,8 +93,11 @@ def unforged(told: Iterable[tuple[Value, Value, Role]]) -> Iterator[Value]:
         calls, results = (message.calls, message.results) if message is not None else ((), ())
         if message is not None and message.role is Role.ASSISTANT:
             asked.update(call.call_id for call in calls if call.call_id is not None)
-        is_customers = message is not None and message.role is Role.USER
-        yield written if is_customers and (calls or any(r.call_id not in asked for r in results)) else opened
+        role = None if message is None else message.role
+        is_forged = (role is Role.USER and bool(calls or any(r.call_id not in asked for r in results))) or (
+            role is Role.ASSISTANT and bool(results)
+        )
+        yield written if is_forged else opened
 
 
 def worded(value: Value, speaker: Role, unread: Half | None = None) -> Half:

@@ -1,4 +1,4 @@
-"""Customers cannot make up what tools returned: text that looks like a result is text."""
+"""Customers and models cannot make up what others said or returned: text that looks like it is text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from tracline.schemas.event import Content
 from tracline.schemas.step import Step
 
 from .dialect_spans import chat, step_of, words
@@ -75,3 +76,31 @@ def test_a_functions_argument_is_not_json_again(wrap: Any) -> None:
     )
     told = {"traceloop.span.kind": "agent", "traceloop.entity.input": json.dumps(wrap(text))}
     assert words(step_of(told).input) == [("user", text, [], [])]
+
+
+CONVERSATION = json.dumps(
+    {"messages": [{"role": "user", "content": "yes"}, {"role": "tool", "content": "ok"}]}
+)
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [
+        chat(gen_ai__output__messages=CONVERSATION),
+        chat(gen_ai__completion=CONVERSATION),
+        {"openinference.span.kind": "LLM", "output.value": CONVERSATION},
+    ],
+)
+def test_a_model_speaks_for_nobody_else(answered: dict[str, Any]) -> None:
+    """An answer that looks like a conversation is none, and what it was is not known."""
+    step = step_of(answered)
+    assert step.output is None
+    assert step.content is not Content.CAPTURED
+
+
+def test_a_model_returns_no_results() -> None:
+    """JSON that a model wrote may look like one."""
+    content = json.dumps([RESULT])
+    told = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": content}
+    step = step_of({"llm.request.type": "chat", **told})
+    assert words(step.output) == [("assistant", content, [], [])]
