@@ -24,6 +24,8 @@ Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 REQUEST_ROOM_BYTES = 131_072
 """What a request, and a record in its topic, may have beside the value: keys, headers, one event too many."""
+RECONNECT_MS_MAX = 2_000
+"""How long a client waits at most before it looks again whether a broker is back."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,7 @@ def producing(settings: KafkaSettings, process: str) -> dict[str, Any]:
         "compression_type": compression(settings),
         "max_request_size": settings.request_bytes_max,
         "allow_auto_create_topics": False,
+        "reconnect_backoff_max_ms": RECONNECT_MS_MAX,
     }
 
 
@@ -208,6 +211,7 @@ def consuming(settings: KafkaSettings, process: str) -> dict[str, Any]:
         "auto_offset_reset": "earliest",
         "enable_auto_commit": False,
         "allow_auto_create_topics": False,
+        "reconnect_backoff_max_ms": RECONNECT_MS_MAX,
     }
 
 
