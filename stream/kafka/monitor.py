@@ -316,6 +316,7 @@ class Monitor:
         """Tell the metrics how it stands."""
         metrics = self._around.metrics
         metrics.judging.sessions_open.set(self._monitoring.open_sessions())
+        metrics.state_bytes.set(self._shelves.size())
         known = [one for one in self._monitoring.watermarks().values() if one is not None]
         if known:
             metrics.progress.watermark(min(known))

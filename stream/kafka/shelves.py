@@ -36,6 +36,11 @@ class Shelf(Protocol):
         """The offset in the changelog up to which it holds everything; -1 where it is empty."""
         ...
 
+    @property
+    def size(self) -> int:
+        """How many bytes are under all its keys, or about."""
+        ...
+
     def get(self, key: bytes) -> bytes | None:
         """What is under a key."""
         ...
@@ -63,6 +68,7 @@ class MemoryShelf:
     def __init__(self) -> None:
         self._held: dict[bytes, bytes] = {}
         self.applied = _NOTHING
+        self.size = 0
 
     def get(self, key: bytes) -> bytes | None:
         """What is under a key."""
@@ -75,6 +81,7 @@ class MemoryShelf:
     def put(self, writes: Iterable[tuple[bytes, bytes | None]], applied: int) -> None:
         """Put all of this there."""
         for key, value in writes:
+            self.size += len(value or b"") - len(self._held.get(key, b""))
             if value is None:
                 self._held.pop(key, None)
             else:
@@ -105,6 +112,12 @@ class DiskShelf:
             self.discard()
             self._base = _opened(path)
             self.applied = _NOTHING
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are on disk and on their way there, as RocksDB estimates."""
+        names = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-active-mem-table")
+        return sum(self._base.property_int_value(name) or 0 for name in names)
 
     def _applied(self) -> tuple[int, int]:
         data: bytes | None = self._base.get(_APPLIED)
@@ -198,6 +211,10 @@ class Shelves:
         for number in partitions:
             for key, value in self._open[number].items():
                 yield key.decode("utf-8", "surrogatepass"), value
+
+    def size(self) -> int:
+        """How many bytes are on the shelves that are here, or about."""
+        return sum(shelf.size for shelf in self._open.values())
 
     def numbers(self) -> list[int]:
         """The partitions whose shelves are here."""
