@@ -43,7 +43,7 @@ RECORD_BYTES_MAX = Limits().unpacked_bytes_max
 TICK_S_MIN = 0.05
 RETRY_S = 1.0
 """How long to wait before what Kafka did not do is tried again."""
-REFUSALS_MAX = 5
+REFUSALS_MAX = 3
 """How often in a row Kafka may refuse something for a reason that waiting does not mend."""
 FENCED = (ProducerFencedError, InvalidProducerEpochError)
 """What a process is told whose transaction was ended by others, or by the broker."""
@@ -277,7 +277,9 @@ class Rekeying:
             raise
         reach(RekeyFault.COMMITTED)
         self._refusals = 0
-        self._is_away = False
+        if self._is_away:
+            self._around.say("Kafka answers again")
+            self._is_away = False
         self._next = offsets
         self._count(done, records)
 
