@@ -40,6 +40,7 @@ OLD = pack_text(PACK)
 NEW = pack_text(
     PACK.replace('text contains "!"', 'text contains "?"').replace("id: paid-once", "id: paid-twice")
 )
+LATEST = pack_text(PACK.replace("severity: high", "severity: low"))
 A, B = rule_set_digest(OLD), rule_set_digest(NEW)
 
 
@@ -271,7 +272,7 @@ def live_messages() -> list[Message]:
         batch(70, says("b", 40, Kind.TOOL_CALL, tool="pay", call_id="c")),
         Activation(dict(NEW.sources)),
         batch(80, says("b", 75, Kind.USER, text="why? why!"), says("c", 76, Kind.USER, text="hm?")),
-        Activation(dict(OLD.sources)),
+        Activation(dict(LATEST.sources)),
         batch(90, says("b", 85, Kind.TOOL_CALL, tool="pay", call_id="c"), says("c", 84, Kind.USER, text="!")),
         batch(300),
     ]

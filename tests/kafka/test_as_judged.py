@@ -1,0 +1,65 @@
+"""Rules that change while the pipeline runs: an audit of its archive as judged finds what was found live."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tracline.batch.asjudged import audit_as_judged
+from tracline.batch.read import Population, discover
+from tracline.batch.terms import Terms
+from tracline.rules.pack import load_packs, pack_text
+from tracline.stream.kafka.activate import activate
+from tracline.stream.kafka.settings import KafkaSettings
+
+from ..serve.truth import PACK, write_pack
+from .judging import SESSIONS, Listener, messages, send
+from .keyed import PARTITIONS, work
+from .stage import running
+
+pytestmark = pytest.mark.slow
+
+OTHER = PACK.replace("formula: eventually thanks", "formula: always not thanks").replace(
+    "always (ask -> eventually answer)", "always (ask -> next answer)"
+)
+
+
+@pytest.mark.parametrize("how", ["restart", "finish"])
+def test_the_archive_says_what_was_said_live(
+    topics: KafkaSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Over an activation in the midst of sessions every verdict has the same id, and none is missing."""
+    for name, value in {**SESSIONS, "TRACLINE_KAFKA_ON_RULE_CHANGE": how}.items():
+        monkeypatch.setenv(name, value)
+    made, pack = work(range(300, 330), apart_s=30), write_pack(tmp_path)
+    sent = messages(made)
+    # What is judged lies behind what has come.
+    before = len(sent) * 2 // 3
+    send(topics, sent[:before])
+    activate(topics, pack_text(OTHER).sources)
+    send(topics, sent[before:])
+    archive = tmp_path / "archive"
+    judging = running(topics, tmp_path / "monitor.log", "monitor", "--rules", str(pack))
+    copying = running(topics, tmp_path / "archive.log", "archive", "--archive", str(archive))
+    with judging as monitor, copying as archiver, closing(Listener(topics)) as listener:
+        heard = listener.until(lambda heard: heard.places >= made.places)
+        monitor.until("tracline_kafka_lag", lambda lags: len(lags) == PARTITIONS and max(lags) <= 1)
+        assert monitor.stop() == 0
+        # All of it is said by now.
+        heard = listener.until(lambda _heard: False, alive=lambda: False)
+        archiver.until("tracline_kafka_lag", lambda lags: len(lags) == PARTITIONS and max(lags) <= 1)
+        assert archiver.stop() == 0
+    found = audit_as_judged(archive, tmp_path / "bundle", Terms(threads=2))
+    lines = (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines()
+    assert {json.loads(line)["id"] for line in lines} == set(heard.ids)
+    assert len(lines) > 50
+    assert len(found.summary["rule_sets"]) == 2
+    assert found.summary["rule_sets"][0]["events"] > 20
+    assert found.population.gaps == 0
+    rows = pl.concat([pl.read_parquet(part.path) for part in discover(archive, Population())])
+    sets = rows.filter(pl.col("kind") != "end").group_by("session_id", "occurrence").agg(pl.n_unique("rules"))
+    assert sets["rules"].max() == (2 if how == "restart" else 1)
+    assert load_packs(pack).rules != pack_text(OTHER).rules
