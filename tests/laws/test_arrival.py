@@ -1,0 +1,71 @@
+"""In whatever order the spans of a trace come, they tell the same events, however odd the trace is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tracline.schemas.assemble import Session
+from tracline.schemas.candidate import Candidate
+from tracline.schemas.event import Event
+from tracline.schemas.resolve import Heard, Trace, candidate_of
+from tracline.schemas.step import Call, Message, Part, Result, Role, Step
+
+IDLE = 10**6
+NAMES = st.sampled_from([None, "a", "b"])
+CALL_IDS = st.sampled_from([None, "c1", "c2"])
+CALLS = st.builds(Call, CALL_IDS, NAMES, st.sampled_from([None, "{}", '{"a":1}']))
+RESULTS = st.builds(Result, CALL_IDS, NAMES, st.sampled_from([None, "x", "y"]), NAMES)
+MESSAGES = st.one_of(
+    st.builds(Message, st.just(Role.USER), st.sampled_from(["hi", "yes"])),
+    st.builds(
+        Message, st.just(Role.ASSISTANT), st.sampled_from([None, "ok"]), st.tuples(CALLS) | st.just(())
+    ),
+    st.builds(Message, st.just(Role.TOOL), results=st.tuples(RESULTS)),
+)
+SAID = st.none() | st.lists(MESSAGES, max_size=3).map(tuple)
+SHARED = {
+    "session": st.sampled_from([None, None, "s"]),
+    "agent": NAMES,
+    "model": NAMES,
+    "nested": st.sampled_from([None, None, True]),
+    "error": st.sampled_from([None, None, "timeout"]),
+    "ends": st.sampled_from([False] * 9 + [True]),
+}
+STEPS = st.one_of(
+    st.builds(Step, st.sampled_from([Part.CHAT, Part.AGENT]), input=SAID, output=SAID, **SHARED),
+    st.builds(Step, st.just(Part.TOOL), call=CALLS, result=RESULTS, **SHARED),
+    st.builds(Step, st.just(Part.OTHER), **SHARED),
+)
+IDS = st.sampled_from(["1", "2", "3", "4"])
+TIMES = st.integers(1, 4)
+SPANS = st.builds(
+    Heard, st.just("t"), IDS, st.none() | IDS, start=TIMES, end=TIMES, step=STEPS, record_time=st.just(9)
+)
+
+
+def told(spans: Sequence[Heard]) -> dict[str, list[Event]]:
+    """The events of each session that the spans tell, having come in that order."""
+    trace = Trace()
+    for one in spans:
+        trace.add(one)
+    inside = trace.told_inside()
+    sessions: dict[str, Session] = defaultdict(lambda: Session("", IDLE))
+    for one in spans:
+        candidate = candidate_of(trace, one, inside)
+        assert isinstance(candidate, Candidate)
+        session = sessions[candidate.session_id]
+        session.session_id = candidate.session_id
+        session.add(candidate)
+    return {name: session.advance(9) for name, session in sessions.items()}
+
+
+@given(st.lists(SPANS, min_size=2, max_size=6), st.randoms(use_true_random=False))
+@settings(max_examples=300, deadline=None)
+def test_the_order_of_arrival_decides_nothing(spans: list[Heard], random: object) -> None:
+    """Spans of one id, copies that differ, circles, clocks that go back: any order gives the same events."""
+    shuffled = list(spans)
+    random.shuffle(shuffled)  # pyright: ignore[reportAttributeAccessIssue]
+    assert told(shuffled) == told(spans)
