@@ -1,0 +1,46 @@
+"""`tracline stream alerts`: what is wrong with its options is said before anything is connected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tracline.cli import tracline
+
+
+def fails(*options: str) -> str:
+    """What it says; it must exit with 2."""
+    done = CliRunner().invoke(tracline, ["stream", "alerts", *options])
+    assert done.exit_code == 2, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("option", ["--alertmanager", "--webhook"])
+def test_an_address_that_is_none_is_refused(option: str) -> None:
+    """An address without a scheme or host is an error that says what one looks like (TRL765)."""
+    said = fails(option, "user:secret@localhost:9093")
+    assert "TRL765" in said
+    assert "http://127.0.0.1:9093" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize("label", ["team", "=desk", "1st=desk", "a-b=c"])
+def test_a_label_has_a_name_and_a_value(label: str) -> None:
+    """Anything else is a mistake in the call."""
+    assert "NAME=VALUE" in fails("--alertmanager", "http://127.0.0.1:9", "--label", label)
+
+
+def test_labels_that_every_alert_has_are_refused() -> None:
+    """A label of one's own may not stand in the place of an alert's (TRL765)."""
+    assert "TRL765" in fails("--alertmanager", "http://127.0.0.1:9", "--label", "severity=low")
+
+
+def test_rates_must_be_readable(tmp_path: Path) -> None:
+    """A file that is not there is told with its path (TRL601); one without rates has TRL762."""
+    missing = tmp_path / "rates.json"
+    said = fails("--rates", str(missing))
+    assert "TRL601" in said
+    assert missing.name in said.replace("\n", "")
+    missing.write_text("{}")
+    assert "TRL762" in fails("--rates", str(missing))
