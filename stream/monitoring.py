@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
@@ -21,7 +21,6 @@ import zstandard
 from ..rules.judge import statute_of
 from ..rules.pack import load_texts
 from ..schemas.assemble import Session
-from ..schemas.candidate import Candidate
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS, rfc3339
 from .error import StreamError
@@ -72,7 +71,8 @@ class Facts(msgspec.Struct, frozen=True):
 
     `offset` is that of the last message that is done with, `watermarks` those of the sources by partition,
     of which there are `sources`; `watermark` the least of them once all are known. `active` is the key of
-    the rule set in force, None before there is one.
+    the rule set in force, None before there is one. `unfinished` are the sessions of which a source's next
+    message has more.
     """
 
     offset: int = -1
@@ -80,6 +80,7 @@ class Facts(msgspec.Struct, frozen=True):
     watermarks: dict[int, int] = {}
     watermark: int | None = None
     active: str | None = None
+    unfinished: dict[int, str] = {}
 
 
 @dataclass(slots=True)
@@ -99,11 +100,16 @@ class _Partition:
             heapq.heappush(self.heap, (due, session_id))
 
     def reached(self, watermark: int) -> Iterator[str]:
-        """The sessions that have something to do at the watermark."""
+        """The sessions that have something to do at the watermark, but for those that are unfinished."""
+        unfinished: list[tuple[int, str]] = []
         while self.heap and self.heap[0][0] <= watermark:
             due, session_id = heapq.heappop(self.heap)
-            if self.due.get(session_id) == due:
+            if session_id in self.facts.unfinished.values():
+                unfinished.append((due, session_id))
+            elif self.due.get(session_id) == due:
                 yield session_id
+        for one in unfinished:
+            heapq.heappush(self.heap, one)
 
 
 @dataclass(slots=True)
@@ -201,25 +207,23 @@ class Monitoring:
         facts = _told(partition.facts, message, record.offset)
         if activated:
             facts = msgspec.structs.replace(facts, active=next(iter(activated)))
-        candidates = message.candidates if isinstance(message, Batch) else []
-        forgotten = self._judge(done, record, partition, facts, candidates)
+        partition.facts = facts
+        forgotten = self._judge(done, record, partition, message)
         self._say(done, record, message, {self._bench(key).digest: t for key, t in activated.items()})
         self._write_facts(done, record, facts)
         done.writes += forgotten
         return done
 
     def _judge(
-        self,
-        done: Step,
-        record: Record,
-        partition: _Partition,
-        facts: Facts,
-        candidates: Sequence[Candidate],
+        self, done: Step, record: Record, partition: _Partition, message: Message
     ) -> list[tuple[str, None]]:
         """Judge the candidates, and what is due; write the sessions' states, and return which to forget."""
+        facts = partition.facts
+        candidates = message.candidates if isinstance(message, Batch) else []
         named = {one.session_id for one in candidates}
         fresh = {one for one in named if not self._is_applied(one, record.offset)}
-        watermark = _LONG_AGO if facts.watermark is None else facts.watermark
+        is_part = isinstance(message, Batch) and message.more
+        watermark = _LONG_AGO if facts.watermark is None or is_part else facts.watermark
         touched = sorted(fresh.union(partition.reached(watermark)))
         done.watermark = facts.watermark
         if not touched:
@@ -228,7 +232,7 @@ class Monitoring:
             hint = "activate one with `tracline stream activate PACK...`, or start with --rules"
             raise StreamError("TRL742", "no rule set is in force", hint)
         states = {session_id: self._state(session_id) for session_id in touched}
-        worker = Worker(self._bench(facts.active), self._former(facts.active))
+        worker = Worker(self._bench(facts.active), self._bench, finish=self._terms.finish)
         own = [one for one in candidates if one.session_id in fresh]
         done.judged = worker.step_apart(states, own, watermark, self._stored)
         self._bury(done, record, [told for one in done.judged.poison for told in poisoned(one)])
@@ -255,7 +259,7 @@ class Monitoring:
         judged, watermark = done.judged, done.watermark
         mark = Mark(record.partition, record.offset, 0)
         is_tick = not isinstance(message, Batch)
-        if judged.events or is_tick:
+        if judged.events or activated or is_tick:
             digests = list(dict.fromkeys(judged.digests))
             numbers = {digest: number for number, digest in enumerate(digests)}
             sets = [numbers[digest] for digest in judged.digests]
@@ -301,15 +305,6 @@ class Monitoring:
             raise StreamError("TRL741", "open sessions were labelled by another release", _HINT)
         return self._benches[key]
 
-    def _former(self, active: str) -> Callable[[str], Bench | None]:
-        """What finds the rule set that an open occurrence goes on with."""
-
-        def find(key: str) -> Bench | None:
-            same_rules = key.partition(".")[0] == active.partition(".")[0]
-            return self._bench(key) if self._terms.finish or same_rules else None
-
-        return find
-
     def _state(self, session_id: str) -> SessionState:
         return self._states.get(session_id) or self._stored(session_id)
 
@@ -345,12 +340,17 @@ def _told(facts: Facts, message: Message, offset: int) -> Facts:
     if isinstance(message, Activation):
         return msgspec.structs.replace(facts, offset=offset)
     told = {message.source: message.watermark} if isinstance(message, Batch) else message.watermarks
+    unfinished = dict(facts.unfinished)
+    if isinstance(message, Batch):
+        unfinished.pop(message.source, None)
+        if message.more:
+            unfinished[message.source] = message.candidates[0].session_id
     watermarks = dict(facts.watermarks)
     for source, watermark in told.items():
         watermarks[source] = max(watermark, watermarks.get(source, watermark))
     least = min(watermarks.values()) if len(watermarks) >= message.sources else None
     known = facts.watermark if least is None else max(least, facts.watermark or least)
-    return Facts(offset, message.sources, watermarks, known, facts.active)
+    return Facts(offset, message.sources, watermarks, known, facts.active, unfinished)
 
 
 def _status(status: Status) -> dict[str, object]:

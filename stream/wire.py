@@ -34,7 +34,8 @@ RuleTexts: TypeAlias = dict[str, str]
 class Batch(msgspec.Struct, frozen=True, tag_field="type", tag="batch"):
     """Candidates of one events partition, resolved from one source partition up to `offset`.
 
-    `watermark` is the source's behind them; of `sources` source partitions there are.
+    `watermark` is the source's behind them; of `sources` source partitions there are. With `more` all of them
+    are of one session, of which the next message of this source has others: until then it is not judged.
     """
 
     source: int
@@ -42,6 +43,7 @@ class Batch(msgspec.Struct, frozen=True, tag_field="type", tag="batch"):
     offset: int
     watermark: int
     candidates: list[Candidate]
+    more: bool = False
 
 
 class Tick(msgspec.Struct, frozen=True, tag_field="type", tag="tick"):
@@ -157,20 +159,39 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes, topic: str) -> 
 def batches(batch: Batch, bytes_max: int, before: int) -> tuple[list[bytes], list[Candidate]]:
     """The messages that carry a batch, each of about `bytes_max` at most, and what is too large for any.
 
-    All but the last say the watermark `before` the batch: what follows them may sort earlier.
+    A session's candidates stand in one message, or in several of their own that say `more` but for the last.
+    All messages but the last say the watermark `before` the batch.
     """
-    kept: list[tuple[Candidate, int]] = []
+    by_session: dict[str, list[tuple[Candidate, int]]] = {}
     too_large: list[Candidate] = []
     for candidate in batch.candidates:
         size = len(_ENCODER.encode(candidate))
         if size > bytes_max:
             too_large.append(candidate)
         else:
-            kept.append((candidate, size))
-    groups = list(_packed(kept, bytes_max)) or [[]]
-    structs = [msgspec.structs.replace(batch, candidates=group, watermark=before) for group in groups[:-1]]
-    structs.append(msgspec.structs.replace(batch, candidates=groups[-1]))
+            by_session.setdefault(candidate.session_id, []).append((candidate, size))
+    groups = list(_parts(by_session.values(), bytes_max)) or [([], False)]
+    structs = [
+        msgspec.structs.replace(batch, candidates=own, watermark=before, more=more) for own, more in groups
+    ]
+    structs[-1] = msgspec.structs.replace(structs[-1], watermark=batch.watermark)
     return [encode(one) for one in structs], too_large
+
+
+def _parts(
+    sessions: Iterable[list[tuple[Candidate, int]]], bytes_max: int
+) -> Iterator[tuple[list[Candidate], bool]]:
+    """The candidates of each message, and whether more of their session follow in the next one."""
+    small: list[tuple[list[Candidate], int]] = []
+    for sized in sessions:
+        size = sum(one for _, one in sized)
+        if size <= bytes_max:
+            small.append(([candidate for candidate, _ in sized], size))
+            continue
+        cut = list(_packed(sized, bytes_max))
+        yield from ((own, number < len(cut) - 1) for number, own in enumerate(cut))
+    for together in _packed(small, bytes_max):
+        yield [candidate for own in together for candidate in own], False
 
 
 def judged_messages(judged: Judged, bytes_max: int) -> list[bytes]:

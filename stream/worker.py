@@ -210,12 +210,19 @@ class Bench:
 class Worker:
     """Assembles sessions and judges them by the rule set that is `active`.
 
-    An occurrence that began under another one goes on under it where `former` finds that by its key; else
-    it begins anew, with empty history.
+    `find` finds another one by its key. An occurrence that began under another one goes on under it if it
+    is to `finish` and that is found; else it begins anew with its next event, with empty history. One that
+    has no event any more ends under the rule set that judged its last.
     """
 
-    def __init__(self, active: Bench, former: Callable[[str], Bench | None] = lambda _key: None) -> None:
-        self._active, self._former = active, former
+    def __init__(
+        self,
+        active: Bench,
+        find: Callable[[str], Bench | None] = lambda _key: None,
+        *,
+        finish: bool = False,
+    ) -> None:
+        self._active, self._find, self._finish = active, find, finish
 
     def step(
         self, states: Mapping[str, SessionState], candidates: Iterable[Candidate], watermark: int
@@ -237,8 +244,11 @@ class Worker:
                 done.poison.append(Poison(candidate.session_id, (span,), text, "session-held"))
         by_bench: dict[str, tuple[Bench, list[Event]]] = {}
         for state in states.values():
+            bench, begun = self._active, None
             for event in state.session.advance(watermark):
-                bench = self._bench(state, event)
+                if event.kind is not Kind.END or event.occurrence != begun:
+                    bench = self._bench(state, event)
+                begun = event.occurrence
                 done.events.append(event)
                 done.digests.append(bench.digest)
                 by_bench.setdefault(bench.key, (bench, []))[1].append(event)
@@ -264,7 +274,7 @@ class Worker:
         """As `step`; but where it breaks, each session by itself, and what breaks one is put aside.
 
         `load` gives a session's state as it was, or an empty one. What is put aside stands in the outputs'
-        `poison`, and `states` has what became of the others. Raises StreamError as `former` does.
+        `poison`, and `states` has what became of the others. Raises StreamError as `find` does.
         """
         try:
             return self.step(states, candidates, watermark)
@@ -302,9 +312,16 @@ class Worker:
         return SessionState(Session(session_id, load(session_id).session.idle)), Outputs(poison=poison)
 
     def _bench(self, state: SessionState, event: Event) -> Bench:
-        """The rule set that judges an event."""
-        began_under_other = state.rules not in ("", self._active.key) and state.applied_in == event.occurrence
-        return (self._former(state.rules) if began_under_other else None) or self._active
+        """The rule set that judges an event, the first one of its occurrence here."""
+        if state.rules in ("", self._active.key) or state.applied_in != event.occurrence:
+            return self._active
+        goes_on = self._finish or event.kind is Kind.END or _same_rules(state.rules, self._active.key)
+        return (self._find(state.rules) if goes_on else None) or self._active
+
+
+def _same_rules(key: str, other: str) -> bool:
+    """Whether two keys are those of one rule set, whatever the order of its questions."""
+    return key.partition(".")[0] == other.partition(".")[0]
 
 
 def poisoned(poison: Poison) -> Iterator[tuple[str, str, str]]:

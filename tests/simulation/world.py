@@ -13,14 +13,24 @@ from random import Random
 from tracline.batch.archive import Origin, writing
 from tracline.rules.digest import rule_set_digest
 from tracline.rules.pack import load_packs
+from tracline.schemas.decoded import Decoded
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frame import event_frame
 from tracline.schemas.time import NS
 from tracline.stream.intake import Encoding
 from tracline.stream.monitoring import Terms
 from tracline.stream.rekeyer import Record
+from tracline.stream.source import Source
 from tracline.stream.topic import Topic
-from tracline.stream.wire import Activation, Mark, decode_judged, decode_letter, decode_verdicts, encode
+from tracline.stream.wire import (
+    Activation,
+    Batch,
+    Mark,
+    decode_judged,
+    decode_letter,
+    decode_verdicts,
+    encode,
+)
 
 from ..serve.days import day
 from ..serve.live import IDLE_S, SETTINGS, arriving, wire
@@ -46,11 +56,13 @@ class World:
     def __post_init__(self) -> None:
         self.random = Random(f"simulation {self.seed}")
         choose = self.random.choice
-        self.layout = Layout(choose((1, 2, 3)), choose((1, 2, 4)), choose((20_000, 900_000)))
+        self.told = day(self.seed, choose((1, 2, 3)))
+        largest = _largest(self.told)
+        sizes = largest, 3 * largest, 900_000
+        self.layout = Layout(choose((1, 2, 3)), choose((1, 2, 4)), choose(sizes))
         self.finish = choose((True, False))
         self.activates = self.random.random() < 0.4
         self.crashes = choose((0.0, 0.003, 0.02))
-        self.told = day(self.seed, choose((1, 2, 3)))
         self.packs = self._packs()
         self.broker = Broker()
         self.now = 0
@@ -287,6 +299,16 @@ class World:
         for one in self.told:
             found |= _expected(one, by_place, digests)
         return found
+
+
+def _largest(told: list[Told]) -> int:
+    """The bytes of the largest candidate: a message must have room for it."""
+    source = Source(SETTINGS)
+    for one in told:
+        source.hear(Decoded(tuple(one.spans)), one.spans[-1].end)
+    source.idle(source.record_time + round(SETTINGS.hold_s) * NS)
+    candidates, _ = source.release(source.record_time)
+    return max(len(encode(Batch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
 
 
 def _expected(told: Told, by_place: dict, digests: dict[str, Path]) -> Ids:
