@@ -50,8 +50,8 @@ BATCH_BYTES = 1 << 20
 LINGER_S = 0.005
 COMMIT_S = 1.0
 PULSE_S = 0.2
-STOP_S = 30.0
-"""How long the message in hand, and the last commit, may take when the process is told to stop."""
+STOP_S = 10.0
+"""How long the messages in hand, and the last commit, may take when the process is told to stop."""
 REQUEST_S = 40.0
 
 
@@ -197,7 +197,7 @@ class Monitor:
         name = self._names[Topic.EVENTS]
         consumer = self._app.consumer
         places = [TP(name, number) for number in offsets]
-        ends = await consumer.highwaters(*places) if places else {}
+        ends: dict[TP, int | None] = await consumer.highwaters(*places) if places else {}
         for place in places:
             if (end := ends.get(place) or 0) < offsets[place.partition] + 1:
                 what = f"{name} partition {place.partition} ends at {end}, before what was judged of it"
@@ -320,7 +320,8 @@ class Monitor:
         known = [one for one in self._monitoring.watermarks().values() if one is not None]
         if known:
             metrics.progress.watermark(min(known))
-        name, behind = self._names[Topic.EVENTS], {}
+        name = self._names[Topic.EVENTS]
+        behind: dict[tuple[str, int], int] = {}
         for place, offset in self.going_on().items():
             end = self._app.consumer.highwater(place)
             behind[name, place.partition] = max(0, (end or 0) - offset)
@@ -328,8 +329,8 @@ class Monitor:
 
     def _build(self) -> None:
         """The app, its table and its one agent."""
-        app = self._app = App(self._kafka.group(PROCESS), **self._options())
-        app.progress = self
+        app: Any = App(self._kafka.group(PROCESS), **self._options())
+        app.progress, self._app = self, app
         compacted = Spec(Topic.REKEY_STATE, Count.SESSIONS, days=None)
         self._table = StateTable(
             app,
@@ -340,7 +341,7 @@ class Monitor:
         )
         app.tables.add(self._table)
         app.on_partitions_revoked.connect(self._revoked)
-        raw = {"key_serializer": "raw", "value_serializer": "raw", "allow_empty": True}
+        raw: Any = {"key_serializer": "raw", "value_serializer": "raw", "allow_empty": True}
         events = app.topic(self._names[Topic.EVENTS], key_type=bytes, value_type=bytes, **raw)
         app.agent(events, name=PROCESS)(self._read)
         app.finalize()

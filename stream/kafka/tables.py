@@ -5,6 +5,9 @@ process's own shelves take it once Kafka has acknowledged all of it. Assigning t
 it, would only queue the record.
 """
 
+# Faust's own types are partly unknown.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import asyncio
@@ -34,10 +37,11 @@ class Keeper(Protocol):
         ...
 
 
-class ShelfStore(Store):
+class ShelfStore(Store[str, bytes]):
     """The shelves, as Faust's recovery fills them. Faust goes on after an error here; the keeper must not."""
 
     app: Any
+    table: Any
 
     def __init__(self, *args: Any, shelves: Shelves, keeper: Keeper, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -123,7 +127,7 @@ class ShelfStore(Store):
         return tp.topic == self.table.changelog_topic_name
 
 
-class StateTable(faust.Table):
+class StateTable(faust.Table[str, bytes]):
     """The table; `write` is the only way to change it."""
 
     app: Any

@@ -6,6 +6,9 @@ throws away when partitions move: what is committed is told from that state as w
 far the monitor is. Writing: once, and in order.
 """
 
+# Faust's own types are partly unknown.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

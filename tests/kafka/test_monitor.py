@@ -281,7 +281,7 @@ def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tm
 
 
 def test_a_broker_that_is_killed_and_comes_back(own_broker: Broker, case: Case, tmp_path: Path) -> None:
-    """The process waits for the broker, and goes on by itself."""
+    """The process waits for the broker, and goes on by itself; told to stop without one, it does not wait."""
     kafka = KafkaSettings((own_broker.bootstrap,), prefix="restarted", spans_topic="spans")
     with administering(kafka) as admin:
         create(admin, kafka, partitions=PARTITIONS)
@@ -292,7 +292,11 @@ def test_a_broker_that_is_killed_and_comes_back(own_broker: Broker, case: Case, 
         own_broker.restart()
         send(kafka, case.sent[middle:], "other")
         heard = listener.until(case.is_heard, alive=lambda: stage.process.poll() is None)
-        assert stage.stop() == 0, (tmp_path / "log").read_text()
+        own_broker.kill()
+        assert stage.stop() == 2
+    said = (tmp_path / "log").read_text()
+    assert "TRL745" in said, said
+    assert "judged again at the next start" in said
     case.assert_heard(heard)
 
 
