@@ -199,9 +199,9 @@ class Rekeying:
         reach(RekeyFault.RECEIVED)
         try:
             done = self._taken(records)
-        except StreamError:
-            raise
-        except Exception:
+        except Exception as error:
+            if isinstance(error, StreamError):
+                raise
             self._settle(reader)
             for record in records:
                 if not self._is_settled(reader):
@@ -216,9 +216,9 @@ class Rekeying:
         """Take one record in, or put it aside where it cannot be."""
         try:
             done = self._taken([record])
-        except StreamError:
-            raise
         except Exception as error:
+            if isinstance(error, StreamError):
+                raise
             # What broke it has spoiled the state of its source.
             self._settle(reader)
             if not self._is_settled(reader):
