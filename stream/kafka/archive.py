@@ -200,12 +200,13 @@ class Archiving:
         """Take messages of a partition in, and archive what is due."""
         gathering = self._open[place.partition]
         self._around.metrics.kafka.read(self._topic, len(records), sum(len(r.value or b"") for r in records))
-        for record in records:
-            if record.offset > gathering.next and self._is_lost(place, gathering.next):
-                # What was gathered is archived as it is; what follows begins behind the gap.
+        if records[0].offset > gathering.next and self._is_lost(place, gathering.next):
+            # What was gathered is archived as it is; what follows begins behind the gap.
+            if gathering.is_ready:
                 self._archive_one(place.partition)
-                self._settled = None
-                return
+            self._settled = None
+            return
+        for record in records:
             letter = gathering.take(
                 Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")
             )

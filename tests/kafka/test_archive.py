@@ -170,6 +170,29 @@ def test_what_is_no_message_is_a_dead_letter_and_a_gap(topics: KafkaSettings, tm
     assert b"secret" not in record.value
 
 
+def test_what_was_deleted_before_it_was_archived_is_a_gap(topics: KafkaSettings, tmp_path: Path) -> None:
+    """The archiver says what is missing, and goes on with the first message that there is."""
+    place = TopicPartition(topics.topic(Topic.JUDGED), 0)
+
+    def judge(*numbers: int) -> None:
+        with KafkaProducer(**producing(topics, "test")) as producer:
+            for number in numbers:
+                judged = Judged(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
+                producer.send(place.topic, encode(judged), partition=0).get(WAIT_S)
+
+    for numbers, deleted in (((0, 1), 0), ((2, 3, 4), 4)):
+        judge(*numbers)
+        with administering(topics) as admin:
+            admin.delete_records({place: deleted})
+        with archiver(topics, tmp_path) as stage:
+            stage.until("tracline_kafka_messages_read_total", lambda read: sum(read) > 0)
+            assert stage.stop() == 0, stage.log.read_text()
+    ids = archived(tmp_path / "archive")["event_id"].to_list()
+    assert sorted(ids) == [event(0, number).event_id for number in (0, 1, 4)]
+    assert gaps(read_manifest(tmp_path / "archive")) == 1
+    assert "Kafka has deleted messages 2 to 3" in (tmp_path / "one.log").read_text()
+
+
 def test_a_topic_that_was_made_anew_is_refused(topics: KafkaSettings, tmp_path: Path) -> None:
     """An archive that has come further than the topic goes is not added to."""
     send(topics)
