@@ -74,7 +74,7 @@ def past(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: in
 
 def _said(rows: Iterator[dict[str, Any]]) -> Iterator[Said]:
     """The rows of `batch.standings` as statuses, each with the time at which it was said."""
-    from ..stream.worker import Standing, Status
+    from ..stream.standing import Standing, Status
 
     for row in rows:
         at = row.pop("said")

@@ -25,9 +25,9 @@ from .alerts.sessions import Key, statuses
 from .alerts.watch import Change, Watch
 from .error import StreamError
 from .rekeyer import Output, Record
+from .standing import Status
 from .topic import Topic
 from .wire import Damaged, DeadLetter, decode_verdicts, encode_letter
-from .worker import Status
 
 PROCESS = "alerts"
 CODE = "TRL731"

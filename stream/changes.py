@@ -12,9 +12,10 @@ from ..schemas.event import Event, Kind
 from ..schemas.frame import event_frame
 from ..schemas.time import parse_time
 from ..schemas.verdict import Verdict
+from .standing import Standing
 from .state import SessionState, encode
 from .store import Batch
-from .worker import Outputs, Standing
+from .worker import Outputs
 
 _ROW = msgspec.json.Encoder()
 _EVENT = msgspec.json.Decoder(Event)

@@ -12,7 +12,8 @@ import hashlib
 import heapq
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 import msgspec
@@ -25,6 +26,7 @@ from ..schemas.settings import SessionSettings
 from ..schemas.time import NS, rfc3339
 from .error import StreamError
 from .rekeyer import Output, Record
+from .standing import Status
 from .state import SessionState, decode, encode
 from .topic import Topic
 from .wire import (
@@ -42,7 +44,7 @@ from .wire import (
     verdict_messages,
 )
 from .wire import decode as decode_message
-from .worker import Bench, Outputs, Status, Worker, poisoned
+from .worker import Bench, Outputs, Worker, poisoned
 
 STATE_VERSION = 1
 STATES_KEPT_MAX = 20_000
@@ -155,6 +157,7 @@ class Monitoring:
         self._partitions: dict[int, _Partition] = {}
         self._states: dict[str, SessionState] = {}
         self._benches: dict[str, Bench] = {}
+        self._compiled: dict[bytes, Bench] = {}
 
     def assign(self, partitions: Iterable[int], items: Iterable[tuple[str, bytes]]) -> None:
         """Go on with these partitions; `items` are what the table holds of them (others are left out).
@@ -290,8 +293,12 @@ class Monitoring:
         return {bench.key: texts}
 
     def _made(self, texts: RuleTexts) -> Bench:
-        bench = Bench(statute_of(load_texts(texts)), satisfied=self._terms.satisfied)
-        return self._benches.setdefault(bench.key, bench)
+        """The rule set of these packs; every partition asks for it, and to compile one takes a second."""
+        written = msgspec.json.encode(texts)
+        if written not in self._compiled:
+            bench = Bench(statute_of(load_texts(texts)), satisfied=self._terms.satisfied)
+            self._compiled[written] = self._benches.setdefault(bench.key, bench)
+        return self._compiled[written]
 
     def _bench(self, key: str) -> Bench:
         """The rule set with that key. Raises StreamError (TRL741) where another release wrote its states."""
@@ -355,8 +362,21 @@ def _told(facts: Facts, message: Message, offset: int) -> Facts:
 
 def _status(status: Status) -> dict[str, object]:
     """A status as JSON."""
-    times = {"occurrence": rfc3339(status.occurrence), "time": rfc3339(status.time)}
-    return {**asdict(status), **times}
+    return {
+        "status": status.status,
+        "session_id": status.session_id,
+        "occurrence": _instant(status.occurrence),
+        "pack": status.pack,
+        "rule": status.rule,
+        "rule_digest": status.rule_digest,
+        "severity": status.severity,
+        "agent": status.agent,
+        "time": _instant(status.time),
+    }
+
+
+_instant = lru_cache(maxsize=4096)(rfc3339)
+"""Every rule says the same times of an occurrence that it has come to apply to."""
 
 
 def _written(state: SessionState, offset: int, due: int) -> bytes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any, cast
 
 import numpy as np
@@ -27,43 +26,13 @@ from ..schemas.candidate import Candidate
 from ..schemas.event import Event, Kind
 from ..schemas.frame import event_frame
 from .error import StreamError
+from .standing import Standing, Status
 from .state import Columns, SessionState
 
 HELD_MAX = 10_000
 """Spans of one session that may wait for the time to pass them."""
 _NO_TIME = -(1 << 63)
 _OCCURRENCE = ("session_id", "occurrence")
-
-
-class Standing(StrEnum):
-    """What a rule, or a session, has come to."""
-
-    APPLIED = "applied"
-    """The rule has come to apply to the occurrence."""
-    VIOLATED = "violated"
-    """The occurrence has violated the rule (or left it unmet) for the first time, history aside."""
-    UNJUDGED = "unjudged"
-    """The rule cannot be judged in the occurrence any more."""
-    CLOSED = "closed"
-    """The occurrence is over; it says so once, for all rules."""
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """That an occurrence has come to a standing; `time` is that of the last event judged by then.
-
-    `pack`, `rule`, `rule_digest` and `severity` are None where the occurrence closed.
-    """
-
-    status: Standing
-    session_id: str
-    occurrence: int
-    pack: str | None
-    rule: str | None
-    rule_digest: str | None
-    severity: str | None
-    agent: str | None
-    time: int
 
 
 @dataclass(frozen=True, slots=True)

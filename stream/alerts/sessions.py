@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...schemas.time import NS, parse_time
-from ..worker import Standing, Status
+from ..standing import Standing, Status
 
 SESSIONS_MAX = 1_000_000
 """Sessions that are remembered; beyond them the one longest unheard of is forgotten."""

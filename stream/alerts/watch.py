@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ..worker import Status
+from ..standing import Status
 from . import memory
 from .detector import Alarm, Detector, Settings, step
 from .memory import RateMemory

@@ -14,8 +14,8 @@ from tracline.schemas.time import NS, rfc3339
 from tracline.stream.alerts.detector import Settings
 from tracline.stream.alerts.rates import Tolerance, tolerance, unknown
 from tracline.stream.rekeyer import Record
+from tracline.stream.standing import Standing, Status
 from tracline.stream.wire import Mark, verdict_messages
-from tracline.stream.worker import Standing, Status
 
 PARTITIONS = 3
 BEGAN = 1_771_329_600 * NS

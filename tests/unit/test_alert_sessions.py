@@ -12,7 +12,7 @@ from tracline.stream.alerts.rates import Rate, Rates, RuleRates, tolerance
 from tracline.stream.alerts.sessions import Key, Ledger, Tick, statuses
 from tracline.stream.alerts.watch import Change, Watch
 from tracline.stream.error import StreamError
-from tracline.stream.worker import Standing, Status
+from tracline.stream.standing import Standing, Status
 
 TICK = 100
 BOT = Key("desk", "confirm", "bot")

@@ -18,8 +18,9 @@ from tracline.schemas.event import Event, Kind, end_event
 from tracline.schemas.step import Part
 from tracline.schemas.time import NS
 from tracline.schemas.told import REMEMBERED_MAX
+from tracline.stream.standing import Standing
 from tracline.stream.state import SessionState
-from tracline.stream.worker import HELD_MAX, Bench, Standing, Worker, poisoned
+from tracline.stream.worker import HELD_MAX, Bench, Worker, poisoned
 
 from .audit_rows import PACK, START, call, session, user, write
 
