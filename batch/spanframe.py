@@ -12,7 +12,7 @@ from zlib import crc32
 import msgspec
 
 from ..schemas.candidate import Candidate
-from ..schemas.resolve import Heard, Trace, candidate_of, cut_links, hear, orphans
+from ..schemas.resolve import Heard, Trace, candidate_of, cut_links, hear, in_turn, orphans
 from .otlpfile import requests
 from .read import Part, Population, Reject
 
@@ -104,8 +104,7 @@ def _resolved(
         population.gaps += orphans(trace)
         population.cut_links += cut_links(trace)
         if as_of is not None:
-            whole, ended = trace, [one for one in told if one.heard.ended <= as_of]
-            trace, told = _trace(ended), [one for one in ended if whole.settled(one.heard) <= as_of]
+            trace, told = _as_of(trace, told, as_of)
         inside = trace.told_inside()
         for one in told:
             candidate = candidate_of(trace, one.heard, inside)
@@ -114,6 +113,15 @@ def _resolved(
                 population.reject(Reject(parts[one.file].name, place, candidate.code, candidate.text))
             elif candidate.tellings:
                 yield Resolved(one.file, one.request, candidate)
+
+
+def _as_of(whole: Trace, told: Sequence[Found], as_of: int) -> tuple[Trace, list[Found]]:
+    """The trace of the spans that had ended, and those that had gone on by then, as live."""
+    ended = [one for one in told if one.heard.ended <= as_of]
+    settled = [one.heard for one in ended if whole.settled(one.heard) <= as_of]
+    begun = [one.heard for one in told if one.heard.ended > as_of >= one.heard.began]
+    going = {id(one) for one in in_turn(settled, begun)}
+    return _trace(ended), [one for one in ended if id(one.heard) in going]
 
 
 def _trace(told: Iterable[Found]) -> Trace:

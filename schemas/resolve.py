@@ -50,6 +50,11 @@ class Heard:
         return self.step.session is not None and self.step.agent is not None
 
     @property
+    def began(self) -> int:
+        """When it began, as far as it says that itself."""
+        return self.start or self.end
+
+    @property
     def ended(self) -> int:
         """When it ended, as far as it says that itself."""
         return self.end or self.start
@@ -168,6 +173,21 @@ class Trace:
         return frozenset(
             key for heard in self.all() if heard.tells for key in _within(heard, self.above(heard))
         )
+
+
+def in_turn(ready: Sequence[Heard], waiting: Iterable[Heard]) -> list[Heard]:
+    """Of the spans of a trace that might go on, those that none which waits holds up.
+
+    A span that says session and agent, and began before another one ended, has something to tell that
+    comes before the other's end: until the time has passed it, the other waits, and so does what that one
+    holds up.
+    """
+    going = list(ready)
+    bound = min((one.began for one in waiting if one.tells and one.speaks_for_itself), default=_NEVER)
+    while held := [one for one in going if one.tells and one.ended > bound]:
+        going = [one for one in going if not (one.tells and one.ended > bound)]
+        bound = min(one.began for one in held)
+    return going
 
 
 def candidate_of(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Candidate | Flaw:

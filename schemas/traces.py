@@ -8,7 +8,7 @@ from itertools import compress
 
 from .candidate import Candidate
 from .conversation import Flaw
-from .resolve import Heard, Trace, candidate_of
+from .resolve import Heard, Trace, candidate_of, in_turn
 
 TRACES_MAX = 100_000
 """Traces that one source remembers; those with spans that wait are kept beyond it."""
@@ -67,15 +67,15 @@ class Traces:
 
         Nothing goes on before the watermark has passed its end: sooner it could not be judged. A span that
         says its session and its agent goes on then, any other when its root is known and the watermark has
-        passed the ends of all above it, or after `hold`.
+        passed the ends of all above it; both in their turn (`in_turn`), or after `hold`.
         """
         for trace_id in sorted(self.waiting):
             opened = self.traces[trace_id]
-            is_ready = [_is_ready(opened.trace, heard, watermark, now, self.hold) for heard in opened.waiting]
-            if not any(is_ready):
+            ready = _ready(opened, watermark, now, self.hold)
+            if not ready:
                 continue
-            ready = list(compress(opened.waiting, is_ready))
-            opened.waiting = [one for one, go in zip(opened.waiting, is_ready, strict=True) if not go]
+            going = {id(one) for one in ready}
+            opened.waiting = [one for one in opened.waiting if id(one) not in going]
             told_inside = opened.trace.told_inside()
             self.early += sum(opened.trace.root(heard) is None for heard in ready)
             self.changed.add(trace_id)
@@ -95,8 +95,23 @@ class Traces:
             self.changed.add(trace_id)
 
 
-def _is_ready(trace: Trace, heard: Heard, watermark: int, now: int, hold: int) -> bool:
+def _ready(opened: Open, watermark: int, now: int, hold: int) -> list[Heard]:
+    """The spans of a trace that need not wait any more."""
+    is_ready = [_is_ready(opened.trace, heard, watermark) for heard in opened.waiting]
+    ready = list(compress(opened.waiting, is_ready))
+    waiting = [one for one, go in zip(opened.waiting, is_ready, strict=True) if not go]
+    going = in_turn(ready, waiting)
+    known = {id(one) for one in going}
+    overdue = [
+        one
+        for one in opened.waiting
+        if now - one.record_time >= hold and one.ended <= watermark and id(one) not in known
+    ]
+    return going + overdue
+
+
+def _is_ready(trace: Trace, heard: Heard, watermark: int) -> bool:
     if heard.ended > watermark:
         return False
     is_known = heard.speaks_for_itself or trace.root(heard) is not None
-    return (is_known and trace.settled(heard) <= watermark) or now - heard.record_time >= hold
+    return is_known and trace.settled(heard) <= watermark
