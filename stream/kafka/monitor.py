@@ -260,20 +260,34 @@ class Monitor:
         """Work messages off in their order. What cannot be helped ends the process, and tells no offset."""
         try:
             while (message := await lane.queue.get()) is not None:
-                await self._work_off(message)
+                await self._work_off(message, lane)
         except BaseException as error:
             self.fail(error)
 
-    async def _work_off(self, message: Any) -> None:
+    async def _work_off(self, message: Any, lane: _Lane) -> None:
         reach(MonitorFault.RECEIVED)
         record = Record(message.partition, message.offset, self._time(message), message.value or b"")
         step = self._monitoring.step(record)
         reach(MonitorFault.STEPPED)
         await self._send(step.outputs)
         reach(MonitorFault.PRODUCED)
+        if not await self._is_still_ours(lane):
+            return
         await self._table.write(record.partition, step.writes)
         self._next[record.partition] = max(record.offset + 1, self._next[record.partition])
         self._count(record, step)
+
+    async def _is_still_ours(self, lane: _Lane) -> bool:
+        """Whether the partition is ours; a process that was silent for too long asks before it writes.
+
+        Others may have taken the partition over meanwhile, whose state must not be overwritten. Outputs made
+        twice do no harm.
+        """
+        while not self._app.consumer.is_member(self._around.timeout_s):
+            if lane.is_closed:
+                return False
+            await asyncio.sleep(PULSE_S)
+        return True
 
     async def _send(self, outputs: Iterable[Output]) -> None:
         """Send outputs, and return once Kafka has acknowledged all of them."""

@@ -11,6 +11,7 @@ far the monitor is. Writing: once, and in order.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
@@ -30,7 +31,30 @@ class Progress(Protocol):
 
 
 class CommittedThread(driver.AIOKafkaConsumerThread):
-    """The thread that reads: only what is committed."""
+    """The thread that reads: only what is committed. It knows when the group last took it for a member."""
+
+    member_at = 0.0
+
+    async def on_start(self) -> None:
+        """Begin to read, and to note each heartbeat that was answered well, by when it was sent."""
+        await super().on_start()
+        consumer: Any = self._ensure_consumer()
+        coordinator = consumer._coordinator
+        beat = coordinator._do_heartbeat
+
+        async def noted() -> bool:
+            sent_at = time.monotonic()
+            is_member: bool = await beat()
+            if is_member:
+                self.member_at = sent_at
+            return is_member
+
+        coordinator._do_heartbeat = noted
+
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        """Have partitions: the group has just said so."""
+        self.member_at = time.monotonic()
+        await super().on_partitions_assigned(assigned, generation_id)
 
     def _create_worker_consumer(self, transport: driver.Transport) -> Any:
         consumer: Any = super()._create_worker_consumer(transport)
@@ -43,9 +67,14 @@ class Consumer(driver.Consumer):
     """The consumer: goes on, and commits, where its app's progress says."""
 
     app: Any
+    _thread: Any
 
     def _new_consumer_thread(self) -> CommittedThread:
         return CommittedThread(self, loop=self.loop, beacon=self.beacon)
+
+    def is_member(self, timeout_s: float) -> bool:
+        """Whether no one else can have our partitions yet: the group has heard of us within that time."""
+        return time.monotonic() - self._thread.member_at < timeout_s
 
     def ack(self, message: Message) -> bool:
         """Hear that the stream has let go of a message, which says nothing of whether it was worked off."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -177,7 +179,7 @@ def test_what_is_not_committed_was_never_there(
 def test_a_second_worker_comes_and_goes(
     topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
 ) -> None:
-    """Sessions move to a worker that joins, from one that stops, from one that is killed; none is lost."""
+    """Sessions move to a worker that joins, and from those that stop or are killed; none is lost."""
     size = -(-len(case.sent) // 4)
     parts = [case.sent[first : first + size] for first in range(0, len(case.sent), size)]
     with ExitStack() as stack:
@@ -198,6 +200,28 @@ def test_a_second_worker_comes_and_goes(
         assert third.stop() == 0
     case.assert_heard(heard)
     print(f"workers came and went; {heard.again} messages told twice")
+
+
+def test_who_slept_overwrites_nothing(
+    topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
+) -> None:
+    """A worker that falls asleep before it writes state, and wakes when others have gone on, writes none."""
+    middle, asleep = len(case.sent) // 2, f"{MonitorFault.PRODUCED}:9:asleep"
+    send(topics, case.sent[:middle])
+    with monitor(topics, tmp_path / "first", case, fault=asleep) as first:
+        with monitor(topics, tmp_path / "second", case) as second:
+            until_committed(topics, second)
+            first.process.send_signal(signal.SIGCONT)
+            settled(first, 2)
+            # Now the state of the sessions that were in hand lies behind that of their partitions.
+            send(topics, case.sent[middle:-LAST])
+            until_committed(topics, second)
+            second.process.kill()
+        first.process.kill()
+    send(topics, case.sent[-LAST:])
+    with monitor(topics, tmp_path / "third", case) as third:
+        case.assert_heard(listener.until(case.is_heard))
+        assert third.stop() == 0
 
 
 def test_poison_is_set_aside(topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path) -> None:
@@ -302,8 +326,18 @@ def test_a_broker_that_is_killed_and_comes_back(own_broker: Broker, case: Case, 
 
 def settled(stage: Stage, times: int) -> None:
     """Wait until the process has gone on with its partitions that often."""
+    wait(stage, lambda: len(re.findall("goes on with|has no", stage.log.read_text())) >= times)
+
+
+def until_committed(kafka: KafkaSettings, stage: Stage) -> None:
+    """Wait until the group has committed all that was sent; the mark of a transaction is no message."""
+    wait(stage, lambda: all(end - at <= 1 for at, end in committed(kafka).values()))
+
+
+def wait(stage: Stage, holds: Callable[[], bool]) -> None:
+    """Wait until that holds; an AssertionError where the process ends before."""
     limit = time.monotonic() + WAIT_S
-    while (stage.log.read_text().count("goes on with") + stage.log.read_text().count("has no")) < times:
+    while not holds():
         assert time.monotonic() < limit, stage.log.read_text()
         with suppress(subprocess.TimeoutExpired):
             stage.process.wait(POLL_S)
