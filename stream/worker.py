@@ -32,6 +32,8 @@ from .state import Columns, SessionState
 HELD_MAX = 10_000
 """Spans of one session that may wait for the time to pass them."""
 _NO_TIME = -(1 << 63)
+_OF_THE_PROCESS = (StreamError, MemoryError)
+"""Errors that say nothing of a session."""
 _OCCURRENCE = ("session_id", "occurrence")
 
 
@@ -247,9 +249,9 @@ class Worker:
         """
         try:
             return self.step(states, candidates, watermark)
-        except StreamError:
-            raise
-        except Exception:
+        except Exception as error:
+            if isinstance(error, _OF_THE_PROCESS):
+                raise
             done = Outputs()
             for session_id in list(states):
                 own = [one for one in candidates if one.session_id == session_id]
@@ -270,9 +272,9 @@ class Worker:
             state = load(session_id)
             try:
                 done = self.step({session_id: state}, own, watermark)
-            except StreamError:
-                raise
             except Exception as error:
+                if isinstance(error, _OF_THE_PROCESS):
+                    raise
                 spans = tuple((one.trace_id, one.span_id) for one in own)
                 poison.append(Poison(session_id, spans, type(error).__name__))
             else:
