@@ -284,7 +284,9 @@ class MonitorMetrics:
         self.kafka = KafkaMetrics(self.registry, reads, sends)
         self.judging = JudgingMetrics(self.registry, rules)
         self.progress = ProgressMetrics(self.registry, letters)
-        self.state_bytes = _gauge(self.registry, "state_bytes", "Size of what is remembered of sessions, or about.")
+        self.state_bytes = _gauge(
+            self.registry, "state_bytes", "Size of what is remembered of sessions, or about."
+        )
         self.skipped = _counter(
             self.registry, "redelivered", "Messages that came again and had changed their sessions already."
         )
