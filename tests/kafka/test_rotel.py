@@ -1,0 +1,73 @@
+"""What rotel, a collector of another make, writes to Kafka: the rekey stage reads it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import rotel
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.topic import Topic
+
+from .broker import free_port
+from .reading import read
+from .rekeying import batches, candidates_of, letters, make_topics, process, until
+from .talking import LIVE, WAIT_S, listening, resolved, talk
+
+pytestmark = pytest.mark.slow
+AGENT = Path(rotel.__file__).with_name("rotel-agent")
+
+
+@contextmanager
+def agent(kafka: KafkaSettings, folder: Path, encoding: str, compression: str) -> Iterator[int]:
+    """A rotel between agents and Kafka; its port. When the block ends all that it took is sent."""
+    port, log = free_port(), folder / "rotel.log"
+    options = {
+        "pid-file": folder / "rotel.pid",
+        "otlp-http-endpoint": f"127.0.0.1:{port}",
+        "otlp-grpc-endpoint": f"127.0.0.1:{free_port()}",
+        "exporter": "kafka",
+        "kafka-exporter-brokers": ",".join(kafka.bootstrap_servers),
+        "kafka-exporter-traces-topic": kafka.topic(Topic.SPANS),
+        "kafka-exporter-format": encoding,
+        "kafka-exporter-compression": compression,
+        "kafka-exporter-acks": "all",
+        "kafka-exporter-partitioner": "murmur2",
+    }
+    words = [f"--{name}={value}" for name, value in options.items()]
+    with log.open("wb") as said:
+        running = subprocess.Popen([AGENT, "start", *words], stdout=said, stderr=said)
+    try:
+        listening(running, port, log.read_text)
+        yield port
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(WAIT_S) == 0, log.read_text()
+    finally:
+        running.kill()
+        running.wait(WAIT_S)
+
+
+@pytest.mark.parametrize(("encoding", "compression"), [("protobuf", "snappy"), ("json", "lz4")])
+def test_what_rotel_writes_is_rekeyed(
+    kafka: KafkaSettings, tmp_path: Path, encoding: str, compression: str
+) -> None:
+    """The candidates are those of the spans as the SDK ended them; no trace is in two partitions."""
+    make_topics(kafka)
+    with agent(kafka, tmp_path, encoding, compression) as port:
+        told = talk([port], sessions=6, seed=11)
+    expected = resolved(told)
+    records = read(kafka, kafka.topic(Topic.SPANS))
+    assert len(records) > 1
+    # Every key is empty, so that all come to one partition: traces stay whole, but nothing is shared.
+    assert len({record.partition for record in records}) == 1
+    with process(kafka, sessions=LIVE) as running:
+        until("all is resolved", lambda: candidates_of(batches(kafka)).total() >= expected.total())
+        running.process.terminate()
+        assert running.ended() == 0, running.lines
+    assert expected.total() > 50
+    assert candidates_of(batches(kafka)) == expected
+    assert not letters(kafka)
