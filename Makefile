@@ -5,15 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 KAFKA := .kafka
+COLLECTOR := .collector
 FAST_TESTS := tests/unit tests/snapshots tests/conformance
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check lint types fast test kafka soak bench exhaustive generated lock clean
+.PHONY: help setup demo check lint types fast test kafka soak bench exhaustive generated lock clean test-collector
 
 help: ## show these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with the locked dependencies and tracline itself
 
@@ -52,6 +53,13 @@ $(KAFKA)/.ready: tests/kafka/pom.xml
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(KAFKA)/libs
 	@touch $@
 
+test-collector: setup kafka $(COLLECTOR)/otelcol ## the tests of a real OpenTelemetry collector, which Go builds first
+	$(BIN)/python -m pytest tests/collector -m collector
+
+$(COLLECTOR)/otelcol: tests/collector/builder.yaml
+	go run go.opentelemetry.io/collector/cmd/builder@v0.158.0 --config $<
+	@touch $@
+
 soak: setup ## the pipeline under simulated faults: SEEDS=2000, FROM=1
 	SIMULATION_SEEDS=$(or $(SEEDS),2000) SIMULATION_FROM=$(or $(FROM),1) $(BIN)/python -m pytest tests/simulation -s
 
@@ -76,5 +84,5 @@ lock: setup ## write constraints.txt and the image's part of it anew: newest ver
 	  --output-file docker/requirements.txt pyproject.toml
 
 clean: ## remove .venv, caches and what the demo made
-	rm -rf $(VENV) $(KAFKA) build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(KAFKA) $(COLLECTOR) build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -23,6 +23,7 @@ BUDGETS_S = {
     "browser": 90,
     "docker": 60,
     "kafka": 180,
+    "collector": 120,
     "simulation": 90,
 }
 """Seconds that a folder's tests may take on two cores."""
