@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Protocol
 
 import msgspec
-import zstandard
 
 from ..rules.judge import statute_of
 from ..rules.pack import load_texts
@@ -25,9 +22,10 @@ from ..schemas.assemble import Session
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS, rfc3339
 from .error import StreamError
+from .kept import HINT, Facts, read, read_facts, read_head, write_facts, written
 from .rekeyer import Output, Record
-from .standing import Status
-from .state import SessionState, decode, encode
+from .standing import as_json
+from .state import SessionState
 from .topic import Topic
 from .wire import (
     Activation,
@@ -46,18 +44,10 @@ from .wire import (
 from .wire import decode as decode_message
 from .worker import Bench, Outputs, Worker, poisoned
 
-STATE_VERSION = 1
 STATES_KEPT_MAX = 20_000
 """Sessions whose state is kept decoded beside the table."""
-_HEAD = struct.Struct(">BqqB")
-"""Before a session's state (`stream/state.py`): version, offset of the message behind it, due, packing."""
-_PLAIN, _ZSTD = 0, 1
-PACKED_FROM_BYTES = 1_024
-"""States from this size on are packed with zstd: the events of a session look alike."""
-STATE_BYTES_MAX = 256 << 20
 _LONG_AGO = -(1 << 63)
 _SESSION, _PARTITION, _RULES = "s/", "p/", "r/"
-_HINT = "finish the sessions with the release that wrote it, or begin with new topics"
 
 
 class Table(Protocol):
@@ -66,23 +56,6 @@ class Table(Protocol):
     def get(self, key: str) -> bytes | None:
         """What is written under a key."""
         ...
-
-
-class Facts(msgspec.Struct, frozen=True):
-    """What is remembered of an events partition.
-
-    `offset` is that of the last message that is done with, `watermarks` those of the sources by partition,
-    of which there are `sources`; `watermark` the least of them once all are known. `active` is the key of
-    the rule set in force, None before there is one. `unfinished` are the sessions of which a source's next
-    message has more.
-    """
-
-    offset: int = -1
-    sources: int = 0
-    watermarks: dict[int, int] = {}
-    watermark: int | None = None
-    active: str | None = None
-    unfinished: dict[int, str] = {}
 
 
 @dataclass(slots=True)
@@ -170,9 +143,9 @@ class Monitoring:
                 session_id = key[len(_SESSION) :]
                 partition = new.get(partition_of(session_id, self._terms.partitions))
                 if partition is not None:
-                    partition.plan(session_id, _read_head(value)[1])
+                    partition.plan(session_id, read_head(value)[1])
             elif key.startswith(_PARTITION) and int(key[len(_PARTITION) :]) in new:
-                new[int(key[len(_PARTITION) :])].facts = _read_facts(value)
+                new[int(key[len(_PARTITION) :])].facts = read_facts(value)
         self._partitions.update(new)
 
     def revoke(self, partitions: Iterable[int]) -> None:
@@ -251,7 +224,7 @@ class Monitoring:
             self._states.pop(session_id, None)
             if due is not None:
                 self._states[session_id] = state
-                done.writes.append((_SESSION + session_id, _written(state, record.offset, due)))
+                done.writes.append((_SESSION + session_id, written(state, record.offset, due)))
             elif self._table.get(_SESSION + session_id) is not None:
                 yield _SESSION + session_id, None
         while len(self._states) > STATES_KEPT_MAX:
@@ -271,7 +244,7 @@ class Monitoring:
                 done.outputs.append(Output(Topic.JUDGED, record.partition, None, data))
         if judged.records or judged.statuses or is_tick:
             time = None if watermark is None else rfc3339(watermark)
-            statuses = [_status(one) for one in judged.statuses]
+            statuses = [as_json(one) for one in judged.statuses]
             for data in verdict_messages(mark, time, judged.records, statuses, self._terms.bytes_max):
                 done.outputs.append(Output(Topic.VERDICTS, record.partition, None, data))
 
@@ -309,7 +282,7 @@ class Monitoring:
                     self._made(msgspec.json.decode(texts, type=RuleTexts))
                     break
         if key not in self._benches:
-            raise StreamError("TRL741", "open sessions were labelled by another release", _HINT)
+            raise StreamError("TRL741", "open sessions were labelled by another release", HINT)
         return self._benches[key]
 
     def _state(self, session_id: str) -> SessionState:
@@ -320,17 +293,16 @@ class Monitoring:
         data = self._table.get(_SESSION + session_id)
         if data is None:
             return SessionState(Session(session_id, round(self._terms.sessions.idle_s * NS)))
-        return _read(data)
+        return read(data)
 
     def _is_applied(self, session_id: str, offset: int) -> bool:
         """Whether a session has taken that message in already."""
         data = self._table.get(_SESSION + session_id)
-        return data is not None and _read_head(data)[0] >= offset
+        return data is not None and read_head(data)[0] >= offset
 
     def _write_facts(self, done: Step, record: Record, facts: Facts) -> None:
         self._partitions[record.partition].facts = facts
-        data = bytes([STATE_VERSION]) + msgspec.msgpack.encode(facts)
-        done.writes.append((f"{_PARTITION}{record.partition}", data))
+        done.writes.append((f"{_PARTITION}{record.partition}", write_facts(facts)))
 
     def _bury(self, done: Step, record: Record, told: Iterable[tuple[str, str, str]]) -> None:
         """Put aside what cannot be read or judged of a message."""
@@ -358,60 +330,3 @@ def _told(facts: Facts, message: Message, offset: int) -> Facts:
     least = min(watermarks.values()) if len(watermarks) >= message.sources else None
     known = facts.watermark if least is None else max(least, facts.watermark or least)
     return Facts(offset, message.sources, watermarks, known, facts.active, unfinished)
-
-
-def _status(status: Status) -> dict[str, object]:
-    """A status as JSON."""
-    return {
-        "status": status.status,
-        "session_id": status.session_id,
-        "occurrence": _instant(status.occurrence),
-        "pack": status.pack,
-        "rule": status.rule,
-        "rule_digest": status.rule_digest,
-        "severity": status.severity,
-        "agent": status.agent,
-        "time": _instant(status.time),
-    }
-
-
-_instant = lru_cache(maxsize=4096)(rfc3339)
-"""Every rule says the same times of an occurrence that it has come to apply to."""
-
-
-def _written(state: SessionState, offset: int, due: int) -> bytes:
-    data, packing = encode(state), _PLAIN
-    if len(data) >= PACKED_FROM_BYTES:
-        data, packing = zstandard.compress(data, 1), _ZSTD
-    return _HEAD.pack(STATE_VERSION, offset, due, packing) + data
-
-
-def _read(data: bytes) -> SessionState:
-    """The state in a session's record. Raises StreamError where it is another release's, or damaged."""
-    _read_head(data)
-    body = data[_HEAD.size :]
-    if data[_HEAD.size - 1] == _ZSTD:
-        try:
-            body = zstandard.decompress(body, STATE_BYTES_MAX)
-        except zstandard.ZstdError:
-            raise StreamError("TRL741", "a session's state is damaged", _HINT) from None
-    return decode(body)
-
-
-def _read_head(data: bytes) -> tuple[int, int]:
-    """The offset that a session's state holds, and when it has something to do next."""
-    if len(data) < _HEAD.size or data[0] != STATE_VERSION:
-        what = f"a session's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
-        raise StreamError("TRL741", what, _HINT)
-    _, offset, due, _ = _HEAD.unpack_from(data)
-    return offset, due
-
-
-def _read_facts(data: bytes) -> Facts:
-    if data[:1] != bytes([STATE_VERSION]):
-        what = f"a partition's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
-        raise StreamError("TRL741", what, _HINT)
-    try:
-        return msgspec.msgpack.decode(data[1:], type=Facts)
-    except msgspec.MsgspecError:
-        raise StreamError("TRL741", "a partition's state is damaged", _HINT) from None

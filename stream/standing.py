@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+
+from ..schemas.time import rfc3339
 
 
 class Standing(StrEnum):
@@ -35,3 +38,22 @@ class Status:
     severity: str | None
     agent: str | None
     time: int
+
+
+def as_json(status: Status) -> dict[str, object]:
+    """A status as JSON."""
+    return {
+        "status": status.status,
+        "session_id": status.session_id,
+        "occurrence": _instant(status.occurrence),
+        "pack": status.pack,
+        "rule": status.rule,
+        "rule_digest": status.rule_digest,
+        "severity": status.severity,
+        "agent": status.agent,
+        "time": _instant(status.time),
+    }
+
+
+_instant = lru_cache(maxsize=4096)(rfc3339)
+"""Every rule says the same times of an occurrence that it has come to apply to."""

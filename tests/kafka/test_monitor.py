@@ -22,7 +22,7 @@ from tracline.schemas.time import NS, parse_time
 from tracline.stream.faults import MonitorFault
 from tracline.stream.kafka.settings import KafkaSettings, connecting, consuming
 from tracline.stream.kafka.topics import administering, create
-from tracline.stream.monitoring import STATE_VERSION, Facts
+from tracline.stream.kept import STATE_VERSION, Facts
 from tracline.stream.topic import Topic
 from tracline.stream.wire import Activation, Tick, decode, encode
 
@@ -206,15 +206,15 @@ def test_who_slept_overwrites_nothing(
     topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
 ) -> None:
     """A worker that falls asleep before it writes state, and wakes when others have gone on, writes none."""
-    middle, asleep = len(case.sent) // 2, f"{MonitorFault.PRODUCED}:9:asleep"
+    middle, asleep = len(case.sent) // 4, f"{MonitorFault.PRODUCED}:9:asleep"
     send(topics, case.sent[:middle])
     with monitor(topics, tmp_path / "first", case, fault=asleep) as first:
         with monitor(topics, tmp_path / "second", case) as second:
             until_committed(topics, second)
+            # What it would write now comes between what the other one writes.
+            send(topics, case.sent[middle:-LAST])
             first.process.send_signal(signal.SIGCONT)
             settled(first, 2)
-            # Now the state of the sessions that were in hand lies behind that of their partitions.
-            send(topics, case.sent[middle:-LAST])
             until_committed(topics, second)
             second.process.kill()
         first.process.kill()
