@@ -15,8 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-
-from ..kafka.broker import free_port
+from tracline.examples.local_kafka import free_port
 
 ROOT = Path(__file__).parents[2]
 REQUIRED = os.environ.get("TRACLINE_REQUIRE_KAFKA") == "1"

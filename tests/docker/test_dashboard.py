@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from tracline.examples.local_kafka import free_port
 from tracline.schemas.event import Kind
 from tracline.schemas.verdict import Verdict
 from tracline.stream.kafka import alerts, archive, rekey
@@ -32,7 +33,6 @@ from tracline.stream.metrics import (
     RekeyMetrics,
 )
 
-from ..kafka.broker import free_port
 from .alertmanager import ROOT, need, until
 
 pytestmark = pytest.mark.slow

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tracline.examples.local_kafka import Broker, missing
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
-
-from .broker import Broker, missing
 
 REQUIRED = os.environ.get("TRACLINE_REQUIRE_KAFKA") == "1"
 

@@ -18,6 +18,7 @@ import pytest
 from kafka import KafkaProducer
 from kafka.admin import OffsetSpec
 from kafka.structs import TopicPartition
+from tracline.examples.local_kafka import Broker, free_port
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.alerts.alert import Alert, Status, decode
 from tracline.stream.alerts.rates import Rates, encode, unknown
@@ -33,7 +34,6 @@ from ..serve.serving import TRACLINE
 from ..unit.alert_messages import BEGAN, PARTITIONS, SETTINGS, SPIKE, TICK_S, WRONG, Sent, messages
 from ..unit.hook import Hook, hook
 from ..unit.receiving import values
-from .broker import Broker, free_port
 from .reading import read
 from .rekeying import until
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-
-from .broker import Broker, answers
+from tracline.examples.local_kafka import Broker, answers
 
 
 @pytest.mark.slow

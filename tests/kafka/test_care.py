@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition
+from tracline.examples.local_kafka import free_port
 from tracline.stream.kafka.settings import KafkaSettings, consuming, producing
 from tracline.stream.topic import Topic
 
-from .broker import free_port
 from .calling import stream
 
 pytestmark = pytest.mark.slow

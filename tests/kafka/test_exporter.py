@@ -11,6 +11,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import SpanContext
+from tracline.examples.local_kafka import LIBS, Broker, missing
 from tracline.schemas.otlp import decode_protobuf
 from tracline.schemas.span import Span
 from tracline.stream.kafka.exporter import KafkaSpanExporter
@@ -18,7 +19,6 @@ from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.topic import Topic
 
-from .broker import LIBS, Broker, missing
 from .reading import read
 
 pytestmark = pytest.mark.slow

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from tracline.examples.local_kafka import Broker
 from tracline.examples.span_sessions import START_NS
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.faults import MonitorFault
@@ -27,7 +28,6 @@ from tracline.stream.topic import Topic
 from tracline.stream.wire import Activation, Tick, decode, encode
 
 from ..serve.truth import true_ids, write_pack
-from .broker import Broker
 from .judging import SESSIONS, Heard, Listener, Sent, messages, send, sender
 from .keyed import LATER_S, PARTITIONS, SOURCES, Work, work
 from .stage import POLL_S, WAIT_S, Stage, running

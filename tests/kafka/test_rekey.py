@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
+from tracline.examples.local_kafka import Broker
 from tracline.stream.faults import RekeyFault
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
@@ -19,7 +20,6 @@ from tracline.stream.rekeyer import Record, Rekeyer, Transaction
 from tracline.stream.topic import Topic
 from tracline.stream.wire import Tick
 
-from .broker import Broker
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, pure, work
 from .rekeying import (
     WAIT_S,

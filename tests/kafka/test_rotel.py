@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import rotel
+from tracline.examples.local_kafka import free_port
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.topic import Topic
 
-from .broker import free_port
 from .reading import read
 from .rekeying import batches, candidates_of, letters, make_topics, process, until
 from .talking import LIVE, WAIT_S, listening, resolved, talk

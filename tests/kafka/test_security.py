@@ -15,12 +15,12 @@ from aiokafka import AIOKafkaProducer
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 from kafka import KafkaProducer
 from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+from tracline.examples.local_kafka import Broker, free_port
 from tracline.stream.error import StreamError
 from tracline.stream.kafka.settings import KafkaSettings, faust_broker, producing
 from tracline.stream.kafka.topics import administering, create, look
 from tracline.stream.topic import Topic
 
-from .broker import Broker, free_port
 from .calling import stream
 from .conftest import need_own
 from .reading import read

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from kafka.admin import ConfigResource
+from tracline.examples.local_kafka import free_port
 from tracline.stream.error import StreamError
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import SPECS, Flaw, Found, administering, check, create, look, require
 from tracline.stream.topic import Topic
-
-from .broker import free_port
 
 pytestmark = pytest.mark.slow
 WAIT_S = 20.0

@@ -1,4 +1,4 @@
-"""A real Apache Kafka for tests: one KRaft node, which can be killed and comes back with its data.
+"""A real Apache Kafka on this machine: one KRaft node, which can be killed and comes back with its data.
 
 The jars are in `.kafka/libs` (`make kafka`); the machine's Java runs them.
 """
@@ -17,11 +17,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
-LIBS = Path(__file__).parents[2] / ".kafka" / "libs"
+LIBS = Path(__file__).parents[1] / ".kafka" / "libs"
 WAIT_S = 120.0
 """How long a broker may take to answer after its start, and to end when asked to."""
 POLL_S = 0.1
@@ -89,7 +90,7 @@ class Broker:
     """
 
     folder: Path
-    properties: Mapping[str, object] = field(default_factory=dict)
+    properties: Mapping[str, object] = field(default_factory=dict[str, object])
     port: int = field(default_factory=free_port)
     controller_port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
@@ -180,7 +181,8 @@ def answers(bootstrap: str, *, within_s: float = 1.0) -> bool:
         # kafka-python leaves a socket open for each connection that is refused.
         socket.create_connection((host, int(port)), timeout=within_s).close()
         # A broker that starts lets connections in before it takes requests.
-        admin = KafkaAdminClient(bootstrap_servers=bootstrap, bootstrap_timeout_ms=int(within_s * 1000))
+        options: dict[str, Any] = {"bootstrap_timeout_ms": int(within_s * 1000)}
+        admin: Any = KafkaAdminClient(bootstrap_servers=bootstrap, **options)
     except (OSError, KafkaError):
         return False
     try:
