@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..batch.audit import Outcome, Progress
 
 
-class Instant(click.ParamType[int]):
+class Instant(click.ParamType):
     """A time or a day as an argument: nanoseconds since the epoch."""
 
     name = "time"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..stream.kafka.dead_letters import Letter, Outcome, Place
 
 
-class Numbers(click.ParamType[tuple[int, int]]):
+class Numbers(click.ParamType):
     """Some dead letters by their numbers: one, or the first and the last."""
 
     name = "range"
