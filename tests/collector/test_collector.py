@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 import yaml
+from tracline.examples.local_kafka import free_port
 from tracline.rules.pack import shipped_packs
 from tracline.schemas.otlp import decode_protobuf
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.topic import Topic
 
-from ..kafka.broker import free_port
 from ..kafka.judging import Listener
 from ..kafka.reading import read
 from ..kafka.rekeying import batches, candidates_of, letters, make_topics, process, until
