@@ -32,6 +32,18 @@ class LazyGroup(click.Group):
             return None
         return importlib.import_module(f".{self._table[cmd_name][0]}", __package__).command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command as click does; the error for a misspelt one says what may have been meant."""
+        name = args[0]
+        if name not in self._table and not name.startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches  # only errors ask
+
+            for close in get_close_matches(name, self._table, n=1):
+                ctx.fail(f"No such command {name!r}. Did you mean {close!r}?")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands by their lines, importing none of them."""
         with formatter.section("Commands"):
