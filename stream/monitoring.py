@@ -226,6 +226,8 @@ class Monitoring:
                 self._states[session_id] = state
                 done.writes.append((_SESSION + session_id, written(state, record.offset, due)))
             elif self._table.get(_SESSION + session_id) is not None:
+                # It may have said its last words just now: whoever finds it must know that.
+                done.writes.append((_SESSION + session_id, written(state, record.offset, _LONG_AGO)))
                 yield _SESSION + session_id, None
         while len(self._states) > STATES_KEPT_MAX:
             del self._states[next(iter(self._states))]

@@ -118,6 +118,26 @@ def test_a_message_cut_anywhere_in_its_writes_is_taken_again() -> None:
         assert monitor.table == whole.table
 
 
+def test_last_words_are_said_once_wherever_a_crash_cuts() -> None:
+    """A message that closes a session and forgets it, cut anywhere: the next one says no more of it.
+
+    Taken again it may say the same again, under the same mark.
+    """
+    whole = Monitor()
+    whole.take(0, SHOUTS[1])
+    last = whole.take(1, Tick(1, {0: START + 9_000 * NS}))
+    assert [event.kind for event in last.judged.events] == [Kind.END]
+    for cut in range(len(last.writes) + 1):
+        monitor = Monitor()
+        monitor.take(0, SHOUTS[1])
+        monitor.take(1, Tick(1, {0: START + 9_000 * NS}), writes=cut)
+        monitor.begin()
+        monitor.take(1, Tick(1, {0: START + 9_000 * NS}))
+        after = monitor.take(2, Tick(1, {0: START + 9_001 * NS}))
+        assert (after.judged.events, after.judged.records) == ([], [])
+        assert not any(key.startswith("s/") for key in monitor.table)
+
+
 def test_a_message_that_is_done_with_is_left_alone() -> None:
     """What the partition's facts say was taken gives nothing when it comes again."""
     monitor = Monitor()
