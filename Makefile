@@ -44,7 +44,7 @@ fast: setup
 
 test: setup ## every test, with the time each folder took against its budget: under 15 minutes
 	-@$(MAKE) --no-print-directory kafka
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 kafka: $(KAFKA)/.ready ## fetch Apache Kafka's jars for tests/kafka, with Maven
 
