@@ -78,7 +78,7 @@ def at_once(spans: Sequence[Span]) -> list[Event]:
 
 @pytest.mark.parametrize("order", list(permutations(range(5)))[::24])
 def test_what_overlaps_is_judged_in_order(order: tuple[int, ...]) -> None:
-    """A run inside a call waits for the call, which began before it: live as over history, and none is late."""
+    """A run inside a call waits for the call, which began before it: live as in batch, and none is late."""
     spans = [TRACE[place] for place in order]
     events = live(spans)
     assert events == at_once(spans)
