@@ -46,6 +46,8 @@ from .worker import Bench, Outputs, Worker, poisoned
 
 STATES_KEPT_MAX = 20_000
 """Sessions whose state is kept decoded beside the table."""
+STEP_NS = NS // 2
+"""The least by which a partition's watermark moves: to judge takes a hundredth of a second, whatever it is."""
 _LONG_AGO = -(1 << 63)
 _SESSION, _PARTITION, _RULES = "s/", "p/", "r/"
 
@@ -317,7 +319,10 @@ class Monitoring:
 
 
 def _told(facts: Facts, message: Message, offset: int) -> Facts:
-    """The facts once a message has been taken in: the least watermark over all sources, which only grows."""
+    """The facts once a message has been taken in: the least watermark over all sources, which only grows.
+
+    It grows by steps, so that what little messages tell, which come many a second, is judged together.
+    """
     if isinstance(message, Activation):
         return msgspec.structs.replace(facts, offset=offset)
     told = {message.source: message.watermark} if isinstance(message, Batch) else message.watermarks
@@ -330,5 +335,7 @@ def _told(facts: Facts, message: Message, offset: int) -> Facts:
     for source, watermark in told.items():
         watermarks[source] = max(watermark, watermarks.get(source, watermark))
     least = min(watermarks.values()) if len(watermarks) >= message.sources else None
-    known = facts.watermark if least is None else max(least, facts.watermark or least)
+    known = facts.watermark
+    if least is not None and (known is None or least >= known + STEP_NS):
+        known = least
     return Facts(offset, message.sources, watermarks, known, facts.active, unfinished)
