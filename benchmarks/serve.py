@@ -12,21 +12,17 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 
 import msgspec
-from tracline.examples.span_sessions import START_NS, later, support_session
-from tracline.examples.span_telling import spans
+from desk_spans import desk_spans
 from tracline.examples.span_wire import requests
-from tracline.examples.support_bot import Desk, conversations
 from tracline.rules.judge import statute_of
 from tracline.rules.pack import load_packs, shipped_packs
 from tracline.schemas.assemble import Session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.otlp import decode_protobuf
 from tracline.schemas.resolve import hear
-from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.schemas.traces import Traces
 from tracline.stream.changes import fill
@@ -35,8 +31,6 @@ from tracline.stream.store import Batch, open_store
 from tracline.stream.worker import Bench, Worker
 
 SPANS_A_REQUEST = 512
-AT_ONCE = 50
-"""Conversations that go on at the same time."""
 IDLE_NS, LATENESS_NS = 3600 * NS, 5 * NS
 
 
@@ -91,16 +85,7 @@ def main() -> None:
 
 def _bodies(wanted: int) -> tuple[list[bytes], int]:
     """Export requests in the order of time, and how many spans there are in them."""
-    sessions = map(support_session, conversations(Desk(sessions=wanted)))
-    every: list[Span] = []
-    begins = START_NS
-    while len(every) < wanted:
-        together = [
-            later(session, begins + place * NS - session.lines[0].time)
-            for place, session in enumerate(islice(sessions, AT_ONCE))
-        ]
-        every += sorted((span for one in together for span in spans(one)), key=lambda span: span.end)
-        begins = every[-1].end
+    every = desk_spans(wanted)
     return [request.SerializeToString() for request in requests(every, SPANS_A_REQUEST)], len(every)
 
 

@@ -1,0 +1,44 @@
+"""The simulated support desk's conversations as spans, several conversations at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from tracline.examples.span_sessions import START_NS, later, support_session
+from tracline.examples.span_telling import spans
+from tracline.examples.support_bot import Desk, conversations
+from tracline.schemas.span import Span
+from tracline.schemas.time import NS
+
+AT_ONCE = 50
+"""Conversations that go on at the same time."""
+
+
+def desk_spans(wanted: int, at_once: int = AT_ONCE) -> list[Span]:
+    """At least so many spans, in the order of their ends; a conversation begins each second."""
+    sessions = map(support_session, conversations(Desk(sessions=wanted)))
+    every: list[Span] = []
+    begins = START_NS
+    while len(every) < wanted:
+        together = [
+            later(session, begins + place * NS - session.lines[0].time)
+            for place, session in enumerate(islice(sessions, at_once))
+        ]
+        every += sorted((span for one in together for span in spans(one)), key=lambda span: span.end)
+        begins = every[-1].end
+    return every
+
+
+def traces(every: Sequence[Span]) -> list[list[Span]]:
+    """The spans of each trace, as collectors send them that partition by trace, in order."""
+    by_trace: dict[str, list[Span]] = {}
+    for span in every:
+        by_trace.setdefault(span.trace_id, []).append(span)
+    return sorted(by_trace.values(), key=lambda own: own[-1].end)
+
+
+def moved(every: Sequence[Span], by_ns: int) -> Iterator[Span]:
+    """The same spans so much later."""
+    return (replace(span, start=span.start + by_ns, end=span.end + by_ns) for span in every)

@@ -1,0 +1,213 @@
+"""Processes over a real Apache Kafka, and what they use: for `pipeline.py`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.structs import TopicPartition
+from tracline.examples.local_kafka import Broker
+from tracline.examples.span_wire import to_otlp
+from tracline.schemas.span import Span
+from tracline.stream.kafka.lag import lags
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.topics import administering, create
+from tracline.stream.topic import Topic
+from tracline.stream.wire import decode_verdicts
+
+TRACLINE = Path(sys.executable).with_name("tracline")
+PARTITIONS = 4
+"""Of spans and of events."""
+SILENT_S = 120
+"""How long a process may be held before others would take over."""
+WAIT_S = 600.0
+POLL_S = 0.05
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Running:
+    """A process, and what it says in `log`."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of processor time that it has used."""
+        return cpu_of(self.process.pid)
+
+    @property
+    def memory_mb(self) -> float:
+        """The most memory that it has had."""
+        told = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(told.partition("VmHWM:")[2].split()[0]) / 1024
+
+    def hold(self) -> None:
+        """Let it stand still."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it go on."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def said(self, text: str) -> None:
+        """Wait until it has said that."""
+        self.until(lambda: text in self.log.read_text(), f"it says {text!r}")
+
+    def until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait until that holds; AssertionError where it takes too long, or the process has ended."""
+        limit = time.monotonic() + WAIT_S
+        while not holds():
+            assert self.process.poll() is None, f"it has ended:\n{self.log.read_text()}"
+            assert time.monotonic() < limit, f"not in time: {what}"
+            time.sleep(POLL_S)
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of processor time that a process has used, all its threads together."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+@dataclass
+class Ground:
+    """A broker, and a name for the topics, groups and states of one measurement."""
+
+    broker: Broker
+    prefix: str
+    sessions: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def kafka(self) -> KafkaSettings:
+        """How to reach it."""
+        return KafkaSettings((self.broker.bootstrap,), prefix=self.prefix, spans_topic=f"{self.prefix}-spans")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What processes are told."""
+        told = {
+            "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": self.broker.bootstrap,
+            "TRACLINE_KAFKA_PREFIX": self.prefix,
+            "TRACLINE_KAFKA_SPANS_TOPIC": f"{self.prefix}-spans",
+        }
+        named = {f"TRACLINE_SESSIONS_{name.upper()}": str(value) for name, value in self.sessions.items()}
+        return os.environ | told | named
+
+    def make_topics(self) -> None:
+        """Make all topics."""
+        with administering(self.kafka) as admin:
+            create(admin, self.kafka, partitions=PARTITIONS)
+
+    @contextmanager
+    def running(self, *arguments: str) -> Iterator[Running]:
+        """`tracline stream` with these arguments; the process does not outlive the block."""
+        log = self.broker.folder / f"{self.prefix}-{arguments[0]}-{time.time_ns()}.log"
+        with log.open("wb") as said:
+            command = [TRACLINE, "stream", *arguments, "--timeout-s", str(SILENT_S)]
+            process = subprocess.Popen(command, env=self.environment, stdout=said, stderr=said)
+        try:
+            yield Running(process, log)
+        finally:
+            process.kill()
+            process.wait()
+
+    def carried(self) -> bool:
+        """Whether the rekeyer has read all spans."""
+        with administering(self.kafka, "benchmark") as admin:
+            return not any(one.lag for one in lags(admin, self.kafka) if one.process == "rekey")
+
+
+def source_of(trace_id: str) -> int:
+    """The partition to which a trace goes."""
+    return crc32(trace_id.encode()) % PARTITIONS
+
+
+def send(ground: Ground, requests: Iterable[Sequence[Span]]) -> None:
+    """Send the spans of each trace as a message, as a collector does that partitions by trace."""
+    producer: Any = KafkaProducer(
+        bootstrap_servers=[ground.broker.bootstrap], compression_type="zstd", linger_ms=20
+    )
+    for own in requests:
+        trace_id = own[0].trace_id
+        producer.send(
+            ground.kafka.spans_topic,
+            to_otlp(own).SerializeToString(),
+            trace_id.encode(),
+            partition=source_of(trace_id),
+        )
+    producer.flush()
+    producer.close()
+
+
+def closing_spans(at: int, salt: int) -> list[list[Span]]:
+    """A root in each partition of spans, which says nothing but the time."""
+    names = (f"{salt:016x}{number:016x}" for number in range(1, 10_000))
+    by_source: dict[int, str] = {}
+    for name in names:
+        by_source.setdefault(source_of(name), name)
+        if len(by_source) == PARTITIONS:
+            break
+    return [
+        [Span(trace_id=name, span_id=name[-16:], parent_id=None, name="late", start=at, end=at)]
+        for name in by_source.values()
+    ]
+
+
+class Reader:
+    """Reads a topic from its beginning, what is committed; yields records in batches."""
+
+    def __init__(self, ground: Ground, name: str) -> None:
+        self._consumer: Any = KafkaConsumer(
+            bootstrap_servers=[ground.broker.bootstrap],
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            fetch_max_wait_ms=50,
+        )
+        numbers: Any = self._consumer.partitions_for_topic(name)
+        self.places = [TopicPartition(name, number) for number in sorted(numbers)]
+        self._consumer.assign(self.places)
+
+    def poll(self) -> list[Any]:
+        """What has come."""
+        return [record for some in self._consumer.poll(100).values() for record in some]
+
+    def all(self) -> list[Any]:
+        """Everything that there is now."""
+        ends: Any = self._consumer.end_offsets(self.places)
+        records: list[Any] = []
+        while any(self._consumer.position(place) < ends[place] for place in self.places):
+            records += self.poll()
+        return records
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._consumer.close()
+
+
+def judged_until(ground: Ground, watermark: str, process: Running) -> float:
+    """Wait until every partition's verdicts are known up to a time; when the last was written (seconds)."""
+    reader = Reader(ground, ground.kafka.topic(Topic.VERDICTS))
+    reached: dict[int, int] = {}
+
+    def is_so() -> bool:
+        for record in reader.poll():
+            told = decode_verdicts(record.value)
+            if (told["watermark"] or "") >= watermark:
+                reached.setdefault(record.partition, record.timestamp)
+        return len(reached) == PARTITIONS
+
+    process.until(is_so, f"verdicts up to {watermark}")
+    reader.close()
+    return max(reached.values()) / 1000

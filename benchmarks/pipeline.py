@@ -1,0 +1,237 @@
+"""What the Kafka pipeline costs on this machine: `make kafka`, `python benchmarks/pipeline.py [SPANS]`.
+
+A real broker, and processes as a user starts them. Of the simulated support desk's spans, a message a trace:
+how many a second `rekey` and `monitor` work off, alone and at the same time; the obvious Faust design over
+the same rules, labels and states in the same run (`obvious_faust.py`); how long a verdict takes at a steady
+rate; how large a session's state is; and how long a monitor takes to go on with 100,000 open sessions.
+What was sent stands in Kafka before the clock starts, and the processes have judged some spans by then.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from desk_spans import desk_spans, moved, traces
+from kafka_latency import Delays, delays
+from kafka_recovery import Open, Recovery, recoveries, state_sizes
+from kafka_run import Ground, Running, closing_spans, cpu_of, judged_until, send
+from obvious_faust import Spent, measure
+from tracline.examples.local_kafka import Broker, missing
+from tracline.rules.pack import shipped_packs
+from tracline.schemas.candidate import Candidate
+from tracline.schemas.resolve import hear
+from tracline.schemas.span import Span
+from tracline.schemas.time import NS, rfc3339
+from tracline.schemas.traces import Traces
+
+SPANS, SPANS_MAX = 20_000, 200_000
+WARM_SPANS = 1_500
+OBVIOUS_SPANS = 500
+AHEAD_NS = 600 * NS
+"""How far ahead of the clock the spans are: quiet processes go by the clock, and must not pass them."""
+SESSIONS = {"lateness_s": 5, "idle_s": 3600, "hold_s": 60, "tick_s": 1, "skew_s": 10_000_000}
+
+
+@dataclass
+class Rate:
+    """What one way of working took: spans, seconds on the clock, and of processor by process."""
+
+    name: str
+    spans: int
+    wall_s: float = 0.0
+    cpu: dict[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def a_second(self) -> float:
+        """Spans a second on the clock."""
+        return self.spans / self.wall_s
+
+    @property
+    def own_cpu_s(self) -> float:
+        """Seconds of processor, the broker's aside."""
+        return sum(seconds for name, seconds in self.cpu.items() if name != "broker")
+
+
+@dataclass(frozen=True)
+class Load:
+    """Spans that warm the processes up, and those that count, which come after them."""
+
+    warm: Sequence[Span]
+    counted: Sequence[Span]
+
+    @property
+    def end(self) -> int:
+        """When the last span ends."""
+        return self.counted[-1].end
+
+
+def load(wanted: int) -> Load:
+    """The desk's spans, ahead of the clock."""
+    every = desk_spans(wanted + WARM_SPANS)
+    every = list(moved(every, time.time_ns() + AHEAD_NS - every[0].start))
+    return Load(every[:WARM_SPANS], every[WARM_SPANS:])
+
+
+def main() -> None:
+    """Run the benchmark and print its table."""
+    if lack := missing():
+        sys.exit(lack)
+    wanted = min(int(sys.argv[1]), SPANS_MAX) if len(sys.argv) > 1 else SPANS
+    with tempfile.TemporaryDirectory() as folder:
+        # Both ends of a delay by the broker's clock.
+        broker = Broker(Path(folder) / "kafka", {"log.message.timestamp.type": "LogAppendTime"})
+        broker.start()
+        try:
+            rates = [together(broker, load(wanted)), *alone(broker, load(wanted))]
+            sizes = state_sizes(Ground(broker, "alone"))
+            print_rates(rates, *obvious(broker))
+            print_sizes(sizes)
+            print_delays(delays(Ground(broker, "latency")))
+            for told in recoveries(broker, sizes.records):
+                print_recovery(told)
+        finally:
+            broker.kill()
+
+
+@contextmanager
+def both(ground: Ground) -> Iterator[tuple[Running, Running]]:
+    """A rekeyer and a monitor over new topics."""
+    ground.make_topics()
+    with ground.running("rekey") as rekey, ground.running("monitor", "--rules", *shipped_packs()) as monitor:
+        rekey.said("goes on with")
+        monitor.said("goes on with")
+        yield rekey, monitor
+
+
+@contextmanager
+def timed(rate: Rate, processes: Mapping[str, int]) -> Iterator[None]:
+    """Note what processes use meanwhile, by name."""
+    before = {name: cpu_of(pid) for name, pid in processes.items()}
+    yield
+    rate.cpu = {name: cpu_of(pid) - before[name] for name, pid in processes.items()}
+
+
+def warmed(ground: Ground, rekey: Running, monitor: Running, told: Load) -> None:
+    """Have them judge the first spans, and hold them; then send those that count."""
+    first = told.warm[-1].end
+    send(ground, [*traces(told.warm), *closing_spans(first + 6 * NS, 1)])
+    judged_until(ground, rfc3339(first), monitor)
+    rekey.hold()
+    monitor.hold()
+    send(ground, [*traces(told.counted), *closing_spans(told.end + 6 * NS, 2)])
+
+
+def pids(broker: Broker, **processes: Running) -> dict[str, int]:
+    """The process ids, with the broker's."""
+    assert broker.process is not None, "it was started"
+    return {name: one.process.pid for name, one in processes.items()} | {"broker": broker.process.pid}
+
+
+def together(broker: Broker, told: Load) -> Rate:
+    """Both processes at work at the same time, from spans in Kafka to the last verdict in Kafka."""
+    ground = Ground(broker, "together", SESSIONS)
+    rate = Rate("rekey and monitor", len(told.counted))
+    with both(ground) as (rekey, monitor):
+        warmed(ground, rekey, monitor, told)
+        with timed(rate, pids(broker, rekey=rekey, monitor=monitor)):
+            began = time.time()
+            rekey.go_on()
+            monitor.go_on()
+            rate.wall_s = judged_until(ground, rfc3339(told.end), monitor) - began
+    return rate
+
+
+def alone(broker: Broker, told: Load) -> tuple[Rate, Rate]:
+    """First the rekeyer over all spans, then the monitor over what that made of them."""
+    ground = Ground(broker, "alone", SESSIONS)
+    first, second = (Rate(name, len(told.counted)) for name in ("rekey alone", "monitor alone"))
+    with both(ground) as (rekey, monitor):
+        warmed(ground, rekey, monitor, told)
+        with timed(first, pids(broker, rekey=rekey)):
+            began = time.time()
+            rekey.go_on()
+            rekey.until(ground.carried, "all spans are read")
+            first.wall_s = time.time() - began
+        # One more tick tells every partition the time.
+        time.sleep(2 * SESSIONS["tick_s"])
+        rekey.hold()
+        with timed(second, pids(broker, monitor=monitor)):
+            began = time.time()
+            monitor.go_on()
+            second.wall_s = judged_until(ground, rfc3339(told.end), monitor) - began
+    return first, second
+
+
+def obvious(broker: Broker) -> tuple[Spent, Spent]:
+    """The obvious design, with Faust's defaults and with the tuned producer."""
+    every = desk_spans(OBVIOUS_SPANS)
+    open_traces = Traces(60 * NS, 3600 * NS)
+    for span in every:
+        open_traces.add(hear(span))
+    released = open_traces.release(every[-1].end + NS, every[-1].end)
+    candidates = [one for one in released if isinstance(one, Candidate) and one.tellings]
+    candidates.sort(key=lambda one: one.end)
+    return (
+        measure(broker.bootstrap, "obvious", candidates, tuned=False),
+        measure(broker.bootstrap, "obvious-tuned", candidates, tuned=True),
+    )
+
+
+def print_rates(rates: Sequence[Rate], plain: Spent, tuned: Spent) -> None:
+    """The table of spans a second, and the ratios."""
+    print(f"{os.cpu_count()} cores, which the broker shares; load before: {os.getloadavg()[0]:.1f}\n")
+    print(f"{'':<28}{'spans':>8}{'spans/s':>9}{'us of processor a span':>24}")
+    for rate in rates:
+        parts = ", ".join(f"{name} {seconds / rate.spans * 1e6:.0f}" for name, seconds in rate.cpu.items())
+        print(f"{rate.name:<28}{rate.spans:>8,}{rate.a_second:>9,.0f}  {parts:>22}")
+    for name, spent in (("obvious Faust", plain), ("obvious Faust, tuned", tuned)):
+        each = 1e6 / spent.spans
+        parts = f"{spent.cpu_s * each:,.0f}, {spent.judging_s * each:,.0f} of it in the worker"
+        print(f"{name:<28}{spent.spans:>8,}{spent.spans / spent.wall_s:>9,.0f}  {parts:>22}")
+    whole, _, monitor = rates
+    for name, spent in (("obvious", plain), ("tuned obvious", tuned)):
+        wall, cpu = spent.spans / spent.wall_s, spent.cpu_s / spent.spans
+        ends = whole.a_second / wall, cpu / (whole.own_cpu_s / whole.spans)
+        ours = monitor.a_second / wall, cpu / (monitor.own_cpu_s / monitor.spans)
+        print(
+            f"against the {name} design: end to end {ends[0]:.0f} times as many spans a second"
+            f" ({ends[1]:.0f} times by processor time), the monitor alone {ours[0]:.0f} ({ours[1]:.0f})"
+        )
+
+
+def print_sizes(sizes: Open) -> None:
+    """How large states are."""
+    print(
+        f"\nstate: {sizes.count:,} open sessions, {sizes.mean:,.0f} bytes each in the mean,"
+        f" p99 {sizes.p99:,}, largest {sizes.largest:,}"
+    )
+
+
+def print_delays(told: Delays) -> None:
+    """How long verdicts took."""
+    print(
+        f"\ndelay from a span's being sent to what was said of its event, at {told.rate:.0f} spans a second"
+        f" ({told.events:,} events):\n  p50 {told.p50:.2f} s, p99 {told.p99:.2f} s,"
+        f" of which {told.lateness_s:g} s are waited for late spans (lateness_s), and up to"
+        f" {told.tick_s:g} s for a tick"
+    )
+
+
+def print_recovery(told: Recovery) -> None:
+    """How long a start took."""
+    print(
+        f"\nstart with {told.sessions:,} open sessions ({told.store}): goes on after {told.ready_s:.1f} s,"
+        f" the next message is judged after {told.judged_s:.1f} s; {told.cpu_s:.1f} s of processor,"
+        f" {told.memory_mb:,.0f} MB at most"
+    )
+
+
+if __name__ == "__main__":
+    main()
