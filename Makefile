@@ -11,7 +11,7 @@ FAST_TESTS := tests/unit tests/snapshots tests/conformance
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check lint types fast test kafka soak bench exhaustive generated lock clean test-collector
+.PHONY: help setup demo pipeline check lint types fast test kafka soak bench exhaustive generated lock clean test-collector
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ $(READY): constraints.txt pyproject.toml
 
 demo: setup ## simulate a support bot's sessions, audit them, say what was found
 	@$(BIN)/tracline demo
+
+pipeline: setup kafka ## the Kafka pipeline with the simulated bot in it: what it finds, the spike's alert; under 90 s
+	@$(BIN)/python -m tracline.examples.pipeline
 
 check: setup ## lint, format, types, fast tests: under a minute
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types fast

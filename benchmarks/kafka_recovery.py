@@ -72,6 +72,7 @@ def recoveries(broker: Broker, records: Sequence[bytes]) -> Iterator[Recovery]:
             # It writes the rules and each partition's facts.
             _tick(ground, begun)
             judged_until(ground, rfc3339(begun), first)
+            _end(first)
         _fill(ground, records, begun)
         yield _start(ground, command, begun + 1_000 * NS, name)
         if name == "rocksdict":
@@ -92,7 +93,7 @@ def _start(ground: Ground, command: Sequence[str], at: int, store: str) -> Recov
 
 
 def _end(monitor: Running) -> None:
-    """Ask it to end, and wait."""
+    """Ask it to end, and wait: one that is killed has its partitions for as long as it may be silent."""
     monitor.process.terminate()
     monitor.process.wait()
 

@@ -26,10 +26,10 @@ class Plan:
     which it breaks the spike's one during the spike. A second of a conversation lasts `pace_s`.
     """
 
-    past: int = 1_500
-    before: int = 110
-    spike: int = 70
-    after: int = 70
+    past: int = 1_000
+    before: int = 80
+    spike: int = 60
+    after: int = 40
     kind: Break = Break.CONFIRM_REFUND
     rate: float = 0.1
     spike_rate: float = 0.6

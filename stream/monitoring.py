@@ -47,7 +47,7 @@ from .worker import Bench, Outputs, Worker, poisoned
 STATES_KEPT_MAX = 20_000
 """Sessions whose state is kept decoded beside the table."""
 STEP_NS = NS // 2
-"""The least by which a partition's watermark moves: to judge takes a hundredth of a second, whatever it is."""
+"""The least by which a partition's watermark moves: to judge one event takes almost as long as a hundred."""
 _LONG_AGO = -(1 << 63)
 _SESSION, _PARTITION, _RULES = "s/", "p/", "r/"
 

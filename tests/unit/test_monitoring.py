@@ -102,6 +102,18 @@ def test_a_message_is_judged_once_the_time_has_passed_it() -> None:
     assert sorted(found) == [(FIRST, "calm", "violated"), (SECOND, "calm", "violated")]
 
 
+def test_the_time_moves_by_half_a_second_at_least() -> None:
+    """What little messages tell is judged together: until then the time stands still, for readers, too."""
+    monitor = Monitor()
+    monitor.take(0, batch(0, says(FIRST, 1, "well!")))
+    told = []
+    for offset, tenths in enumerate((4, 8, 10, 12, 19), start=1):
+        step = monitor.take(offset, Tick(1, {0: START + tenths * NS // 10}))
+        watermark = 0 if step.watermark is None else (step.watermark - START) * 10 // NS
+        told.append((watermark, len(verdicts(step.outputs))))
+    assert told == [(0, 0), (8, 0), (8, 0), (8, 0), (19, 1)]
+
+
 def test_a_message_cut_anywhere_in_its_writes_is_taken_again() -> None:
     """However many writes a crash left, the message taken again adds nothing new, and all ends the same."""
     whole = Monitor()
