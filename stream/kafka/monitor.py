@@ -206,18 +206,18 @@ class Monitor:
         if (found := consumer.topic_partitions(name)) not in (None, self._ground.partitions):
             raise _uneven(name, found, self._ground.partitions)
 
-    async def _revoked(self, *_: Any, **__: Any) -> None:
-        """Finish the messages in hand, and forget all partitions: the group divides them anew."""
+    async def finish(self) -> None:
+        """Finish the messages in hand, commit, and forget all partitions: the group divides them anew."""
         self._moves += 1
         self._is_ready = False
-        await self._close_lanes()
-
-    async def _close_lanes(self) -> None:
         await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
         if self._lanes:
             await self._app.consumer.commit()
         self._monitoring.revoke(list(self._lanes))
         self._lanes = {}
+
+    async def _revoked(self, *_: Any, **__: Any) -> None:
+        await self.finish()
 
     async def _work(self) -> None:
         self._build()
@@ -229,7 +229,6 @@ class Monitor:
                 self.fail(_crashed(self._app.crash_reason))
             self._measure()
             await asyncio.sleep(PULSE_S)
-        self._is_ready = False
         leaving = asyncio.create_task(self._leave())
         # Faust would take no notice of a cancellation.
         await asyncio.wait([leaving], timeout=STOP_S)
@@ -242,8 +241,7 @@ class Monitor:
         starting.cancel()
 
     async def _leave(self) -> None:
-        self._moves += 1
-        await self._close_lanes()
+        await self.finish()
         await self._app.stop()
 
     async def _read(self, stream: Any) -> None:
@@ -260,34 +258,20 @@ class Monitor:
         """Work messages off in their order. What cannot be helped ends the process, and tells no offset."""
         try:
             while (message := await lane.queue.get()) is not None:
-                await self._work_off(message, lane)
+                await self._work_off(message)
         except BaseException as error:
             self.fail(error)
 
-    async def _work_off(self, message: Any, lane: _Lane) -> None:
+    async def _work_off(self, message: Any) -> None:
         reach(MonitorFault.RECEIVED)
         record = Record(message.partition, message.offset, self._time(message), message.value or b"")
         step = self._monitoring.step(record)
         reach(MonitorFault.STEPPED)
         await self._send(step.outputs)
         reach(MonitorFault.PRODUCED)
-        if not await self._is_still_ours(lane):
-            return
         await self._table.write(record.partition, step.writes)
         self._next[record.partition] = max(record.offset + 1, self._next[record.partition])
         self._count(record, step)
-
-    async def _is_still_ours(self, lane: _Lane) -> bool:
-        """Whether the partition is ours; a process that was silent for too long asks before it writes.
-
-        Others may have taken the partition over meanwhile, whose state must not be overwritten. Outputs made
-        twice do no harm.
-        """
-        while not self._app.consumer.is_member(self._around.timeout_s):
-            if lane.is_closed:
-                return False
-            await asyncio.sleep(PULSE_S)
-        return True
 
     async def _send(self, outputs: Iterable[Output]) -> None:
         """Send outputs, and return once Kafka has acknowledged all of them."""
@@ -354,8 +338,8 @@ class Monitor:
             extra_topic_configs=config_of(compacted, self._kafka, self._ground.replicas),
         )
         app.tables.add(self._table)
-        app.on_partitions_revoked.connect(self._revoked)
         raw: Any = {"key_serializer": "raw", "value_serializer": "raw", "allow_empty": True}
+        app.on_partitions_revoked.connect(self._revoked)
         events = app.topic(self._names[Topic.EVENTS], key_type=bytes, value_type=bytes, **raw)
         app.agent(events, name=PROCESS)(self._read)
         app.finalize()

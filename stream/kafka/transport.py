@@ -11,15 +11,19 @@ far the monitor is. Writing: once, and in order.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, Message
 from mode.utils.futures import notify
 
+from ..error import StreamError
 from ..faults import MonitorFault, reach
+
+ASK_S = 0.05
 
 
 class Progress(Protocol):
@@ -29,14 +33,25 @@ class Progress(Protocol):
         """The offset to go on from, of each partition that is worked on: all before it is done with."""
         ...
 
+    async def finish(self) -> None:
+        """Finish the messages in hand, commit, and take none until partitions are assigned again."""
+        ...
+
+    def fail(self, error: BaseException) -> NoReturn:
+        """End the process."""
+        ...
+
 
 class CommittedThread(driver.AIOKafkaConsumerThread):
     """The thread that reads: only what is committed. It knows when the group last took it for a member."""
 
     member_at = 0.0
+    """When it last was, in seconds of the monotonic clock."""
+    is_outsider = False
+    """Whether the group has let it go since it was given its partitions."""
 
     async def on_start(self) -> None:
-        """Begin to read, and to note each heartbeat that was answered well, by when it was sent."""
+        """Begin to read, and to note what the group answers to heartbeats."""
         await super().on_start()
         consumer: Any = self._ensure_consumer()
         coordinator = consumer._coordinator
@@ -47,13 +62,15 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
             is_member: bool = await beat()
             if is_member:
                 self.member_at = sent_at
+            elif coordinator.generation < 0:
+                self.is_outsider = True
             return is_member
 
         coordinator._do_heartbeat = noted
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         """Have partitions: the group has just said so."""
-        self.member_at = time.monotonic()
+        self.member_at, self.is_outsider = time.monotonic(), False
         await super().on_partitions_assigned(assigned, generation_id)
 
     def _create_worker_consumer(self, transport: driver.Transport) -> Any:
@@ -72,9 +89,15 @@ class Consumer(driver.Consumer):
     def _new_consumer_thread(self) -> CommittedThread:
         return CommittedThread(self, loop=self.loop, beacon=self.beacon)
 
-    def is_member(self, timeout_s: float) -> bool:
-        """Whether no one else can have our partitions yet: the group has heard of us within that time."""
-        return time.monotonic() - self._thread.member_at < timeout_s
+    async def membership(self) -> None:
+        """Return while no one else can have our partitions yet; end the process where others have them."""
+        timeout_s = self.app.conf.broker_session_timeout
+        while time.monotonic() - self._thread.member_at >= timeout_s:
+            if self._thread.is_outsider:
+                what = f"was silent for more than {timeout_s:g} s, and others have its partitions"
+                hint = "nothing is lost: start it again, with more --timeout-s where it was busy"
+                self.app.progress.fail(StreamError("TRL746", what, hint))
+            await asyncio.sleep(ASK_S)
 
     def ack(self, message: Message) -> bool:
         """Hear that the stream has let go of a message, which says nothing of whether it was worked off."""
@@ -83,6 +106,14 @@ class Consumer(driver.Consumer):
         self._unacked_messages.discard(message)
         notify(self._waiting_for_ack)
         return is_first
+
+    async def wait_empty(self) -> None:
+        """Finish what is in hand, before partitions move or the process ends.
+
+        Faust would wait until the stream has let go of all that it was given, though that may itself wait
+        for the partitions to be let go of.
+        """
+        await self.app.progress.finish()
 
     def _filter_committable_offsets(self, tps: Iterable[TP]) -> dict[TP, int]:  # noqa: ARG002
         going_on = self.app.progress.going_on()
@@ -111,6 +142,21 @@ class Consumer(driver.Consumer):
 
 class Producer(driver.Producer):
     """The producer: a record that is sent again after an error is neither doubled nor out of order."""
+
+    app: Any
+
+    async def on_start(self) -> None:
+        """Begin to send; what waits to be sent while the process sleeps is not sent when it wakes."""
+        await super().on_start()
+        producer: Any = self._ensure_producer()
+        sender = producer._sender
+        send = sender._send_produce_req
+
+        async def guarded(node_id: Any, batches: Any) -> None:
+            await self.app.consumer.membership()
+            await send(node_id, batches)
+
+        sender._send_produce_req = guarded
 
     def _settings_extra(self) -> Mapping[str, Any]:
         return {"acks": "all", "enable_idempotence": True}

@@ -35,7 +35,7 @@ from .stage import POLL_S, WAIT_S, Stage, running
 pytestmark = pytest.mark.slow
 
 SIGKILLED = -9
-TIMEOUT_S = "1"
+TIMEOUT_S = "2"
 """How long a killed process is missed before another one goes on."""
 FAULTS = {
     MonitorFault.RECEIVED: 7,
@@ -209,15 +209,16 @@ def test_who_slept_overwrites_nothing(
     middle, asleep = len(case.sent) // 4, f"{MonitorFault.PRODUCED}:9:asleep"
     send(topics, case.sent[:middle])
     with monitor(topics, tmp_path / "first", case, fault=asleep) as first:
+        wait(first, lambda: status(first) == "T")
         with monitor(topics, tmp_path / "second", case) as second:
             until_committed(topics, second)
             # What it would write now comes between what the other one writes.
             send(topics, case.sent[middle:-LAST])
             first.process.send_signal(signal.SIGCONT)
-            settled(first, 2)
+            assert first.ended() == 2
+            assert "TRL746" in first.log.read_text()
             until_committed(topics, second)
             second.process.kill()
-        first.process.kill()
     send(topics, case.sent[-LAST:])
     with monitor(topics, tmp_path / "third", case) as third:
         case.assert_heard(listener.until(case.is_heard))
@@ -332,6 +333,11 @@ def settled(stage: Stage, times: int) -> None:
 def until_committed(kafka: KafkaSettings, stage: Stage) -> None:
     """Wait until the group has committed all that was sent; the mark of a transaction is no message."""
     wait(stage, lambda: all(end - at <= 1 for at, end in committed(kafka).values()))
+
+
+def status(stage: Stage) -> str:
+    """How the system calls what the process does: T where it sleeps."""
+    return Path(f"/proc/{stage.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def wait(stage: Stage, holds: Callable[[], bool]) -> None:
