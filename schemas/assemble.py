@@ -21,6 +21,7 @@ from .told import REMEMBERED_MAX, Teller, Told, partner_of, teller_of, wait
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
 _NO_PLACE = 1 << 32
+_EVER, _NEVER = -(1 << 63), (1 << 63) - 1
 _OF_TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
 
 
@@ -53,10 +54,12 @@ class Occurrence:
 class Session:
     """One session being assembled; all of it is plain data, so that it can be stored and continued.
 
-    `held` are candidates that the time has not passed, by what tells their spans apart. `told` is what was
-    told: by the open occurrence last, by closed ones while that still counts as a repeat. `begun` is when
-    the latest occurrence began. `repeats` counts spans, messages, calls and results that were told again,
-    `late` what came after an event that sorts behind it was judged, and `stray_ends` ends of nothing.
+    `held` are candidates that the time has not passed, by what tells their spans apart. `taken` says of those
+    held that it has passed up to when (before that) they were heard: another, not yet passed, has something
+    to tell there. `told` is what was told: by the open occurrence last, by closed ones while that still
+    counts as a repeat. `begun` is when the latest occurrence began. `repeats` counts spans, messages, calls
+    and results that were told again, `late` what came after an event that sorts behind it was judged, and
+    `stray_ends` ends of nothing.
     """
 
     session_id: str
@@ -68,6 +71,7 @@ class Session:
     repeats: int = 0
     late: int = 0
     stray_ends: int = 0
+    taken: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, candidate: Candidate) -> None:
         """Hold a candidate of this session until the time has passed the end of its span.
@@ -78,25 +82,36 @@ class Session:
         before = self.held.get(key)
         is_repeat = before is not None or any(key in told.spans for told in self.told)
         self.repeats += is_repeat
-        if not is_repeat or (before is not None and candidate.copy_order < before.copy_order):
+        is_first = before is not None and candidate.copy_order < before.copy_order and key not in self.taken
+        if not is_repeat or is_first:
             self.held[key] = candidate
 
     def advance(self, watermark: int) -> list[Event]:
         """The events, and `end` rows, of what the time has passed, in judged order.
 
-        Nothing that ends up to the watermark is expected any more. An occurrence closes when the watermark
-        has passed its last event by more than `idle` and nothing that is held belongs to it.
+        Nothing that ends up to the watermark is expected any more. What the time has passed waits all the
+        same while a span that it has not passed, and that has come, tells something earlier. An occurrence
+        closes when the watermark has passed its last event by more than `idle` and nothing that is held
+        belongs to it.
         """
         ready = {key: one for key, one in self.held.items() if one.end <= watermark}
         covered = {one for told in self.told for one in told.within}
         covered.update(one for candidate in self.held.values() for one in candidate.within)
+        until = self._until(watermark, covered)
+        items = [
+            item for item in _items(ready, covered) if self.taken.get(item[1], _EVER) <= item[0].time < until
+        ]
         events = [
             event
-            for telling, key, candidate in _in_order(list(_items(ready, covered)))
+            for telling, key, candidate in _in_order(items)
             for event in self._take(telling, key, candidate)
         ]
         for key, candidate in ready.items():
+            if any(telling.time >= until for telling in candidate.tellings):
+                self.taken[key] = until
+                continue
             del self.held[key]
+            self.taken.pop(key, None)
             if len(self.told[-1].spans) < REMEMBERED_MAX:
                 self.told[-1].spans.add(key)
                 self.told[-1].within.update(candidate.within)
@@ -108,11 +123,18 @@ class Session:
     @property
     def due(self) -> int | None:
         """The watermark from which `advance` has something to do; None once the session may be forgotten."""
-        times = [one.end for one in self.held.values()]
+        times = [one.end for key, one in self.held.items() if key not in self.taken]
         if self.open is not None:
             times.append(self.open.last_time + self.idle + 1)
         times += [told.closed + 2 * self.idle + 1 for told in self.told if told.closed is not None]
         return min(times, default=None)
+
+    def _until(self, watermark: int, covered: set[str]) -> int:
+        """The first thing that a span tells which the time has not passed; what is late anyway aside."""
+        waiting = {key: one for key, one in self.held.items() if one.end > watermark}
+        since = _EVER if self.open is None else self.open.last_time
+        times = (telling.time for telling, _, _ in _items(waiting, covered) if telling.time >= since)
+        return min(times, default=_NEVER)
 
     def _is_over(self, until: int, watermark: int) -> bool:
         """Whether nothing can come any more for an occurrence that lasts until then."""

@@ -54,7 +54,6 @@ def test_whatever_happens_the_verdicts_are_those_of_the_conversations(seed: int)
         assert places == Counter(place for one in world.told for place in one.places), again
         truth, found = world.truth(judged), world.verdicts()
         assert set(found) == set(truth), again
-        assert truth, again
         assert world.letters() == set(world.planted), again
         if seed % AUDITED_EVERY == 0 and not world.hits["activation"]:
             archive = audited(world.archive(judged), world.packs[0], Path(folder) / "bundle")
@@ -68,4 +67,5 @@ def test_every_fault_was_met() -> None:
     """Over the seeds each kind of fault happened, and repeats were there to be dropped."""
     print(f"\n{SEEDS} seeds from {FIRST}: " + ", ".join(f"{name} {hits[name]}" for name in sorted(hits)))
     if SEEDS >= SEEDS_ENOUGH:
+        assert hits["verdicts"] > 10 * SEEDS
         assert set(hits) >= FAULTS, sorted(FAULTS - set(hits))
