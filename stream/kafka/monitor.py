@@ -81,17 +81,31 @@ class Ground:
 
 @dataclass(slots=True)
 class _Lane:
-    """The way of one partition's messages while it is ours, in one generation of the group; None ends it."""
+    """The way of one partition's messages while it is ours, in one generation of the group; None ends it.
+
+    `last` is the offset of the message that was handed over last, or the one before which all is done.
+    """
 
     generation: int
+    last: int
     queue: asyncio.Queue[Any] = field(default_factory=lambda: asyncio.Queue(LANE_MESSAGES))
     task: asyncio.Task[None] | None = None
     is_closed: bool = False
 
-    async def offer(self, message: Any) -> None:
-        """Hand a message over, unless it is of another generation: then it is read again."""
-        if not self.is_closed and message.generation_id == self.generation:
-            await self.queue.put(message)
+    async def offer(self, message: Any, before: int | None) -> None:
+        """Hand a message over, unless it is of another generation or came before.
+
+        `before` is the offset of the message before it; raises StreamError (TRL747) where that never came.
+        """
+        if self.is_closed or message.generation_id != self.generation:
+            return
+        if before is None or message.offset <= self.last:
+            return
+        if before > self.last:
+            what = f"Kafka's client lost messages of partition {message.partition} behind {self.last}"
+            raise StreamError("TRL747", what, "nothing was told as done: start it again")
+        self.last = message.offset
+        await self.queue.put(message)
 
     async def close(self) -> None:
         """Return once the message in hand is done with; those that wait are left to whoever comes next."""
@@ -186,7 +200,7 @@ class Monitor:
             return
         self._next = {number: at + 1 for number, at in offsets.items()}
         for number in partitions:
-            lane = self._lanes[number] = _Lane(self._app.consumer_generation_id)
+            lane = self._lanes[number] = _Lane(self._app.consumer_generation_id, self._next[number] - 1)
             lane.task = asyncio.get_running_loop().create_task(self._drive(lane))
         self._is_ready = True
         numbers = ", ".join(map(str, sorted(partitions)))
@@ -250,7 +264,7 @@ class Monitor:
             async for event in stream.events():
                 lane = self._lanes.get(event.message.partition)
                 if lane is not None:
-                    await lane.offer(event.message)
+                    await lane.offer(event.message, self._app.consumer.before(event.message))
         except Exception as error:
             self.fail(error)
 

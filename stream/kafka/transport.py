@@ -50,6 +50,36 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
     is_outsider = False
     """Whether the group has let it go since it was given its partitions."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._last: dict[TP, int] = {}
+        self._before: dict[TP, dict[int, int]] = {}
+
+    def before(self, tp: TP, offset: int) -> int | None:
+        """The offset of the message before that one, or the one behind which reading was to begin.
+
+        Offsets have gaps where transactions end. To be asked once, for each message; None where it was read
+        before reading began anew.
+        """
+        return self._before.get(tp, {}).pop(offset, None)
+
+    async def _seek_wait(self, consumer: Any, partitions: Mapping[TP, Any]) -> None:
+        await super()._seek_wait(consumer, partitions)
+        for tp, offset in partitions.items():
+            self._last[tp], self._before[tp] = offset - 1, {}
+
+    async def _fetch_records(self, *args: Any, **kwargs: Any) -> Any:
+        fetched: Any = await super()._fetch_records(*args, **kwargs)
+        for place, records in fetched.items():
+            tp = TP(place.topic, place.partition)
+            if tp.topic not in self.app.tables.changelog_topics:
+                before = self._before.setdefault(tp, {})
+                for record in records:
+                    offset: int = record.offset
+                    before[offset] = self._last.get(tp, offset - 1)
+                    self._last[tp] = offset
+        return fetched
+
     async def on_start(self) -> None:
         """Begin to read, and to note what the group answers to heartbeats."""
         await super().on_start()
@@ -85,6 +115,10 @@ class Consumer(driver.Consumer):
 
     app: Any
     _thread: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._held: set[TP] = set()
+        super().__init__(*args, **kwargs)
 
     def _new_consumer_thread(self) -> CommittedThread:
         return CommittedThread(self, loop=self.loop, beacon=self.beacon)
@@ -134,10 +168,36 @@ class Consumer(driver.Consumer):
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
         """Leave gaps alone: every transaction's mark leaves one, and nobody asks for them here."""
 
+    def resume_partitions(self, tps: Iterable[TP]) -> None:
+        """Read the changelog; events not before `resume_flow`.
+
+        Faust would read them already while it looks for where to begin, and then throw away what it has.
+        """
+        changelogs = self.app.tables.changelog_topics
+        self._held = {tp for tp in tps if tp.topic not in changelogs}
+        super().resume_partitions({tp for tp in tps if tp.topic in changelogs})
+
+    def stop_flow(self) -> None:
+        """Let no message through: partitions are about to move."""
+        super().stop_flow()
+        self._held = set()
+
+    def resume_flow(self) -> None:
+        """Let messages through."""
+        super().resume_flow()
+        held, self._held = self._held, set()
+        super().resume_partitions(held)
+
     def on_buffer_drop(self, tp: TP) -> None:
-        """Read on from a partition whose messages have been worked off, if it is still ours."""
-        if tp in self.assignment():
+        """Read on from a partition whose messages have been worked off, unless partitions move."""
+        if self.flow_active and not self.app.rebalancing and tp in self.assignment():
             super().on_buffer_drop(tp)
+        else:
+            self._buffered_partitions.discard(tp)
+
+    def before(self, message: Any) -> int | None:
+        """The offset of the message before that one, as `CommittedThread.before` has it."""
+        return self._thread.before(message.tp, message.offset)
 
 
 class Producer(driver.Producer):
