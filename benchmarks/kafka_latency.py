@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,12 +29,16 @@ LATENESS_S, TICK_S = 1.0, 0.2
 
 @dataclass(frozen=True)
 class Delays:
-    """Seconds from a span's being sent to the broker's having what was said of its event."""
+    """Seconds from a span's being sent to the broker's having what was said of its event.
+
+    `busy` is the share of a core that a process used meanwhile.
+    """
 
     events: int
     rate: float
     p50: float
     p99: float
+    busy: Mapping[str, float]
     lateness_s: float = LATENESS_S
     tick_s: float = TICK_S
 
@@ -47,13 +51,16 @@ def delays(ground: Ground) -> Delays:
         rekey.said("goes on with")
         monitor.said("goes on with")
         sent: dict[str, int] = {}
-        began = time.monotonic()
-        _send(ground, traces(desk_spans(SPANS)), sent)
-        rate = SPANS / (time.monotonic() - began)
+        every = desk_spans(SPANS)
+        began, before = time.monotonic(), (rekey.cpu, monitor.cpu)
+        _send(ground, traces(every), sent)
+        took_s = time.monotonic() - began
+        busy = {"rekey": (rekey.cpu - before[0]) / took_s, "monitor": (monitor.cpu - before[1]) / took_s}
         judged_until(ground, rfc3339(time.time_ns()), monitor)
-    counted = set(list(sent)[WARM * len(sent) // SPANS :])
+    counted = set(list(sent)[WARM * len(sent) // len(every) :])
     found = sorted((at - sent[trace_id]) / NS for trace_id, at in _said(ground) if trace_id in counted)
-    return Delays(len(found), rate, found[len(found) // 2], found[len(found) * 99 // 100])
+    middle, late = found[len(found) // 2], found[len(found) * 99 // 100]
+    return Delays(len(found), len(every) / took_s, middle, late, busy)
 
 
 def _send(ground: Ground, every: Sequence[list[Span]], sent: dict[str, int]) -> None:

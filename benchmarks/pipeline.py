@@ -186,7 +186,7 @@ def obvious(broker: Broker) -> tuple[Spent, Spent]:
 
 def print_rates(rates: Sequence[Rate], plain: Spent, tuned: Spent) -> None:
     """The table of spans a second, and the ratios."""
-    print(f"{os.cpu_count()} cores, which the broker shares; load before: {os.getloadavg()[0]:.1f}\n")
+    print(f"{os.cpu_count()} cores, which the broker shares; load now: {os.getloadavg()[0]:.1f}\n")
     print(f"{'':<28}{'spans':>8}{'spans/s':>9}{'us of processor a span':>24}")
     for rate in rates:
         parts = ", ".join(f"{name} {seconds / rate.spans * 1e6:.0f}" for name, seconds in rate.cpu.items())
@@ -220,7 +220,9 @@ def print_delays(told: Delays) -> None:
         f"\ndelay from a span's being sent to what was said of its event, at {told.rate:.0f} spans a second"
         f" ({told.events:,} events):\n  p50 {told.p50:.2f} s, p99 {told.p99:.2f} s,"
         f" of which {told.lateness_s:g} s are waited for late spans (lateness_s), and up to"
-        f" {told.tick_s:g} s for a tick"
+        f" {told.tick_s:g} s for a tick and 0.5 s for the time to move;\n "
+        + ", ".join(f" {name} used {share:.0%} of a core" for name, share in told.busy.items())
+        + f"; load now: {os.getloadavg()[0]:.1f}"
     )
 
 

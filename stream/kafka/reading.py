@@ -24,8 +24,8 @@ BYTES_MAX = 1 << 20
 """Bytes of records after which no more of them are gathered: about half a second's work of the rekeyer."""
 POLLED = 100
 """Records that are taken from the client at a time."""
-LINGER_S = 0.05
-"""How long is waited for more records after the first one."""
+LINGER_S = 0.2
+"""How long is waited for more records after the first one: a transaction has a message for each partition."""
 POLL_S = 1.0
 """How long is waited for the first one."""
 FETCH_BYTES = 4 << 20
