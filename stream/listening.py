@@ -13,8 +13,13 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError:
-        hint = "another process may listen there; choose another port, or an address of this machine"
-        raise StreamError("TRL713", f"{host}:{port} cannot be listened on", hint) from None
+        raise refused_address(host, port) from None
+
+
+def refused_address(host: str, port: int) -> StreamError:
+    """That an address cannot be had (TRL713)."""
+    hint = "another process may listen there; choose another port, or an address of this machine"
+    return StreamError("TRL713", f"{in_url(host)}:{port} cannot be listened on", hint)
 
 
 def in_url(host: str) -> str:

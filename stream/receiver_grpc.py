@@ -15,9 +15,9 @@ import grpc.aio
 from google.rpc.error_details_pb2 import RetryInfo
 
 from .answer import export_response, status_of
-from .error import StreamError
 from .gate import Gate, check_token
 from .intake import Encoding
+from .listening import in_url, listening, refused_address
 from .meter import Transport
 from .reception import Reception
 from .refusal import STATUS, Reason, Refused
@@ -42,6 +42,8 @@ def grpc_server(reception: Reception, gate: Gate, host: str, port: int) -> tuple
     To be made, started (`await server.start()`) and stopped (`await server.stop(grace_s)`, which lets calls
     finish) in the event loop of `reception`. Raises StreamError (TRL713) where the address cannot be had.
     """
+    # Asked beforehand: a server that was refused its port may not be freed once the loop has closed.
+    listening(host, port).close()
     limits = reception.limits
     server = grpc.aio.server(
         options=[
@@ -58,12 +60,10 @@ def grpc_server(reception: Reception, gate: Gate, host: str, port: int) -> tuple
         [grpc.method_handlers_generic_handler(SERVICE, {"Export": takes})]
         + [grpc.method_handlers_generic_handler(name, {"Export": refuses}) for name in OTHERS]
     )
-    address = f"[{host}]" if ":" in host else host
     try:
-        return server, server.add_insecure_port(f"{address}:{port}")
+        return server, server.add_insecure_port(f"{in_url(host)}:{port}")
     except RuntimeError:
-        hint = "another process may listen there; choose another port, or an address of this machine"
-        raise StreamError("TRL713", f"{address}:{port} cannot be listened on", hint) from None
+        raise refused_address(host, port) from None
 
 
 def _handler(export: _Export) -> grpc.RpcMethodHandler[bytes, bytes]:
