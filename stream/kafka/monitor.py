@@ -267,6 +267,7 @@ class Monitor:
                     await lane.offer(event.message, self._app.consumer.before(event.message))
         except Exception as error:
             self.fail(error)
+            raise
 
     async def _drive(self, lane: _Lane) -> None:
         """Work messages off in their order. What cannot be helped ends the process, and tells no offset."""
@@ -275,6 +276,7 @@ class Monitor:
                 await self._work_off(message)
         except BaseException as error:
             self.fail(error)
+            raise
 
     async def _work_off(self, message: Any) -> None:
         reach(MonitorFault.RECEIVED)

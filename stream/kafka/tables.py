@@ -53,6 +53,7 @@ class ShelfStore(Store[str, bytes]):
             yield
         except Exception as error:
             self._keeper.fail(error)
+            raise
 
     def persisted_offset(self, tp: TP) -> int | None:
         """Up to where the changelog need not be read again."""
