@@ -40,7 +40,7 @@ TIMEOUT_S = "2"
 FAULTS = {
     MonitorFault.RECEIVED: 7,
     MonitorFault.STEPPED: 12,
-    MonitorFault.PRODUCED: 9,
+    MonitorFault.PRODUCED: 25,
     MonitorFault.WRITTEN: 17,
     MonitorFault.ACKNOWLEDGED: 14,
     MonitorFault.COMMITTED: 1,
@@ -150,7 +150,7 @@ def test_killed_at_every_place(
         assert stage.stop() == 0
     heard = listener.heard
     print(f"{store}: killed {len(faults)} times; {len(case.ids)} verdicts, {heard.again} messages told twice")
-    assert heard.again, "what is told twice was never seen"
+    assert heard.again or MonitorFault.PRODUCED not in faults, "what is told twice was never seen"
 
 
 def test_what_is_not_committed_was_never_there(
