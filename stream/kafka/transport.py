@@ -68,8 +68,12 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
         for tp, offset in partitions.items():
             self._last[tp], self._before[tp] = offset - 1, {}
 
-    async def _fetch_records(self, *args: Any, **kwargs: Any) -> Any:
-        fetched: Any = await super()._fetch_records(*args, **kwargs)
+    async def _fetch_records(
+        self, consumer: Any, active_partitions: set[TP], *args: Any, **kwargs: Any
+    ) -> Any:
+        # Faust changes the set while aiokafka waits, and aiokafka takes an empty one for all partitions.
+        active = set(active_partitions)
+        fetched: Any = await super()._fetch_records(consumer, active, *args, **kwargs) if active else {}
         for place, records in fetched.items():
             tp = TP(place.topic, place.partition)
             if tp.topic not in self.app.tables.changelog_topics:
