@@ -80,7 +80,7 @@ class Ground:
 
 
 @dataclass(slots=True)
-class _Lane:
+class Lane:
     """The way of one partition's messages while it is ours, in one generation of the group; None ends it.
 
     `last` is the offset of the message that was handed over last, or the one before which all is done.
@@ -161,7 +161,7 @@ class Monitor:
             rules=None if rules is None else dict(rules.sources),
         )
         self._monitoring = Monitoring(terms, self._shelves)
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes: dict[int, Lane] = {}
         self._next: dict[int, int] = {}
         self._moves = 0
         self._is_ready = False
@@ -200,7 +200,7 @@ class Monitor:
             return
         self._next = {number: at + 1 for number, at in offsets.items()}
         for number in partitions:
-            lane = self._lanes[number] = _Lane(self._app.consumer_generation_id, self._next[number] - 1)
+            lane = self._lanes[number] = Lane(self._app.consumer_generation_id, self._next[number] - 1)
             lane.task = asyncio.get_running_loop().create_task(self._drive(lane))
         self._is_ready = True
         numbers = ", ".join(map(str, sorted(partitions)))
@@ -269,7 +269,7 @@ class Monitor:
             self.fail(error)
             raise
 
-    async def _drive(self, lane: _Lane) -> None:
+    async def _drive(self, lane: Lane) -> None:
         """Work messages off in their order. What cannot be helped ends the process, and tells no offset."""
         try:
             while (message := await lane.queue.get()) is not None:

@@ -1,4 +1,4 @@
-"""The way of one partition's messages into the monitor: in order, each once, and none missing."""
+"""The way of a partition's messages in the monitor, from Kafka's client to being judged."""
 
 from __future__ import annotations
 
@@ -7,42 +7,86 @@ from dataclasses import dataclass
 
 import pytest
 from tracline.stream.error import StreamError
-from tracline.stream.kafka.monitor import _Lane
+from tracline.stream.kafka.monitor import LANE_MESSAGES, Lane
 
 
-@dataclass
+@dataclass(frozen=True)
 class Message:
-    """What Faust hands over, as far as it is looked at."""
+    """What a lane looks at in a message."""
 
     offset: int
-    generation_id: int = 1
+    generation_id: int = 2
     partition: int = 0
 
 
-def offered(*messages: tuple[Message, int | None], last: int = 5) -> list[int]:
-    """The offsets that are handed on, of messages with the offset of the one before each."""
-
-    async def offer() -> list[int]:
-        lane = _Lane(1, last)
-        for message, before in messages:
-            await lane.offer(message, before)
-        return [lane.queue.get_nowait().offset for _ in range(lane.queue.qsize())]
-
-    return asyncio.run(offer())
+def taken(lane: Lane) -> list[int]:
+    """The offsets that wait in a lane."""
+    found: list[int] = []
+    while not lane.queue.empty():
+        found.append(lane.queue.get_nowait().offset)
+    return found
 
 
-def test_messages_are_handed_on_in_their_order() -> None:
-    """Gaps between offsets are marks of transactions: what counts is which message came before."""
-    assert offered((Message(6), 5), (Message(9), 6)) == [6, 9]
+def test_messages_come_in_their_order_with_the_gaps_of_transactions() -> None:
+    """Each follows the one before it, whatever lies between; one that came is not taken again."""
+
+    async def hand() -> list[int]:
+        lane = Lane(generation=2, last=4)
+        for offset, before in ((6, 4), (7, 6), (6, 4), (9, 7)):
+            await lane.offer(Message(offset), before)
+        return taken(lane)
+
+    assert asyncio.run(hand()) == [6, 7, 9]
 
 
-def test_what_was_done_or_is_of_another_time_is_left_alone() -> None:
-    """A message that was judged, or was read before the partition was ours, is not judged again."""
-    assert offered((Message(5), 4), (Message(7, generation_id=2), 5), (Message(6), 5)) == [6]
+@pytest.mark.parametrize(("message", "before"), [(Message(6, generation_id=1), 4), (Message(6), None)])
+def test_messages_of_another_time_are_left_out(message: Message, before: int | None) -> None:
+    """What was read before the partition was ours, or before reading began anew, is read again."""
+
+    async def hand() -> list[int]:
+        lane = Lane(generation=2, last=4)
+        await lane.offer(message, before)
+        return taken(lane)
+
+    assert asyncio.run(hand()) == []
 
 
-def test_a_message_that_never_came_ends_the_process() -> None:
-    """Going on without it would lose what it tells: the process must start again from what is done."""
-    with pytest.raises(StreamError) as caught:
-        offered((Message(6), 5), (Message(9), 8))
+def test_a_message_whose_predecessor_never_came_is_not_taken() -> None:
+    """Kafka's client has lost one: to go on would leave it out for good."""
+
+    async def hand() -> None:
+        lane = Lane(generation=2, last=4)
+        await lane.offer(Message(9), 7)
+
+    with pytest.raises(StreamError, match="lost messages of partition 0 behind 4") as caught:
+        asyncio.run(hand())
     assert caught.value.code == "TRL747"
+
+
+def test_a_full_lane_that_closes_lets_go_of_whoever_waits() -> None:
+    """What is in hand is finished, what waits is dropped, and who was about to hand one over goes on."""
+
+    async def close() -> list[int]:
+        lane = Lane(generation=2, last=-1)
+        done: list[int] = []
+        started = asyncio.Event()
+
+        async def drive() -> None:
+            while (message := await lane.queue.get()) is not None:
+                started.set()
+                await asyncio.sleep(0)
+                done.append(message.offset)
+
+        lane.task = asyncio.create_task(drive())
+        await lane.offer(Message(0), -1)
+        await started.wait()
+        for offset in range(1, LANE_MESSAGES + 1):
+            lane.queue.put_nowait(Message(offset))
+        blocked = asyncio.create_task(lane.offer(Message(LANE_MESSAGES + 1), 0))
+        await asyncio.sleep(0)
+        await asyncio.wait_for(lane.close(), 5)
+        await asyncio.wait_for(blocked, 5)
+        await lane.offer(Message(LANE_MESSAGES + 2), LANE_MESSAGES + 1)
+        return done
+
+    assert asyncio.run(close())[:1] == [0]
