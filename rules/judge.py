@@ -182,13 +182,17 @@ def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:
         unknown = rows[f"su{key}"].to_numpy()
         slices[unknown, key] = kernel_loop.UNKNOWN_SLICE
         valued = np.flatnonzero(rows[f"s{key}"].is_not_null().to_numpy() & ~unknown)
-        pairs = pl.DataFrame({"slot": slots[valued], "value": rows[f"s{key}"].gather(valued), "row": valued})
-        by = ["slot", "value"]
-        distinct = pairs.unique(by, keep="first", maintain_order=True).with_row_index("place", offset=count)
-        places = pairs.join(distinct, on=by, how="left", maintain_order="left")["place"]
-        slices[valued, key] = places.cast(pl.Int32).to_numpy()
-        firsts.append(distinct["row"].to_numpy())
-        count += len(distinct)
+        local = pl.Categorical(pl.Categories.random())
+        values = rows[f"s{key}"].gather(valued).cast(local).to_physical().cast(pl.Int64).to_numpy()
+        pairs = slots[valued].astype(np.int64) << 32 | values
+        _, at, places = np.unique(pairs, return_index=True, return_inverse=True)
+        # Slots are numbered as they come.
+        order = np.argsort(at)
+        numbered = np.empty(len(order), dtype=np.int32)
+        numbered[order] = np.arange(count, count + len(order), dtype=np.int32)
+        slices[valued, key] = numbered[places]
+        firsts.append(valued[at[order]])
+        count += len(order)
     return slices, np.concatenate(firsts)
 
 

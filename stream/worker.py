@@ -34,7 +34,6 @@ HELD_MAX = 10_000
 _NO_TIME = -(1 << 63)
 _OF_THE_PROCESS = (StreamError, MemoryError)
 """Errors that say nothing of a session."""
-_OCCURRENCE = ("session_id", "occurrence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +121,21 @@ class Bench:
 
     def _remember(self, moved: Sequence[SessionState], rows: pl.DataFrame) -> None:
         """Keep with each session the rows of its open occurrence; of one with too many events, just that."""
-        ended = rows.filter(pl.col("kind") == Kind.END).select(*_OCCURRENCE).unique()
-        still = rows.join(ended, on=_OCCURRENCE, how="anti", maintain_order="left")
-        is_over = pl.col("seq") == EVENTS_MAX + 1
-        over = still.filter(is_over)
-        if over.height:
-            few = still.join(over, on=_OCCURRENCE, how="anti", maintain_order="left")
-            still = pl.concat([few, over])
-        plain = still.with_columns(pl.col("occurrence", "time").to_physical(), pl.col("kind").cast(pl.String))
-        parts = plain.partition_by("session_id", as_dict=True, maintain_order=True)
+        columns = {name: _plain(rows[name]).to_list() for name in self._columns}
+        places = list(zip(columns["session_id"], columns["occurrence"], strict=True))
+        kinds, seqs = columns["kind"], columns["seq"]
+        ended = {place for place, kind in zip(places, kinds, strict=True) if kind == Kind.END}
+        over = {place for place, seq in zip(places, seqs, strict=True) if seq == EVENTS_MAX + 1}
+        kept: dict[str, list[int]] = {}
+        for row, place in enumerate(places):
+            if place not in ended and (place not in over or seqs[row] == EVENTS_MAX + 1):
+                kept.setdefault(place[0], []).append(row)
         for state in moved:
-            part = parts.get((state.session.session_id,))
-            state.rows = {} if part is None else part.to_dict(as_series=False)
+            own = kept.get(state.session.session_id)
+            if own is None:
+                state.rows = {}
+            else:
+                state.rows = {name: [values[row] for row in own] for name, values in columns.items()}
 
     def _applied(self, states: Mapping[str, SessionState], judged: Judged) -> Iterator[Status]:
         """The rules that have come to apply to an occurrence since the last time."""
@@ -306,11 +308,16 @@ def poisoned(poison: Poison) -> Iterator[tuple[str, str, str]]:
 _At = tuple[str, int, int, str | None]
 
 
+def _plain(values: pl.Series) -> pl.Series:
+    """Times as nanoseconds, kinds as words, all else as it is."""
+    return values.cast(pl.String) if isinstance(values.dtype, pl.Enum) else values.to_physical()
+
+
 def _at(judged: Judged, places: I64) -> Iterator[_At]:
     """Session, occurrence, time and agent of the events at these places in judged order."""
-    times = pl.col("occurrence", "time").to_physical()
-    rows: Any = judged.labelled.select("session_id", times, "agent")[judged.order.rows[places]].iter_rows()
-    return rows
+    columns = [judged.column(name, places) for name in ("session_id", "occurrence", "time", "agent")]
+    told: Any = zip(*(one.to_physical().to_list() for one in columns), strict=True)
+    return told
 
 
 def _closed(event: Event) -> Status:
