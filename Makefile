@@ -47,7 +47,8 @@ fast: setup
 
 test: setup ## every test, with the time each folder took against its budget: under 15 minutes
 	-@$(MAKE) --no-print-directory kafka
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone and not exhaustive and not collector"
+	$(BIN)/python -m pytest -m alone
 
 kafka: $(KAFKA)/.ready ## fetch Apache Kafka's jars for tests/kafka, with Maven
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -67,6 +68,32 @@ def broker_option() -> Callable[[F], F]:
         "--bootstrap-servers",
         metavar="HOST:PORT,...",
         help="Some brokers; otherwise those of the settings.  [default: 127.0.0.1:9092]",
+    )
+
+
+def timeout_option(default: float, what: str) -> Callable[[F], F]:
+    """`--timeout-s`, the float `timeout_s`: how long the process may be silent before `what` happens."""
+    return click.option(
+        "--timeout-s",
+        type=click.FloatRange(0.5, 600),
+        default=default,
+        show_default=True,
+        help=f"How long the process may be silent before {what}.",
+    )
+
+
+def instance_option() -> Callable[[F], F]:
+    """`--instance`, the str `instance`; where none is given, one that no other process has.
+
+    Where containers share a name, so do the numbers of processes: neither would do.
+    """
+    return click.option(
+        "--instance",
+        metavar="NAME",
+        default=lambda: secrets.token_hex(6),
+        show_default=False,
+        help="A name that no other process has and a restart of this one keeps: what it left open when it was"
+        " killed then ends at its restart, not only after --timeout-s.  [default: a new one each time]",
     )
 
 

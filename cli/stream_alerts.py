@@ -13,7 +13,7 @@ from .error import file_error
 from .options import Command, health_options, note
 from .settings import kafka_settings, session_settings
 from .stopping import stopping
-from .stream import broker_option
+from .stream import broker_option, instance_option, timeout_option
 
 if TYPE_CHECKING:
     from ..stream.alerts.rates import Tolerance
@@ -62,19 +62,8 @@ TIMEOUT_S = 10.0
     show_default=True,
     help="How often Alertmanager hears of an alert while it fires; four times as long keeps it firing there.",
 )
-@click.option(
-    "--instance",
-    metavar="NAME",
-    help="A name that no other process has and a restart of this one keeps: what it left open when it was"
-    " killed then ends at its restart, not only after --timeout-s.  [default: a new one each time]",
-)
-@click.option(
-    "--timeout-s",
-    type=click.FloatRange(0.5, 600),
-    default=TIMEOUT_S,
-    show_default=True,
-    help="How long the process may be silent before another takes over.",
-)
+@instance_option()
+@timeout_option(TIMEOUT_S, "another takes over")
 @health_options
 @broker_option()
 def command(
@@ -86,7 +75,7 @@ def command(
     labels: tuple[str, ...],
     console: str | None,
     resend_s: float,
-    instance: str | None,
+    instance: str,
     timeout_s: float,
     metrics_host: str,
     metrics_port: int,
@@ -101,7 +90,6 @@ def command(
     TRACLINE_WEBHOOK_SECRET the webhook's requests are signed.
     """
     import random
-    import secrets
 
     import httpx
 
@@ -131,7 +119,7 @@ def command(
         metrics = AlertMetrics([verdicts], map(kafka.topic, SENDS), names, LETTERS)
         pace = Pace(resend_s=resend_s, lease_s=4 * resend_s)
         around = Surroundings(
-            instance=instance or secrets.token_hex(6),
+            instance=instance,
             timeout_s=timeout_s,
             metrics=metrics,
             say=lambda text: note(f"alerts: {text}"),

@@ -9,7 +9,7 @@ import click
 from .options import Command, health_options, note
 from .settings import kafka_settings
 from .stopping import stopping
-from .stream import broker_option
+from .stream import broker_option, timeout_option
 
 ROWS = 50_000
 EVERY_S = 60.0
@@ -39,13 +39,7 @@ TIMEOUT_S = 10.0
     show_default=True,
     help="After how many seconds those that there are are written, by the time of the messages.",
 )
-@click.option(
-    "--timeout-s",
-    type=click.FloatRange(0.5, 600),
-    default=TIMEOUT_S,
-    show_default=True,
-    help="How long the process may be silent before others take over its partitions.",
-)
+@timeout_option(TIMEOUT_S, "others take over its partitions")
 @health_options
 @broker_option()
 def command(

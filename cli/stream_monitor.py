@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 import traceback
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
 from .error import told_error
 from .options import Command, Several, health_options, note
 from .settings import kafka_settings, session_settings
-from .stream import broker_option
+from .stopping import stopping
+from .stream import broker_option, timeout_option
 
 TIMEOUT_S = 30.0
 FAILED = 2
@@ -40,13 +39,7 @@ FAILED = 2
     metavar="FOLDER",
     help="Where rocksdict keeps it; each process needs a folder of its own.",
 )
-@click.option(
-    "--timeout-s",
-    type=click.FloatRange(0.5, 600),
-    default=TIMEOUT_S,
-    show_default=True,
-    help="How long the process may be silent before others take over its partitions.",
-)
+@timeout_option(TIMEOUT_S, "others take over its partitions")
 @health_options
 @broker_option()
 def command(
@@ -80,7 +73,7 @@ def command(
     packs = load_packs(rules) if rules else None
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
     metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, SENDS), named, LETTERS)
-    around = Surroundings(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, _stopping())
+    around = Surroundings(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stopping())
     with ExitStack() as stack:
         if kafka.store == "rocksdict":
             stack.enter_context(locked(Path(kafka.data_folder)))
@@ -105,15 +98,3 @@ def _fail(error: BaseException) -> NoReturn:
     click.echo(text, err=True)
     sys.stderr.flush()
     os._exit(FAILED)
-
-
-def _stopping() -> threading.Event:
-    """Set when the process is asked to end."""
-    stopping = threading.Event()
-
-    def ask(number: int, frame: Any) -> None:  # noqa: ARG001 (the signal module's signature)
-        stopping.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, ask)
-    return stopping

@@ -7,30 +7,18 @@ import click
 from .options import Command, health_options, note
 from .settings import kafka_settings, session_settings
 from .stopping import stopping
-from .stream import broker_option
+from .stream import broker_option, instance_option, timeout_option
 
 TIMEOUT_S = 10.0
 
 
 @click.command("rekey", cls=Command)
-@click.option(
-    "--instance",
-    metavar="NAME",
-    help="A name that no other process has and a restart of this one keeps: what it left open when it was"
-    " killed then ends at its restart, not only after --timeout-s.  [default: a new one each time]",
-)
-@click.option(
-    "--timeout-s",
-    type=click.FloatRange(0.5, 600),
-    default=TIMEOUT_S,
-    show_default=True,
-    help="How long the process may be silent before others take over its partitions, and how long one of its"
-    " transactions may take.",
-)
+@instance_option()
+@timeout_option(TIMEOUT_S, "others take over its partitions, and how long one of its transactions may take")
 @health_options
 @broker_option()
 def command(
-    instance: str | None,
+    instance: str,
     timeout_s: float,
     metrics_host: str,
     metrics_port: int,
@@ -51,7 +39,7 @@ def command(
     kafka, sessions = kafka_settings({"bootstrap_servers": bootstrap_servers}), session_settings()
     metrics = RekeyMetrics([kafka.topic(Topic.SPANS)], map(kafka.topic, SENDS), LETTERS)
     around = Surroundings(
-        instance=instance or _new_instance(),
+        instance=instance,
         timeout_s=timeout_s,
         metrics=metrics,
         say=lambda text: note(f"rekey: {text}"),
@@ -63,10 +51,3 @@ def command(
     ) as port:
         note(f"rekey: reads {kafka.spans_topic}; metrics and health on http://{metrics_host}:{port}")
         process.run()
-
-
-def _new_instance() -> str:
-    """A name that no other process has: where containers share a name, so do the numbers of processes."""
-    import secrets
-
-    return secrets.token_hex(6)
