@@ -16,6 +16,7 @@ from typing import Protocol
 
 import msgspec
 
+from ..rules.error import RuleError
 from ..rules.judge import statute_of
 from ..rules.pack import load_texts
 from ..schemas.assemble import Session
@@ -255,7 +256,8 @@ class Monitoring:
     def _activated(self, number: int, facts: Facts, message: Message, done: Step) -> dict[str, RuleTexts]:
         """The rule set that comes into force with this message, by its key; it is written down.
 
-        Raises Damaged where a message activates rules that this release cannot read.
+        Raises Damaged where a message activates rules with errors, and StreamError (TRL742) where the rules
+        of the start have some: messages are not to be put aside for that.
         """
         texts = message.packs if isinstance(message, Activation) else None
         if texts is None and facts.active is None:
@@ -264,8 +266,11 @@ class Monitoring:
             return {}
         try:
             bench = self._made(texts)
-        except Exception as error:
-            raise Damaged(f"activates rules that cannot be used ({type(error).__name__})") from None
+        except RuleError as error:
+            if isinstance(message, Activation):
+                raise Damaged(f"activates rules that cannot be used ({type(error).__name__})") from None
+            hint = "see what is wrong with them: tracline check PACK..."
+            raise StreamError("TRL742", "the rules given at the start cannot be used", hint) from None
         done.writes.append((f"{_RULES}{number}/{bench.key}", msgspec.json.encode(texts)))
         return {bench.key: texts}
 

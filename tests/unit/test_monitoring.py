@@ -262,6 +262,13 @@ def test_rules_that_cannot_be_used_are_put_aside() -> None:
     assert verdicts(monitor.take(1, SHOUTS[1]).outputs) == [(FIRST, "calm", "violated")]
 
 
+def test_rules_of_the_start_that_cannot_be_used_end_the_process() -> None:
+    """No message is put aside for rules that the process was started with."""
+    with pytest.raises(StreamError, match="given at the start") as caught:
+        Monitor(replace(TERMS, rules={"desk": "pack: desk\nversion: 1\nrules: 7\n"})).take(0, SHOUTS[0])
+    assert caught.value.code == "TRL742"
+
+
 def test_what_is_over_is_forgotten() -> None:
     """A session is forgotten when nothing that is in time can repeat what it told; facts and rules stay."""
     monitor = Monitor()
