@@ -201,7 +201,10 @@ def writing(root: Path) -> Generator[Writer]:
 def write_files(
     root: Path, events: pl.DataFrame, origin: Origin, offsets: tuple[int, int], known: Container[str]
 ) -> list[Entry]:
-    """Write events, a file for each of their days but for those that are `known`; gives what to enter."""
+    """Write events, a file for each of their days but for those that are `known`; gives what to enter.
+
+    Raises SourceError (TRL409) where the disk does not take one.
+    """
     days = events.with_columns(day_of(pl.col("time")).alias("day")).sort(
         "day", "occurrence", "session_id", "seq"
     )
@@ -222,7 +225,12 @@ def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: t
         path.parent.mkdir(parents=True)
         sync_path(root)
     temporary = path.with_name(_TEMPORARY + path.name)
-    rows.write_parquet(temporary, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+    try:
+        rows.write_parquet(temporary, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+    except (pl.exceptions.PolarsError, OSError):
+        # Polars says of a full disk that a file is out of specification.
+        hint = "see that the disk has room and takes writes, and start again: nothing is lost"
+        raise SourceError("TRL409", str(path), "cannot be written", hint) from None
     sync_path(temporary)
     times: Any = rows.select(
         pl.col("time").min().to_physical(), pl.col("time").max().to_physical().alias("max")

@@ -11,6 +11,7 @@ CODES: dict[str, str] = {
     "TRL406": "an output folder that holds something else",
     "TRL407": "an archive that does not say by which rules its events were judged",
     "TRL408": "a rule set that an archive lacks, or that is not what its name says",
+    "TRL409": "a file of an archive that cannot be written",
 }
 """The codes of this room; each has a test that triggers it."""
 

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from tracline.batch import read
 from tracline.batch.archive import Manifest, Origin, read_manifest
+from tracline.batch.error import SourceError
 from tracline.batch.gaps import gaps
 from tracline.batch.livearchive import LiveArchive
 from tracline.batch.read import Population, discover
@@ -267,6 +268,22 @@ def test_two_processes_see_what_the_other_entered(tmp_path: Path) -> None:
     archive(first, replace(piece_of([3], (0, 0)), partition=0))
     assert first.standing(1) == second.standing(1) == Standing(3, 3, (2, 0))
     assert len(read_manifest(tmp_path).entries) == 3
+
+
+def test_a_full_disk_ends_the_writing_and_is_told(tmp_path: Path) -> None:
+    """The error names the file and what to do; the archive is as it was, and its range is written again."""
+    archive(opened(tmp_path), piece_of([0], (0, 0)))
+    [whole] = tmp_path.glob("day=*/*.parquet")
+    piece = piece_of([1], (1, 1))
+    name = whole.name.replace(f"{0:012d}", f"{1:012d}")
+    temporary = whole.with_name(f".writing-{name}")
+    temporary.symlink_to("/dev/full")
+    with pytest.raises(SourceError, match=f"{name}: TRL409 cannot be written"):
+        archive(opened(tmp_path), piece)
+    temporary.unlink()
+    assert rows(tmp_path).height == 1
+    archive(opened(tmp_path), piece)
+    assert rows(tmp_path).height == 2
 
 
 def test_a_rule_set_is_kept_whole_and_once(tmp_path: Path) -> None:
