@@ -54,6 +54,9 @@ PROPERTIES: Mapping[str, object] = {
     "group.min.session.timeout.ms": 500,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
     "log.cleaner.dedupe.buffer.size": 4_194_304,
+    # Else what is too old to be kept is deleted every five minutes: by chance, in the midst of something.
+    "log.initial.task.delay.ms": 1000,
+    "log.retention.check.interval.ms": 1000,
 }
 """What a node on a laptop needs, and what makes tests quick: who is killed must be missed soon."""
 LOGGING = """

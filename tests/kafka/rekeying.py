@@ -40,8 +40,9 @@ POLL_S = 0.05
 def make_topics(kafka: KafkaSettings) -> None:
     """Make the topics, those of spans and of events with the numbers of partitions that the tests have."""
     with administering(kafka) as admin:
-        topics = {kafka.spans_topic: {"num_partitions": SOURCES, "replication_factor": 1}}
-        admin.create_topics(topics, wait_for_metadata=True)
+        # The conversations' times are of another year: no record is too old to be kept.
+        spans = {"num_partitions": SOURCES, "replication_factor": 1, "configs": {"retention.ms": "-1"}}
+        admin.create_topics({kafka.spans_topic: spans}, wait_for_metadata=True)
         create(admin, kafka, partitions=PARTITIONS)
 
 
