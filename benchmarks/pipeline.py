@@ -175,7 +175,7 @@ def obvious(broker: Broker) -> tuple[Spent, Spent]:
     open_traces = Traces(60 * NS, 3600 * NS)
     for span in every:
         open_traces.add(hear(span))
-    released = open_traces.release(every[-1].end + NS, every[-1].end)
+    released = [one.made for one in open_traces.release(every[-1].end + NS, every[-1].end)]
     candidates = [one for one in released if isinstance(one, Candidate) and one.tellings]
     candidates.sort(key=lambda one: one.end)
     return (

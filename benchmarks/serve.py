@@ -58,7 +58,7 @@ def main() -> None:
             with _timed(spent, "resolve: whose session"):
                 for one in heard:
                     traces.add(one)
-                released = list(traces.release(watermark, watermark))
+                released = [one.made for one in traces.release(watermark, watermark)]
             candidates = [one for one in released if isinstance(one, Candidate) and one.tellings]
             with _timed(spent, "assemble: events in order"):
                 for session in _added(alone, candidates):

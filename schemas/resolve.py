@@ -31,7 +31,8 @@ class Heard:
     """A span as it came, with what it says; times in nanoseconds since the epoch (0: not said).
 
     `scope` is what is put before its session's id. `record_time` is when it was received, 0 where nobody
-    wrote that down. `tells` is whether it tells of messages, calls or results.
+    wrote that down. `tells` is whether it tells of messages, calls or results. `origin` is the record that
+    it came in, by offset and SHA-256; None where there are no records.
     """
 
     trace_id: str
@@ -43,6 +44,7 @@ class Heard:
     scope: str = ""
     record_time: int = 0
     tells: bool = True
+    origin: tuple[int, bytes] | None = None
 
     @property
     def speaks_for_itself(self) -> bool:
@@ -88,7 +90,9 @@ class Heard:
         )
 
 
-def hear(span: Span, scope: Sequence[str] = (), record_time: int = 0) -> Heard:
+def hear(
+    span: Span, scope: Sequence[str] = (), record_time: int = 0, origin: tuple[int, bytes] | None = None
+) -> Heard:
     """A span with what it says; `scope` are the resource attributes that go before its session's id."""
     step = tell(span)
     has_messages = bool(step.input or step.output)
@@ -103,6 +107,7 @@ def hear(span: Span, scope: Sequence[str] = (), record_time: int = 0) -> Heard:
         scope="".join(f"{_escaped(span.resource.get(name))}/" for name in scope),
         record_time=record_time,
         tells=step.part is Part.TOOL or is_told or (step.part in _SPEAKING and has_messages),
+        origin=origin,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 
 from .candidate import Candidate
@@ -30,6 +30,14 @@ class Open:
     waiting: list[Heard] = field(default_factory=list[Heard])
     touched: int = 0
     size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A span that went on, and what came of it."""
+
+    heard: Heard
+    made: Candidate | Flaw
 
 
 @dataclass(slots=True)
@@ -62,12 +70,13 @@ class Traces:
         self.waiting.add(heard.trace_id)
         self.changed.add(heard.trace_id)
 
-    def release(self, watermark: int, now: int) -> Iterator[Candidate | Flaw]:
+    def release(self, watermark: int, now: int) -> Iterator[Released]:
         """What need not wait any more, by the source's watermark and the record time that it has reached.
 
         Nothing goes on before the watermark has passed its end: sooner it could not be judged. A span that
         says its session and its agent goes on then, any other when its root is known and the watermark has
-        passed the ends of all above it; both in their turn (`in_turn`), or after `hold`.
+        passed the ends of all above it; both in their turn (`in_turn`), or after `hold`. One that breaks
+        is a flaw, and holds up none of the others.
         """
         for trace_id in sorted(self.waiting):
             opened = self.traces[trace_id]
@@ -81,7 +90,7 @@ class Traces:
             self.changed.add(trace_id)
             if not opened.waiting:
                 self.waiting.discard(trace_id)
-            yield from (candidate_of(opened.trace, heard, told_inside) for heard in ready)
+            yield from (Released(heard, _made(opened.trace, heard, told_inside)) for heard in ready)
         self._forget(now)
 
     def _forget(self, now: int) -> None:
@@ -93,6 +102,18 @@ class Traces:
                 return
             del self.traces[trace_id]
             self.changed.add(trace_id)
+
+
+def _made(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Candidate | Flaw:
+    """What comes of a span, whatever it says."""
+    place = f"trace {heard.trace_id}, span {heard.span_id}"
+    try:
+        made = candidate_of(trace, heard, told_inside)
+    except MemoryError:
+        raise
+    except Exception as error:
+        return Flaw(place, "internal", type(error).__name__)
+    return replace(made, place=place) if isinstance(made, Flaw) else made
 
 
 def _ready(opened: Open, watermark: int, now: int, hold: int) -> list[Heard]:

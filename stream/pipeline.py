@@ -16,6 +16,7 @@ from typing import Protocol
 
 from ..schemas.assemble import Session
 from ..schemas.candidate import Candidate
+from ..schemas.conversation import Flaw
 from ..schemas.decoded import Decoded
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS
@@ -246,7 +247,9 @@ class Pipeline:
             for flaw in work.decoded.flaws:
                 batch.dead_letters.append(_letter(work, flaw.place, flaw.code, flaw.text))
             self._source.hear(work.decoded, work.received)
-        candidates, flaws = self._source.release(now)
+        made = [one.made for one in self._source.release(now)]
+        candidates = [one for one in made if isinstance(one, Candidate)]
+        flaws = [one for one in made if isinstance(one, Flaw)]
         batch.dead_letters += [DeadLetter(now, flaw.place, flaw.code, flaw.text, "") for flaw in flaws]
         batch.watermark = self._source.watermark
         states = self._touched(candidates)

@@ -8,13 +8,14 @@ offsets: then a restart goes on from the stored state as if nothing had happened
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
 from ..schemas.candidate import Candidate
 from ..schemas.conversation import Flaw
+from ..schemas.resolve import Heard
 from ..schemas.settings import SessionSettings
 from .error import StreamError
 from .intake import Encoding, decode
@@ -25,6 +26,8 @@ from .wire import Batch, DeadLetter, Tick, batches, encode, encode_letter, parti
 STATE_VERSION = 1
 FACTS = "@source"
 """The key of a source's facts among its traces; no trace id begins with `@`."""
+NO_RECORD = -1
+"""The offset where there is no record: of what a tick let go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,11 @@ class Record:
     offset: int
     time: int
     value: bytes
+
+    @property
+    def origin(self) -> tuple[int, bytes]:
+        """Its offset and the SHA-256 of its value: what dead letters say of it."""
+        return self.offset, hashlib.sha256(self.value).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +170,14 @@ class Rekeyer:
             for record in own:
                 encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
                 decoded = decode(record.value, encoding)
-                self._bury(done, record, decoded.flaws)
-                source.hear(decoded, record.time)
+                origin = record.origin
+                for flaw in decoded.flaws:
+                    self._bury(done, number, record.time, origin, flaw)
+                source.hear(decoded, record.time, origin)
                 done.spans += len(decoded.spans)
                 done.rejected += decoded.rejected
             done.offsets[number] = own[-1].offset + 1
-            self._release(done, number, own[-1], before)
+            self._release(done, number, own[-1].offset, before)
         return done
 
     def remembered(self) -> int:
@@ -177,7 +187,7 @@ class Rekeyer:
     def refuse(self, record: Record, reason: str, *, code: str = "internal") -> Transaction:
         """Put a record aside that cannot be taken in."""
         done = Transaction(offsets={record.partition: record.offset + 1})
-        self._bury(done, record, (Flaw("record", code, reason),))
+        self._bury(done, record.partition, record.time, record.origin, Flaw("record", code, reason))
         return done
 
     def tick(self, idle: Collection[int], now: int) -> Transaction:
@@ -187,30 +197,34 @@ class Rekeyer:
             source = self._open[number]
             before = source.watermark
             source.idle(now)
-            self._release(done, number, Record(number, -1, now, b""), before)
+            self._release(done, number, NO_RECORD, before)
         if self._open:
             data = encode(Tick(self._sources, self.watermarks()))
             for partition in range(self._partitions):
                 done.outputs.append(Output(Topic.EVENTS, partition, None, data))
         return done
 
-    def _release(self, done: Transaction, number: int, last: Record, before: int) -> None:
+    def _release(self, done: Transaction, number: int, offset: int, before: int) -> None:
         """Send on what need not wait any more at a source, and what is to be remembered of it."""
         source = self._open[number]
-        candidates, flaws = source.release(source.record_time)
-        self._bury(done, last, flaws)
         by_partition: dict[int, list[Candidate]] = {}
-        for candidate in candidates:
-            target = partition_of(candidate.session_id, self._partitions)
-            by_partition.setdefault(target, []).append(candidate)
-        done.candidates += len(candidates)
+        told_by: dict[int, Heard] = {}
+        for one in source.release(source.record_time):
+            if isinstance(one.made, Flaw):
+                self._bury_span(done, number, one.heard, one.made)
+                continue
+            target = partition_of(one.made.session_id, self._partitions)
+            by_partition.setdefault(target, []).append(one.made)
+            told_by[id(one.made)] = one.heard
         for target, own in sorted(by_partition.items()):
-            batch = Batch(number, self._sources, last.offset, source.watermark, own)
+            batch = Batch(number, self._sources, offset, source.watermark, own)
             messages, too_large = batches(batch, self._bytes_max, before)
             done.outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
+            done.candidates += len(own) - len(too_large)
             text = f"tells more than the {self._bytes_max} bytes that a message may have"
-            flaws = [Flaw(f"span {one.span_id}", "size", text) for one in too_large]
-            self._bury(done, last, flaws)
+            for one in too_large:
+                flaw = Flaw(f"trace {one.trace_id}, span {one.span_id}", "size", text)
+                self._bury_span(done, number, told_by[id(one)], flaw)
         self._remember(done, number)
 
     def _remember(self, done: Transaction, number: int) -> None:
@@ -231,25 +245,26 @@ class Rekeyer:
         facts = _Facts(source.watermark, source.record_time, self._sources, self._partitions)
         put(FACTS, bytes([STATE_VERSION]) + _FACTS_ENCODER.encode(facts))
 
-    def _bury(self, done: Transaction, record: Record, flaws: Sequence[Flaw]) -> None:
+    def _bury_span(self, done: Transaction, number: int, heard: Heard, flaw: Flaw) -> None:
+        """Tell what cannot be sent on of a span, which may have waited since its record was read."""
+        # A former release did not note the record.
+        self._bury(done, number, heard.record_time, heard.origin or (NO_RECORD, b""), flaw)
+
+    def _bury(self, done: Transaction, number: int, time: int, origin: tuple[int, bytes], flaw: Flaw) -> None:
         """Tell what cannot be read of a record."""
-        if not flaws:
-            return
-        digest = hashlib.sha256(record.value).hexdigest()
-        for flaw in flaws:
-            letter = DeadLetter(
-                process="rekey",
-                topic=self._spans_topic,
-                partition=record.partition,
-                offset=record.offset,
-                time=record.time,
-                place=flaw.place,
-                code=flaw.code,
-                reason=flaw.text,
-                sha256=digest,
-            )
-            done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_letter(letter)))
-            done.dead_letters.append(flaw.code)
+        letter = DeadLetter(
+            process="rekey",
+            topic=self._spans_topic,
+            partition=number,
+            offset=origin[0],
+            time=time,
+            place=flaw.place,
+            code=flaw.code,
+            reason=flaw.text,
+            sha256=origin[1].hex(),
+        )
+        done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_letter(letter)))
+        done.dead_letters.append(flaw.code)
 
 
 def _cut(data: bytes, bytes_max: int) -> list[bytes]:

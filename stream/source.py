@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import msgspec
 
-from ..schemas.candidate import Candidate
 from ..schemas.conversation import Flaw
 from ..schemas.decoded import Decoded
 from ..schemas.resolve import hear
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS
-from ..schemas.traces import Open, Traces
+from ..schemas.traces import Open, Released, Traces
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Open)
@@ -53,8 +52,11 @@ class Source:
         """How many traces are remembered, those whose spans wait among them."""
         return len(self._traces.traces)
 
-    def hear(self, decoded: Decoded, received: int) -> None:
-        """Take in the spans of a request, and the time that they tell; `received` is its record's time."""
+    def hear(self, decoded: Decoded, received: int, origin: tuple[int, bytes] | None = None) -> None:
+        """Take in the spans of a request, and the time that they tell; `received` is its record's time.
+
+        `origin` is the record's offset and SHA-256, where it has an offset.
+        """
         self.record_time = max(self.record_time, received)
         latest = received + round(self._settings.skew_s * NS)
         for span in decoded.spans:
@@ -63,24 +65,18 @@ class Source:
                 span = replace(span, start=min(span.start, received), end=received)
             else:
                 self.watermark = max(self.watermark, span.end - self._lateness)
-            self._traces.add(hear(span, self._settings.scope, received))
+            self._traces.add(hear(span, self._settings.scope, received, origin))
 
     def idle(self, now: int) -> None:
         """Nothing is on its way, as far as one can know: the time goes on by the clock."""
         self.watermark = max(self.watermark, now - self._lateness)
         self.record_time = max(self.record_time, now)
 
-    def release(self, now: int) -> tuple[list[Candidate], list[Flaw]]:
-        """The candidates that need not wait any more at record time `now`, and spans that have no time."""
-        candidates: list[Candidate] = []
-        flaws: list[Flaw] = []
-        for released in self._traces.release(self.watermark, now):
-            if isinstance(released, Flaw):
-                flaws.append(released)
-            elif released.tellings:
-                # A span that tells nothing has said whose the others are.
-                candidates.append(released)
-        return candidates, flaws
+    def release(self, now: int) -> list[Released]:
+        """The spans that need not wait any more at record time `now`, and tell something or are flawed."""
+        released = self._traces.release(self.watermark, now)
+        # A span that tells nothing has said whose the others are.
+        return [one for one in released if isinstance(one.made, Flaw) or one.made.tellings]
 
     def changes(self) -> dict[str, tuple[int, bytes] | None]:
         """The traces to store again since the last time, with when they were heard of; None: to forget."""

@@ -32,7 +32,7 @@ RuleTexts: TypeAlias = dict[str, str]
 
 
 class Batch(msgspec.Struct, frozen=True, tag_field="type", tag="batch"):
-    """Candidates of one events partition, resolved from one source partition up to `offset`.
+    """Candidates of one events partition, resolved from one source partition up to `offset` (-1 at a tick).
 
     `watermark` is the source's behind them; of `sources` source partitions there are. With `more` all of them
     are of one session, of which the next message of this source has others: until then it is not judged.

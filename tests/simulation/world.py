@@ -13,6 +13,7 @@ from random import Random
 from tracline.batch.archive import Origin, writing
 from tracline.rules.digest import rule_set_digest
 from tracline.rules.pack import load_packs
+from tracline.schemas.candidate import Candidate
 from tracline.schemas.decoded import Decoded
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frame import event_frame
@@ -307,7 +308,8 @@ def _largest(told: list[Told]) -> int:
     for one in told:
         source.hear(Decoded(tuple(one.spans)), one.spans[-1].end)
     source.idle(source.record_time + round(SETTINGS.hold_s) * NS)
-    candidates, _ = source.release(source.record_time)
+    released = [one.made for one in source.release(source.record_time)]
+    candidates = [one for one in released if isinstance(one, Candidate)]
     return max(len(encode(Batch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
 
 

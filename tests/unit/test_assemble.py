@@ -21,7 +21,7 @@ from tracline.schemas.session_order import session_order
 from tracline.schemas.span import Span, Value
 from tracline.schemas.step import Call, Message, Part, Result, Role, Step
 from tracline.schemas.time import NS
-from tracline.schemas.traces import Traces
+from tracline.schemas.traces import Released, Traces
 
 IDLE_S = 3600
 LOOK_UP = Call("c1", "look_up", '{"id": 1}')
@@ -422,7 +422,7 @@ def test_a_circle_of_model_calls_is_told() -> None:
     traces = Traces(hold=0, keep=60 * NS)
     for one in circle:
         traces.add(one)
-    released = [one for one in traces.release(9 * NS, 9 * NS) if isinstance(one, Candidate)]
+    released = made(traces.release(9 * NS, 9 * NS))
     assert told(assembled(released)[0]) == ["user: z"]
 
 
@@ -464,7 +464,7 @@ def test_a_trace_that_never_ends_is_remembered_so_far(monkeypatch: pytest.Monkey
     assert list(traces.release(20 * NS, 0)) == []
     for _ in range(10):
         traces.add(root(end=9))
-    found = [one for one in traces.release(20 * NS, 0) if isinstance(one, Candidate) and one.tellings]
+    found = [one for one in made(traces.release(20 * NS, 0)) if one.tellings]
     assert told(assembled(found)[0]) == [f"user: {n}" for n in range(10)]
     assert len(list(traces.traces["t"].trace.all())) == 6
 
@@ -513,17 +513,30 @@ def test_a_span_waits_for_its_root() -> None:
     assert list(traces.release(50 * NS, 20 * NS)) == []
     traces.add(replace(root(end=40), record_time=20 * NS))
     assert list(traces.release(39 * NS, 20 * NS)) == []
-    released = list(traces.release(40 * NS, 21 * NS))
-    assert {one.session_id for one in released if isinstance(one, Candidate)} == {"s"}
+    assert {one.session_id for one in made(traces.release(40 * NS, 21 * NS))} == {"s"}
     held = replace(TURN[0], trace_id="v", record_time=30 * NS)
     speaks = chat("k", 1, 45, [user("x")], trace="w", session="s", agent=None)
     speaks = replace(speaks, step=replace(speaks.step, agent="bot"), record_time=30 * NS)
     traces.add(held)
     traces.add(speaks)
     assert list(traces.release(44 * NS, 31 * NS)) == []
-    assert [one.session_id for one in traces.release(45 * NS, 31 * NS) if isinstance(one, Candidate)] == ["s"]
-    assert [one.session_id for one in traces.release(45 * NS, 90 * NS) if isinstance(one, Candidate)] == ["v"]
+    assert [one.session_id for one in made(traces.release(45 * NS, 31 * NS))] == ["s"]
+    assert [one.session_id for one in made(traces.release(45 * NS, 90 * NS))] == ["v"]
     assert traces.early == 2
+
+
+def test_a_span_that_breaks_stops_no_other() -> None:
+    """It is a flaw with the name of the error, never its text; what waits beside it goes on."""
+    broken = chat("b", 1, 2, [], session="s")
+    broken = replace(broken, step=replace(broken.step, input=(["what a customer wrote"],)))  # type: ignore
+    traces = Traces(hold=60 * NS, keep=3600 * NS)
+    for one in (broken, chat("c", 3, 4, [user("x")], session="s"), root(end=5)):
+        traces.add(one)
+    released = list(traces.release(5 * NS, 0))
+    assert spans_of(released) == ["c", "root"]
+    (flaw,) = [one.made for one in released if isinstance(one.made, Flaw)]
+    assert (flaw.place, flaw.code, flaw.text) == ("trace t, span b", "internal", "AttributeError")
+    assert list(traces.release(9 * NS, 0)) == []
 
 
 def test_a_span_waits_for_all_above_it() -> None:
@@ -538,6 +551,11 @@ def test_a_span_waits_for_all_above_it() -> None:
     assert spans_of(traces.release(50 * NS, 43 * NS)) == ["a", "within"]
 
 
-def spans_of(released: Iterable[Candidate | Flaw]) -> list[str | None]:
+def spans_of(released: Iterable[Released]) -> list[str | None]:
     """The spans of what went on."""
-    return [one.span_id for one in released if isinstance(one, Candidate)]
+    return [one.span_id for one in made(released)]
+
+
+def made(released: Iterable[Released]) -> list[Candidate]:
+    """The candidates that went on."""
+    return [one.made for one in released if isinstance(one.made, Candidate)]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import permutations
 
 import orjson
 import pytest
 from tracline.schemas.assemble import Session
+from tracline.schemas.candidate import Candidate
 from tracline.schemas.decoded import Decoded
 from tracline.schemas.event import Event
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
+from tracline.schemas.traces import Released
 from tracline.stream.source import Source
 
 BEGUN = 1_771_329_600 * NS
@@ -52,6 +54,11 @@ TRACE = (
 )
 
 
+def made(released: Iterable[Released]) -> list[Candidate]:
+    """The candidates that went on."""
+    return [one.made for one in released if isinstance(one.made, Candidate)]
+
+
 def live(spans: Sequence[Span]) -> list[Event]:
     """The events, each span heard the moment it comes, half a second of quiet at a time."""
     source, session, events = Source(SessionSettings(lateness_s=5)), Session("s", 3_600 * NS), list[Event]()
@@ -60,7 +67,7 @@ def live(spans: Sequence[Span]) -> list[Event]:
         ended = [one for one in spans if now - NS // 2 < one.end <= now]
         source.hear(Decoded(tuple(ended)), now)
         source.idle(now)
-        for candidate in source.release(now)[0]:
+        for candidate in made(source.release(now)):
             session.add(candidate)
         events += session.advance(source.watermark)
     return events
@@ -71,7 +78,7 @@ def at_once(spans: Sequence[Span]) -> list[Event]:
     source, session = Source(SessionSettings()), Session("s", 3_600 * NS)
     source.hear(Decoded(tuple(spans)), BEGUN + 60 * NS)
     source.idle(BEGUN + 600 * NS)
-    for candidate in source.release(BEGUN + 600 * NS)[0]:
+    for candidate in made(source.release(BEGUN + 600 * NS)):
         session.add(candidate)
     return session.advance(BEGUN + 60 * NS)
 
@@ -91,4 +98,4 @@ def test_what_does_not_overlap_waits_for_nothing() -> None:
     """A span goes on when the time has passed its end, if none that began before that is still waited for."""
     source = Source(SessionSettings(lateness_s=5))
     source.hear(Decoded((TRACE[1], TRACE[4])), BEGUN + 8 * NS)
-    assert [one.span_id for one in source.release(BEGUN + 8 * NS)[0]] == [TRACE[1].span_id]
+    assert [one.span_id for one in made(source.release(BEGUN + 8 * NS))] == [TRACE[1].span_id]

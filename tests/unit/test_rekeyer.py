@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -10,9 +11,11 @@ import pytest
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
+from tracline.stream.intake import Encoding
+from tracline.stream.intake import decode as decode_request
 from tracline.stream.rekeyer import FACTS, Record, Rekeyer, Transaction
 from tracline.stream.topic import Topic
-from tracline.stream.wire import Batch, Tick, decode, decode_letter, partition_of
+from tracline.stream.wire import Batch, DeadLetter, Tick, decode, decode_letter, partition_of
 
 from ..kafka.keyed import (
     PARTITIONS,
@@ -135,7 +138,7 @@ def test_messages_and_state_stay_within_their_size(done: Work) -> None:
     topics, letters = Topics(), []
     for record in done.records:
         part = topics.begin(bytes_max=limit).take([record])
-        letters += [decode_letter(one.value or b"") for one in part.outputs if one.topic is Topic.DEAD_LETTER]
+        letters += letters_of(part)
         topics.write(part)
     everything, sent = pure(done.records), candidates_of(topics.batches)
     assert topics.largest < limit + 200
@@ -144,6 +147,34 @@ def test_messages_and_state_stay_within_their_size(done: Work) -> None:
     assert letters
     assert {letter.code for letter in letters} == {"size"}
     assert sent.total() > 10 * len(letters)
+
+
+def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
+    """Not the one that let it go: whoever sends that record again sends the span again."""
+    topics = Topics()
+    records = {(one.partition, one.offset): one for one in done.records}
+    waited = 0
+    for record in done.records:
+        part = topics.begin(bytes_max=6_000).take([record])
+        topics.write(part)
+        for letter in letters_of(part):
+            named = records[letter.partition, letter.offset]
+            assert letter.sha256 == hashlib.sha256(named.value).hexdigest()
+            assert letter.time == named.time
+            assert letter.place.rpartition(" ")[2] in spans_in(named)
+            waited += named is not record
+    assert waited
+
+
+def letters_of(done: Transaction) -> list[DeadLetter]:
+    """The dead letters of a transaction."""
+    return [decode_letter(one.value or b"") for one in done.outputs if one.topic is Topic.DEAD_LETTER]
+
+
+def spans_in(record: Record) -> set[str]:
+    """The ids of the spans of a record."""
+    encoding = Encoding.JSON if record.value[:1] == b"{" else Encoding.PROTOBUF
+    return {span.span_id for span in decode_request(record.value, encoding).spans}
 
 
 def test_only_the_last_message_of_a_batch_tells_the_time(done: Work) -> None:
