@@ -12,7 +12,7 @@ from .stopping import stopping
 from .stream import broker_option, timeout_option
 
 ROWS = 50_000
-EVERY_S = 60.0
+EVERY_S = 900.0
 TIMEOUT_S = 10.0
 
 
@@ -37,7 +37,8 @@ TIMEOUT_S = 10.0
     type=click.FloatRange(0, 86_400),
     default=EVERY_S,
     show_default=True,
-    help="After how many seconds those that there are are written, by the time of the messages.",
+    help="After how many seconds those that there are are written, by the time of the messages. Each time"
+    " makes a file for each partition.",
 )
 @timeout_option(TIMEOUT_S, "others take over its partitions")
 @health_options

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..schemas.event import Event
@@ -20,8 +21,10 @@ from .wire import Damaged, DeadLetter, Judged, decode_judged
 ROWS_MAX = 50_000
 BYTES_MAX = 32 << 20
 """Rows, and bytes of messages, that are gathered of a partition before they are archived."""
-EVERY_S = 60.0
-"""Record time after which what was gathered is archived, in seconds."""
+HELD_BYTES_MAX = 64 << 20
+"""Bytes of messages that are gathered of all partitions together; memory holds up to three times that."""
+EVERY_S = 900.0
+"""Record time after which what was gathered is archived, in seconds. Each time makes a file a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,9 @@ class Gathering:
     """What is gathered of one partition and not archived yet.
 
     `take` messages in the order of their offsets; whenever something `is_due`, archive the `piece` before
-    the next message is taken, and say so (`archived`). `next` is the offset behind the last that was taken.
+    the next message is taken, and say so (`archived`). `next` is the offset behind the last that was taken,
+    `mark` that of the last message gathered, `repeats` how many were dropped for theirs. `watermark` is how
+    far the partition had judged with what was taken, None before it was told.
     """
 
     def __init__(self, topic: str, partition: int, standing: Standing, pace: Pace | None = None) -> None:
@@ -56,17 +61,18 @@ class Gathering:
         self._topic, self._partition = topic, partition
         self._pace = pace or Pace()
         self.standing = standing
+        self.repeats = 0
+        self.watermark: int | None = None
         self._begin(standing)
 
     def _begin(self, standing: Standing) -> None:
         """Gather what follows."""
-        self.next, self._mark = standing.next, standing.mark
+        self.next, self.mark = standing.next, standing.mark
         self._until = None if standing.writing is None else standing.writing[1]
-        self._watermark: int | None = None
         self._events: list[Event] = []
         self._rules: list[str] = []
         self._activated: dict[str, RuleTexts] = {}
-        self._bytes = 0
+        self.bytes = 0
         self._begun: int | None = None
         self._now = 0
         self._cut = False
@@ -93,7 +99,7 @@ class Gathering:
             return False
         if self._until is not None or self._cut:
             return True
-        if self.rows >= self._pace.rows or self._bytes >= self._pace.bytes:
+        if self.rows >= self._pace.rows or self.bytes >= self._pace.bytes:
             return True
         return self._begun is not None and self._now - self._begun >= self._pace.every_s * NS
 
@@ -104,7 +110,7 @@ class Gathering:
         """
         assert not self.is_due, "what is due is archived first"
         try:
-            judged = _judged(record.value)
+            judged = _judged(record)
         except Damaged as error:
             self._cut = True
             self.next = record.offset + 1
@@ -113,15 +119,16 @@ class Gathering:
         self._begun = record.time if self._begun is None else self._begun
         self._now = max(self._now, record.time)
         mark = (judged.mark.offset, judged.mark.index)
-        if self._mark is not None and mark <= self._mark:
+        if self.mark is not None and mark <= self.mark:
+            self.repeats += 1
             return None
-        self._mark = mark
-        self._bytes += len(record.value)
+        self.mark = mark
+        self.bytes += len(record.value)
         self._events += judged.events
         self._rules += [judged.digests[number] for number in judged.sets]
         self._activated |= judged.activated
         if judged.watermark is not None:
-            self._watermark = judged.watermark
+            self.watermark = judged.watermark
         return None
 
     def piece(self) -> Piece:
@@ -130,8 +137,8 @@ class Gathering:
             partition=self._partition,
             offsets=(self.standing.first, self._last),
             next=self.next,
-            mark=self._mark,
-            watermark=self._watermark,
+            mark=self.mark,
+            watermark=self.watermark,
             events=self._events,
             rules=self._rules,
             activated=self._activated,
@@ -162,14 +169,37 @@ class Gathering:
         )
 
 
+def too_many(gathered: Mapping[int, Gathering], bytes_max: int = HELD_BYTES_MAX) -> list[int]:
+    """The partitions to archive, so that no more than `bytes_max` stay gathered: as few as may be."""
+    held = sum(one.bytes for one in gathered.values())
+    found: list[int] = []
+    for number, one in sorted(gathered.items(), key=lambda item: item[1].bytes, reverse=True):
+        if held > bytes_max and one.is_ready:
+            found.append(number)
+            held -= one.bytes
+    return found
+
+
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_TIMES = range(-(1 << 63), 1 << 63)
+_PLACES = range(1, 1 << 32)
+"""What fits the columns of an event frame."""
 
 
-def _judged(data: bytes) -> Judged:
+def _judged(record: Record) -> Judged:
     """A message whose numbers and names can be relied on. Raises Damaged where it is none."""
-    judged = decode_judged(data)
+    judged = decode_judged(record.value)
     digests = {*judged.digests, *judged.activated}
-    is_sound = len(judged.events) == len(judged.sets) and all(map(_DIGEST.fullmatch, digests))
-    if not is_sound or not all(0 <= number < len(judged.digests) for number in judged.sets):
+    is_sound = (
+        len(judged.events) == len(judged.sets)
+        and all(map(_DIGEST.fullmatch, digests))
+        and all(0 <= number < len(judged.digests) for number in judged.sets)
+        and judged.mark.partition == record.partition
+        and (judged.watermark is None or judged.watermark in _TIMES)
+        and all(
+            one.seq in _PLACES and one.time in _TIMES and one.occurrence in _TIMES for one in judged.events
+        )
+    )
+    if not is_sound:
         raise Damaged("a message of judged events contradicts itself")
     return judged

@@ -84,6 +84,7 @@ class SpanMetrics:
         for code in (*CODES, OTHER):
             self._flaws.labels(code)
         self.waiting = _gauge(registry, "spans_waiting", "Spans whose session is not known yet.")
+        self.early = _counter(registry, "spans_early", "Spans that went on before their root was known.")
 
     def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
         """A request had spans that could not be read, and so many flaws of each code."""
@@ -165,7 +166,7 @@ class Metrics:
         self._receiver()
         spans, progress = SpanMetrics(registry), ProgressMetrics(registry)
         judging = JudgingMetrics(registry, rules)
-        self._flawed, self.spans_waiting = spans.flawed, spans.waiting
+        self._flawed, self.spans_waiting, self.spans_early = spans.flawed, spans.waiting, spans.early
         self.dead_letter, self.watermark = progress.dead_letter, progress.watermark
         self.judged, self.verdict, self.know = judging.judged, judging.verdict, judging.know
         self.late, self.repeats, self.delay = judging.late, judging.repeats, judging.delay
@@ -267,6 +268,9 @@ class RekeyMetrics:
         self.progress = ProgressMetrics(self.registry, letters)
         self.spans_in = _counter(self.registry, "rekey_spans", "Spans read.")
         self.candidates = _counter(self.registry, "rekey_candidates", "Candidates sent to their sessions.")
+        self.deleted = _counter(
+            self.registry, "rekey_deleted", "Records that Kafka deleted before they were read (at least)."
+        )
         self.traces_held = _gauge(self.registry, "rekey_traces", "Traces that are remembered.")
 
 
@@ -303,6 +307,9 @@ class ArchiveMetrics:
         self.files = _counter(self.registry, "archive_files", "Files finished and entered in the manifest.")
         self.bytes = _counter(self.registry, "archive_bytes", "Bytes of files finished.")
         self.rows_waiting = _gauge(self.registry, "archive_rows_waiting", "Rows that are in no file yet.")
+        self.repeats = _counter(
+            self.registry, "archive_repeats", "Messages of judged events that had been read before."
+        )
 
 
 class AlertMetrics:

@@ -21,7 +21,7 @@ from kafka.errors import IllegalStateError, KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from ...schemas.piece import Piece, RuleTexts, Standing
-from ..archiving import Gathering, Pace, resumed
+from ..archiving import Gathering, Pace, resumed, too_many
 from ..error import StreamError
 from ..faults import ArchiveFault, reach
 from ..metrics import ArchiveMetrics
@@ -38,8 +38,6 @@ LETTERS = ("TRL731",)
 RECORDS_MAX = 500
 """Messages that are read at a time."""
 POLL_MS = 500
-IDLE_S = 5.0
-"""Time without any message after which what was gathered is archived, in seconds."""
 RETRY_S = 1.0
 ASK_MS = 5_000
 CLOSE_MS = 5_000
@@ -111,7 +109,6 @@ class Archiving:
         self._producer: Any = None
         self._open: dict[int, Gathering] = {}
         self._bases: dict[int, Standing | None] = {}
-        self._watermarks: dict[int, int] = {}
         self._heard = around.clock()
         self._is_away = False
 
@@ -153,7 +150,10 @@ class Archiving:
             self._heard = self._around.clock()
             reach(ArchiveFault.RECEIVED)
             self._gather(place, records)
-        if self._around.clock() - self._heard >= IDLE_S:
+        for number in too_many(self._open):
+            self._archive_one(number)
+        if self._around.clock() - self._heard >= self._pace.every_s:
+            # No message tells the time any more.
             self._archive_ready()
         self._count()
 
@@ -162,7 +162,6 @@ class Archiving:
         self._settled = None
         self._open.clear()
         self._bases.clear()
-        self._watermarks.clear()
         count, owned = self._moves.count, self._moves.owned
         places = [TopicPartition(self._topic, number) for number in sorted(owned)]
         if places:
@@ -207,13 +206,30 @@ class Archiving:
             self._settled = None
             return
         for record in records:
+            repeats = gathering.repeats
             letter = gathering.take(
                 Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")
             )
             if letter is not None:
                 self._bury(letter)
+            if gathering.repeats > repeats:
+                self._repeated(place.partition, gathering)
             if gathering.is_due and not self._archive_one(place.partition):
                 return
+
+    def _repeated(self, number: int, gathering: Gathering) -> None:
+        """Count a message that was dropped for its mark, if the events are still those that marks are of.
+
+        Raises StreamError (TRL751) where their topic ends before: all that is judged would be dropped.
+        """
+        events = self._kafka.topic(Topic.EVENTS)
+        place = TopicPartition(events, number)
+        end = self._consumer.end_offsets([place], timeout_ms=ASK_MS)[place]
+        if gathering.mark is not None and gathering.mark[0] >= end:
+            what = f"{events}, partition {number} ends at offset {end}, before what was judged of it"
+            hint = f"it was made anew, and {self._topic} was not: choose another prefix"
+            raise StreamError("TRL751", what, hint)
+        self._around.metrics.repeats.inc()
 
     def _is_lost(self, place: TopicPartition, offset: int) -> bool:
         """Whether a message was deleted: a marker of a transaction leaves its offset out, too."""
@@ -247,9 +263,6 @@ class Archiving:
                 metrics.rows.inc(entered.rows)
             standing = self._bases[number] = self._archive.finish(piece)
         gathering.archived(standing)
-        if piece.watermark is not None:
-            self._watermarks[number] = piece.watermark
-            metrics.progress.watermark(min(self._watermarks.values()))
         self._commit(number, standing.next)
         reach(ArchiveFault.COMMITTED)
         return True
@@ -269,7 +282,7 @@ class Archiving:
         self._around.metrics.progress.dead_letter(letter.code)
 
     def _count(self) -> None:
-        """Tell the metrics what waits."""
+        """Tell the metrics what waits, and how far the time has come in what was read."""
         behind: dict[tuple[str, int], int] = {}
         for number, gathering in self._open.items():
             with suppress(IllegalStateError):
@@ -279,6 +292,9 @@ class Archiving:
                     behind[self._topic, number] = max(0, end - gathering.next)
         self._around.metrics.kafka.lag(behind)
         self._around.metrics.rows_waiting.set(sum(one.rows for one in self._open.values()))
+        told = [one.watermark for one in self._open.values() if one.watermark is not None]
+        if told:
+            self._around.metrics.progress.watermark(min(told))
 
     def _wait_for_kafka(self, error: KafkaError) -> None:
         """Say that Kafka does not do what it should, and give it a moment; then go on from the manifest."""

@@ -215,7 +215,7 @@ class Monitor:
         for place in places:
             if (end := ends.get(place) or 0) < offsets[place.partition] + 1:
                 what = f"{name} partition {place.partition} ends at {end}, before what was judged of it"
-                hint = f"it was made anew: delete {self._table.changelog_topic_name}, too, or choose a prefix"
+                hint = "it was made anew, and what comes behind it was not: choose another prefix"
                 raise StreamError("TRL744", what, hint)
         if (found := consumer.topic_partitions(name)) not in (None, self._ground.partitions):
             raise _uneven(name, found, self._ground.partitions)

@@ -65,12 +65,17 @@ def messages(partition: int) -> Iterator[tuple[Judged, list[Event]]]:
 
 
 def send(kafka: KafkaSettings) -> Sent:
-    """Fill the topic of judged events, a part of it in transactions, whose ends have offsets of their own."""
+    """Fill the topic of judged events, a part of it in transactions, whose ends have offsets of their own.
+
+    The topic of events goes as far as what was judged of it.
+    """
     topic, ids, count = kafka.topic(Topic.JUDGED), set[str](), 0
     producer = KafkaProducer(**producing(kafka, "test"), transactional_id=f"{kafka.prefix}-test")
     producer.init_transactions()
     for partition in range(PARTITIONS):
         producer.begin_transaction()
+        for _ in range(MESSAGES):
+            producer.send(kafka.topic(Topic.EVENTS), b"judged", partition=partition)
         for number, (judged, events) in enumerate(messages(partition)):
             producer.send(topic, encode(judged), partition=partition)
             ids |= {one.event_id for one in events}
@@ -206,6 +211,18 @@ def test_a_topic_that_was_made_anew_is_refused(topics: KafkaSettings, tmp_path: 
     with archiver(topics, tmp_path, "two") as stage:
         assert stage.ended() == 2
     assert "TRL751" in stage.log.read_text()
+
+
+def test_events_that_were_made_anew_are_not_taken_for_repeats(topics: KafkaSettings, tmp_path: Path) -> None:
+    """Where marks are higher than the topic of events goes, what comes is refused, not dropped."""
+    judged = topics.topic(Topic.JUDGED)
+    with archiver(topics, tmp_path) as stage, KafkaProducer(**producing(topics, "test")) as producer:
+        for offset in (500, 0):
+            told = Judged(Mark(0, offset, 0), BEGIN, [event(0, offset)], [RULES], [0])
+            producer.send(judged, encode(told), partition=0).get(WAIT_S)
+        assert stage.ended() == 2
+    assert "TRL751" in stage.log.read_text()
+    assert topics.topic(Topic.EVENTS) in stage.log.read_text()
 
 
 def until_made(admin: KafkaAdminClient, kafka: KafkaSettings) -> None:

@@ -15,10 +15,11 @@ from tracline.batch.error import SourceError
 from tracline.batch.gaps import gaps
 from tracline.batch.livearchive import LiveArchive
 from tracline.batch.read import Population, discover
+from tracline.cli import stream_archive
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.piece import Piece, Standing
 from tracline.schemas.time import NS
-from tracline.stream.archiving import Gathering, Pace, resumed
+from tracline.stream.archiving import EVERY_S, ROWS_MAX, Gathering, Pace, resumed, too_many
 from tracline.stream.error import StreamError
 from tracline.stream.rekeyer import Record
 from tracline.stream.wire import Judged, Mark, encode
@@ -64,6 +65,7 @@ def test_what_a_restart_made_again_is_dropped() -> None:
     assert [one.event_id[-1] for one in piece.events] == ["0", "1", "2"]
     assert piece.rules == [OLD, NEW, OLD]
     assert (piece.offsets, piece.next, piece.mark) == ((0, 4), 5, (6, 0))
+    assert one.repeats == 2
 
 
 def test_the_mark_outlives_a_restart() -> None:
@@ -107,6 +109,34 @@ def test_enough_is_due(pace: Pace, taken: int) -> None:
     assert one.is_ready
 
 
+def test_a_quiet_partition_makes_few_files() -> None:
+    """A message a second, as ticks come, and a session now and then: four files an hour, not sixty."""
+    one, pieces = gathering(), 0
+    for record in records([judged(number, [number] if number % 20 == 0 else []) for number in range(3600)]):
+        one.take(record)
+        if one.is_due:
+            pieces += 1
+            one.archived(one.piece().standing)
+    assert pieces == 3
+    assert one.rows > 0
+    assert (stream_archive.ROWS, stream_archive.EVERY_S) == (ROWS_MAX, EVERY_S)
+
+
+def test_what_is_gathered_of_all_partitions_is_bounded() -> None:
+    """Where it is too much together the largest are archived; a range that is written again stays whole."""
+    gathered = {number: gathering() for number in range(4)}
+    gathered[3] = gathering(Standing(0, 0, writing=(0, 99)))
+    message = judged(0, [0])
+    for number, one in gathered.items():
+        for offset in range(number + 1):
+            one.take(Record(1, offset, BEGIN, judged(offset, [offset])))
+    size = len(message)
+    assert too_many(gathered, 11 * size) == []
+    assert too_many(gathered, 9 * size) == [2]
+    assert too_many(gathered, 6 * size) == [2, 1]
+    assert too_many(gathered, 0) == [2, 1, 0]
+
+
 def test_what_cannot_be_read_is_a_dead_letter_and_a_gap() -> None:
     """No message of any release: it is told with a digest, what was gathered ends before it."""
     one = gathering()
@@ -127,11 +157,28 @@ def test_what_cannot_be_read_is_a_dead_letter_and_a_gap() -> None:
         Judged(Mark(1, 0, 0), None, [event(0)], [OLD], [1]),
         Judged(Mark(1, 0, 0), None, [event(0)], ["../../etc/passwd"], [0]),
         Judged(Mark(1, 0, 0), None, [], [], [], {"../x": {"shop": "pack: shop"}}),
+        Judged(Mark(2, 0, 0), None, [], [], []),
+        Judged(Mark(1, 0, 0), 1 << 63, [], [], []),
+        Judged(Mark(1, 0, 0), None, [replace(event(0), time=1 << 63)], [OLD], [0]),
+        Judged(Mark(1, 0, 0), None, [replace(event(0), occurrence=1 << 63)], [OLD], [0]),
+        Judged(Mark(1, 0, 0), None, [replace(event(0), seq=0)], [OLD], [0]),
+        Judged(Mark(1, 0, 0), None, [replace(event(0), seq=1 << 32)], [OLD], [0]),
     ],
-    ids=["fewer sets", "no such set", "no digest", "no digest of packs"],
+    ids=[
+        "fewer sets",
+        "no such set",
+        "no digest",
+        "no digest of packs",
+        "another partition's",
+        "a watermark out of time",
+        "a time out of time",
+        "an occurrence out of time",
+        "no place",
+        "a place too far",
+    ],
 )
 def test_what_contradicts_itself_is_a_dead_letter(message: Judged) -> None:
-    """A message whose numbers lead nowhere, or whose digests are none, is put aside whole."""
+    """A message whose numbers lead nowhere or fit no file, or whose digests are none, is put aside whole."""
     assert gathering().take(Record(1, 0, BEGIN, encode(message))) is not None
 
 
