@@ -34,10 +34,14 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A span that went on, and what came of it."""
+    """A span that went on, and what came of it.
+
+    `is_early`: it asked what is above it, and its root had not come.
+    """
 
     heard: Heard
     made: Candidate | Flaw
+    is_early: bool
 
 
 @dataclass(slots=True)
@@ -47,7 +51,7 @@ class Traces:
     `hold` is how long a span waits for its root, `keep` how long a trace is remembered after its last span,
     both in record time; of more than `TRACES_MAX` the one that was silent longest is forgotten first.
     `traces` stand in the order in which they were last heard of. `changed` are those to store again (or to
-    forget, where `traces` has them no more). `early` counts spans that went on before their root was known.
+    forget, where `traces` has them no more).
     """
 
     hold: int
@@ -55,7 +59,6 @@ class Traces:
     traces: dict[str, Open] = field(default_factory=dict[str, Open])
     waiting: set[str] = field(default_factory=set[str])
     changed: set[str] = field(default_factory=set[str])
-    early: int = 0
 
     def add(self, heard: Heard) -> None:
         """Let a span wait in its trace."""
@@ -86,11 +89,12 @@ class Traces:
             going = {id(one) for one in ready}
             opened.waiting = [one for one in opened.waiting if id(one) not in going]
             told_inside = opened.trace.told_inside()
-            self.early += sum(opened.trace.root(heard) is None for heard in ready)
             self.changed.add(trace_id)
             if not opened.waiting:
                 self.waiting.discard(trace_id)
-            yield from (Released(heard, _made(opened.trace, heard, told_inside)) for heard in ready)
+            for heard in ready:
+                is_early = not heard.speaks_for_itself and opened.trace.root(heard) is None
+                yield Released(heard, _made(opened.trace, heard, told_inside), is_early)
         self._forget(now)
 
     def _forget(self, now: int) -> None:

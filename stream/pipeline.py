@@ -247,9 +247,10 @@ class Pipeline:
             for flaw in work.decoded.flaws:
                 batch.dead_letters.append(_letter(work, flaw.place, flaw.code, flaw.text))
             self._source.hear(work.decoded, work.received)
-        made = [one.made for one in self._source.release(now)]
-        candidates = [one for one in made if isinstance(one, Candidate)]
-        flaws = [one for one in made if isinstance(one, Flaw)]
+        released = self._source.release(now)
+        batch.spans_early = sum(one.is_early for one in released)
+        candidates = [one.made for one in released if isinstance(one.made, Candidate)]
+        flaws = [one.made for one in released if isinstance(one.made, Flaw)]
         batch.dead_letters += [DeadLetter(now, flaw.place, flaw.code, flaw.text, "") for flaw in flaws]
         batch.watermark = self._source.watermark
         states = self._touched(candidates)

@@ -59,8 +59,8 @@ class Output:
 class Transaction:
     """What belongs together: outputs in their order, and by source partition the offset to go on from.
 
-    For metrics: how many `spans` were heard, `rejected` and sent on as `candidates`, and the dead letters by
-    code.
+    For metrics: how many `spans` were heard, `rejected`, sent on as `candidates`, and of these `early`,
+    before their root was known; and the dead letters by code.
     """
 
     outputs: list[Output] = field(default_factory=list[Output])
@@ -68,6 +68,7 @@ class Transaction:
     spans: int = 0
     rejected: int = 0
     candidates: int = 0
+    early: int = 0
     dead_letters: list[str] = field(default_factory=list[str])
 
     def add(self, other: Transaction) -> None:
@@ -78,6 +79,7 @@ class Transaction:
         self.spans += other.spans
         self.rejected += other.rejected
         self.candidates += other.candidates
+        self.early += other.early
         self.dead_letters += other.dead_letters
 
 
@@ -216,6 +218,7 @@ class Rekeyer:
             target = partition_of(one.made.session_id, self._partitions)
             by_partition.setdefault(target, []).append(one.made)
             told_by[id(one.made)] = one.heard
+            done.early += one.is_early
         for target, own in sorted(by_partition.items()):
             batch = Batch(number, self._sources, offset, source.watermark, own)
             messages, too_large = batches(batch, self._bytes_max, before)

@@ -197,4 +197,5 @@ def _count(metrics: Metrics, now: Callable[[], int], batch: Batch) -> None:
         metrics.dead_letter(letter.code)
     metrics.watermark(batch.watermark)
     metrics.spans_waiting.set(batch.spans_waiting)
+    metrics.spans_early.inc(batch.spans_early)
     metrics.sessions_open.set(batch.open_sessions)

@@ -73,6 +73,7 @@ class Batch:
     repeats: int = 0
     received: int | None = None
     spans_waiting: int = 0
+    spans_early: int = 0
     open_sessions: int = 0
 
     @property

@@ -14,6 +14,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
+from ..error import StreamError
 from .moves import Moves
 from .reach import LISTEN_S, must_listen
 from .settings import KafkaSettings, consuming
@@ -94,14 +95,31 @@ class Reader:
     def committed(self, number: int) -> tuple[int, int]:
         """Where to go on reading a partition, and how many records were deleted before that.
 
-        Raises KafkaTimeoutError while a transaction is open that may still say so.
+        Raises KafkaTimeoutError while a transaction is open that may still say so, and StreamError (TRL735)
+        where the partition ends before that.
         """
         place = TopicPartition(self._topic, number)
         committed: int | None = self._consumer.committed(place, timeout_ms=ASK_MS)
-        first: int = self._consumer.beginning_offsets([place], timeout_ms=ASK_MS)[place]
-        if committed is None:
-            return first, 0
-        return max(first, committed), max(0, first - committed)
+        end: int = self._consumer.end_offsets([place], timeout_ms=ASK_MS)[place]
+        if committed is not None and committed > end:
+            raise _lost(place, f"ends at offset {end}, and was read up to {committed}")
+        first = self._first(place)
+        return (first, 0) if committed is None else (max(first, committed), max(0, first - committed))
+
+    def deleted(self, number: int, expected: int, found: int) -> int:
+        """How many records were deleted where one was expected next, and another was found.
+
+        A marker of a transaction leaves its offset out, too. Raises StreamError (TRL735) where what was read
+        comes again: kafka-python begins anew where Kafka has no such offset.
+        """
+        place = TopicPartition(self._topic, number)
+        if found < expected:
+            raise _lost(place, f"begins anew, and was read up to {expected}")
+        return max(0, self._first(place) - expected) if found > expected else 0
+
+    def _first(self, place: TopicPartition) -> int:
+        """The offset of the first record that is there."""
+        return self._consumer.beginning_offsets([place], timeout_ms=ASK_MS)[place]
 
     def seek(self, number: int, offset: int) -> bool:
         """Go on reading there; False where the partition was revoked just now."""
@@ -121,3 +139,8 @@ class Reader:
             end = max(ends[place], self._consumer.highwater(place) or 0)
             left[number] = max(0, end - (self._consumer.position(place, timeout_ms=ASK_MS) or 0))
         return left
+
+
+def _lost(place: TopicPartition, what: str) -> StreamError:
+    hint = "brokers have lost records: tell the group with Kafka's own tools at which offset to go on"
+    return StreamError("TRL735", f"{place.topic}, partition {place.partition} {what}", hint)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -98,8 +99,8 @@ class Rekeying:
     def run(self) -> None:
         """Work until told to stop; then leave the group.
 
-        Raises StreamError: TRL731, TRL732 (state and topics that do not fit), TRL733 (another process has
-        its name), TRL734 (Kafka refuses what it does).
+        Raises StreamError: TRL731, TRL732, TRL735 (state and topics that do not fit), TRL733 (another process
+        has its name), TRL734 (Kafka refuses what it does).
         """
         try:
             while not self._around.stopping.is_set():
@@ -161,10 +162,15 @@ class Rekeying:
     def _begin(self, reader: Reader, number: int) -> int:
         """Where to go on reading a source."""
         offset, deleted = reader.committed(number)
-        if deleted:
-            text = f"partition {number}: Kafka has deleted {deleted} records that were not read"
-            self._around.say(f"{text}; let it keep spans for longer")
+        self._tell_deleted(number, deleted)
         return offset
+
+    def _tell_deleted(self, number: int, count: int) -> None:
+        """Say that records are lost, if there are any."""
+        if count:
+            text = f"partition {number}: Kafka has deleted {count} records that were not read"
+            self._around.say(f"{text}; let it keep spans for longer")
+            self._around.metrics.deleted.inc(count)
 
     def _stored(
         self, reader: Reader, owned: frozenset[int], count: int
@@ -197,6 +203,9 @@ class Rekeying:
     def _carry(self, reader: Reader, records: Sequence[Any], member: Any) -> None:
         """Take records in and commit what comes of them; one by one where one of them is poison."""
         reach(RekeyFault.RECEIVED)
+        for record in {record.partition: record for record in reversed(records)}.values():
+            number, offset = record.partition, record.offset
+            self._tell_deleted(number, reader.deleted(number, self._next[number], offset))
         try:
             done = self._taken(records)
         except Exception as error:
@@ -302,6 +311,8 @@ class Rekeying:
         metrics.kafka.transaction(Outcome.COMMITTED)
         metrics.spans_in.inc(done.spans)
         metrics.candidates.inc(done.candidates)
+        metrics.spans.early.inc(done.early)
+        metrics.spans.flawed(done.rejected, Counter(done.dead_letters))
         for code in done.dead_letters:
             metrics.progress.dead_letter(code)
 

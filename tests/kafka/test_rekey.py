@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.structs import OffsetAndMetadata, TopicPartition
 from tracline.examples.local_kafka import Broker
 from tracline.stream.faults import RekeyFault
 from tracline.stream.kafka.settings import KafkaSettings
@@ -274,3 +276,74 @@ def test_other_numbers_of_partitions_are_refused(kafka: KafkaSettings, done: Wor
     assert running.error is not None
     assert running.error.code == "TRL732"
     assert f"{PARTITIONS} of events" in str(running.error)
+
+
+class Overtaken(Rekeyer):
+    """A rekeyer that has other work at hand while it takes its first records."""
+
+    def __init__(self, *how: Any) -> None:
+        super().__init__(*how)
+        self.meanwhile: Callable[[], None] | None = None
+
+    def take(self, records: Iterable[Record]) -> Transaction:
+        """Take records in; before the first of them, the other work."""
+        work, self.meanwhile = self.meanwhile, None
+        if work is not None:
+            work()
+        return super().take(records)
+
+
+def test_what_kafka_deletes_under_a_process_is_said(kafka: KafkaSettings, done: Work) -> None:
+    """Retention overtakes a process that runs: it goes on behind the gap and says how large it is."""
+    first, *others = [record for record in done.records if record.partition == 0]
+    assert len(others) > 2
+    place = TopicPartition(kafka.spans_topic, 0)
+
+    def overtake() -> None:
+        for record in others:
+            send(kafka, [record])
+        with administering(kafka) as admin:
+            admin.delete_records({place: len(others)})
+
+    overtaken = Overtaken(SETTINGS, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic)
+    overtaken.meanwhile = overtake
+    with here(kafka, rekeyer=overtaken) as running:
+        send(kafka, [first])
+        until_carried(kafka)
+        assert running.error is None
+        read = running.count("tracline_kafka_messages_read_total", topic=kafka.spans_topic)
+        lost = running.count("tracline_rekey_deleted_total")
+    assert read < 1 + len(others)
+    assert lost == 1 + len(others) - read
+    assert [line for line in running.lines if f"Kafka has deleted {lost:.0f} records" in line]
+
+
+def test_what_was_deleted_before_a_start_is_said(kafka: KafkaSettings, done: Work) -> None:
+    """Retention overtakes a process that was down."""
+    own = [record for record in done.records if record.partition == 0]
+    send(kafka, own[:2])
+    with here(kafka):
+        until_carried(kafka)
+    send(kafka, own[2:])
+    with administering(kafka) as admin:
+        admin.delete_records({TopicPartition(kafka.spans_topic, 0): len(own) - 1})
+    with here(kafka) as running:
+        until_carried(kafka)
+        assert running.count("tracline_rekey_deleted_total") == len(own) - 3
+    assert running.error is None
+
+
+def test_a_topic_that_ends_before_what_was_read_is_refused(kafka: KafkaSettings, done: Work) -> None:
+    """Nothing is read a second time, as Kafka's client would do by itself (TRL735)."""
+    own = [record for record in done.records if record.partition == 0]
+    send(kafka, own)
+    place = TopicPartition(kafka.spans_topic, 0)
+    with administering(kafka) as admin:
+        beyond = {place: OffsetAndMetadata(len(own) + 5, "", -1)}
+        admin.alter_group_offsets(kafka.group("rekey"), beyond)
+    with here(kafka) as running:
+        until("it ends", lambda: running.error)
+    assert running.error is not None
+    assert running.error.code == "TRL735"
+    assert f"ends at offset {len(own)}, and was read up to {len(own) + 5}" in str(running.error)
+    assert not batches(kafka)

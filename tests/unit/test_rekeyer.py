@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 import pytest
+from tracline.examples.span_sessions import START_NS
 from tracline.schemas.settings import SessionSettings
+from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.intake import Encoding
@@ -29,6 +31,7 @@ from ..kafka.keyed import (
     rekeyer,
     work,
 )
+from ..serve.live import wire
 
 SEEDS = range(10)
 
@@ -276,6 +279,28 @@ def test_a_tick_sends_on_what_the_clock_has_passed(done: Work) -> None:
     assert one.waiting() == 0
     assert topics.begin(settings=settings).waiting() == 0
     assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
+
+
+def test_what_went_on_without_its_root_is_counted(done: Work) -> None:
+    """Where roots never come, each span that asks for its own goes on after `hold_s`, and counts."""
+    one = rekeyer(replace(SETTINGS, hold_s=60))
+    for source in range(SOURCES):
+        one.assign(source, {})
+    assert one.take(done.records).early == 0
+    alone = [
+        Span(f"{number:032x}", f"{number:016x}", "f" * 16, "chat", START_NS, START_NS + NS, attributes=CHAT)
+        for number in range(1, 4)
+    ]
+    other = rekeyer(replace(SETTINGS, hold_s=60))
+    other.assign(0, {})
+    assert other.take([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).early == 0
+    assert other.tick([0], START_NS + 300 * NS).early == len(alone)
+
+
+CHAT = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "hello"}]}]',
+}
 
 
 def test_a_refused_record_is_told_and_passed() -> None:
