@@ -107,12 +107,13 @@ def _tick(ground: Ground, at: int) -> None:
 def _fill(ground: Ground, records: Sequence[bytes], now: int) -> None:
     """Write open sessions to the changelog: such as were judged before, under other names, due tomorrow."""
     states = [read(record) for record in records[:TEMPLATES]]
+    bytes_max = ground.kafka.message_bytes_max
 
     def rows() -> Iterator[tuple[int, bytes, bytes]]:
         for number in range(SESSIONS):
             state, name = states[number % len(states)], f"recovered-{number}"
             session = replace(state.session, session_id=name)
-            record = written(replace(state, session=session), 0, now + DAY_NS)
+            record, _ = written(replace(state, session=session), 0, now + DAY_NS, bytes_max)
             yield partition_of(name, PARTITIONS), f"s/{name}".encode(), record
 
     _produce(ground, changelog(ground), rows())

@@ -1,8 +1,15 @@
-"""What the monitor remembers as it stands in its table: a session's record, and a partition's."""
+"""What the monitor remembers as it stands in its table: a session's record, and a partition's.
+
+A state that is too large for a record of Kafka's stands in pieces of its own, which the session's record
+counts. They are written before it, under keys that say the offset as it does, so that a record is never
+there without its pieces; pieces without a record, which a crash may leave, are forgotten by whoever goes on.
+"""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 import zstandard
@@ -10,9 +17,9 @@ import zstandard
 from .error import StreamError
 from .state import SessionState, decode, encode
 
-STATE_VERSION = 1
-_HEAD = struct.Struct(">BqqB")
-"""Before a session's state (`stream/state.py`): version, offset of the message behind it, due, packing."""
+STATE_VERSION = 2
+_HEAD = struct.Struct(">BqqBI")
+"""Before a session's state (`stream/state.py`): version, then `Head`, the packing before its pieces."""
 _PLAIN, _ZSTD = 0, 1
 PACKED_FROM_BYTES = 1_024
 """States from this size on are packed with zstd: the events of a session look alike."""
@@ -37,19 +44,42 @@ class Facts(msgspec.Struct, frozen=True):
     unfinished: dict[int, str] = {}
 
 
-def written(state: SessionState, offset: int, due: int) -> bytes:
-    """A session's record: its state once the message at that offset is done with, and when it is due."""
+class Head(NamedTuple):
+    """What a session's record says of its state.
+
+    `offset` is that of the message behind it, `due` when the session has something to do next, `pieces` how
+    many there are, 0 where the state stands in the record.
+    """
+
+    offset: int
+    due: int
+    pieces: int
+
+
+def written(state: SessionState, offset: int, due: int, bytes_max: int) -> tuple[bytes, list[bytes]]:
+    """A session's record once the message at that offset is done with, and the pieces of its state.
+
+    There are none where the state has `bytes_max` at most.
+    """
     data, packing = encode(state), _PLAIN
     if len(data) >= PACKED_FROM_BYTES:
         data, packing = zstandard.compress(data, 1), _ZSTD
-    return _HEAD.pack(STATE_VERSION, offset, due, packing) + data
+    pieces: list[bytes] = []
+    if len(data) > bytes_max:
+        pieces = [data[begin : begin + bytes_max] for begin in range(0, len(data), bytes_max)]
+        data = b""
+    return _HEAD.pack(STATE_VERSION, offset, due, packing, len(pieces)) + data, pieces
 
 
-def read(data: bytes) -> SessionState:
-    """The state in a session's record. Raises StreamError where it is another release's, or damaged."""
+def read(data: bytes, pieces: Iterable[bytes | None] = ()) -> SessionState:
+    """The state in a session's record, or in its pieces.
+
+    Raises StreamError where it is another release's, or damaged.
+    """
     read_head(data)
-    body = data[_HEAD.size :]
-    if data[_HEAD.size - 1] == _ZSTD:
+    packing = _HEAD.unpack_from(data)[3]
+    body = b"".join([data[_HEAD.size :], *(piece or b"" for piece in pieces)])
+    if packing == _ZSTD:
         try:
             body = zstandard.decompress(body, STATE_BYTES_MAX)
         except zstandard.ZstdError:
@@ -57,13 +87,13 @@ def read(data: bytes) -> SessionState:
     return decode(body)
 
 
-def read_head(data: bytes) -> tuple[int, int]:
-    """The offset that a session's record holds, and when it has something to do next."""
+def read_head(data: bytes) -> Head:
+    """What a session's record says of its state. Raises StreamError where it is another release's."""
     if len(data) < _HEAD.size or data[0] != STATE_VERSION:
         what = f"a session's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
         raise StreamError("TRL741", what, HINT)
-    _, offset, due, _ = _HEAD.unpack_from(data)
-    return offset, due
+    _, offset, due, _, pieces = _HEAD.unpack_from(data)
+    return Head(offset, due, pieces)
 
 
 def write_facts(facts: Facts) -> bytes:

@@ -23,7 +23,7 @@ from ..schemas.assemble import Session
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS, rfc3339
 from .error import StreamError
-from .kept import HINT, Facts, read, read_facts, read_head, write_facts, written
+from .kept import HINT, Facts, Head, read, read_facts, read_head, write_facts, written
 from .rekeyer import Output, Record
 from .standing import as_json
 from .state import SessionState
@@ -49,8 +49,10 @@ STATES_KEPT_MAX = 20_000
 """Sessions whose state is kept decoded beside the table."""
 STEP_NS = NS // 2
 """The least by which a partition's watermark moves: to judge one event takes almost as long as a hundred."""
+PASSED_MAX = 10_000
+"""Plans of a partition that others have replaced, beside as many as there are sessions."""
 _LONG_AGO = -(1 << 63)
-_SESSION, _PARTITION, _RULES = "s/", "p/", "r/"
+_SESSION, _PARTITION, _RULES, _PIECE = "s/", "p/", "r/", "c/"
 
 
 class Table(Protocol):
@@ -63,9 +65,13 @@ class Table(Protocol):
 
 @dataclass(slots=True)
 class _Partition:
-    """An events partition: its facts, and when each of its sessions has something to do next."""
+    """An events partition: its facts, and when each of its sessions has something to do next.
+
+    `lost` are keys of pieces that no session's record counts.
+    """
 
     facts: Facts = field(default_factory=Facts)
+    lost: list[str] = field(default_factory=list[str])
     due: dict[str, int] = field(default_factory=dict[str, int])
     heap: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
@@ -76,6 +82,10 @@ class _Partition:
         elif self.due.get(session_id) != due:
             self.due[session_id] = due
             heapq.heappush(self.heap, (due, session_id))
+        if len(self.heap) > 2 * len(self.due) + PASSED_MAX:
+            # A session that goes on is due later each time; what was planned before would stay until then.
+            self.heap = [(due, session_id) for session_id, due in self.due.items()]
+            heapq.heapify(self.heap)
 
     def reached(self, watermark: int) -> Iterator[str]:
         """The sessions that have something to do at the watermark, but for those that are unfinished."""
@@ -141,14 +151,21 @@ class Monitoring:
         Raises StreamError (TRL741) where another release wrote it, or it is damaged.
         """
         new = {number: _Partition() for number in partitions}
+        counted: set[str] = set()
         for key, value in items:
-            if key.startswith(_SESSION):
-                session_id = key[len(_SESSION) :]
-                partition = new.get(partition_of(session_id, self._terms.partitions))
-                if partition is not None:
-                    partition.plan(session_id, read_head(value)[1])
-            elif key.startswith(_PARTITION) and int(key[len(_PARTITION) :]) in new:
-                new[int(key[len(_PARTITION) :])].facts = read_facts(value)
+            kind, name = key[: len(_SESSION)], key[len(_SESSION) :]
+            if kind == _SESSION:
+                number = partition_of(name, self._terms.partitions)
+                if number in new:
+                    head = read_head(value)
+                    new[number].plan(name, head.due)
+                    counted.update(_piece_keys(number, name, head))
+            elif kind == _PARTITION and int(name) in new:
+                new[int(name)].facts = read_facts(value)
+            elif kind == _PIECE and (number := int(name.partition("/")[0])) in new:
+                new[number].lost.append(key)
+        for partition in new.values():
+            partition.lost = [key for key in partition.lost if key not in counted]
         self._partitions.update(new)
 
     def revoke(self, partitions: Iterable[int]) -> None:
@@ -190,50 +207,65 @@ class Monitoring:
         forgotten = self._judge(done, record, partition, message)
         self._say(done, record, message, {self._bench(key).digest: t for key, t in activated.items()})
         self._write_facts(done, record, facts)
-        done.writes += forgotten
+        done.writes += [(key, None) for key in (*forgotten, *self._lost(partition, done))]
         return done
 
-    def _judge(
-        self, done: Step, record: Record, partition: _Partition, message: Message
-    ) -> list[tuple[str, None]]:
-        """Judge the candidates, and what is due; write the sessions' states, and return which to forget."""
+    def _judge(self, done: Step, record: Record, partition: _Partition, message: Message) -> list[str]:
+        """Judge the candidates, and what is due; write the sessions' states, and return keys to forget."""
         facts = partition.facts
         candidates = message.candidates if isinstance(message, Batch) else []
-        named = {one.session_id for one in candidates}
-        fresh = {one for one in named if not self._is_applied(one, record.offset)}
-        is_part = isinstance(message, Batch) and message.more
-        watermark = _LONG_AGO if facts.watermark is None or is_part else facts.watermark
-        touched = sorted(fresh.union(partition.reached(watermark)))
-        done.watermark = facts.watermark
-        if not touched:
+        fresh = {one.session_id for one in candidates}
+        fresh = {one for one in fresh if not self._is_applied(one, record.offset)}
+        watermark = done.watermark = facts.watermark
+        until = _LONG_AGO if watermark is None else watermark
+        waiting = fresh.intersection(facts.unfinished.values())
+        going = fresh.union(partition.reached(until)) - waiting
+        if not (waiting or going):
             return []
         if facts.active is None:
             hint = "activate one with `tracline stream activate PACK...`, or start with --rules"
             raise StreamError("TRL742", "no rule set is in force", hint)
-        states = {session_id: self._state(session_id) for session_id in touched}
         worker = Worker(self._bench(facts.active), self._bench, finish=self._terms.finish)
-        own = [one for one in candidates if one.session_id in fresh]
-        done.judged = worker.step_apart(states, own, watermark, self._stored)
-        self._bury(done, record, [told for one in done.judged.poison for told in poisoned(one)])
-        return list(self._remember(done, record, partition, states))
+        forgotten: list[str] = []
+        for names, time in ((waiting, _LONG_AGO), (going, until)):
+            states = {session_id: self._state(session_id) for session_id in sorted(names)}
+            own = [one for one in candidates if one.session_id in names and one.session_id in fresh]
+            judged = worker.step_apart(states, own, time, self._stored)
+            done.judged.add(judged)
+            self._bury(done, record, [told for one in judged.poison for told in poisoned(one)])
+            forgotten += self._remember(done, record, partition, states)
+        while len(self._states) > STATES_KEPT_MAX:
+            del self._states[next(iter(self._states))]
+        return forgotten
 
     def _remember(
         self, done: Step, record: Record, partition: _Partition, states: Mapping[str, SessionState]
-    ) -> Iterator[tuple[str, None]]:
-        """Write what there is to remember of sessions; the others are to be forgotten."""
+    ) -> Iterator[str]:
+        """Write what there is to remember of sessions; gives the keys of what is to be forgotten."""
         for session_id, state in states.items():
-            due = state.session.due
+            key, due = _SESSION + session_id, state.session.due
             partition.plan(session_id, due)
             self._states.pop(session_id, None)
+            before = self._table.get(key)
             if due is not None:
                 self._states[session_id] = state
-                done.writes.append((_SESSION + session_id, written(state, record.offset, due)))
-            elif self._table.get(_SESSION + session_id) is not None:
+            elif before is not None:
                 # It may have said its last words just now: whoever finds it must know that.
-                done.writes.append((_SESSION + session_id, written(state, record.offset, _LONG_AGO)))
-                yield _SESSION + session_id, None
-        while len(self._states) > STATES_KEPT_MAX:
-            del self._states[next(iter(self._states))]
+                yield key
+            else:
+                continue
+            when = _LONG_AGO if due is None else due
+            data, pieces = written(state, record.offset, when, self._terms.bytes_max)
+            keys = _piece_keys(record.partition, session_id, Head(record.offset, when, len(pieces)))
+            done.writes += [*zip(keys, pieces, strict=True), (key, data)]
+            old = [] if before is None else _piece_keys(record.partition, session_id, read_head(before))
+            yield from (one for one in old if one not in keys)
+
+    def _lost(self, partition: _Partition, done: Step) -> list[str]:
+        """The pieces that no record counted when the partition was assigned, and that none does now."""
+        lost, partition.lost = partition.lost, []
+        now = {key for key, _ in done.writes}
+        return [key for key in lost if key not in now]
 
     def _say(self, done: Step, record: Record, message: Message, activated: Mapping[str, RuleTexts]) -> None:
         """What the topics of judged events and of verdicts hear: at a tick the time, if nothing else."""
@@ -302,12 +334,13 @@ class Monitoring:
         data = self._table.get(_SESSION + session_id)
         if data is None:
             return SessionState(Session(session_id, round(self._terms.sessions.idle_s * NS)))
-        return read(data)
+        keys = _piece_keys(partition_of(session_id, self._terms.partitions), session_id, read_head(data))
+        return read(data, map(self._table.get, keys))
 
     def _is_applied(self, session_id: str, offset: int) -> bool:
         """Whether a session has taken that message in already."""
         data = self._table.get(_SESSION + session_id)
-        return data is not None and read_head(data)[0] >= offset
+        return data is not None and read_head(data).offset >= offset
 
     def _write_facts(self, done: Step, record: Record, facts: Facts) -> None:
         self._partitions[record.partition].facts = facts
@@ -323,6 +356,11 @@ class Monitoring:
             done.dead_letters.append(code)
 
 
+def _piece_keys(number: int, session_id: str, head: Head) -> list[str]:
+    """The keys of the pieces that a session's record in that partition counts."""
+    return [f"{_PIECE}{number}/{head.offset}/{index}/{session_id}" for index in range(head.pieces)]
+
+
 def _told(facts: Facts, message: Message, offset: int) -> Facts:
     """The facts once a message has been taken in: the least watermark over all sources, which only grows.
 
@@ -334,7 +372,7 @@ def _told(facts: Facts, message: Message, offset: int) -> Facts:
     unfinished = dict(facts.unfinished)
     if isinstance(message, Batch):
         unfinished.pop(message.source, None)
-        if message.more:
+        if message.more and message.candidates:
             unfinished[message.source] = message.candidates[0].session_id
     watermarks = dict(facts.watermarks)
     for source, watermark in told.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
 
 import pytest
 from tracline.rules.digest import rule_set_digest
@@ -15,7 +16,7 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.step import Part
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
-from tracline.stream.monitoring import Monitoring, Step, Terms
+from tracline.stream.monitoring import PASSED_MAX, Monitoring, Step, Terms, _Partition
 from tracline.stream.rekeyer import Output, Record
 from tracline.stream.state import SessionState
 from tracline.stream.topic import Topic
@@ -150,6 +151,83 @@ def test_last_words_are_said_once_wherever_a_crash_cuts() -> None:
         assert not any(key.startswith("s/") for key in monitor.table)
 
 
+def much(second: int) -> Candidate:
+    """Something long that cannot be packed."""
+    return says(FIRST, second, Random(second).randbytes(3_000).hex())
+
+
+LARGE = [
+    batch(0, much(1), much(2)),
+    batch(0, much(3), says(SECOND, 3, "well!")),
+    batch(2, much(4)),
+    batch(2),
+]
+"""What waits in a session grows and shrinks, beyond what a record may have."""
+
+
+def test_a_large_state_stands_in_pieces_wherever_a_crash_cuts() -> None:
+    """No record is larger than a message may be; however many writes a crash left, all ends the same.
+
+    What a session leaves behind goes with it.
+    """
+    terms = replace(TERMS, bytes_max=2_000)
+    whole = Monitor(terms)
+    steps = [whole.take(offset, message) for offset, message in enumerate(LARGE)]
+    assert max(len(value or b"") for step in steps for _, value in step.writes) < 2_100
+    assert sum(key.startswith("c/") for key in whole.table) > 2
+    for offset, step in enumerate(steps[:-1]):
+        for cut in range(len(step.writes) + 1):
+            monitor = Monitor(terms)
+            for before in range(offset):
+                monitor.take(before, LARGE[before])
+            monitor.take(offset, LARGE[offset], writes=cut)
+            monitor.begin()
+            for after in range(offset, len(LARGE)):
+                monitor.take(after, LARGE[after])
+            assert monitor.table == whole.table, (offset, cut)
+    done = whole.take(len(LARGE), Tick(1, {0: START + 9_000 * NS}))
+    assert [event.text for event in done.judged.events if event.text and len(event.text) > 10] == [
+        much(second).tellings[0].text for second in (3, 4)
+    ]
+    assert not any(key.startswith(("s/", "c/")) for key in whole.table)
+
+
+def test_a_state_whose_pieces_are_not_all_there_is_refused() -> None:
+    """It is said (TRL741), and not taken for another state."""
+    monitor = Monitor(replace(TERMS, bytes_max=2_000))
+    monitor.take(0, LARGE[0])
+    del monitor.table[next(key for key in monitor.table if key.startswith("c/"))]
+    monitor.begin()
+    with pytest.raises(StreamError, match="damaged") as caught:
+        monitor.take(1, LARGE[1])
+    assert caught.value.code == "TRL741"
+
+
+def test_what_was_planned_before_is_not_kept() -> None:
+    """A session that goes on is due later each time, and leaves no trace of when it was due before."""
+    partition = _Partition()
+    partition.plan(SECOND, 9 * PASSED_MAX)
+    for due in range(1, 3 * PASSED_MAX):
+        partition.plan(FIRST, due)
+    assert len(partition.heap) <= PASSED_MAX + 4
+    assert set(partition.reached(9 * PASSED_MAX)) == {FIRST, SECOND}
+
+
+def test_a_divided_session_waits_for_its_rest_whoever_else_names_it() -> None:
+    """A message of another source, between the parts of one, judges nothing of their session."""
+    parts = [
+        batch(0, says(FIRST, 1, "hello"), sources=2),
+        Batch(0, 2, 0, START + 9 * NS, [says(FIRST, 4, "four")], more=True),
+        batch(9, says(FIRST, 5, "five"), says(SECOND, 5, "well!"), source=1, sources=2),
+        batch(9, says(FIRST, 3, "three"), sources=2),
+    ]
+    monitor = Monitor()
+    steps = [monitor.take(offset, part) for offset, part in enumerate(parts)]
+    assert [[event.session_id for event in step.judged.events] for step in steps[:3]] == [[], [], [SECOND]]
+    assert [event.text for event in steps[3].judged.events] == ["hello", "three", "four", "five"]
+    assert not any(event.late for event in steps[3].judged.events)
+
+
 def test_a_message_that_is_done_with_is_left_alone() -> None:
     """What the partition's facts say was taken gives nothing when it comes again."""
     monitor = Monitor()
@@ -189,6 +267,13 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
     assert letter.code == "damaged"
     assert len(letter.sha256) == 64
     assert monitor.take(8, SHOUTS[1]).judged.records
+
+
+def test_a_message_with_nothing_in_it_stops_nothing() -> None:
+    """One that says there is more of a session, and names none, is taken."""
+    monitor = Monitor()
+    monitor.take(0, Batch(0, 1, 0, START, [], more=True))
+    assert verdicts(monitor.take(1, SHOUTS[1]).outputs) == [(FIRST, "calm", "violated")]
 
 
 def test_a_message_of_another_release_is_refused() -> None:
