@@ -59,7 +59,8 @@ def command(
 
     With --replay, and --code, --process or --numbers, the records that the letters are about are read at
     their places and sent to their topic once more, each once; exit code 1 where one could not be. Do so when
-    what was wrong is mended.
+    what was wrong is mended, and soon: what a record tells of a session that has long been over is judged
+    once more, as an occurrence of its own.
     """
     from ..rules.error import counted
     from ..stream.kafka.dead_letters import Choice, Outcome, read_letters

@@ -195,7 +195,6 @@ def _judged(record: Record) -> Judged:
         and all(map(_DIGEST.fullmatch, digests))
         and all(0 <= number < len(judged.digests) for number in judged.sets)
         and judged.mark.partition == record.partition
-        and (judged.watermark is None or judged.watermark in _TIMES)
         and all(
             one.seq in _PLACES and one.time in _TIMES and one.occurrence in _TIMES for one in judged.events
         )

@@ -10,7 +10,7 @@ makes again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import msgspec
 import orjson
@@ -29,6 +29,8 @@ VERSION = 1
 
 RuleTexts: TypeAlias = dict[str, str]
 """A rule set as the text of each pack by its name, as `RuleSet.sources` has it."""
+Time: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+"""Nanoseconds since the epoch that 64 bits hold, as archives and texts need them."""
 
 
 class Batch(msgspec.Struct, frozen=True, tag_field="type", tag="batch"):
@@ -41,7 +43,7 @@ class Batch(msgspec.Struct, frozen=True, tag_field="type", tag="batch"):
     source: int
     sources: int
     offset: int
-    watermark: int
+    watermark: Time
     candidates: list[Candidate]
     more: bool = False
 
@@ -50,7 +52,7 @@ class Tick(msgspec.Struct, frozen=True, tag_field="type", tag="tick"):
     """The watermarks of some sources, by their partition, told to every events partition."""
 
     sources: int
-    watermarks: dict[int, int]
+    watermarks: dict[int, Time]
 
 
 class Activation(msgspec.Struct, frozen=True, tag_field="type", tag="activation"):
@@ -83,7 +85,7 @@ class Judged(msgspec.Struct, frozen=True, tag_field="type", tag="judged"):
     """
 
     mark: Mark
-    watermark: int | None
+    watermark: Time | None
     events: list[Event]
     digests: list[str]
     sets: list[int]
@@ -101,7 +103,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
     topic: str
     partition: int
     offset: int
-    time: int
+    time: Time
     place: str
     code: str
     reason: str
@@ -197,13 +199,16 @@ def _parts(
 def judged_messages(judged: Judged, bytes_max: int) -> list[bytes]:
     """The messages that carry what was judged, each of about `bytes_max` at most; one at least.
 
-    An event larger than that has a message of its own. Only the last says the watermark.
+    An event larger than that has a message of its own, and so have the packs of rules that came into force.
+    Only the last says the watermark.
     """
     sized = [
         ((event, number), len(_ENCODER.encode(event)))
         for event, number in zip(judged.events, judged.sets, strict=True)
     ]
-    groups = list(_packed(sized, bytes_max)) or [[]]
+    groups = list(_packed(sized, bytes_max))
+    if judged.activated or not groups:
+        groups.insert(0, [])
     return [
         encode(
             msgspec.structs.replace(

@@ -1,7 +1,8 @@
 """Dead letters: reading those that there are, and sending what they are about once more.
 
 A letter says where a record stands and has a digest of it, never its content. Only records of spans and of
-sessions' events can be sent again: what comes after them is read by marks, which a record has once.
+sessions' events can be sent again: what comes after them is read by marks, which a record has once. Rules
+come into force in every partition or in none, so what one partition has of them is not sent again either.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
 from kafka.structs import TopicPartition
 
+from ..error import StreamError
 from ..topic import Topic
-from ..wire import Damaged, DeadLetter, decode_letter
+from ..wire import Activation, Damaged, DeadLetter, decode, decode_letter
 from .reach import refusal
 from .settings import KafkaSettings, connecting, producing
 from .topics import administering, look, require
@@ -44,7 +46,7 @@ class Outcome(StrEnum):
     OTHER = "other"
     """Another record stands at its place: the topic was made anew."""
     REFUSED = "refused"
-    """Records of its topic are not sent again."""
+    """Records of its topic are not sent again, nor are rules that come into force."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -105,11 +107,14 @@ def read_letters(kafka: KafkaSettings, choice: Choice) -> Read:
     with administering(kafka, PROCESS) as admin:
         require(look(admin, kafka), kafka, Topic.DEAD_LETTER)
     place = TopicPartition(kafka.topic(Topic.DEAD_LETTER), 0)
+    first, last = choice.numbers or (None, None)
     letters: list[Letter] = []
     damaged = 0
     consumer = _reader(kafka)
     try:
-        for record in _all(consumer, place):
+        for record in _all(consumer, place, first):
+            if last is not None and record.offset > last:
+                break
             try:
                 one = Letter(record.offset, decode_letter(record.value or b""))
             except Damaged:
@@ -154,6 +159,8 @@ def _again(consumer: Any, producer: Any, topics: Iterable[str], place: Place, sh
         return Outcome.GONE
     if hashlib.sha256(record.value or b"").hexdigest() != sha256:
         return Outcome.OTHER
+    if _activates(record.value or b""):
+        return Outcome.REFUSED
     told = f"{place.topic}/{place.partition}/{place.offset}".encode()
     sent = producer.send(
         place.topic,
@@ -164,6 +171,14 @@ def _again(consumer: Any, producer: Any, topics: Iterable[str], place: Place, sh
     )
     sent.get(timeout=WAIT_S)
     return Outcome.REPLAYED
+
+
+def _activates(value: bytes) -> bool:
+    """Whether it is a message that brings rules into force."""
+    try:
+        return isinstance(decode(value), Activation)
+    except (Damaged, StreamError):
+        return False
 
 
 def _record(consumer: Any, place: Place) -> Any:

@@ -14,7 +14,7 @@ from tracline.stream.kafka.dead_letters import HEADER
 from tracline.stream.kafka.settings import KafkaSettings, producing
 from tracline.stream.kafka.topics import administering
 from tracline.stream.topic import Topic
-from tracline.stream.wire import DeadLetter, encode_letter
+from tracline.stream.wire import Activation, DeadLetter, encode, encode_letter
 
 from .reading import read
 from .stage import WAIT_S, ran
@@ -59,6 +59,8 @@ def prepared(kafka: KafkaSettings) -> None:
         for one in letters:
             producer.send(dead, encode_letter(one)).get(WAIT_S)
         producer.send(dead, b"no letter").get(WAIT_S)
+        # A time that no text can say.
+        producer.send(dead, encode_letter(letters[0]).replace(str(TIME).encode(), b"9" * 19)).get(WAIT_S)
 
 
 def test_letters_are_listed_without_what_is_in_the_records(topics: KafkaSettings) -> None:
@@ -66,7 +68,7 @@ def test_letters_are_listed_without_what_is_in_the_records(topics: KafkaSettings
     prepared(topics)
     done = ran(topics, "dead-letters", "--format", "json")
     assert done.returncode == 0, done.stderr
-    assert "1 record of the topic" in done.stderr
+    assert "2 records of the topic" in done.stderr
     assert "secret" not in done.stdout
     found = json.loads(done.stdout)
     assert [one["number"] for one in found] == list(range(6))
@@ -120,6 +122,19 @@ def test_records_are_sent_once_more_where_they_can_be(topics: KafkaSettings) -> 
     again = ran(topics, "dead-letters", "--replay", "--code", "otlp-time")
     assert again.returncode == 0
     assert "secret" not in done.stdout + done.stderr + again.stdout + again.stderr
+
+
+def test_rules_are_not_brought_into_force_by_a_replay(topics: KafkaSettings) -> None:
+    """One partition would have them again, and at another place than the others: they are to be activated."""
+    events, value = topics.topic(Topic.EVENTS), encode(Activation({"old": "pack: old\n"}))
+    one = letter(events, 1, 0, value, process="monitor", code="damaged")
+    with KafkaProducer(**producing(topics, "test")) as producer:
+        producer.send(events, value, partition=1).get(WAIT_S)
+        producer.send(topics.topic(Topic.DEAD_LETTER), encode_letter(one)).get(WAIT_S)
+    done = ran(topics, "dead-letters", "--replay", "--code", "damaged", "--format", "json")
+    assert done.returncode == 1, done.stderr
+    assert [told["outcome"] for told in json.loads(done.stdout)] == ["refused"]
+    assert len(read(topics, events)) == 1
 
 
 def test_a_replay_says_of_what(topics: KafkaSettings) -> None:

@@ -22,7 +22,7 @@ from tracline.schemas.time import NS
 from tracline.stream.archiving import EVERY_S, ROWS_MAX, Gathering, Pace, resumed, too_many
 from tracline.stream.error import StreamError
 from tracline.stream.rekeyer import Record
-from tracline.stream.wire import Judged, Mark, encode
+from tracline.stream.wire import Judged, Mark, encode, judged_messages
 
 DAY = 86_400 * NS
 BEGIN = 20_000 * DAY
@@ -180,6 +180,20 @@ def test_what_cannot_be_read_is_a_dead_letter_and_a_gap() -> None:
 def test_what_contradicts_itself_is_a_dead_letter(message: Judged) -> None:
     """A message whose numbers lead nowhere or fit no file, or whose digests are none, is put aside whole."""
     assert gathering().take(Record(1, 0, BEGIN, encode(message))) is not None
+
+
+def test_packs_that_come_into_force_take_no_room_from_events() -> None:
+    """They have a message of their own, so that none is larger than it may be; all is gathered."""
+    packs = {NEW: {"shop": f"pack: shop # {'x' * 900}\n"}}
+    told = Judged(Mark(1, 0, 0), BEGIN, [event(number) for number in range(20)], [OLD], [0] * 20, packs)
+    messages = judged_messages(told, 1_000)
+    assert len(messages) > 2
+    assert max(map(len, messages)) < 1_000 + 200
+    one = gathering()
+    for record in records(messages):
+        assert one.take(record) is None
+    piece = one.piece()
+    assert (piece.events, piece.activated, piece.watermark) == (told.events, packs, BEGIN)
 
 
 def test_another_releases_message_is_not_skipped() -> None:
