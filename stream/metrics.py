@@ -152,9 +152,12 @@ class ProgressMetrics:
         """Something could not be read and was set aside."""
         self._dead.labels(code if code in self._codes else OTHER).inc(count)
 
-    def watermark(self, ns: int) -> None:
-        """Event time has come to that many nanoseconds since the epoch, over all partitions read here."""
-        self._watermark.set(ns / NS)
+    def watermark(self, ns: int | None) -> None:
+        """Event time has come to that many nanoseconds since the epoch, over all partitions read here.
+
+        None where there is none: it is 0 then, for what others go on with is not behind here.
+        """
+        self._watermark.set(0 if ns is None else ns / NS)
 
 
 class Metrics:
@@ -273,6 +276,13 @@ class RekeyMetrics:
         )
         self.traces_held = _gauge(self.registry, "rekey_traces", "Traces that are remembered.")
 
+    def rest(self) -> None:
+        """The process has no partition: what others go on with now is not shown here, too."""
+        self.kafka.lag({})
+        self.progress.watermark(None)
+        for gauge in (self.spans.waiting, self.traces_held):
+            gauge.set(0)
+
 
 class MonitorMetrics:
     """The metrics of `tracline stream monitor`; `rules` are the packs and ids of those in force."""
@@ -337,7 +347,8 @@ class AlertMetrics:
             registry, "alert_failures", "Attempts that failed; they are made again.", "receiver", "reason"
         )
         self._pending = _gauge(registry, "alerts_pending", "Alerts that are not delivered yet.", "receiver")
-        for receiver in receivers:
+        self._receivers = tuple(receivers)
+        for receiver in self._receivers:
             self._attempts.labels(receiver)
             self._delivered.labels(receiver)
             self._pending.labels(receiver)
@@ -354,6 +365,15 @@ class AlertMetrics:
     def pending(self, receiver: str, count: int) -> None:
         """So many alerts wait to be delivered."""
         self._pending.labels(receiver).set(count)
+
+    def rest(self) -> None:
+        """Another process is at work: what it goes on with is not shown here, too."""
+        self.kafka.lag({})
+        self.progress.watermark(None)
+        for gauge in (self.firing, self.series):
+            gauge.set(0)
+        for receiver in self._receivers:
+            self.pending(receiver, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ import re
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 from tracline.schemas.decoded import CODES
 from tracline.schemas.event import Kind
 from tracline.schemas.verdict import Verdict
-from tracline.stream.metrics import GIVEN, OTHER, RULES_MAX, Metrics
+from tracline.stream.metrics import GIVEN, OTHER, RULES_MAX, AlertMetrics, Metrics, RekeyMetrics
 from tracline.stream.refusal import Reason
 
 from .receiving import running, values
@@ -74,6 +75,37 @@ def test_label_values_are_limited() -> None:
     assert values(text, "tracline_dead_letters_total") == {(OTHER,): 1}
     assert values(text, "tracline_receiver_flaws_total") == {(OTHER,): 2}
     assert values(text, "tracline_verdicts_total") == {(OTHER, OTHER, "unmet"): 3}
+
+
+def gauges(registry: CollectorRegistry) -> dict[str, float]:
+    """The gauges that are not 0, with the values of their labels."""
+    return {
+        " ".join((sample.name, *sample.labels.values())): sample.value
+        for family in registry.collect()
+        if family.type == "gauge"
+        for sample in family.samples
+        if sample.value
+    }
+
+
+def test_who_has_nothing_to_do_any_more_says_so() -> None:
+    """What another process goes on with neither grows old here nor counts twice; counters stay."""
+    rekey = RekeyMetrics(["spans"], ["events"])
+    alerts = AlertMetrics(["verdicts"], ["alerts"], ["webhook"])
+    for metrics in (rekey, alerts):
+        metrics.kafka.lag({("in", 0): 7})
+        metrics.progress.watermark(5_000_000_000)
+    rekey.spans.waiting.set(1)
+    rekey.traces_held.set(2)
+    alerts.firing.set(3)
+    alerts.series.set(4)
+    alerts.pending("webhook", 5)
+    alerts.raised.inc()
+    assert [len(gauges(metrics.registry)) for metrics in (rekey, alerts)] == [4, 5]
+    for metrics in (rekey, alerts):
+        metrics.rest()
+        assert gauges(metrics.registry) == {}
+    assert alerts.registry.get_sample_value("tracline_alerts_raised_total") == 1
 
 
 def test_prometheus_reads_them() -> None:
