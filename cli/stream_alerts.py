@@ -29,7 +29,7 @@ TIMEOUT_S = 10.0
     "--rates",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="What is tolerated, from history: made with `tracline alerts rates`.  [default: one session in 100]",
+    help="What is tolerated, from history: made with `tracline alerts rates`.  [default: 3.2 % of sessions]",
 )
 @click.option(
     "--tick-s",
@@ -156,7 +156,7 @@ def _labels(given: tuple[str, ...]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for text in given:
         name, separator, told = text.partition("=")
-        if not separator or not name.isidentifier():
+        if not separator or not name.isascii() or not name.isidentifier():
             raise click.UsageError(f"--label is NAME=VALUE with a name of letters, digits and _: {text!r}.")
         labels[name] = told
     return labels

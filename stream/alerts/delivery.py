@@ -11,6 +11,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ...schemas.time import NS
 from ..metrics import AlertMetrics, Missed
@@ -19,6 +20,9 @@ from .receivers import NotDelivered, Receiver
 
 HELD_MAX = 1_000
 """Alerts that may wait for a receiver; beyond that nothing more is offered."""
+
+REQUESTS_MAX = 8
+"""Requests to a receiver in one go: each may take seconds, and whoever carries alerts has more to do."""
 
 DONE_MAX = 10 * HELD_MAX
 """Alerts that are over and delivered whose ids are remembered, so that a repetition does not open them."""
@@ -88,7 +92,7 @@ class Delivery:
         return min((outbox.due() for outbox in self._outboxes), default=math.inf)
 
     def work(self, now: int) -> None:
-        """Send what is due at that time of day."""
+        """Send what is due at that time of day, of much only the first; then it is due again at once."""
         for outbox in self._outboxes:
             outbox.work(now)
 
@@ -158,7 +162,7 @@ class _Outbox:
     def work(self, now: int) -> None:
         if now < self._rest_until:
             return
-        for group in self._groups(now):
+        for group in islice(self._groups(now), REQUESTS_MAX):
             if not self._send(group, now):
                 break
         self._meter.pending(self._receiver.name, self.pending)

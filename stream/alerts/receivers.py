@@ -23,6 +23,8 @@ from .alert import Alert, Status, record
 TIMEOUT_S = 5.0
 """How long a receiver may take to answer."""
 
+PORT_MAX = 65_535
+
 LABELS_MAX = 20
 """Labels of one's own that every alert has."""
 
@@ -76,12 +78,14 @@ class Alertmanager:
     client: httpx.Client
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     console: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     name: str = "alertmanager"
     resend: bool = True
 
     def __post_init__(self) -> None:
-        check_url(self.url)
+        for url in (self.url, self.console or self.url):
+            check_url(url)
+        check_headers(*self.headers.values())
         if len(self.labels) > LABELS_MAX or RESERVED & set(self.labels):
             what = f"labels beyond {LABELS_MAX}, or one of {', '.join(sorted(RESERVED))}"
             raise StreamError("TRL765", what, "leave out those that every alert has, and give fewer")
@@ -116,15 +120,16 @@ class Webhook:
     hex, of the header `Tracline-Timestamp` (seconds since the epoch), a full stop and the body.
     """
 
-    url: str
+    url: str = field(repr=False)
     client: httpx.Client
-    token: str | None = None
-    secret: str | None = None
+    token: str | None = field(default=None, repr=False)
+    secret: str | None = field(default=None, repr=False)
     name: str = "webhook"
     resend: bool = False
 
     def __post_init__(self) -> None:
         check_url(self.url)
+        check_headers(self.token or "")
 
     def send(self, alerts: Sequence[Alert], now: int, lease_s: float) -> None:  # noqa: ARG002 (no lease here)
         """Deliver them all. See `Receiver.send`."""
@@ -167,25 +172,39 @@ def annotations_of(alert: Alert) -> dict[str, str]:
 
 def signature(secret: str, seconds: str, body: bytes) -> str:
     """The value of the header by which a webhook knows who sent a body, and when."""
-    return hmac.new(secret.encode(), seconds.encode() + b"." + body, hashlib.sha256).hexdigest()
+    key = secret.encode("utf-8", "surrogateescape")
+    return hmac.new(key, seconds.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
 def check_url(url: str) -> None:
-    """Raise StreamError (TRL765) unless alerts can be sent there. The error names only the host."""
+    """Raise StreamError (TRL765) unless it is a whole address. The error repeats nothing of it."""
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL:
         parsed = httpx.URL("")
-    if parsed.scheme not in {"http", "https"} or not parsed.host:
+    is_whole = parsed.scheme in {"http", "https"} and parsed.host and (parsed.port or 1) <= PORT_MAX
+    if not is_whole or " " in url:
         what = "an address that alerts cannot be delivered to"
         raise StreamError("TRL765", what, "give a whole one, as http://127.0.0.1:9093")
 
 
+def check_headers(*values: str) -> None:
+    """Raise StreamError (TRL765) unless they can be values of headers. The error repeats nothing of them."""
+    if not all(value.isascii() and value.isprintable() for value in values):
+        what = "a token with a character that no header can have"
+        raise StreamError("TRL765", what, "look for a line's end behind it, and letters beyond ASCII")
+
+
 def _post(client: httpx.Client, url: str, body: bytes, headers: Mapping[str, str]) -> None:
-    """Send a body of JSON. Raises NotDelivered unless the answer is that it was taken (2xx)."""
+    """Send a body of JSON. Raises NotDelivered unless the answer is that it was taken (2xx).
+
+    Of the answer only its head is read: its body may never end, and says nothing that is asked for.
+    """
+    headers = {"Content-Type": "application/json", **headers}
     try:
-        answer = client.post(url, content=body, headers={"Content-Type": "application/json", **headers})
-    except httpx.TransportError as error:
+        with client.stream("POST", url, content=body, headers=headers) as answer:
+            pass
+    except httpx.RequestError as error:
         text = f"no answer ({type(error).__name__})"
         raise NotDelivered(Missed.UNREACHABLE, text) from None
     if answer.is_success:

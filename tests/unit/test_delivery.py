@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import socket
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import httpx
@@ -12,7 +15,7 @@ import pytest
 from prometheus_client import generate_latest
 from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import VALUE_CHARS_MAX, Alert, Status, decode, encode, value
-from tracline.stream.alerts.delivery import HELD_MAX, Delivery, Pace
+from tracline.stream.alerts.delivery import HELD_MAX, REQUESTS_MAX, Delivery, Pace
 from tracline.stream.alerts.receivers import (
     LABELS_MAX,
     Alertmanager,
@@ -180,6 +183,19 @@ def test_there_is_room_for_so_many_and_no_more() -> None:
     assert max(map(len, desk.receiver.took)) == PACE.batch_max
 
 
+def test_a_round_of_work_is_short() -> None:
+    """However much is refused, a round has so many requests; the next one goes on with what is left."""
+    desk = Desk(Taking(refuses={f"rule-{number}" for number in range(HELD_MAX)}))
+    for number in range(HELD_MAX):
+        desk.delivery.offer(replace(FIRING, rule=f"rule-{number}"))
+    attempts: list[float] = []
+    for _ in range(HELD_MAX // REQUESTS_MAX + 2):
+        desk.delivery.work(BEGAN)
+        attempts.append(counted(desk, "tracline_alert_attempts_total")["desk",])
+    assert attempts[:2] == [REQUESTS_MAX, 2 * REQUESTS_MAX]
+    assert attempts[-1] == HELD_MAX // PACE.batch_max + 1 + HELD_MAX, "together, and then each alone"
+
+
 def test_one_receiver_does_not_wait_for_another() -> None:
     """Where one is away the other is served; a record is settled only when both have it."""
     away, here = Taking(fails=[Missed.UNREACHABLE], name="away"), Taking(name="here")
@@ -233,7 +249,10 @@ def test_labels_tell_alerts_apart_and_annotations_tell_what_is_wrong() -> None:
     assert told["alert_id"] == FIRING.id
 
 
-@pytest.mark.parametrize("url", ["", "localhost:9093", "ftp://localhost", "http://", "http://[::1"])
+@pytest.mark.parametrize(
+    "url",
+    ["", "localhost:9093", "ftp://localhost", "http://", "http://[::1", "http://host:99999", "http://ho st"],
+)
 def test_a_receiver_needs_a_whole_address(url: str) -> None:
     """Anything but http and https with a host is refused before anything starts, without repeating it."""
     with httpx.Client() as client:
@@ -241,6 +260,30 @@ def test_a_receiver_needs_a_whole_address(url: str) -> None:
             with pytest.raises(StreamError) as caught:
                 receiver(url, client)
             assert caught.value.code == "TRL765"
+        with pytest.raises(StreamError) as caught:
+            Alertmanager("http://127.0.0.1:9093", client, console=url or "console")
+        assert caught.value.code == "TRL765", "Alertmanager refuses alerts with such a link"
+
+
+@pytest.mark.parametrize("token", ["hidden\n", "hidd\u00e9n", "hidden\udcff"])
+def test_a_token_that_no_header_can_have_is_refused(token: str) -> None:
+    """It is refused before anything starts, and neither errors nor what a receiver looks like repeat it."""
+    with httpx.Client() as client:
+        for make in (
+            lambda: Webhook("http://127.0.0.1", client, token),
+            lambda: Alertmanager("http://127.0.0.1", client, headers={"Authorization": f"Bearer {token}"}),
+        ):
+            with pytest.raises(StreamError, match="token") as caught:
+                make()
+            assert "hid" not in str(caught.value)
+
+
+def test_a_receiver_does_not_show_its_secrets() -> None:
+    """Neither a webhook's address, which may be all the secret that it has, nor tokens stand in its text."""
+    with httpx.Client() as client:
+        shown = repr(Webhook("http://hidden.example/hidden", client, "hidden", "hidden\u00e9"))
+        shown += repr(Alertmanager("http://127.0.0.1", client, headers={"Authorization": "hidden"}))
+    assert "hidden" not in shown
 
 
 def test_labels_of_ones_own_are_limited() -> None:
@@ -277,6 +320,32 @@ def test_answers_say_whether_the_alert_or_the_receiver_is_at_fault(status: int, 
         with pytest.raises(NotDelivered, match=str(status)) as caught:
             Webhook(told.url, client).send([FIRING], BEGAN, 240)
     assert caught.value.missed is missed
+
+
+@pytest.mark.parametrize(
+    "head", [b"Content-Type: text/plain", b"Content-Encoding: gzip", b"Transfer-Encoding: chunked"]
+)
+def test_only_the_head_of_an_answer_is_read(head: bytes) -> None:
+    """A body that does not end, or cannot be unpacked, holds nothing up and fills no memory."""
+    ended = threading.Event()
+
+    def answer(listening: socket.socket) -> None:
+        told, _ = listening.accept()
+        with told, suppress(OSError):
+            told.recv(65_536)
+            told.sendall(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n")
+            while not ended.is_set():
+                told.sendall(b"5\r\nhello\r\n" * 10_000)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening, httpx.Client() as client:
+        thread = threading.Thread(target=answer, args=(listening,))
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            Webhook(url, client).send([FIRING], BEGAN, 240)
+        finally:
+            ended.set()
+            thread.join()
 
 
 def test_a_receiver_that_is_away_is_unreachable() -> None:
