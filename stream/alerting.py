@@ -111,7 +111,7 @@ class Alerting:
             message = decode_verdicts(record.value)
             told = list(statuses(message))
             watermark = _time(message["watermark"])
-            heard = Heard(int(message["offset"]), int(message["index"]), watermark)
+            heard = msgspec.convert((message["offset"], message["index"], watermark), Heard)
         except (Damaged, KeyError, TypeError, ValueError) as error:
             self._bury(record, error)
             return
@@ -152,10 +152,7 @@ class Alerting:
         self.letter(record, self._topic, CODE, reason)
 
     def _hear(self, status: Status) -> None:
-        """Count a status; the agent is called as alerts call it, so that no two have one name there."""
         self._turned.statuses += 1
-        if status.agent:
-            status = replace(status, agent=alerts.value(status.agent))
         if status.pack is not None and status.rule is not None and status.severity is not None:
             rule = (status.pack, status.rule)
             if self._severities.get(rule) != status.severity:

@@ -2,8 +2,9 @@
 
 A record is one byte, the version, and MessagePack: under `rate` and a JSON array of pack, rule and agent a
 map of `RateMemory`, under `session` and an array of session id and occurrence one of `SessionMemory`, under
-`watermark` a number. Keys are field names, so a release that adds a field with a default reads old records;
-one that changes what a field means raises `VERSION`.
+`watermark` a number, under `tick_s` the seconds of a tick, by which the others count. Keys are field names,
+so a release that adds a field with a default reads old records; one that changes what a field means raises
+`VERSION`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ VERSION = 1
 
 WATERMARK = "watermark"
 """The name of the record that holds the watermark."""
+
+TICK_S = "tick_s"
+"""The name of the record that holds the seconds of a tick; earlier releases wrote none."""
 
 _RATE, _SESSION = "rate ", "session "
 _HINT = "run the release that wrote it, or let the alerts begin with an empty state"
@@ -52,6 +56,7 @@ class Remembered:
     """All records of a watch, read."""
 
     watermark: int | None = None
+    tick_s: int | None = None
     rates: dict[Key, RateMemory] = field(default_factory=dict[Key, RateMemory])
     sessions: dict[tuple[str, int], Session] = field(default_factory=dict[tuple[str, int], Session])
 
@@ -70,7 +75,7 @@ def session_name(place: tuple[str, int]) -> str:
 
 
 def encode(told: RateMemory | int) -> bytes:
-    """A rate, or the watermark, as the bytes of a record."""
+    """A rate, the watermark, or the seconds of a tick, as the bytes of a record."""
     return bytes([VERSION]) + _ENCODER.encode(told)
 
 
@@ -86,6 +91,8 @@ def decode(records: Mapping[str, bytes]) -> Remembered:
     for name, data in records.items():
         if name == WATERMARK:
             found.watermark = _decoded(data, int)
+        elif name == TICK_S:
+            found.tick_s = _decoded(data, int)
         elif name.startswith(_RATE):
             found.rates[_named(name.removeprefix(_RATE), Key)] = _decoded(data, RateMemory)
         elif name.startswith(_SESSION):

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import msgspec
 
 from ...schemas.time import NS, parse_time
 from ..standing import Standing, Status
+from .alert import UNKNOWN, value
 
 SESSIONS_MAX = 1_000_000
 """Sessions that are remembered; beyond them the one longest unheard of is forgotten."""
@@ -27,7 +30,7 @@ AGENTS_MAX = 200
 """Agents of a rule that are counted by themselves; the sessions of further ones count as `OTHER_AGENTS`."""
 OTHER_AGENTS = "(other agents)"
 NO_AGENT = ""
-"""The agent of sessions that name none."""
+"""The agent of sessions that name none, or none that can be shown."""
 
 
 class Key(NamedTuple):
@@ -107,6 +110,7 @@ class Ledger:
         place = (status.session_id, status.occurrence)
         session = self.sessions.pop(place, None) or Session()
         self.sessions[place] = session
+        self._make_room()
         session.heard = max(session.heard, self._tick(status.time))
         self.changed_sessions.add(place)
         if status.pack is None or status.rule is None:
@@ -115,7 +119,7 @@ class Ledger:
         rule = (status.pack, status.rule)
         part = session.parts.get(rule)
         if part is None:
-            agent = self._agent(rule, status.agent or NO_AGENT)
+            agent = self._agent(rule, called(status.agent))
             part = session.parts[rule] = Part(agent, self._tick(status.time))
             self._enter(Key(*rule, agent), part, session)
         match status.status:
@@ -217,16 +221,28 @@ class Ledger:
             self.changed_keys.add(key)
         return cohort
 
-    def _forget(self) -> None:
-        """Let go of closed sessions, and of those that have not been heard of for too long."""
+    def _make_room(self) -> None:
+        """Keep within the limit while time stands still, too: a partition may lag for long."""
+        if len(self.sessions) > SESSIONS_MAX:
+            self._let_go()
+        while len(self.sessions) > SESSIONS_MAX:
+            self._drop(next(iter(self.sessions)))
+            self.forgotten += 1
+
+    def _let_go(self) -> None:
+        """Let go of closed sessions."""
         for place in self._closing:
             self._drop(place)
         self._closing = []
+
+    def _forget(self) -> None:
+        """Let go of closed sessions, and of those that have not been heard of for too long."""
+        self._let_go()
         assert self.watermark is not None
         oldest = (self.watermark - FORGET_S * NS) // self.tick_ns
         while self.sessions:
             place, session = next(iter(self.sessions.items()))
-            if session.heard >= oldest and len(self.sessions) <= SESSIONS_MAX:
+            if session.heard >= oldest:
                 break
             self._drop(place)
             self.forgotten += 1
@@ -236,13 +252,36 @@ class Ledger:
             self.changed_sessions.add(place)
 
 
+class _Told(msgspec.Struct, forbid_unknown_fields=True):
+    """A status in a message, with the types that it must have."""
+
+    status: Standing
+    session_id: str
+    occurrence: str
+    pack: str | None
+    rule: str | None
+    rule_digest: str | None
+    severity: str | None
+    agent: str | None
+    time: str
+
+
+def called(agent: str | None) -> str:
+    """An agent as alerts call it, so that no two have one name there; those that say none are one."""
+    name = value(agent)
+    return NO_AGENT if name == UNKNOWN else name
+
+
 def statuses(message: Mapping[str, Any]) -> Iterator[Status]:
     """What a message of `tracline.verdicts`, as `decode_verdicts` has it, says of sessions.
 
-    Raises KeyError, TypeError or ValueError where it lacks something.
+    Raises KeyError, TypeError or ValueError where it lacks something, or something is not what it must be.
     """
-    for told in message["session_status"]:
-        occurrence, time = parse_time(told["occurrence"]), parse_time(told["time"])
+    for told in msgspec.convert(message["session_status"], list[_Told]):
+        occurrence, time = parse_time(told.occurrence), parse_time(told.time)
         if occurrence is None or time is None:
             raise ValueError("a status without a time")
-        yield replace(Status(**told), status=Standing(told["status"]), occurrence=occurrence, time=time)
+        named = told.pack, told.rule, told.rule_digest, told.severity
+        if (None in named[:2]) is not (told.status is Standing.CLOSED):
+            raise ValueError("a status of no rule, or a close of one")
+        yield Status(told.status, told.session_id, occurrence, *named, told.agent, time)

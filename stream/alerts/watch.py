@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from ..error import StreamError
 from ..standing import Status
 from . import memory
 from .detector import Alarm, Detector, Settings, step
@@ -35,7 +36,7 @@ class Change:
 class Watch:
     """Watches every rule and agent it hears of. The same statuses and watermarks give the same changes.
 
-    `ticks` counts the settled ticks of all of them that this one took in.
+    `ticks` counts the settled ticks of all of them that this one took in, those without sessions aside.
     """
 
     def __init__(self, tolerance: Tolerance, settings: Settings) -> None:
@@ -45,6 +46,7 @@ class Watch:
         self._tolerance, self._settings = tolerance, settings
         self._looked: dict[Key, int] = {}
         self._touched: set[Key] = set()
+        self._tick_s: int | None = None
 
     def hear(self, status: Status) -> None:
         """Take in what a rule has said of a session."""
@@ -76,15 +78,24 @@ class Watch:
             named[memory.session_name(place)] = None if session is None else memory.encode_session(session)
         if self.ledger.watermark is not None:
             named[memory.WATERMARK] = memory.encode(self.ledger.watermark)
+        if self._tick_s is None:
+            self._tick_s = self._tolerance.tick_s
+            named[memory.TICK_S] = memory.encode(self._tick_s)
         self._touched, self.ledger.changed_keys, self.ledger.changed_sessions = set(), set(), set()
         return named
 
     def restore(self, records: Mapping[str, bytes]) -> None:
         """Stand where the watch stood that wrote these records, all of them; this one has heard nothing yet.
 
-        Raises StreamError (TRL761) where they are none of this release's.
+        Raises StreamError: TRL761 where they are none of this release's, TRL763 where they are of ticks of
+        another length.
         """
         found = memory.decode(records)
+        own, self._tick_s = self._tolerance.tick_s, found.tick_s
+        if found.tick_s not in {None, own}:
+            what = f"the alerts' state counts in ticks of {found.tick_s} s, not of {own} s"
+            hint = f"have ticks of {found.tick_s} s as before, or let the alerts begin with an empty state"
+            raise StreamError("TRL763", what, hint)
         for key, rate in found.rates.items():
             if rate.cohorts:
                 self.ledger.cohorts[key] = rate.cohorts
@@ -96,7 +107,7 @@ class Watch:
 
     def _look(self, key: Key, settled: Sequence[Tick]) -> Iterator[Change]:
         """Take in the settled ticks of a key, and while an alarm lasts those without any session, too."""
-        self.ticks += len(settled)
+        self.ticks += sum(tick.applicable > 0 for tick in settled)
         for tick in settled:
             yield from self._silence(key, tick.number)
             yield from self._step(key, tick)

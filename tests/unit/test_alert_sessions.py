@@ -136,6 +136,34 @@ def test_sessions_without_end_are_forgotten(ledger: Ledger, monkeypatch: pytest.
     assert [session for session, _ in ledger.sessions] == ["s3", "s1"]
 
 
+def test_sessions_are_limited_while_time_stands_still(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a partition lags nothing is settled, but closed sessions make room, and then the oldest."""
+    monkeypatch.setattr(sessions, "SESSIONS_MAX", 3)
+    ledger.hear(said(APPLIED, 10, "open"))
+    for number in range(100):
+        told = said(APPLIED, 20, f"s{number}"), said(CLOSED, 30, f"s{number}")
+        for status in told:
+            ledger.hear(status)
+    assert len(ledger.sessions) <= 3
+    assert ("open", 0) in ledger.sessions
+    assert ledger.forgotten == 0
+    for name in ("s200", "s201", "s202"):
+        ledger.hear(said(APPLIED, 40, name))
+    assert [session for session, _ in ledger.sessions] == ["s200", "s201", "s202"]
+    assert ledger.advance(300 * NS) == [Tick(BOT, 0, 0, 104)]
+
+
+def test_agents_that_look_the_same_count_together(ledger: Ledger) -> None:
+    """An agent counts under the name that alerts give it, live and in histories; `unknown` is no name."""
+    names = ("bot", " bot", "bot\t", None, "", "unknown", "x\u202e", "x\u202d", "y" * 130, "y" * 140)
+    for number, name in enumerate(names):
+        ledger.hear(said(APPLIED, 10, f"s{number}", name))
+    counts = {tick.key.agent: tick.applicable for tick in ledger.advance(300 * NS)}
+    assert counts == {"": 3, "bot": 3, "x\ufffd": 2, "y" * 120: 2}
+
+
 def test_messages_say_statuses() -> None:
     """A status in a message of verdicts is the status that was put into it; one without a time is refused."""
     one = {
@@ -239,7 +267,30 @@ def test_a_watch_cut_anywhere_says_the_same() -> None:
         second = watch()
         second.restore(store)
         assert said_first + run(second, told[cut:]) == whole
-        assert len(store) <= 2, "closed sessions leave no record"
+        assert len(store) <= 3, "closed sessions leave no record"
+
+
+def test_ticks_without_sessions_do_not_count() -> None:
+    """A tick of which all sessions turned out to be unjudged is none that could have had an alarm."""
+    some = watch()
+    told = [said(APPLIED, 10), said(UNJUDGED, 20), said(CLOSED, 30), said(APPLIED, 110, "s2")]
+    run(some, [(told, 1_000 * NS)])
+    assert some.ticks == 1
+
+
+def test_state_of_other_ticks_is_refused() -> None:
+    """Cohorts are numbered by their tick: with ticks of another length they would be of another century."""
+    first, rates = watch(), Rates(1, 2 * TICK, 2, watch_rate(), ())
+    run(first, day((), 3))
+    store = {name: data for name, data in first.changes().items() if data is not None}
+    with pytest.raises(StreamError) as refused:
+        Watch(tolerance(rates), Settings()).restore(store)
+    assert refused.value.code == "TRL763"
+    second = watch()
+    second.restore(store)
+    assert "tick_s" not in second.changes()
+    second.restore({name: data for name, data in store.items() if name != "tick_s"})
+    assert "tick_s" in second.changes(), "a state of before is taken for one of these ticks"
 
 
 @pytest.mark.parametrize(
@@ -247,6 +298,7 @@ def test_a_watch_cut_anywhere_says_the_same() -> None:
     [
         {"watermark": b"\x02\x00"},
         {"watermark": b""},
+        {"tick_s": b"\x01\xc0"},
         {'rate ["desk","confirm","bot"]': b"\x01\xc1"},
         {'rate ["desk"]': b"\x01\x80"},
         {"session [1]": b"\x01\x80"},

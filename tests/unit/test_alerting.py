@@ -8,13 +8,13 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from tracline.schemas.time import NS
+from tracline.schemas.time import NS, rfc3339
 from tracline.stream.alerting import Alerting
 from tracline.stream.alerts.alert import Alert, decode
 from tracline.stream.error import StreamError
 from tracline.stream.rekeyer import Record
 from tracline.stream.topic import Topic
-from tracline.stream.wire import decode_letter
+from tracline.stream.wire import Mark, decode_letter, verdict_messages
 
 from .alert_messages import (
     BEGAN,
@@ -133,6 +133,35 @@ def test_what_is_no_message_is_put_aside(value: bytes) -> None:
     assert (letter.process, letter.topic, letter.partition, letter.offset) == ("alerts", TOPIC, 1, 77)
     alerts(alerting, records(messages())[:30])
     assert alerting.watermark is not None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"pack": ["x"]}, {"rule": {}}, {"agent": 5}, {"severity": 5}, {"session_id": None}, {"session_id": []},
+     {"rule_digest": []}, {"status": "no"}, {"pack": None}, {"status": "closed"}, {"more": 1}],
+)  # fmt: skip
+def test_a_status_of_wrong_types_is_put_aside(wrong: dict[str, object]) -> None:
+    """It neither ends the process, nor does any of it come into the state, which no restart could read."""
+    status = {
+        "status": "violated", "session_id": "s1", "occurrence": rfc3339(BEGAN), "pack": "desk",
+        "rule": "auth-first", "rule_digest": "0" * 64, "severity": "high", "agent": "bot",
+        "time": rfc3339(BEGAN),
+    }  # fmt: skip
+    (data,) = verdict_messages(Mark(0, 1, 0), None, [], [status, status | wrong], 10_000)
+    alerting = anew()
+    alerting.take(Record(0, 7, BEGAN, data))
+    turned = alerting.turn()
+    assert turned.dead_letters == ["TRL731"]
+    assert [one.key for one in turned.outputs] == [None, "tick_s"], "a letter, and what every state has"
+
+
+@pytest.mark.parametrize("mark", ["1", True, 1.0, 1e30, None])
+def test_a_mark_that_is_no_number_is_put_aside(mark: object) -> None:
+    """A mark of nonsense would make repeats of all that comes behind it."""
+    message = {**json.loads(records(messages())[0].value), "offset": mark}
+    alerting = anew()
+    alerting.take(Record(0, 7, BEGAN, json.dumps(message).encode()))
+    assert alerting.turn().dead_letters == ["TRL731"]
 
 
 def test_another_releases_messages_are_not_skipped() -> None:
