@@ -28,8 +28,8 @@ QUANTILE = 0.95
 
 RATE_MIN = 0.002
 """No tolerated rate is below this: one session in 500."""
-RATE_MAX = 0.95
-"""Nor above this. A rule that nearly all sessions violate raises no alarm that means anything."""
+RATE_MAX = 1 - 1e-6
+"""Nor above this: it stays a probability. A rule that all sessions have violated raises no alarm."""
 
 MEAN_PRIOR = 0.01
 """The mean rate of a rule without any history, give or take as much again."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tracline.stream.alerts.detector import Tolerated
+from tracline.stream.alerts.detector import Detector, Settings, Tolerated, step
 from tracline.stream.alerts.gamma import below, quantile
 from tracline.stream.alerts.rates import (
     RATE_MAX,
@@ -92,6 +92,20 @@ def test_a_rule_that_everyone_violates_has_a_rate_below_one() -> None:
     known = fit(ticks([50] * 200, [50] * 200), 0.01)
     assert known.tolerated == RATE_MAX
     Tolerated(known.tolerated, known.dispersion)
+
+
+@pytest.mark.parametrize("rate", [0.97, 1.0])
+def test_what_nearly_everyone_violates_is_no_alarm(rate: float) -> None:
+    """Where history tolerates it, a rule that nearly all sessions violate may go on like that."""
+    n = [50] * 2_000
+    k = np.random.default_rng(6).binomial(n, rate).tolist()
+    known = fit(ticks(k, n), 0.01)
+    state, alarm = Detector(), None
+    for violating in k:
+        state, alarm = step(
+            state, violating, 50, Tolerated(known.tolerated, known.dispersion), Settings(arl_ticks=8_640)
+        )
+        assert alarm is None
 
 
 def test_an_agent_with_little_history_is_taken_for_one_of_its_kind() -> None:
