@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
 from typing import TypeAlias
 
+import msgspec
 import orjson
 
 from .candidate import Candidate, Telling
@@ -306,5 +307,6 @@ def _with_call(told: list[Told], telling: Telling) -> Telling:
         if telling.call_id in one.calls:
             tool, args = one.calls[telling.call_id]
             if telling.tool is None or telling.tool == tool:
-                return replace(telling, tool=tool, args=telling.args if telling.args is not None else args)
+                args = telling.args if telling.args is not None else args
+                return msgspec.structs.replace(telling, tool=tool, args=args)
     return telling

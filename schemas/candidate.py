@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from .event import Content, Kind
 from .step import Part
 
 
-@dataclass(frozen=True, slots=True)
-class Telling:
+class Telling(msgspec.Struct, frozen=True, gc=False):
     """One thing that a span says happened, at `time` nanoseconds since the epoch.
 
     `place` is the message's index in the conversation that the span tells (outputs behind the input), None

@@ -21,6 +21,7 @@ STATE_VERSION = 2
 _HEAD = struct.Struct(">BqqBI")
 """Before a session's state (`stream/state.py`): version, then `Head`, the packing before its pieces."""
 _PLAIN, _ZSTD = 0, 1
+_NEVER = (1 << 63) - 1
 PACKED_FROM_BYTES = 1_024
 """States from this size on are packed with zstd: the events of a session look alike."""
 STATE_BYTES_MAX = 256 << 20
@@ -68,7 +69,7 @@ def written(state: SessionState, offset: int, due: int, bytes_max: int) -> tuple
     if len(data) > bytes_max:
         pieces = [data[begin : begin + bytes_max] for begin in range(0, len(data), bytes_max)]
         data = b""
-    return _HEAD.pack(STATE_VERSION, offset, due, packing, len(pieces)) + data, pieces
+    return _HEAD.pack(STATE_VERSION, offset, min(due, _NEVER), packing, len(pieces)) + data, pieces
 
 
 def read(data: bytes, pieces: Iterable[bytes | None] = ()) -> SessionState:

@@ -144,6 +144,7 @@ class Monitoring:
         self._states: dict[str, SessionState] = {}
         self._benches: dict[str, Bench] = {}
         self._compiled: dict[bytes, Bench] = {}
+        self._met: list[Bench] = []
 
     def assign(self, partitions: Iterable[int], items: Iterable[tuple[str, bytes]]) -> None:
         """Go on with these partitions; `items` are what the table holds of them (others are left out).
@@ -167,6 +168,9 @@ class Monitoring:
         for partition in new.values():
             partition.lost = [key for key in partition.lost if key not in counted]
         self._partitions.update(new)
+        for partition in new.values():
+            if partition.facts.active is not None:
+                self._bench(partition.facts.active)
 
     def revoke(self, partitions: Iterable[int]) -> None:
         """Forget partitions that another process goes on with."""
@@ -174,6 +178,11 @@ class Monitoring:
             gone = self._partitions.pop(number, None)
             for session_id in gone.due if gone else ():
                 self._states.pop(session_id, None)
+
+    def met(self) -> set[tuple[str, str]]:
+        """The packs and ids of the rules that are at work here since it was asked last."""
+        met, self._met = self._met, []
+        return {(rule.pack, rule.id) for bench in met for rule in bench.statute.rules}
 
     def open_sessions(self) -> int:
         """How many sessions are remembered."""
@@ -312,6 +321,7 @@ class Monitoring:
         if written not in self._compiled:
             bench = Bench(statute_of(load_texts(texts)), satisfied=self._terms.satisfied)
             self._compiled[written] = self._benches.setdefault(bench.key, bench)
+            self._met.append(bench)
         return self._compiled[written]
 
     def _bench(self, key: str) -> Bench:

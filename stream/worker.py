@@ -31,6 +31,8 @@ from .state import Columns, SessionState
 
 HELD_MAX = 10_000
 """Spans of one session that may wait for the time to pass them."""
+HELD_CHARS_MAX = 32 << 20
+"""Characters that they may tell."""
 _NO_TIME = -(1 << 63)
 _OF_THE_PROCESS = (StreamError, MemoryError)
 """Errors that say nothing of a session."""
@@ -207,14 +209,18 @@ class Worker:
         """
         done = Outputs()
         late, repeats = _counts(states)
+        room: dict[str, int] = {}
         for candidate in candidates:
-            session = states[candidate.session_id].session
-            if len(session.held) < HELD_MAX:
+            name, session = candidate.session_id, states[candidate.session_id].session
+            if name not in room:
+                room[name] = HELD_CHARS_MAX - sum(one.chars for one in session.held.values())
+            if len(session.held) < HELD_MAX and candidate.chars <= room[name]:
                 session.add(candidate)
+                room[name] -= candidate.chars
             else:
+                text = f"{len(session.held)} spans of its session wait already"
                 span = candidate.trace_id, candidate.span_id
-                text = f"{HELD_MAX} spans of its session wait already"
-                done.poison.append(Poison(candidate.session_id, (span,), text, "session-held"))
+                done.poison.append(Poison(name, (span,), text, "session-held"))
         by_bench: dict[str, tuple[Bench, list[Event]]] = {}
         for state in states.values():
             bench, begun = self._active, None

@@ -14,13 +14,13 @@ from tracline.rules.kernel import EVENTS_MAX
 from tracline.rules.pack import pack_text
 from tracline.schemas.assemble import Session
 from tracline.schemas.candidate import Candidate, Telling
-from tracline.schemas.event import Event, Kind, end_event
+from tracline.schemas.event import Content, Event, Kind, end_event
 from tracline.schemas.step import Part
 from tracline.schemas.time import NS
-from tracline.schemas.told import REMEMBERED_MAX
+from tracline.schemas.told import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
 from tracline.stream.standing import Standing
 from tracline.stream.state import SessionState
-from tracline.stream.worker import HELD_MAX, Bench, Worker, poisoned
+from tracline.stream.worker import HELD_CHARS_MAX, HELD_MAX, Bench, Worker, poisoned
 
 from .audit_rows import PACK, START, call, session, user, write
 
@@ -136,6 +136,58 @@ def test_memory_of_a_session_is_bounded() -> None:
     assert len(session.advance(START)) == REMEMBERED_MAX + 10
     [told] = session.told
     assert session.open is not None
-    assert {len(told.spans), len(told.calls), len(session.open.equals)} == {REMEMBERED_MAX}
+    assert {len(told.spans), len(session.open.equals)} == {REMEMBERED_MAX}
+    assert len(told.calls) == WAITING_MAX
     session.add(waiting(1))
     assert session.advance(START) == []
+
+
+def test_more_text_than_may_wait_is_put_aside() -> None:
+    """Few spans that tell very much are bounded, too: what waits is judged, what comes on top is named."""
+    text = "x" * (HELD_CHARS_MAX // 4)
+
+    def large(number: int) -> Candidate:
+        told = (Telling(Kind.USER, START + number, text=text, place=0, key=f"k{number}"),)
+        return Candidate("a", Part.CHAT, START, START + number, told, trace_id="t", span_id=str(number))
+
+    states = {"a": SessionState(Session("a", 3_600 * NS))}
+    worker = Worker(Bench(statute_of(RULES)))
+    done = worker.step(states, map(large, range(4)), START - 1)
+    assert not done.poison
+    over = worker.step(states, [large(4)], START - 1)
+    assert [one.code for one in over.poison] == ["session-held"]
+    assert len(worker.step(states, [], START + 9).events) == 4
+
+
+def asked(args: str) -> list[Event]:
+    """The events of a call with these arguments, which a model asked, and of its result, told later."""
+    call_told = Telling(Kind.TOOL_CALL, START, tool="look", call_id="c", args=args, place=1)
+    told = Telling(Kind.TOOL_RESULT, START + 1, call_id="c", result="found", place=2)
+    session = Session("a", 3_600 * NS)
+    session.add(Candidate("a", Part.CHAT, START, START, (call_told,), trace_id="t", span_id="1"))
+    session.add(Candidate("a", Part.CHAT, START, START + 1, (told,), trace_id="t", span_id="2"))
+    return session.advance(START + 1)
+
+
+def test_a_result_carries_arguments_up_to_a_limit() -> None:
+    """Longer ones are not known at the result, whose text is; the call has them whole."""
+    fits, over = "x" * CARRIED_CHARS_MAX, "x" * (CARRIED_CHARS_MAX + 1)
+    assert [(one.args, one.content) for one in asked(fits)] == [(fits, Content.CAPTURED)] * 2
+    call_event, answer = asked(over)
+    assert (call_event.args, call_event.content) == (over, Content.CAPTURED)
+    assert (answer.tool, answer.args, answer.result) == ("look", None, "found")
+    assert answer.content is Content.ABSENT
+
+
+def test_few_closed_occurrences_are_remembered() -> None:
+    """A session that ends and begins again and again remembers the last ones alone."""
+    session = Session("a", 3_600 * NS)
+    for number in range(CLOSED_MAX + 50):
+        time = START + 2 * number
+        told = (
+            Telling(Kind.USER, time, text="hi", place=0, key=f"k{number}"),
+            Telling(Kind.END, time + 1),
+        )
+        session.add(Candidate("a", Part.CHAT, time, time + 1, told, trace_id="t", span_id=str(number)))
+        session.advance(time + 1)
+    assert len(session.told) == CLOSED_MAX + 1

@@ -323,6 +323,19 @@ def test_other_rules_come_into_force(finish: bool, rule: str) -> None:
     assert decode_judged(told.value or b"").activated == {new: OTHER_TEXTS}
 
 
+def test_rules_are_known_when_they_come_into_force() -> None:
+    """Before any verdict of theirs, and after a restart before any message: each is told once."""
+    monitor = Monitor()
+    monitor.take(0, Tick(1, {0: START}))
+    old = {(rule.pack, rule.id) for rule in RULES.rules}
+    assert monitor.monitoring.met() == old
+    monitor.take(1, Activation(OTHER_TEXTS))
+    assert monitor.monitoring.met() == old - {("desk", "calm")} | {("desk", "quiet")}
+    assert monitor.monitoring.met() == set()
+    monitor.begin()
+    assert ("desk", "quiet") in monitor.monitoring.met()
+
+
 def test_rules_that_mean_the_same_change_nothing() -> None:
     """Activating the same rules in another order leaves open sessions as they are."""
     monitor = Monitor(replace(TERMS, finish=False))
