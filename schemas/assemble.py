@@ -13,12 +13,11 @@ from enum import StrEnum
 from itertools import groupby
 from typing import TypeAlias
 
-import msgspec
 import orjson
 
 from .candidate import Candidate, Telling
 from .event import Content, Event, Kind, content_of, end_event, event_id
-from .told import REMEMBERED_MAX, Teller, Told, partner_of, teller_of, wait
+from .told import CLOSED_MAX, REMEMBERED_MAX, Teller, Told, answering, expect, partner_of, teller_of, wait
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
 _NO_PLACE = 1 << 32
@@ -115,7 +114,8 @@ class Session:
             self.taken.pop(key, None)
             if len(self.told[-1].spans) < REMEMBERED_MAX:
                 self.told[-1].spans.add(key)
-                self.told[-1].within.update(candidate.within)
+                if len(self.told[-1].within) < REMEMBERED_MAX:
+                    self.told[-1].within.update(candidate.within)
         if self.open is not None and self._is_over(self.open.last_time + self.idle, watermark):
             events.append(self._close(self.open.last_time + self.idle, Close.IDLE))
         self._forget(watermark)
@@ -159,7 +159,7 @@ class Session:
         ]
         before = teller_of(known, candidate, telling)
         if before is None and telling.kind in _OF_TOOLS:
-            telling = _with_call(known, telling)
+            telling = answering(known, telling)
             before = partner_of(known, telling)
         if before is None:
             yield self._judge(telling, key, candidate)
@@ -209,8 +209,8 @@ class Session:
             # A call is answered once; another result of its id answers none that is known.
             for told in self.told:
                 told.calls.pop(telling.call_id, None)
-        elif len(self.told[-1].calls) < REMEMBERED_MAX:
-            self.told[-1].calls[telling.call_id] = (telling.tool, telling.args)
+        else:
+            expect(self.told, telling)
 
     def _close(self, time: int, reason: Close) -> Event:
         """Close the open occurrence: what comes now belongs to the next one."""
@@ -225,7 +225,9 @@ class Session:
         """Forget what closed occurrences told, when no span that is in time can repeat it any more."""
         self.told = [
             one for one in self.told if one.closed is None or watermark <= one.closed + 2 * self.idle
-        ]
+        ][-CLOSED_MAX - 1 :]
+        while len(self.told) > 1 and sum(one.size for one in self.told) > REMEMBERED_MAX:
+            del self.told[0]
 
 
 _Item: TypeAlias = tuple[Telling, str, Candidate]
@@ -297,16 +299,3 @@ def _event(
         event_id=event_id,
         attributes=candidate.attributes,
     )
-
-
-def _with_call(told: list[Told], telling: Telling) -> Telling:
-    """A result with the tool and the arguments of its call, where it lacks them and the call is known."""
-    if telling.kind is not Kind.TOOL_RESULT or (telling.tool is not None and telling.args is not None):
-        return telling
-    for one in told:
-        if telling.call_id in one.calls:
-            tool, args = one.calls[telling.call_id]
-            if telling.tool is None or telling.tool == tool:
-                args = telling.args if telling.args is not None else args
-                return msgspec.structs.replace(telling, tool=tool, args=args)
-    return telling

@@ -67,6 +67,12 @@ class Candidate:
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
+    def chars(self) -> int:
+        """How many characters the texts have that it tells."""
+        told = sum(len(text or "") for one in self.tellings for text in _texts(one))
+        return told + sum(len(name) + len(value) for name, value in self.attributes.items())
+
+    @property
     def copy_order(self) -> tuple[object, ...]:
         """Which of several copies of a span goes first: the earlier, then by what they inherited."""
         named = ((one is None, one or "") for one in (self.agent, self.model, self.service))
@@ -76,6 +82,10 @@ class Candidate:
     def key(self) -> str:
         """What `within` calls this span."""
         return part_key(self.part, self.trace_id, self.span_id)
+
+
+def _texts(telling: Telling) -> tuple[str | None, ...]:
+    return (telling.text, telling.tool, telling.call_id, telling.args, telling.result, telling.error)
 
 
 def part_key(part: Part, trace_id: str, span_id: str) -> str:

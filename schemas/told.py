@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
 
 from .candidate import Candidate, Telling
 from .event import Content, Kind, canonical_text
@@ -143,8 +145,9 @@ def answering(told: Iterable[Told], telling: Telling) -> Telling:
             continue
         if telling.args is None and args is not None and len(args) > CARRIED_CHARS_MAX:
             content = Content.ABSENT if telling.content is Content.CAPTURED else telling.content
-            return replace(telling, tool=tool, content=content)
-        return replace(telling, tool=tool, args=telling.args if telling.args is not None else args)
+            return msgspec.structs.replace(telling, tool=tool, content=content)
+        args = telling.args if telling.args is not None else args
+        return msgspec.structs.replace(telling, tool=tool, args=args)
     return telling
 
 

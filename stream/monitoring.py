@@ -387,7 +387,7 @@ def _told(facts: Facts, message: Message, offset: int) -> Facts:
     watermarks = dict(facts.watermarks)
     for source, watermark in told.items():
         watermarks[source] = max(watermark, watermarks.get(source, watermark))
-    least = min(watermarks.values()) if len(watermarks) >= message.sources else None
+    least = min(watermarks.values(), default=None) if len(watermarks) >= message.sources else None
     known = facts.watermark
     if least is not None and (known is None or least >= known + STEP_NS):
         known = least

@@ -269,10 +269,20 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
     assert monitor.take(8, SHOUTS[1]).judged.records
 
 
-def test_a_message_with_nothing_in_it_stops_nothing() -> None:
-    """One that says there is more of a session, and names none, is taken."""
+@pytest.mark.parametrize(
+    "message",
+    [
+        Batch(0, 1, 0, START, [], more=True),
+        Tick(0, {}),
+        batch(0, replace(says(SECOND, 1, "well!"), end=(1 << 64) - 1)),
+    ],
+    ids=["more of nothing", "no source", "no time that there is"],
+)
+def test_a_message_that_makes_no_sense_stops_nothing(message: Message) -> None:
+    """It is taken as far as it says anything, and the next one is judged."""
     monitor = Monitor()
-    monitor.take(0, Batch(0, 1, 0, START, [], more=True))
+    monitor.take(0, message)
+    monitor.begin()
     assert verdicts(monitor.take(1, SHOUTS[1]).outputs) == [(FIRST, "calm", "violated")]
 
 
