@@ -16,13 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka import KafkaConsumer
-from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.errors import (
-    CommitFailedError,
-    InvalidProducerEpochError,
-    KafkaError,
-    ProducerFencedError,
-)
+from kafka.errors import CommitFailedError, KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from ..alerting import CODE, PROCESS, Alerting, Turned
@@ -34,11 +28,11 @@ from ..metrics import AlertMetrics, Outcome
 from ..rekeyer import Record
 from ..topic import Topic
 from .compacted import read_compacted
-from .moves import Moves
+from .moves import Moves, join
 from .reach import LISTEN_S, must_listen
-from .settings import KafkaSettings, connecting, consuming
+from .settings import KafkaSettings, connecting
 from .topics import administering, look, require
-from .transactions import Sent, Transactions
+from .transactions import FENCED, Sent, Transactions
 
 SENDS = (Topic.ALERTS, Topic.ALERTS_STATE, Topic.DEAD_LETTER)
 """The topics it writes."""
@@ -123,7 +117,7 @@ class AlertsProcess:
     def _turn(self) -> None:
         """Read verdicts and commit what comes of them; deliver what was committed."""
         if self._member is None:
-            self._member = _join(self._kafka, self._around.timeout_s, self._moves, self._place.topic)
+            self._member = join(self._kafka, PROCESS, self._place.topic, self._around.timeout_s, self._moves)
         if not self._transactions.is_open:
             self._transactions.open()
         self._hear_alerts()
@@ -221,7 +215,6 @@ class AlertsProcess:
             self._alerting.take(_record(record))
         turned = self._alerting.turn()
         reach(AlertFault.STEPPED)
-        began = self._around.clock()
         try:
             self._transactions.begin()
             self._transactions.produce(self._sent(turned))
@@ -229,7 +222,7 @@ class AlertsProcess:
             self._transactions.offsets({place: self._position(place) for place in self._verdicts}, member)
             self._transactions.commit()
         except KafkaError as error:
-            self._abort(error, self._around.clock() - began)
+            self._abort(error)
             raise
         self._refusals = 0
         if turned.alerts:
@@ -288,17 +281,12 @@ class AlertsProcess:
         }
         metrics.kafka.lag(behind)
 
-    def _abort(self, error: KafkaError, age_s: float) -> None:
+    def _abort(self, error: KafkaError) -> None:
         """Let go of a transaction, so that the next turn begins at the last that was committed."""
         self._settled = None
-        self._transactions.discard()
         self._around.metrics.kafka.transaction(Outcome.ABORTED)
-        is_fenced = isinstance(error, ProducerFencedError | InvalidProducerEpochError)
-        if is_fenced and age_s < self._around.timeout_s:
-            # The broker ends a transaction by itself only when it takes longer than that.
-            what = f"another process runs as instance {self._around.instance!r} and has ended this one's work"
-            raise StreamError("TRL733", what, "give each process an --instance of its own")
-        if is_fenced or isinstance(error, CommitFailedError) or error.retriable:
+        self._transactions.abandon(error)
+        if isinstance(error, (*FENCED, CommitFailedError)) or error.retriable:
             return
         self._refusals += 1
         if self._refusals >= REFUSALS_MAX:
@@ -328,19 +316,6 @@ def alerts_process(kafka: KafkaSettings, around: Surroundings) -> AlertsProcess:
 
 def _record(record: Any) -> Record:
     return Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")
-
-
-def _join(kafka: KafkaSettings, timeout_s: float, moves: Moves, topic: str) -> Any:
-    """A consumer of alerts in the group, which tells `moves` whether the partition is ours."""
-    must_listen(kafka, LISTEN_S)
-    consumer = KafkaConsumer(
-        **consuming(kafka, PROCESS),
-        session_timeout_ms=round(timeout_s * 1000),
-        heartbeat_interval_ms=min(3_000, round(timeout_s * 1000 / 3)),
-        partition_assignment_strategy=(RangePartitionAssignor,),
-    )
-    consumer.subscribe([topic], listener=moves)
-    return consumer
 
 
 def _reader(kafka: KafkaSettings, topic: str, partitions: int) -> Any:

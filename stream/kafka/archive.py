@@ -15,8 +15,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka import KafkaProducer
 from kafka.errors import IllegalStateError, KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
@@ -28,8 +27,8 @@ from ..metrics import ArchiveMetrics
 from ..rekeyer import Record
 from ..topic import Topic
 from ..wire import DeadLetter, encode_letter
-from .moves import Moves
-from .settings import KafkaSettings, consuming, producing
+from .moves import Moves, join
+from .settings import KafkaSettings, producing
 from .topics import administering, look, require
 
 PROCESS = "archive"
@@ -139,7 +138,10 @@ class Archiving:
     def _turn(self) -> None:
         """Read what there is and gather it; archive what is due, or all where nothing comes any more."""
         if self._consumer is None:
-            self._consumer = _join(self._kafka, self._around.timeout_s, self._moves)
+            timeout_s, size = self._around.timeout_s, self._kafka.request_bytes_max
+            self._consumer = join(
+                self._kafka, PROCESS, self._topic, timeout_s, self._moves, max_partition_fetch_bytes=size
+            )
         polled = self._consumer.poll(POLL_MS, max_records=RECORDS_MAX)
         if not self.is_ready:
             # What was read began where the group stands, not the archive.
@@ -315,16 +317,3 @@ def source_of(kafka: KafkaSettings) -> tuple[str, str]:
         require(look(admin, kafka), kafka, Topic.JUDGED, Topic.DEAD_LETTER)
         cluster = str(admin.describe_cluster()["cluster_id"])
     return f"kafka-{topic}", f"{cluster}/{topic}"
-
-
-def _join(kafka: KafkaSettings, timeout_s: float, moves: Moves) -> Any:
-    """A consumer of judged events in the group, which tells `moves` what its partitions are."""
-    consumer = KafkaConsumer(
-        **consuming(kafka, PROCESS),
-        session_timeout_ms=round(timeout_s * 1000),
-        heartbeat_interval_ms=min(3_000, round(timeout_s * 1000 / 3)),
-        partition_assignment_strategy=(RangePartitionAssignor,),
-        max_partition_fetch_bytes=kafka.request_bytes_max,
-    )
-    consumer.subscribe([kafka.topic(Topic.JUDGED)], listener=moves)
-    return consumer

@@ -1,11 +1,19 @@
-"""What the group has said of a consumer's partitions."""
+"""Membership of a consumer group, and what the group has said of a consumer's partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+from kafka import KafkaConsumer
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
+from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import TopicPartition
+
+from .reach import LISTEN_S, must_listen
+from .settings import KafkaSettings, consuming
+
+HEARTBEAT_MS = 3_000
 
 
 class Moves(ConsumerRebalanceListener):
@@ -26,3 +34,25 @@ class Moves(ConsumerRebalanceListener):
     def _moved(self, owned: frozenset[int]) -> None:
         self.owned = owned
         self.count += 1
+
+
+def join(
+    settings: KafkaSettings, process: str, topic: str, timeout_s: float, moves: Moves, **limits: Any
+) -> Any:
+    """A consumer of the topic in the process's group; it tells `moves` what its partitions are.
+
+    A process that says nothing for `timeout_s` loses them to others. Raises KafkaError where no broker
+    listens.
+    """
+    timeout_ms = round(timeout_s * 1000)
+    must_listen(settings, LISTEN_S)
+    consumer: Any = KafkaConsumer(
+        **consuming(settings, process),
+        session_timeout_ms=timeout_ms,
+        heartbeat_interval_ms=min(HEARTBEAT_MS, timeout_ms // 4),
+        # All are revoked and assigned anew each time: what is in memory is then read again, and right.
+        partition_assignment_strategy=(RangePartitionAssignor,),
+        **limits,
+    )
+    consumer.subscribe([topic], listener=moves)
+    return consumer

@@ -9,15 +9,12 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
-from kafka import KafkaConsumer
-from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
 from ..error import StreamError
-from .moves import Moves
-from .reach import LISTEN_S, must_listen
-from .settings import KafkaSettings, consuming
+from .moves import Moves, join
+from .settings import KafkaSettings
 
 RECORDS_MAX = 1_000
 """Records that are gathered; collectors send one for each trace."""
@@ -31,7 +28,6 @@ POLL_S = 1.0
 """How long is waited for the first one."""
 FETCH_BYTES = 4 << 20
 """How much is fetched of a partition at a time; a larger record is fetched alone."""
-HEARTBEAT_MS = 3_000
 ASK_MS = 1_000
 """How long the broker may take to answer a question."""
 CLOSE_MS = 5_000
@@ -46,18 +42,8 @@ class Reader:
     def __init__(self, settings: KafkaSettings, process: str, topic: str, timeout_s: float) -> None:
         self.moves = Moves()
         self._topic = topic
-        timeout_ms = round(timeout_s * 1000)
-        must_listen(settings, LISTEN_S)
-        self._consumer: Any = KafkaConsumer(
-            **consuming(settings, process),
-            session_timeout_ms=timeout_ms,
-            heartbeat_interval_ms=min(HEARTBEAT_MS, timeout_ms // 4),
-            # All are revoked and assigned anew each time: what is in memory is then read again, and right.
-            partition_assignment_strategy=(RangePartitionAssignor,),
-            max_partition_fetch_bytes=FETCH_BYTES,
-            fetch_max_bytes=2 * FETCH_BYTES,
-        )
-        self._consumer.subscribe([topic], listener=self.moves)
+        sizes = {"max_partition_fetch_bytes": FETCH_BYTES, "fetch_max_bytes": 2 * FETCH_BYTES}
+        self._consumer = join(settings, process, topic, timeout_s, self.moves, **sizes)
 
     def close(self) -> None:
         """Leave the group."""

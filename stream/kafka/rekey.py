@@ -16,13 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kafka.errors import (
-    CommitFailedError,
-    InvalidProducerEpochError,
-    KafkaError,
-    ProducerFencedError,
-    UnsupportedCodecError,
-)
+from kafka.errors import CommitFailedError, KafkaError, UnsupportedCodecError
 from kafka.structs import TopicPartition
 
 from ...schemas.settings import SessionSettings
@@ -36,7 +30,7 @@ from .compacted import read_compacted
 from .reading import Reader
 from .settings import KafkaSettings
 from .topics import administering, look, require
-from .transactions import Sent, Transactions
+from .transactions import FENCED, Sent, Transactions
 
 PROCESS = "rekey"
 RECORD_BYTES_MAX = Limits().unpacked_bytes_max
@@ -46,8 +40,6 @@ RETRY_S = 1.0
 """How long to wait before what Kafka did not do is tried again."""
 REFUSALS_MAX = 3
 """How often in a row Kafka may refuse something for a reason that waiting does not mend."""
-FENCED = (ProducerFencedError, InvalidProducerEpochError)
-"""What a process is told whose transaction was ended by others, or by the broker."""
 
 SENDS = (Topic.EVENTS, Topic.REKEY_STATE, Topic.DEAD_LETTER)
 """The topics it writes."""
@@ -272,7 +264,6 @@ class Rekeying:
         reach(RekeyFault.TAKEN)
         offsets = {**self._next, **done.offsets}
         spans = self._names[Topic.SPANS]
-        began = self._around.clock()
         try:
             self._transactions.begin()
             self._transactions.produce(self._sent(done))
@@ -282,7 +273,10 @@ class Rekeying:
             reach(RekeyFault.OFFSETS)
             self._transactions.commit()
         except KafkaError as error:
-            self._abort(error, self._around.clock() - began)
+            # The next turn begins at the last that was committed.
+            self._settled = None
+            self._around.metrics.kafka.transaction(Outcome.ABORTED)
+            self._transactions.abandon(error)
             raise
         reach(RekeyFault.COMMITTED)
         self._refusals = 0
@@ -315,16 +309,6 @@ class Rekeying:
         metrics.spans.flawed(done.rejected, Counter(done.dead_letters))
         for code in done.dead_letters:
             metrics.progress.dead_letter(code)
-
-    def _abort(self, error: KafkaError, age_s: float) -> None:
-        """Let go of a transaction, so that the next turn begins at the last that was committed."""
-        self._settled = None
-        self._transactions.discard()
-        self._around.metrics.kafka.transaction(Outcome.ABORTED)
-        if isinstance(error, FENCED) and age_s < self._around.timeout_s:
-            # The broker ends a transaction by itself only when it takes longer than that.
-            what = f"another process runs as instance {self._around.instance!r} and has ended this one's work"
-            raise StreamError("TRL733", what, "give each process an --instance of its own")
 
     def _wait_for_kafka(self, error: KafkaError) -> None:
         """Say that something has to be done again, and give it a moment."""

@@ -7,13 +7,15 @@ failed transaction again with the next one, where they may belong to another pro
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from kafka import KafkaProducer
-from kafka.errors import KafkaError
+from kafka.errors import InvalidProducerEpochError, KafkaError, ProducerFencedError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
+from ..error import StreamError
 from .reach import LISTEN_S, let_go, must_listen
 from .settings import KafkaSettings, producing
 
@@ -27,6 +29,9 @@ LINGER_MS = 100
 BLOCK_MS = 10_000
 """How long the broker may take to say what there is, and to end a predecessor's transaction."""
 
+FENCED = (ProducerFencedError, InvalidProducerEpochError)
+"""What a process is told whose transaction was ended by others, or by the broker."""
+
 
 class Transactions:
     """Transactions of one process; `instance` tells it from others, and from itself before a restart.
@@ -39,6 +44,8 @@ class Transactions:
     def __init__(self, settings: KafkaSettings, process: str, instance: str, timeout_s: float) -> None:
         """Connects to nothing yet. Raises StreamError (TRL721, TRL722)."""
         self._settings = settings
+        self._instance, self._timeout_s = instance, timeout_s
+        self._began = 0.0
         self._config: dict[str, Any] = {
             **producing(settings, process),
             "transactional_id": f"{settings.group(process)}-{instance}",
@@ -72,6 +79,7 @@ class Transactions:
 
     def begin(self) -> None:
         """Begin a transaction."""
+        self._began = time.monotonic()
         self._producer.begin_transaction()
 
     def produce(self, records: Iterable[Sent]) -> None:
@@ -98,6 +106,18 @@ class Transactions:
     def commit(self) -> None:
         """Let everyone see the transaction."""
         self._producer.commit_transaction()
+
+    def abandon(self, error: KafkaError) -> None:
+        """Let go of a transaction that failed.
+
+        Raises StreamError (TRL733) where another process of this instance has ended it.
+        """
+        age_s = time.monotonic() - self._began
+        self.discard()
+        if isinstance(error, FENCED) and age_s < self._timeout_s:
+            # The broker ends a transaction by itself only when it takes longer than that.
+            what = f"another process runs as instance {self._instance!r} and has ended this one's work"
+            raise StreamError("TRL733", what, "give each process an --instance of its own")
 
     def discard(self) -> None:
         """Let go of the producer, with whatever it has not sent."""
