@@ -30,10 +30,7 @@ def activate(kafka: KafkaSettings, packs: Mapping[str, str]) -> int:
         found = look(admin, kafka)
         require(found, kafka, Topic.EVENTS)
     count = found[Topic.EVENTS].partitions
-    message = encode(Activation(dict(packs)))
-    if len(message) > kafka.message_bytes_max:
-        what = f"the packs have {len(message)} bytes, and a message may have {kafka.message_bytes_max}"
-        raise StreamError("TRL734", what, "activate fewer packs, or set a larger message_bytes_max")
+    message = activation_of(kafka, packs)
     transactions = Transactions(kafka, PROCESS, "all", TIMEOUT_S)
     try:
         transactions.open()
@@ -51,3 +48,12 @@ def activate(kafka: KafkaSettings, packs: Mapping[str, str]) -> int:
     finally:
         transactions.discard()
     return count
+
+
+def activation_of(kafka: KafkaSettings, packs: Mapping[str, str]) -> bytes:
+    """The message that brings packs into force. Raises StreamError (TRL734) where they are too large."""
+    message = encode(Activation(dict(packs)))
+    if len(message) > kafka.message_bytes_max:
+        what = f"the packs have {len(message)} bytes, and a message may have {kafka.message_bytes_max}"
+        raise StreamError("TRL734", what, "use fewer packs, or set a larger message_bytes_max")
+    return message

@@ -32,6 +32,7 @@ from ..metrics import MonitorMetrics
 from ..monitoring import Monitoring, Step, Terms
 from ..rekeyer import Output, Record
 from ..topic import Topic
+from .activate import activation_of
 from .settings import KafkaSettings, faust_broker
 from .shelves import DiskShelf, MemoryShelf, Shelf, Shelves
 from .tables import StateTable
@@ -190,6 +191,7 @@ class Monitor:
         moves, consumer = self._moves, self._app.consumer
         self._monitoring.revoke(list(self._monitoring.offsets()))
         self._monitoring.assign(partitions, self._shelves.items(partitions))
+        self._around.metrics.judging.know(self._monitoring.met())
         offsets = self._monitoring.offsets()
         await self._compare(offsets)
         # Faust may have told the group more than was done.
@@ -316,7 +318,7 @@ class Monitor:
         for kind, count in Counter(event.kind for event in judged.events).items():
             metrics.judging.judged(kind, count)
         given = Counter((one["pack"], one["rule"], one["verdict"]) for one in judged.records)
-        metrics.judging.know({(pack, rule) for pack, rule, _ in given})
+        metrics.judging.know(self._monitoring.met())
         for (pack, rule, verdict), count in given.items():
             metrics.judging.verdict(pack, rule, Verdict(verdict), count)
         metrics.judging.late.inc(judged.late)
@@ -332,8 +334,7 @@ class Monitor:
         metrics.judging.sessions_open.set(self._monitoring.open_sessions())
         metrics.state_bytes.set(self._shelves.size())
         known = [one for one in self._monitoring.watermarks().values() if one is not None]
-        if known:
-            metrics.progress.watermark(min(known))
+        metrics.progress.watermark(min(known, default=None))
         name = self._names[Topic.EVENTS]
         behind: dict[tuple[str, int], int] = {}
         for place, offset in self.going_on().items():
@@ -397,13 +398,16 @@ def monitoring(
     """The process over the topics as they are.
 
     Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be; TRL744
-    where the topic of events has more or fewer partitions than the state that is kept of it.
+    where the topic of events has more or fewer partitions than the state that is kept of it, TRL734 where
+    the rules are too large for a message.
     """
     with administering(kafka, PROCESS) as admin:
         found = look(admin, kafka)
         changelog = f"{kafka.group(PROCESS)}-state-changelog"
         kept = [topic for topic in admin.describe_topics() if topic["name"] == changelog]
     require(found, kafka, Topic.EVENTS, *SENDS)
+    if rules is not None:
+        activation_of(kafka, rules.sources)
     events = found[Topic.EVENTS]
     for topic in kept:
         if (count := len(topic["partitions"])) != events.partitions:

@@ -70,3 +70,11 @@ def test_what_is_larger_than_a_message_is_not_activated(topics: KafkaSettings) -
         activate(topics, {"small": PACK + "# " + "x" * topics.message_bytes_max})
     assert caught.value.code == "TRL734"
     assert activations(topics) == {}
+
+
+def test_rules_of_the_start_that_are_larger_are_refused(topics: KafkaSettings, tmp_path: Path) -> None:
+    """The monitor would have to tell the archive of them, and could not."""
+    (tmp_path / "small.yaml").write_text(PACK + "# " + "x" * topics.message_bytes_max)
+    done = ran(topics, "monitor", "--rules", tmp_path / "small.yaml")
+    assert done.returncode == 2
+    assert "TRL734" in done.stderr
