@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from kafka import KafkaConsumer
 from kafka.structs import TopicPartition
+from tracline.stream.kafka.lag import LATEST
 from tracline.stream.kafka.settings import KafkaSettings, consuming
+from tracline.stream.kafka.topics import administering
+
+WAIT_S = 40.0
+"""How long a transaction may be open that was begun before."""
 
 
 def read(settings: KafkaSettings, name: str) -> list[Any]:
-    """Every committed record that is in the topic now, partition by partition, as kafka-python has them."""
-    with_no_group = {**consuming(settings, "test"), "group_id": None}
-    consumer = KafkaConsumer(**with_no_group)
+    """Every committed record that was in the topic by now, partition by partition, as kafka-python has them.
+
+    What a transaction that is open now will have committed, or aborted, is waited for: to whoever reads only
+    what is committed a partition seems to end before it, whatever others have committed behind it since.
+    """
+    with administering(settings, "test") as admin:
+        [topic] = [one for one in admin.describe_topics() if one["name"] == name]
+        parts = sorted(TopicPartition(name, one["partition_index"]) for one in topic["partitions"])
+        ends = {
+            part: told.offset
+            for part, told in admin.list_partition_offsets(dict.fromkeys(parts, LATEST)).items()
+        }
+    consumer: Any = KafkaConsumer(**{**consuming(settings, "test"), "group_id": None})
+    until = time.monotonic() + WAIT_S
     try:
-        numbers = sorted(consumer.partitions_for_topic(name) or ())
-        assert numbers, f"there is no topic {name}"
-        parts = [TopicPartition(name, number) for number in numbers]
         consumer.assign(parts)
         consumer.seek_to_beginning()
-        ends = consumer.end_offsets(parts)
         found: list[Any] = []
-        while any(consumer.position(part) < ends[part] for part in parts):
-            for records in consumer.poll(timeout_ms=1000).values():
+        while left := [part for part in parts if consumer.position(part) < ends[part]]:
+            assert time.monotonic() < until, f"a transaction stays open: {left}"
+            for records in consumer.poll(timeout_ms=100).values():
                 found += records
     finally:
         consumer.close()

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.structs import TopicPartition
+from kafka import KafkaProducer
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.error import StreamError
 from tracline.stream.faults import VARIABLE
@@ -29,6 +28,7 @@ from tracline.stream.wire import Batch, DeadLetter, Message, decode, decode_lett
 
 from ..serve.serving import TRACLINE
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, candidates_of, key_of, places_of
+from .reading import read as read_records
 
 WAIT_S = 40.0
 """How long anything may take that a test waits for, on a machine that has other work."""
@@ -92,29 +92,7 @@ def behind(kafka: KafkaSettings) -> int | None:
 
 def read(kafka: KafkaSettings, topic: Topic) -> list[Any]:
     """The values of all records of a topic that are committed, partition by partition."""
-    consumer = KafkaConsumer(
-        bootstrap_servers=list(kafka.bootstrap_servers),
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        fetch_max_wait_ms=50,
-    )
-    found: dict[int, list[Any]] = {}
-    try:
-        name = kafka.topic(topic)
-        places = [TopicPartition(name, number) for number in sorted(consumer.partitions_for_topic(name))]
-        consumer.assign(places)
-        ends = consumer.end_offsets(places)
-
-        def is_read() -> bool:
-            for place, records in consumer.poll(100).items():
-                found.setdefault(place.partition, []).extend(record.value for record in records)
-            return all(consumer.position(place) >= ends[place] for place in places)
-
-        until(f"{name} is read", is_read)
-    finally:
-        consumer.close()
-    return [value for _, values in sorted(found.items()) for value in values]
+    return [record.value for record in read_records(kafka, kafka.topic(topic))]
 
 
 def messages(kafka: KafkaSettings) -> list[Message]:
