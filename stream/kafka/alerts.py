@@ -123,7 +123,11 @@ class AlertsProcess:
         self._hear_alerts()
         # First who we are, then whether that is still so: whoever is moved later is refused by the broker.
         member = self._member.group_metadata()
-        if not self.is_ready or member.generation_id < 0:
+        if member.generation_id < 0 or not self._moves.is_divided:
+            # While the group is being divided nobody can say who is at work.
+            self._settled = None
+            return
+        if not self.is_ready:
             self._settle()
             return
         if not self._moves.owned:
@@ -164,6 +168,8 @@ class AlertsProcess:
         if count == self._moves.count:
             self._settled = count
             self._around.say("is at work" if owned else "waits: another process is at work")
+            if not owned:
+                self._around.metrics.rest()
 
     def _go_on(self, count: int) -> bool:
         """Stand where the last transaction left off. False where we are not the one at work any more.

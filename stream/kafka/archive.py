@@ -295,8 +295,7 @@ class Archiving:
         self._around.metrics.kafka.lag(behind)
         self._around.metrics.rows_waiting.set(sum(one.rows for one in self._open.values()))
         told = [one.watermark for one in self._open.values() if one.watermark is not None]
-        if told:
-            self._around.metrics.progress.watermark(min(told))
+        self._around.metrics.progress.watermark(min(told, default=None))
 
     def _wait_for_kafka(self, error: KafkaError) -> None:
         """Say that Kafka does not do what it should, and give it a moment; then go on from the manifest."""

@@ -17,18 +17,24 @@ HEARTBEAT_MS = 3_000
 
 
 class Moves(ConsumerRebalanceListener):
-    """How often partitions were given and taken, and which are `owned`; told on the consumer's own thread."""
+    """How often partitions were given and taken, and which are `owned`; told on the consumer's own thread.
+
+    `is_divided`: the group has divided them, and nobody has come or gone since.
+    """
 
     def __init__(self) -> None:
         self.count = 0
         self.owned: frozenset[int] = frozenset()
+        self.is_divided = False
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002
         """All are revoked whenever the group divides them anew."""
+        self.is_divided = False
         self._moved(frozenset())
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """These are ours, and no others."""
+        self.is_divided = True
         self._moved(frozenset(place.partition for place in assigned))
 
     def _moved(self, owned: frozenset[int]) -> None:

@@ -150,6 +150,8 @@ class Rekeying:
         if owned and count != self._said:
             self._around.say(f"goes on with partitions {', '.join(map(str, sorted(owned)))}")
             self._said = count
+        if not owned:
+            self._around.metrics.rest()
 
     def _begin(self, reader: Reader, number: int) -> int:
         """Where to go on reading a source."""

@@ -1,0 +1,75 @@
+"""What a process says of itself that waits, on a broker that takes its time to divide partitions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tracline.examples.local_kafka import Broker
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.topics import administering, create
+
+from .conftest import need_own
+from .rekeying import until
+from .stage import Stage, running
+
+pytestmark = pytest.mark.slow
+WATERMARK = "tracline_watermark_timestamp_seconds"
+WAITS = "waits: another process is at work"
+
+
+@pytest.fixture
+def patient(tmp_path: Path) -> Iterator[KafkaSettings]:
+    """A broker that waits for further members of a group, as brokers do, and topics of one partition."""
+    need_own()
+    broker = Broker(tmp_path / "kafka", {"group.initial.rebalance.delay.ms": 2000})
+    try:
+        broker.start()
+        kafka = KafkaSettings((broker.bootstrap,))
+        with administering(kafka) as admin:
+            create(admin, kafka, partitions=1)
+        yield kafka
+    finally:
+        broker.kill()
+
+
+def test_who_waits_says_so_and_shows_nothing_of_what_others_do(
+    patient: KafkaSettings, tmp_path: Path
+) -> None:
+    """Alone, none says that another is at work; who lost its place does so once, and its time is not old."""
+    told = ("--rules", "privacy")
+    with (
+        running(patient, tmp_path / "rekey", "rekey") as rekey,
+        running(patient, tmp_path / "monitor", "monitor", *told) as monitor,
+        running(patient, tmp_path / "alerts", "alerts") as alerts,
+    ):
+        for stage in (rekey, monitor, alerts):
+            stage.until(WATERMARK, lambda values: values[0:1] > [0.0])
+        assert WAITS not in alerts.log.read_text()
+        with (
+            running(patient, tmp_path / "rekey-2", "rekey") as rekey_2,
+            running(patient, tmp_path / "monitor-2", "monitor", *told) as monitor_2,
+            running(patient, tmp_path / "alerts-2", "alerts") as alerts_2,
+        ):
+            for pair in ((rekey, rekey_2), (monitor, monitor_2), (alerts, alerts_2)):
+                until(f"one waits: {pair}", lambda pair=pair: _one_waits(pair))
+        waiting = alerts if WAITS in alerts.log.read_text() else alerts_2
+        assert waiting.log.read_text().count(WAITS) == 1
+
+
+def _one_waits(pair: tuple[Stage, Stage]) -> bool:
+    """Whether one of the two shows no time and no lag, and the other the time of now."""
+    times = sorted(time_of(stage) for stage in pair)
+    return times[0] == 0 and time.time() - times[1] < 20 and sorted(map(partitions_of, pair)) == [0, 1]
+
+
+def time_of(stage: Stage) -> float:
+    """The watermark that a process shows, minus one before it answers."""
+    return next(iter(stage.metric(WATERMARK)), -1.0)
+
+
+def partitions_of(stage: Stage) -> int:
+    """Of how many partitions a process shows the lag."""
+    return len(stage.metric("tracline_kafka_lag"))
