@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count
 
+import msgspec
 import orjson
 
 from .calls import Call as OpenCall
@@ -35,8 +35,7 @@ def tellings(step: Step, start: int, end: int) -> tuple[tuple[Telling, ...], str
     return tuple(told), hashlib.blake2b(orjson.dumps(said), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class _Setting:
+class _Setting(msgspec.Struct, frozen=True):
     """What all tellings of one message share, as in `Telling`."""
 
     time: int

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
+from typing import cast
 
 from ..event import Content
 from ..span import Value
@@ -14,6 +17,10 @@ from .said import ABSENT, REDACTED, TRUNCATED, Half, worst
 
 MESSAGES_MAX = 10_000
 """Messages of one model call's input, or of its output; of longer ones none are read."""
+KEPT_BYTES_MAX, KEPT_MAX = 4_096, 8_192
+"""Messages of up to so many bytes are remembered, so many of them: each call tells the conversation again."""
+_EXACT = 2
+"""A version of marshal's format in which equal values have equal bytes, and others other ones."""
 
 ROLES = {
     **dict.fromkeys(["system", "developer", "instruction", "instructions"], Role.INSTRUCTION),
@@ -76,8 +83,13 @@ def flat_listed(found: list[Value], speaker: Role) -> Half:
     half = listed(found, speaker)
     if not any(message.calls for message in half.messages or ()):
         return half
-    messages = (replace(one, calls=tuple(map(marked_if_cut, one.calls))) for one in half.messages or ())
-    return replace(half, messages=tuple(messages))
+    return replace(half, messages=tuple(map(_marked, half.messages or ())))
+
+
+def _marked(message: Message) -> Message:
+    """The message with those of its calls marked that were cut."""
+    calls = tuple(map(marked_if_cut, message.calls))
+    return message if calls == message.calls else replace(message, calls=calls)
 
 
 def unforged(told: Iterable[tuple[Value, Value, Role]]) -> Iterator[Value]:
@@ -165,6 +177,19 @@ def is_message(value: Value) -> bool:
 
 def message_of(value: Value, speaker: Role) -> Message | None:
     """The message that a value tells; None for a thought. `speaker` is whose it is without a role."""
+    try:
+        written = marshal.dumps(value, _EXACT)
+    except ValueError:
+        return _read(value, speaker)
+    return _read(value, speaker) if len(written) > KEPT_BYTES_MAX else _kept(written, speaker)
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _kept(written: bytes, speaker: Role) -> Message | None:
+    return _read(cast("Value", marshal.loads(written)), speaker)
+
+
+def _read(value: Value, speaker: Role) -> Message | None:
     if isinstance(value, str):
         hidden = value in REDACTIONS
         return Message(

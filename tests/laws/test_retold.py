@@ -1,0 +1,96 @@
+"""Each model call tells the conversation again: what is remembered of messages changes no span's telling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tracline.examples.span_plan import Dialect, Manner
+from tracline.examples.span_sessions import random_session, support_session
+from tracline.examples.span_telling import spans
+from tracline.examples.support_bot import Desk, conversations
+from tracline.schemas.dialect import messages, tell
+from tracline.schemas.dialect.messages import KEPT_BYTES_MAX, message_of
+from tracline.schemas.span import Span, Value
+from tracline.schemas.step import Message, Role, Step
+
+from .test_dialects import SPANS, VALUES
+
+SESSIONS = [*map(support_session, conversations(Desk(sessions=4, seed=3))), *map(random_session, range(4))]
+
+
+def conversing(manner: Manner) -> Iterator[list[Span]]:
+    """The spans of each conversation, in the order of their ends."""
+    return (spans(session, manner) for session in SESSIONS)
+
+
+def anew(span: Span) -> Step:
+    """What the span says to whoever remembers no message."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(messages, "KEPT_BYTES_MAX", -1)
+        return tell(span)
+
+
+@pytest.mark.parametrize("structured", [False, True], ids=["text", "structured"])
+@pytest.mark.parametrize("dialect", Dialect)
+def test_what_is_remembered_changes_nothing(dialect: Dialect, structured: bool) -> None:
+    """In every dialect a span says what it says to whoever has never heard one of its messages."""
+    for own in conversing(Manner(dialect=dialect, structured=structured, retried=0.3, wrapped=0.3)):
+        assert list(map(tell, own)) == list(map(anew, own))
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_what_is_told_again_is_not_read_again(dialect: Dialect) -> None:
+    """Of the messages that are told again nine in ten, at least, are the very ones that were read before."""
+    same = again = 0
+    for own in conversing(Manner(dialect=dialect)):
+        before: list[Message] = []
+        for told in filter(None, (tell(span).input for span in own)):
+            retold = [one for one in told if one in before]
+            again += len(retold)
+            same += sum(any(one is other for other in before) for one in retold)
+            before += told
+    assert again > 100
+    assert same >= 0.9 * again
+
+
+def test_a_long_message_is_not_remembered() -> None:
+    """What many long messages take is bounded: one beyond the limit is read each time."""
+    short, long = ({"role": "user", "content": "x" * size} for size in (10, KEPT_BYTES_MAX))
+    assert message_of(dict(short), Role.USER) is message_of(dict(short), Role.USER)
+    assert message_of(dict(long), Role.USER) == message_of(dict(long), Role.USER)
+    assert message_of(dict(long), Role.USER) is not message_of(dict(long), Role.USER)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(float("nan"), None), (1, True), (1, 1.0), ("1", 1), (b"1", "1"), ("\ud800", "?"), ([], {})],
+    ids=repr,
+)
+def test_values_that_look_alike_are_told_apart(one: Value, other: Value) -> None:
+    """Neither equality nor JSON takes two values for one: what each says is what it says alone."""
+    for value in (one, other, one):
+        for message in ({"role": "user", "content": value}, {"role": "tool", "content": value}):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(messages, "KEPT_BYTES_MAX", -1)
+                alone = message_of(message, Role.USER)
+            assert message_of(message, Role.USER) == alone
+
+
+@given(st.lists(VALUES, min_size=1, max_size=4), st.sampled_from(Role))
+@settings(max_examples=80, deadline=None)
+def test_whatever_a_message_may_be_it_is_told_the_same(values: list[Value], speaker: Role) -> None:
+    """Any values, each twice, say what they say to whoever remembers nothing."""
+    told = [message_of(value, speaker) for value in (*values, *values)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(messages, "KEPT_BYTES_MAX", -1)
+        assert told == [message_of(value, speaker) for value in (*values, *values)]
+
+
+@given(SPANS)
+@settings(max_examples=40, deadline=None)
+def test_whatever_a_span_may_hold_it_says_the_same(span: Span) -> None:
+    """Known names with any value give the same step, remembered or not."""
+    assert tell(span) == tell(span) == anew(span)
