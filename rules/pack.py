@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from .document import TEXT_CHARACTERS_MAX, Document, Fields, Items, read_document
@@ -55,15 +55,9 @@ def read_packs(paths: Paths) -> Packs:
     errors: list[Problem] = []
     documents: dict[str, Document] = {}
     rules: list[Rule] = []
-    for file, source in _files(paths, errors).items():
-        try:
-            document = read_document(_text(file), source)
-        except RuleError as error:
-            errors += error.problems
-            continue
-        pack = _resolved(document)
+    texts = [(source, partial(_text, file)) for file, source in _files(paths, errors).items()]
+    for document, pack in _read(texts, errors):
         rules += pack.rules
-        errors += pack.problems
         if pack.name in documents and pack.named:
             hint = f"the other is in {documents[pack.name].source}: rename one of them"
             place = document.place(document.at(("pack",)))
@@ -100,22 +94,34 @@ def load_texts(sources: Mapping[str, str]) -> RuleSet:
     """
     errors: list[Problem] = []
     rules: list[Rule] = []
-    for name in sorted(sources):
+    texts = [(name, partial(sources.__getitem__, name)) for name in sorted(sources)]
+    for document, pack in _read(texts, errors):
+        rules += pack.rules
+        if pack.name != document.source:
+            what = f"the pack kept as `{document.source}` is named `{pack.name}`"
+            hint = "a rule set that was kept is to be left as it is"
+            errors.append(Problem("TRL221", what, hint, document.place(document.at(("pack",)))))
+    if errors:
+        raise RuleError(errors)
+    return RuleSet(tuple(rules), {name: sources[name] for name in sorted(sources)})
+
+
+def _read(
+    texts: Iterable[tuple[str, Callable[[], str]]], errors: list[Problem]
+) -> Iterator[tuple[Document, Resolved]]:
+    """The packs that can be read, one by one; `texts` have where each is from, and its text.
+
+    What is wrong with one is among the errors before it is given.
+    """
+    for source, text in texts:
         try:
-            document = read_document(sources[name], name)
+            document = read_document(text(), source)
         except RuleError as error:
             errors += error.problems
             continue
         pack = _resolved(document)
-        rules += pack.rules
         errors += pack.problems
-        if pack.name != name:
-            hint = "a rule set that was kept is to be left as it is"
-            place = document.place(document.at(("pack",)))
-            errors.append(Problem("TRL221", f"the pack kept as `{name}` is named `{pack.name}`", hint, place))
-    if errors:
-        raise RuleError(errors)
-    return RuleSet(tuple(rules), {name: sources[name] for name in sorted(sources)})
+        yield document, pack
 
 
 def _files(paths: Paths, errors: list[Problem]) -> dict[Path, str]:
