@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -147,8 +148,15 @@ def format_option(*formats: str) -> Callable[[F], F]:
 def health_options(command: F) -> F:
     """`--metrics-host`, `--metrics-port` and `--token`: where a process serves metrics and health.
 
-    The parameters are `metrics_host`, `metrics_port` and `token`, as `HealthAddress` takes them.
+    The parameter is the `Address` `address`.
     """
+
+    @wraps(command)
+    def with_address(*args: Any, metrics_host: str, metrics_port: int, token: str | None, **rest: Any) -> Any:
+        from ..stream.listening import Address
+
+        return command(*args, address=Address(metrics_host, metrics_port, token), **rest)
+
     options = (
         click.option(
             "--metrics-host",
@@ -170,6 +178,7 @@ def health_options(command: F) -> F:
             help="What readers of metrics must show; needed on other addresses than this machine's own.",
         ),
     )
+    decorated: Any = with_address
     for option in reversed(options):
-        command = option(command)
-    return command
+        decorated = option(decorated)
+    return decorated

@@ -84,16 +84,16 @@ def command(
 
     try:
         from ..stream.error import StreamError
-        from ..stream.service import Address, Service, serve
+        from ..stream.listening import Address
+        from ..stream.service import Service, serve
     except ModuleNotFoundError as error:
         hint = "install it with: pip install 'tracline[stream]'"
         raise world_error("TRL620", "tracline serve", f"needs the package {error.name}", hint) from error
 
     statute = statute_of(load_packs(rules))
     service = Service(statute, state, session_settings(), partial(opened_archive, archive), note)
-    address = Address(host, port, grpc_port or None, token)
     try:
-        asyncio.run(serve(service, address))
+        asyncio.run(serve(service, Address(host, port, token), grpc_port or None))
     except StreamError as error:
         raise told_error(error.code, "tracline serve", str(error), error.hint) from error
 

@@ -18,6 +18,7 @@ from .stream import broker_option, instance_option, timeout_option
 if TYPE_CHECKING:
     from ..stream.alerts.rates import Tolerance
     from ..stream.alerts.receivers import Receiver
+    from ..stream.listening import Address
 
 ARL_TICKS = 8_640
 RESEND_S = 60.0
@@ -77,9 +78,7 @@ def command(
     resend_s: float,
     instance: str,
     timeout_s: float,
-    metrics_host: str,
-    metrics_port: int,
-    token: str | None,
+    address: Address,
     bootstrap_servers: str | None,
 ) -> None:
     """Watch the verdicts of all sessions, and alert where an agent violates a rule more than is tolerated.
@@ -99,7 +98,7 @@ def command(
     from ..stream.alerts.receivers import TIMEOUT_S as ANSWER_S
     from ..stream.alerts.receivers import Alertmanager, Webhook
     from ..stream.kafka.alerts import LETTERS, SENDS, Surroundings, alerts_process
-    from ..stream.kafka.health import HealthAddress, serving
+    from ..stream.kafka.health import serving
     from ..stream.metrics import AlertMetrics
     from ..stream.topic import Topic
 
@@ -130,9 +129,8 @@ def command(
             ),
         )
         process = alerts_process(kafka, around)
-        address = HealthAddress(metrics_host, metrics_port, token)
         with serving(metrics.kafka, address, lambda: process.is_ready) as port:
-            note(f"alerts: reads {verdicts}; metrics and health on http://{metrics_host}:{port}")
+            note(f"alerts: reads {verdicts}; metrics and health on {address.url(port)}")
             if not receivers:
                 note(f"alerts: no receiver is named; alerts go to {kafka.topic(Topic.ALERTS)} alone")
             process.run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from .options import Command, health_options, note
 from .settings import kafka_settings
 from .stopping import stopping
 from .stream import broker_option, timeout_option
+
+if TYPE_CHECKING:
+    from ..stream.listening import Address
 
 ROWS = 50_000
 EVERY_S = 900.0
@@ -48,9 +52,7 @@ def command(
     rows: int,
     every_s: float,
     timeout_s: float,
-    metrics_host: str,
-    metrics_port: int,
-    token: str | None,
+    address: Address,
     bootstrap_servers: str | None,
 ) -> None:
     """Copy judged events from Kafka to an archive, each once.
@@ -64,7 +66,7 @@ def command(
     from ..batch.livearchive import LiveArchive
     from ..stream.archiving import Pace
     from ..stream.kafka.archive import LETTERS, Archiving, Surroundings, source_of
-    from ..stream.kafka.health import HealthAddress, serving
+    from ..stream.kafka.health import serving
     from ..stream.metrics import ArchiveMetrics
     from ..stream.topic import Topic
 
@@ -77,7 +79,6 @@ def command(
     name, identity = source_of(kafka)
     files = LiveArchive(archive, name, sha256(identity.encode()).hexdigest())
     process = Archiving(kafka, files, around, Pace(rows=rows, every_s=every_s))
-    address = HealthAddress(metrics_host, metrics_port, token)
     with serving(metrics.kafka, address, lambda: process.is_ready) as port:
-        note(f"archive: reads {judged}; metrics and health on http://{metrics_host}:{port}")
+        note(f"archive: reads {judged}; metrics and health on {address.url(port)}")
         process.run()

@@ -7,7 +7,7 @@ import sys
 import traceback
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -16,6 +16,9 @@ from .options import Command, Several, health_options, note
 from .settings import kafka_settings, session_settings
 from .stopping import stopping
 from .stream import broker_option, timeout_option
+
+if TYPE_CHECKING:
+    from ..stream.listening import Address
 
 TIMEOUT_S = 30.0
 FAILED = 2
@@ -47,9 +50,7 @@ def command(
     store: str | None,
     data: str | None,
     timeout_s: float,
-    metrics_host: str,
-    metrics_port: int,
-    token: str | None,
+    address: Address,
     bootstrap_servers: str | None,
 ) -> None:
     """Judge sessions by the rules in force, and send verdicts, what was judged, and what could not be.
@@ -61,7 +62,7 @@ def command(
     import logging
 
     from ..rules.pack import load_packs
-    from ..stream.kafka.health import HealthAddress, serving
+    from ..stream.kafka.health import serving
     from ..stream.kafka.monitor import LETTERS, SENDS, Surroundings, monitoring
     from ..stream.kafka.shelves import locked
     from ..stream.metrics import MonitorMetrics
@@ -78,10 +79,9 @@ def command(
         if kafka.store == "rocksdict":
             stack.enter_context(locked(Path(kafka.data_folder)))
         process = monitoring(kafka, sessions, packs, around)
-        address = HealthAddress(metrics_host, metrics_port, token)
         port = stack.enter_context(serving(metrics.kafka, address, lambda: process.is_ready))
         name = kafka.topic(Topic.EVENTS)
-        note(f"monitor: reads {name}; metrics and health on http://{metrics_host}:{port}")
+        note(f"monitor: reads {name}; metrics and health on {address.url(port)}")
         process.run()
 
 

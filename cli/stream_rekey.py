@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from .options import Command, health_options, note
 from .settings import kafka_settings, session_settings
 from .stopping import stopping
 from .stream import broker_option, instance_option, timeout_option
+
+if TYPE_CHECKING:
+    from ..stream.listening import Address
 
 TIMEOUT_S = 10.0
 
@@ -20,9 +25,7 @@ TIMEOUT_S = 10.0
 def command(
     instance: str,
     timeout_s: float,
-    metrics_host: str,
-    metrics_port: int,
-    token: str | None,
+    address: Address,
     bootstrap_servers: str | None,
 ) -> None:
     """Read spans from Kafka, find out whose they are, and send what they tell to its session's partition.
@@ -31,7 +34,7 @@ def command(
     is lost or sent twice when one is killed. On SIGTERM or Ctrl-C the process finishes its transaction,
     leaves the group and exits 0.
     """
-    from ..stream.kafka.health import HealthAddress, serving
+    from ..stream.kafka.health import serving
     from ..stream.kafka.rekey import LETTERS, SENDS, Surroundings, rekeying
     from ..stream.metrics import RekeyMetrics
     from ..stream.topic import Topic
@@ -46,8 +49,6 @@ def command(
         stopping=stopping(),
     )
     process = rekeying(kafka, sessions, around)
-    with serving(
-        metrics.kafka, HealthAddress(metrics_host, metrics_port, token), lambda: process.is_ready
-    ) as port:
-        note(f"rekey: reads {kafka.spans_topic}; metrics and health on http://{metrics_host}:{port}")
+    with serving(metrics.kafka, address, lambda: process.is_ready) as port:
+        note(f"rekey: reads {kafka.spans_topic}; metrics and health on {address.url(port)}")
         process.run()

@@ -1,10 +1,24 @@
-"""Sockets on an address, and the address in words."""
+"""Where a server listens: sockets on an address, and the address in words."""
 
 from __future__ import annotations
 
 import socket
+from dataclasses import dataclass, field
 
 from .error import StreamError
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen, port 0 being a free one, and the token that is asked for; it is not in the `repr`."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str | None = field(default=None, repr=False)
+
+    def url(self, port: int | None = None) -> str:
+        """The address as one writes it in a browser; `port` is the one that was taken, if it was free."""
+        return f"http://{in_url(self.host)}:{self.port if port is None else port}"
 
 
 def listening(host: str, port: int) -> socket.socket:

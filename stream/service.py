@@ -30,7 +30,7 @@ from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from .console import pages
 from .gate import Gate, GateMiddleware, gate_for
-from .listening import in_url, listening
+from .listening import Address, in_url, listening
 from .metrics import Metrics, metrics_route
 from .pipeline import Archive, Pipeline, World
 from .receiver import routes as receiver_routes
@@ -43,16 +43,6 @@ CONNECTIONS_MAX = 1_024
 """Connections at a time; a page that follows the console live holds one."""
 STOPPING_S = 10
 """How long requests that are being answered may take once the process is told to stop, in seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen: `port` for OTLP/HTTP, console and metrics, `grpc_port` for OTLP/gRPC (None: not)."""
-
-    host: str = "127.0.0.1"
-    port: int = 4318
-    grpc_port: int | None = 4317
-    token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +60,10 @@ class Service:
     tell: Callable[[str], None]
 
 
-async def serve(service: Service, address: Address) -> None:
-    """Serve until SIGTERM or SIGINT; then take nothing more, finish what was taken, and return.
+async def serve(service: Service, address: Address, grpc_port: int | None) -> None:
+    """Serve OTLP/HTTP, console and metrics on the address, OTLP/gRPC on `grpc_port` (None: not) beside it.
+
+    Until SIGTERM or SIGINT; then take nothing more, finish what was taken, and return.
 
     Raises StreamError where the address may not or cannot be listened on, or the store cannot be used, and
     whatever stopped the pipeline.
@@ -94,14 +86,14 @@ async def serve(service: Service, address: Address) -> None:
         pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, world)
         reception = Reception(pipeline, metrics)
         calls = None
-        if address.grpc_port is not None:
-            calls, _ = grpc_server(reception, gate, address.host, address.grpc_port)
+        if grpc_port is not None:
+            calls, _ = grpc_server(reception, gate, address.host, grpc_port)
             await calls.start()
         working = thread.submit(pipeline.run)
         app = _application(service, address, reception, gate, metrics, working)
 
         def begun() -> None:
-            for line in _addresses(address):
+            for line in _addresses(address, grpc_port):
                 service.tell(line)
 
         try:
@@ -122,7 +114,7 @@ def _application(
     working: Future[None],
 ) -> Starlette:
     """Receiver, console, metrics and health, behind the gate."""
-    spans_to = f"http://{in_url(address.host)}:{address.port}/v1/traces"
+    spans_to = f"{address.url()}/v1/traces"
 
     async def health(_request: Request) -> Response:
         if working.done():
@@ -155,10 +147,10 @@ def _config(app: Starlette) -> uvicorn.Config:
     )
 
 
-def _addresses(address: Address) -> Iterator[str]:
-    yield f"console and OTLP/HTTP on http://{in_url(address.host)}:{address.port}"
-    if address.grpc_port is not None:
-        yield f"OTLP/gRPC on {in_url(address.host)}:{address.grpc_port}"
+def _addresses(address: Address, grpc_port: int | None) -> Iterator[str]:
+    yield f"console and OTLP/HTTP on {address.url()}"
+    if grpc_port is not None:
+        yield f"OTLP/gRPC on {in_url(address.host)}:{grpc_port}"
 
 
 class _Server(uvicorn.Server):

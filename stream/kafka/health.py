@@ -11,7 +11,6 @@ import socket
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import uvicorn
 from starlette.applications import Starlette
@@ -22,7 +21,7 @@ from starlette.routing import Route
 
 from ..error import StreamError
 from ..gate import GateMiddleware, gate_for
-from ..listening import listening
+from ..listening import Address, listening
 from ..metrics import KafkaMetrics, metrics_route
 
 CONNECTIONS_MAX = 64
@@ -33,31 +32,16 @@ STARTING_S = 20
 """How long the port may take to answer, in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class HealthAddress:
-    """Where to listen; port 0 takes a free one."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    token: str | None = None
-
-
 Question = Callable[[], bool]
 """Answered from the port's own thread, so it must be quick and safe from any thread."""
 
 
-def _always() -> bool:
-    return True
-
-
 @contextmanager
-def serving(
-    metrics: KafkaMetrics, address: HealthAddress, is_ready: Question, is_alive: Question = _always
-) -> Generator[int]:
+def serving(metrics: KafkaMetrics, address: Address, is_ready: Question) -> Generator[int]:
     """Serve metrics and health in a thread while the block runs; gives the port that is listened on.
 
     `/readyz` is 200 where `is_ready` says so (partitions are assigned and state is there), else 503;
-    `/healthz` likewise with `is_alive`, for a process whose port may outlive its work.
+    `/healthz` is 200 as long as there is the process: one that cannot go on ends.
 
     Raises:
         StreamError: TRL711 and TRL712 as `gate_for`; TRL713 where the address cannot be listened on.
@@ -67,8 +51,8 @@ def serving(
         app = Starlette(
             routes=[
                 metrics_route(metrics),
-                _health("/healthz", is_alive, "the process has stopped working"),
-                _health("/readyz", is_ready, "the process is not ready yet"),
+                _health("/healthz", lambda: True),
+                _health("/readyz", is_ready),
             ],
             middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
         )
@@ -78,16 +62,16 @@ def serving(
         try:
             if not server.began.wait(STARTING_S):
                 hint = "the machine may be overloaded; start the process again"
-                raise StreamError("TRL713", f"{address.host}:{address.port} does not answer", hint)
+                raise StreamError("TRL713", f"{address.url()} does not answer", hint)
             yield sock.getsockname()[1]
         finally:
             server.should_exit = True
             thread.join(STARTING_S)
 
 
-def _health(path: str, question: Question, no: str) -> Route:
+def _health(path: str, question: Question) -> Route:
     async def answer(_request: Request) -> Response:
-        return PlainTextResponse("ok\n") if question() else PlainTextResponse(f"{no}\n", 503)
+        return PlainTextResponse("ok\n") if question() else PlainTextResponse("not ready yet\n", 503)
 
     return Route(path, answer)
 

@@ -22,7 +22,8 @@ from tracline.examples.local_kafka import free_port
 from tracline.schemas.event import Kind
 from tracline.schemas.verdict import Verdict
 from tracline.stream.kafka import alerts, archive, rekey
-from tracline.stream.kafka.health import HealthAddress, serving
+from tracline.stream.kafka.health import serving
+from tracline.stream.listening import Address
 from tracline.stream.metrics import (
     AlertMetrics,
     ArchiveMetrics,
@@ -106,7 +107,7 @@ def prometheus(pipeline: Pipeline, tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("prometheus")
     with ExitStack() as served:
         targets = {
-            name: served.enter_context(serving(metrics, HealthAddress(token=TOKEN), lambda: True))
+            name: served.enter_context(serving(metrics, Address(token=TOKEN), lambda: True))
             for name, metrics in pipeline.ports.items()
         }
         port = free_port()

@@ -8,7 +8,8 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 from tracline.stream.error import StreamError
-from tracline.stream.kafka.health import HealthAddress, serving
+from tracline.stream.kafka.health import serving
+from tracline.stream.listening import Address
 from tracline.stream.metrics import KafkaMetrics, Outcome
 
 from .receiving import values
@@ -25,7 +26,7 @@ def test_metrics_are_served() -> None:
     """What was counted stands under `/metrics`, as Prometheus reads it."""
     counted = metrics()
     counted.transaction(Outcome.COMMITTED)
-    with serving(counted, HealthAddress(), lambda: True) as port:
+    with serving(counted, Address(), lambda: True) as port:
         answer = httpx.get(f"http://127.0.0.1:{port}/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=")
     expected = {("committed",): 1}
@@ -35,7 +36,7 @@ def test_metrics_are_served() -> None:
 def test_readiness_follows_the_process() -> None:
     """`/readyz` is 503 until the process says that it is ready; `/healthz` is 200 all the while."""
     ready: list[bool] = []
-    with serving(metrics(), HealthAddress(), lambda: bool(ready)) as port:
+    with serving(metrics(), Address(), lambda: bool(ready)) as port:
         url = f"http://127.0.0.1:{port}"
         assert httpx.get(f"{url}/readyz").status_code == 503
         assert httpx.get(f"{url}/healthz").status_code == 200
@@ -43,17 +44,20 @@ def test_readiness_follows_the_process() -> None:
         assert httpx.get(f"{url}/readyz").status_code == 200
 
 
-def test_a_process_that_works_no_more_says_so() -> None:
-    """`/healthz` is 503 where the process says that it has stopped."""
-    with serving(metrics(), HealthAddress(), lambda: True, lambda: False) as port:
-        answer = httpx.get(f"http://127.0.0.1:{port}/healthz")
-    assert (answer.status_code, answer.text) == (503, "the process has stopped working\n")
+@pytest.mark.parametrize(
+    ("host", "url"), [("127.0.0.1", "http://127.0.0.1:9464"), ("::1", "http://[::1]:9464")]
+)
+def test_an_address_is_told_as_one_can_open_it(host: str, url: str) -> None:
+    """An IPv6 address is in brackets, and a free port is the one that was taken; the token is not told."""
+    address = Address(host, 0, TOKEN)
+    assert address.url(9464) == url
+    assert TOKEN not in repr(address)
 
 
 def test_pages_of_others_are_refused() -> None:
     """A request that names another host is refused, and counted."""
     counted = metrics()
-    with serving(counted, HealthAddress(), lambda: True) as port:
+    with serving(counted, Address(), lambda: True) as port:
         url = f"http://127.0.0.1:{port}"
         assert httpx.get(f"{url}/metrics", headers={"Host": "elsewhere.example"}).status_code == 421
         text = httpx.get(f"{url}/metrics").text
@@ -62,13 +66,13 @@ def test_pages_of_others_are_refused() -> None:
 
 def test_others_need_the_token() -> None:
     """With a token, metrics are for those who show it; the questions of health are for all."""
-    with serving(metrics(), HealthAddress("0.0.0.0", 0, TOKEN), lambda: True) as port:
+    with serving(metrics(), Address("0.0.0.0", 0, TOKEN), lambda: True) as port:
         url = f"http://127.0.0.1:{port}"
         assert httpx.get(f"{url}/metrics").status_code == 401
         assert httpx.get(f"{url}/readyz").status_code == 200
         shown = {"Authorization": f"Bearer {TOKEN}"}
         assert httpx.get(f"{url}/metrics", headers=shown).status_code == 200
-    with pytest.raises(StreamError) as caught, serving(metrics(), HealthAddress("0.0.0.0"), lambda: True):
+    with pytest.raises(StreamError) as caught, serving(metrics(), Address("0.0.0.0"), lambda: True):
         pass
     assert caught.value.code == "TRL711"
 
@@ -79,7 +83,7 @@ def test_a_taken_port_is_told() -> None:
         port = taken.getsockname()[1]
         with (
             pytest.raises(StreamError, match=f"127.0.0.1:{port}") as caught,
-            serving(metrics(), HealthAddress(port=port), lambda: True),
+            serving(metrics(), Address(port=port), lambda: True),
         ):
             pass
     assert caught.value.code == "TRL713"
@@ -87,7 +91,7 @@ def test_a_taken_port_is_told() -> None:
 
 def test_the_port_is_free_again_afterwards() -> None:
     """When the block ends nobody listens any more."""
-    with serving(metrics(), HealthAddress(), lambda: True) as port:
+    with serving(metrics(), Address(), lambda: True) as port:
         assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"http://127.0.0.1:{port}/healthz")
