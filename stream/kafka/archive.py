@@ -36,7 +36,7 @@ LETTERS = ("TRL731",)
 """The codes of the archiver's dead letters."""
 RECORDS_MAX = 500
 """Messages that are read at a time."""
-POLL_MS = 500
+POLL_MS = 200
 RETRY_S = 1.0
 ASK_MS = 5_000
 CLOSE_MS = 5_000

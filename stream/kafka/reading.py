@@ -24,8 +24,8 @@ POLLED = 100
 """Records that are taken from the client at a time."""
 LINGER_S = 0.2
 """How long is waited for more records after the first one: a transaction has a message for each partition."""
-POLL_S = 1.0
-"""How long is waited for the first one."""
+POLL_S = 0.2
+"""How long is waited for the first one, before it is seen whether partitions have moved or all is to end."""
 FETCH_BYTES = 4 << 20
 """How much is fetched of a partition at a time; a larger record is fetched alone."""
 ASK_MS = 1_000
@@ -60,7 +60,7 @@ class Reader:
         return len(self._consumer.partitions_for_topic(self._topic))
 
     def gather(self, clock: Callable[[], float], until: float) -> list[Any]:
-        """Records in the order of each partition, as many as come together; none until then at most.
+        """Records in the order of each partition, as many as come together; none where none come by then.
 
         Once `moves` has changed during this they may be of partitions that belong to others.
         """
