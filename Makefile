@@ -9,6 +9,8 @@ COLLECTOR := .collector
 FAST_TESTS := tests/unit tests/snapshots tests/conformance
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Some images set it: then every process that a test starts would compile the project anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo pipeline check lint types fast test kafka soak bench exhaustive generated lock clean test-collector
