@@ -22,6 +22,8 @@ MANIFEST = "manifest.jsonl"
 """The manifest's name: one JSON object a line, a line a file, in the order in which they were finished."""
 RULE_SETS = "rules"
 """The name of the folder that holds the rule sets by which a live archive's events were judged."""
+RULE_SET_START = b'{"packs":'
+"""How the file of a rule set begins."""
 RULES_COLUMN = "rules"
 """The column of a live archive that says by which rule set an event was judged: the set's digest."""
 UNKNOWN_DAY = "unknown"

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ..schemas.conversation import Flaw
-from .archive import MANIFEST, RULE_SETS, read_manifest
+from .archive import MANIFEST, RULE_SET_START, RULE_SETS, read_manifest
 from .bundle import IN_EVERY_BUNDLE
 from .error import SourceError
 from .gaps import gaps
@@ -23,6 +23,7 @@ REJECTS_KEPT_MAX = 1_000
 _MAGIC = {b"PAR1": "parquet", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _DATA_SUFFIXES = (".parquet", ".json", ".jsonl", ".ndjson", ".gz", ".zst")
 _JSON_START = re.compile(rb"\xef?\xbb?\xbf?\s*[\[{]\s*[\[{\]}\"]")
+_RULE_SET = re.compile(r"[0-9a-f]{64}\.json")
 _SNIFFED_BYTES = 4_096
 
 
@@ -187,11 +188,13 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
     kept: list[tuple[Path, str]] = []
     late = listed.keys() - {path for path, _ in found} if whole else ()
     for path, name in sorted([*found, *((path, listed[path]) for path in late)], key=lambda pair: pair[1]):
-        if path.name == MANIFEST or path.name in writing or _is_rule_set(path, roots):
+        if path.name == MANIFEST or path.name in writing:
             continue
         if not path.is_file():
             # A pipe would be waited for; a link may lead nowhere.
             population.skipped.append(name)
+            continue
+        if _is_rule_set(path, roots):
             continue
         if path not in listed and any(root in path.parents for root in roots):
             text = "is not in the archive's manifest: its writing was cut off; run what wrote it again"
@@ -202,8 +205,15 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
 
 
 def _is_rule_set(path: Path, roots: Container[Path]) -> bool:
-    """Whether it is one of an archive's rule sets, which are no telemetry."""
-    return path.parent.name == RULE_SETS and path.parents[1] in roots
+    """Whether it is one of an archive's rule sets, which are no telemetry; a copy may have no manifest."""
+    if path.parent.name != RULE_SETS:
+        return False
+    if path.parents[1] in roots:
+        return True
+    try:
+        return bool(_RULE_SET.fullmatch(path.name)) and head(path)[1].startswith(RULE_SET_START)
+    except OSError:
+        return False
 
 
 def _files(source: str | Path, population: Population) -> list[tuple[Path, str]]:

@@ -47,8 +47,9 @@ def read_rule_set(roots: Iterable[Path], digest: str) -> RuleSet:
         path = next((root / name for root in roots if (root / name).is_file()), None)
     if path is None:
         hint = (
-            "restore the archive's folder `rules`, or name the rules with --rules and leave --as-judged out"
+            "restore the archive's folder `rules`, or activate the same packs once more, which are then in it"
         )
+        hint += "; or name rules with --rules, without --as-judged"
         raise SourceError("TRL408", RULE_SETS, f"the archive has no rule set {digest[:12]} in it", hint)
     hint = "restore the file, or use the release of tracline that wrote it"
     try:

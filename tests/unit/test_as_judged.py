@@ -227,6 +227,20 @@ def test_a_rule_set_that_is_not_there_or_was_changed_is_refused(
         audit_as_judged(live, tmp_path / "bundle", Terms())
 
 
+def test_an_archive_that_was_copied_without_its_manifest_is_judged_alike(tmp_path: Path) -> None:
+    """Its rule sets are no telemetry there either; another file beside them is looked at as ever."""
+    live = archive(tmp_path / "live", (session("s", user("now!")), "aa"))
+    whole = judged(live)
+    (live / "manifest.jsonl").unlink()
+    (live / "rules" / "more.json").write_text("[7]")
+    (live / "rules" / f"{'0' * 64}.json").write_text("[7]")
+    found = audit_as_judged(live, tmp_path / "bundle", Terms())
+    assert [
+        (v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts(tmp_path / "bundle")
+    ] == whole
+    assert {one.file for one in found.population.rejects} == {"rules/more.json", f"rules/{'0' * 64}.json"}
+
+
 def test_no_digest_leads_out_of_the_archive(tmp_path: Path) -> None:
     """A name in a row is only looked up where it is a digest."""
     live = archive(tmp_path / "live", (session("s", user("now!")), "aa"))

@@ -347,12 +347,14 @@ def test_rules_are_known_when_they_come_into_force() -> None:
 
 
 def test_rules_that_mean_the_same_change_nothing() -> None:
-    """Activating the same rules in another order leaves open sessions as they are."""
+    """Activating the same rules in another order leaves open sessions as they are; archives hear of them."""
     monitor = Monitor(replace(TERMS, finish=False))
     monitor.take(0, batch(2, Candidate("ann", Part.TOOL, START, START, (_asks(0),), "t", "1", "1")))
     lines = PACK.splitlines()
     same = "\n".join([*lines[:4], lines[5], lines[4], *lines[6:]])
-    monitor.take(1, Activation(dict(pack_text(same).sources)))
+    again = monitor.take(1, Activation(dict(pack_text(same).sources)))
+    [told] = [one for one in again.outputs if one.topic is Topic.JUDGED]
+    assert set(decode_judged(told.value or b"").activated) == {rule_set_digest(RULES)}
     monitor.begin()
     done = monitor.take(2, Tick(1, {0: START + 1_000 * NS}))
     assert verdicts(done.outputs) == [("ann", "answered", "unmet")]
