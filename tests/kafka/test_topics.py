@@ -8,12 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka import KafkaProducer
 from kafka.admin import ConfigResource
 from tracline.examples.local_kafka import free_port
 from tracline.stream.error import StreamError
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import SPECS, Flaw, Found, administering, check, create, look, require
 from tracline.stream.topic import Topic
+
+from .reading import read
 
 pytestmark = pytest.mark.slow
 WAIT_S = 20.0
@@ -50,6 +53,16 @@ def test_what_is_missing_is_said_and_made(kafka: KafkaSettings) -> None:
     }
     assert found[Topic.REKEY_STATE].config["cleanup.policy"] == "compact"
     assert found[Topic.EVENTS].config["retention.ms"] == str(7 * 24 * 3600 * 1000)
+
+
+def test_a_clock_that_is_ahead_moves_nobody_elses_time(topics: KafkaSettings) -> None:
+    """What a producer says of the time of its record does not count where `create` made the topic."""
+    ahead = time.time_ns() // 1_000_000 + 50 * 60_000
+    producer = KafkaProducer(bootstrap_servers=list(topics.bootstrap_servers))
+    producer.send(topics.spans_topic, b"{}", b"key", partition=0, timestamp_ms=ahead).get(WAIT_S)
+    producer.close(timeout=WAIT_S)
+    (record,) = read(topics, topics.spans_topic)
+    assert record.timestamp < ahead - 40 * 60_000
 
 
 def test_a_collectors_topic_says_how_many_states_there_are(kafka: KafkaSettings) -> None:

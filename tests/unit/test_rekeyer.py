@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 from tracline.examples.span_sessions import START_NS
+from tracline.schemas.candidate import Candidate
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
@@ -295,6 +296,28 @@ def test_what_went_on_without_its_root_is_counted(done: Work) -> None:
     other.assign(0, {})
     assert other.take([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).early == 0
     assert other.tick([0], START_NS + 300 * NS).early == len(alone)
+
+
+def test_a_span_of_a_time_to_come_does_not_move_the_time() -> None:
+    """Up to `skew_s` ahead of its record a span is believed; beyond, it has its record's time and goes on."""
+    one = rekeyer(TICKING)
+    one.assign(0, {})
+    came = START_NS + 10 * NS
+
+    def told(number: int, end: int) -> Record:
+        span = Span(f"{number:032x}", f"{number:016x}", None, "chat", end - NS, end, attributes=CHAT)
+        return Record(0, number, came, wire([span], Encoding.PROTOBUF))
+
+    one.take([told(1, came + 60 * NS)])
+    assert one.watermarks() == {0: came + 55 * NS}
+    sent = candidates_in(one.take([told(2, came + 61 * NS), told(3, came + 30 * 86_400 * NS)]))
+    assert one.watermarks() == {0: came + 55 * NS}
+    assert [(candidate.start, candidate.end) for candidate in sent] == [(came, came)] * 2
+
+
+def candidates_in(done: Transaction) -> list[Candidate]:
+    """The candidates of a transaction."""
+    return [candidate for batch in batches_of(done) for candidate in batch.candidates]
 
 
 CHAT = {
