@@ -33,9 +33,10 @@ from ..monitoring import Monitoring, Step, Terms
 from ..rekeyer import Output, Record
 from ..topic import Topic
 from .activate import activation_of
+from .moves import not_taken
 from .settings import KafkaSettings, faust_broker
 from .shelves import DiskShelf, MemoryShelf, Shelf, Shelves
-from .tables import StateTable
+from .tables import StateTable, Tables
 from .topics import Count, Spec, administering, config_of, look, require
 from .transport import Transport
 
@@ -243,6 +244,9 @@ class Monitor:
                 self.fail(error)
             if self._app.crashed:
                 self.fail(_crashed(self._app.crash_reason))
+            if (refusal := self._app.consumer.refusal) is not None and not self._is_ready:
+                refused = not_taken(refusal, self._kafka.group(PROCESS), self._around.timeout_s)
+                self.fail(refused or _crashed(refusal))
             self._measure()
             await asyncio.sleep(PULSE_S)
         leaving = asyncio.create_task(self._leave())
@@ -366,6 +370,7 @@ class Monitor:
         return {
             **faust_broker(self._kafka),
             "autodiscover": False,
+            "TableManager": Tables,
             "web_enabled": False,
             "topic_disable_leader": True,
             "topic_partitions": self._ground.partitions,

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, Protocol
 
 import faust
 from faust.stores.base import Store
+from faust.tables.manager import TableManager
 from faust.types import TP
 
 from ..faults import MonitorFault, reach
@@ -35,6 +36,15 @@ class Keeper(Protocol):
     def fail(self, error: BaseException) -> NoReturn:
         """End the process."""
         ...
+
+
+class Tables(TableManager):
+    """Faust's tables, which begin at once: it would give agents a second to start, and ours has by then."""
+
+    async def on_start(self) -> None:
+        """Say what the changelog is called, and begin to read it."""
+        await self._update_channels()
+        await self.recovery.start()
 
 
 class ShelfStore(Store[str, bytes]):
