@@ -111,7 +111,7 @@ def _named(archive: str | Path, part: Part) -> list[tuple[str, int, int]]:
     if null_count(part, RULES_COLUMN):
         what = f"holds events that do not say by which rules they were judged, as in {part.name}"
         hint = (
-            "archives of `tracline stream archive` say so; name the rules with --rules, without --as-judged"
+            "archives of tracline's live processes say so; name the rules with --rules, without --as-judged"
         )
         raise SourceError("TRL407", str(archive), what, hint)
     rows = next(frames(part, max(row_count(part), 1), {RULES_COLUMN: pl.String()}))

@@ -90,8 +90,8 @@ def command(
     latter two are read as `tracline import` reads them. The bundle holds verdicts.jsonl, verdicts.parquet,
     summary.json and the rules as used. Sessions that span --since or --until are judged whole.
 
-    An archive that `tracline stream archive` wrote holds the rules that were in force: --as-judged replays
-    it with them, their changes included, instead of with --rules.
+    An archive that `tracline serve` or `tracline stream archive` wrote holds the rules that were in force:
+    --as-judged replays it with them, their changes included, instead of with --rules.
     """
     if as_judged and rules:
         raise click.UsageError("--as-judged judges by the rules in the archive: leave --rules out.")

@@ -78,6 +78,8 @@ def command(
     """
     import asyncio
 
+    from ..batch.rulesets import write_rule_set
+    from ..rules.digest import rule_set_digest
     from ..rules.judge import statute_of
     from ..rules.pack import load_packs
     from .settings import session_settings
@@ -90,7 +92,9 @@ def command(
         hint = "install it with: pip install 'tracline[stream]'"
         raise world_error("TRL620", "tracline serve", f"needs the package {error.name}", hint) from error
 
-    statute = statute_of(load_packs(rules))
+    rule_set = load_packs(rules)
+    statute = statute_of(rule_set)
+    write_rule_set(archive, rule_set_digest(rule_set), rule_set.sources)
     service = Service(statute, state, session_settings(), partial(opened_archive, archive), note)
     try:
         asyncio.run(serve(service, Address(host, port, token), grpc_port or None))
@@ -107,9 +111,13 @@ class ServeArchive:
 
     def write(self, rows: Sequence[bytes], first: int, last: int) -> None:
         """Write judged events with these numbers; those that are there already are left as they are."""
-        from ..stream.changes import frame_of
+        import polars as pl
 
-        self.writer.write(frame_of(rows), self.origin, (first, last))
+        from ..batch.archive import RULES_COLUMN
+        from ..stream.changes import frame_of, rules_of
+
+        rules = pl.Series(RULES_COLUMN, rules_of(rows), pl.String)
+        self.writer.write(frame_of(rows).with_columns(rules), self.origin, (first, last))
 
     def mark(self, watermark: int) -> None:
         """Enter how far what was judged is in the archive."""

@@ -19,6 +19,15 @@ from .worker import Outputs
 
 _ROW = msgspec.json.Encoder()
 _EVENT = msgspec.json.Decoder(Event)
+
+
+class _JudgedBy(msgspec.Struct):
+    """What a row says beside the event: the digest of the rule set that judged it; older rows do not."""
+
+    rules: str | None = None
+
+
+_JUDGED_BY = msgspec.json.Decoder(_JudgedBy)
 _BREACHES = (Verdict.VIOLATED.value, Verdict.UNMET.value)
 
 
@@ -29,8 +38,8 @@ def fill(batch: Batch, outputs: Outputs, states: Mapping[str, SessionState], giv
         is_open = state.session.open is not None
         batch.sessions[session_id] = None if due is None else (due, is_open, encode(state))
     batch.late, batch.repeats = outputs.late, outputs.repeats
-    for event in outputs.events:
-        batch.events.append(_event(event))
+    for event, rules in zip(outputs.events, outputs.digests, strict=True):
+        batch.events.append(_event(event, rules))
         if event.kind is Kind.END:
             batch.closes.append((event.time, event.session_id, event.occurrence))
     batch.verdicts += [_verdict(record, given) for record in outputs.records]
@@ -42,8 +51,9 @@ def fill(batch: Batch, outputs: Outputs, states: Mapping[str, SessionState], giv
     ]
 
 
-def _event(event: Event) -> tuple[str, int, int, int, str, bytes]:
-    row = _ROW.encode(event)
+def _event(event: Event, rules: str) -> tuple[str, int, int, int, str, bytes]:
+    told: dict[str, object] = msgspec.to_builtins(event)
+    row = _ROW.encode({**told, "rules": rules})
     return event.session_id, event.occurrence, event.seq, event.time, event.kind.value, row
 
 
@@ -83,3 +93,8 @@ def _ns(text: str) -> int:
 def frame_of(rows: Sequence[bytes]) -> pl.DataFrame:
     """Rows of the table `event` as an event frame."""
     return event_frame([_EVENT.decode(row) for row in rows])
+
+
+def rules_of(rows: Sequence[bytes]) -> list[str | None]:
+    """The digest of the rule set that judged each of these rows, None where it does not say."""
+    return [_JUDGED_BY.decode(row).rules for row in rows]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tracline.batch.asjudged import audit_as_judged
+from tracline.batch.terms import Terms
 from tracline.examples.span_sessions import START_NS
 from tracline.rules.pack import shipped_packs
 from tracline.schemas.span import Span
@@ -52,7 +54,8 @@ def test_what_an_agent_with_the_plain_sdk_breaks_is_told_in_time(
 ) -> None:
     """The bot's broken rules are in the console's feed and the store, each in time, and no others.
 
-    After SIGTERM the process ends with 0 and everything is archived: an audit finds the same verdicts.
+    After SIGTERM the process ends with 0 and everything is archived, with the rules: an audit finds the same
+    verdicts, by rules that are named and as judged.
     """
     packs = [str(pack) for pack in shipped_packs()]
     more = [word for pack in packs[1:] for word in ("--rules", pack)]
@@ -69,6 +72,9 @@ def test_what_an_agent_with_the_plain_sdk_breaks_is_told_in_time(
     assert {row[1:4] for row in given if row[4] in ("violated", "unmet")} == broken
     assert len(broken) > 10
     assert audited(tmp_path / "archive", packs, tmp_path / "bundle").keys() == {row[0] for row in given}
+    audit_as_judged(tmp_path / "archive", tmp_path / "as-judged", Terms())
+    bundles = [tmp_path / name / "verdicts.jsonl" for name in ("bundle", "as-judged")]
+    assert bundles[0].read_bytes() == bundles[1].read_bytes()
     waited = sorted(seconds for (seconds,) in rows(tmp_path, WAITED))
     assert len(waited) == len(given)
     with capsys.disabled():

@@ -11,11 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import orjson
 import polars as pl
 import pytest
 from tracline.batch.archive import MANIFEST
+from tracline.batch.asjudged import audit_as_judged
+from tracline.batch.rulesets import write_rule_set
+from tracline.batch.terms import Terms
 from tracline.examples.span_plan import Keys, Manner
 from tracline.examples.span_sessions import START_NS, random_session
+from tracline.rules.digest import rule_set_digest
 from tracline.rules.judge import statute_of
 from tracline.rules.pack import load_packs
 from tracline.schemas.decoded import Decoded
@@ -101,8 +106,11 @@ def test_what_is_open_is_not_judged_to_its_end(live: Live, pack: Path, tmp_path:
     assert audited(tmp_path / "archive", pack, tmp_path / "bundle") == live.records
 
 
-def test_other_rules_begin_anew(live: Live, pack: Path) -> None:
-    """After a start with other rules an open session is judged from its next event on, and by them alone."""
+def test_other_rules_begin_anew(live: Live, pack: Path, tmp_path: Path) -> None:
+    """After a start with other rules an open session is judged from its next event on, and by them alone.
+
+    The archive says by which rules each event was judged: an audit as judged finds the same.
+    """
     told = Told(paced(SESSION, START_NS, 200), Manner(keys=Keys.EVERYWHERE))
     sent = schedule([told], Random(1), again=0, most=1)
     half = len(sent) // 2
@@ -122,6 +130,11 @@ def test_other_rules_begin_anew(live: Live, pack: Path) -> None:
     assert by_other.keys() == ids_of([rest], other).keys() != set()
     standing = live.store._db.execute("SELECT rule FROM standing WHERE pack = 'other' AND applied NOT NULL")
     assert {rule for (rule,) in standing} == applying(rest, other)
+    for rule_set in (load_packs([pack]), load_packs([other])):
+        write_rule_set(tmp_path / "archive", rule_set_digest(rule_set), rule_set.sources)
+    audit_as_judged(tmp_path / "archive", tmp_path / "bundle", Terms())
+    lines = (tmp_path / "bundle" / "verdicts.jsonl").read_bytes().splitlines()
+    assert {record["id"]: record for record in map(orjson.loads, lines)} == live.records
 
 
 FIRST = "  - {id: a-new-one, formula: always (failed -> eventually answer)}\n"

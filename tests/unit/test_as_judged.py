@@ -204,7 +204,7 @@ def test_a_summary_adds_the_rules_of_all_sets_up(tmp_path: Path) -> None:
 
 
 def test_an_archive_that_names_no_rules_is_refused(tmp_path: Path) -> None:
-    """Imported logs and the archives of other processes do not say by which rules they were judged."""
+    """Imported logs do not say by which rules they were judged, nor do archives of earlier releases."""
     write(tmp_path / "archive" / "events.parquet", ROWS)
     with pytest.raises(SourceError, match="TRL407") as caught:
         audit_as_judged(tmp_path / "archive", tmp_path / "bundle", Terms())
