@@ -13,6 +13,7 @@ CODES: dict[str, str] = {
     "TRL722": "a file of Kafka's settings that cannot be used",
     "TRL723": "a broker that cannot be reached, or refuses",
     "TRL724": "topics that are missing, or not as they must be",
+    "TRL725": "a consumer group that does not take the process",
     "TRL731": "a message that another release wrote, or that is damaged",
     "TRL732": "topics whose number of partitions has changed",
     "TRL733": "two processes that run under one name",

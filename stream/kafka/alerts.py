@@ -28,7 +28,7 @@ from ..metrics import AlertMetrics, Outcome
 from ..rekeyer import Record
 from ..topic import Topic
 from .compacted import read_compacted
-from .moves import Moves, join
+from .moves import Moves, join, not_taken
 from .reach import LISTEN_S, must_listen
 from .settings import KafkaSettings, connecting
 from .topics import administering, look, require
@@ -302,6 +302,8 @@ class AlertsProcess:
 
     def _wait_for_kafka(self, error: KafkaError) -> None:
         """Say that something has to be done again, and give it a moment."""
+        if refused := not_taken(error, self._kafka.group(PROCESS), self._around.timeout_s):
+            raise refused from error
         self._settled = None
         if not self._is_away:
             self._is_away = True

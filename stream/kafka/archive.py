@@ -27,7 +27,7 @@ from ..metrics import ArchiveMetrics
 from ..rekeyer import Record
 from ..topic import Topic
 from ..wire import DeadLetter, encode_letter
-from .moves import Moves, join
+from .moves import Moves, join, not_taken
 from .settings import KafkaSettings, producing
 from .topics import administering, look, require
 
@@ -299,6 +299,8 @@ class Archiving:
 
     def _wait_for_kafka(self, error: KafkaError) -> None:
         """Say that Kafka does not do what it should, and give it a moment; then go on from the manifest."""
+        if refused := not_taken(error, self._kafka.group(PROCESS), self._around.timeout_s):
+            raise refused from error
         self._settled = None
         if not self._is_away:
             self._is_away = True

@@ -10,6 +10,7 @@ from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import TopicPartition
 
+from ..error import StreamError
 from .reach import LISTEN_S, must_listen
 from .settings import KafkaSettings, consuming
 
@@ -40,6 +41,22 @@ class Moves(ConsumerRebalanceListener):
     def _moved(self, owned: frozenset[int]) -> None:
         self.owned = owned
         self.count += 1
+
+
+def not_taken(error: Exception, group: str, timeout_s: float) -> StreamError | None:
+    """What a client's error says of why a group does not take the process (TRL725), None for any other.
+
+    To wait does not mend these. The error may be of either client: they call them alike.
+    """
+    match type(error).__name__:
+        case "InvalidSessionTimeoutError":
+            what = f"brokers do not let a member of {group} be silent for {timeout_s:g} s"
+            hint = "choose a --timeout-s that is within their group.min.session.timeout.ms (6 s by default)"
+        case "GroupAuthorizationFailedError":
+            what, hint = f"this user may not join the group {group}", "let it read the group"
+        case _:
+            return None
+    return StreamError("TRL725", what, hint)
 
 
 def join(

@@ -27,6 +27,7 @@ from ..metrics import Outcome, RekeyMetrics
 from ..rekeyer import Record, Rekeyer, Transaction
 from ..topic import Topic
 from .compacted import read_compacted
+from .moves import not_taken
 from .reading import Reader
 from .settings import KafkaSettings
 from .topics import administering, look, require
@@ -314,6 +315,8 @@ class Rekeying:
 
     def _wait_for_kafka(self, error: KafkaError) -> None:
         """Say that something has to be done again, and give it a moment."""
+        if refused := not_taken(error, self._kafka.group(PROCESS), self._around.timeout_s):
+            raise refused from error
         if isinstance(error, UnsupportedCodecError):
             what = f"{self._names[Topic.SPANS]} is compressed in a way that is not installed here"
             hint = "let the collector compress with zstd or gzip, or install python-snappy or lz4"

@@ -127,6 +127,13 @@ class Consumer(driver.Consumer):
     def _new_consumer_thread(self) -> CommittedThread:
         return CommittedThread(self, loop=self.loop, beacon=self.beacon)
 
+    @property
+    def refusal(self) -> BaseException | None:
+        """Why the group does not take the process, where Faust is not told: it waits for partitions then."""
+        client = self._thread._consumer
+        coordinator = None if client is None else client._coordinator
+        return None if coordinator is None else coordinator._pending_exception
+
     async def membership(self) -> None:
         """Return while no one else can have our partitions yet; end the process where others have them."""
         timeout_s = self.app.conf.broker_session_timeout

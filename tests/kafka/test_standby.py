@@ -1,9 +1,10 @@
-"""What a process says of itself that waits, on a broker that takes its time to divide partitions."""
+"""What a process says that waits, or that no group takes, on a broker as patient as they are by default."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tracline.examples.local_kafka import Broker
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 
+from .calling import stream
 from .conftest import need_own
 from .rekeying import until
 from .stage import Stage, running
@@ -20,11 +22,14 @@ WATERMARK = "tracline_watermark_timestamp_seconds"
 WAITS = "waits: another process is at work"
 
 
-@pytest.fixture
-def patient(tmp_path: Path) -> Iterator[KafkaSettings]:
-    """A broker that waits for further members of a group, as brokers do, and topics of one partition."""
+PATIENT = {"group.initial.rebalance.delay.ms": 2000, "group.min.session.timeout.ms": 6000}
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
+    """A broker that waits for further members of a group, and for silent ones; topics of one partition."""
     need_own()
-    broker = Broker(tmp_path / "kafka", {"group.initial.rebalance.delay.ms": 2000})
+    broker = Broker(tmp_path_factory.mktemp("patient"), PATIENT)
     try:
         broker.start()
         kafka = KafkaSettings((broker.bootstrap,))
@@ -57,6 +62,17 @@ def test_who_waits_says_so_and_shows_nothing_of_what_others_do(
                 until(f"one waits: {pair}", lambda pair=pair: _one_waits(pair))
         waiting = alerts if WAITS in alerts.log.read_text() else alerts_2
         assert waiting.log.read_text().count(WAITS) == 1
+
+
+def test_a_group_that_does_not_take_a_process_ends_it(patient: KafkaSettings, tmp_path: Path) -> None:
+    """A shorter silence than brokers allow: exit code 2, with what to do. Nobody waits for ever."""
+    ways = (("rekey",), ("monitor", "--rules", "privacy"), ("archive", "--archive", "a"), ("alerts",))
+    with ThreadPoolExecutor(len(ways)) as pool:
+        ended = list(pool.map(lambda way: stream(patient, tmp_path, *way, "--timeout-s", "3"), ways))
+    for (name, *_), one in zip(ways, ended, strict=True):
+        assert one.returncode == 2, one.stderr
+        group = patient.group(name)
+        assert f"TRL725 brokers do not let a member of {group} be silent for 3 s\n  hint: " in one.stderr
 
 
 def _one_waits(pair: tuple[Stage, Stage]) -> bool:
