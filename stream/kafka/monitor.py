@@ -34,7 +34,6 @@ from ..rekeyer import Output, Record
 from ..topic import Topic
 from .activate import activation_of
 from .moves import not_taken
-from .moves import not_taken
 from .settings import KafkaSettings, faust_broker
 from .shelves import DiskShelf, MemoryShelf, Shelf, Shelves
 from .tables import StateTable, Tables
@@ -245,9 +244,6 @@ class Monitor:
                 self.fail(error)
             if self._app.crashed:
                 self.fail(_crashed(self._app.crash_reason))
-            if (refusal := self._app.consumer.refusal) is not None and not self._is_ready:
-                refused = not_taken(refusal, self._kafka.group(PROCESS), self._around.timeout_s)
-                self.fail(refused or _crashed(refusal))
             if (refusal := self._app.consumer.refusal) is not None and not self._is_ready:
                 refused = not_taken(refusal, self._kafka.group(PROCESS), self._around.timeout_s)
                 self.fail(refused or _crashed(refusal))
