@@ -176,4 +176,4 @@ def changes(values: I64) -> Mask:
 
 def numbers(times: pl.Series) -> I64:
     """Times as nanoseconds since the epoch."""
-    return times.to_physical().cast(pl.Int64).to_numpy()
+    return times.cast(pl.Int64).to_numpy()

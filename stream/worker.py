@@ -316,13 +316,18 @@ _At = tuple[str, int, int, str | None]
 
 def _plain(values: pl.Series) -> pl.Series:
     """Times as nanoseconds, kinds as words, all else as it is."""
-    return values.cast(pl.String) if isinstance(values.dtype, pl.Enum) else values.to_physical()
+    if isinstance(values.dtype, pl.Enum):
+        return values.cast(pl.String)
+    return values.cast(pl.Int64) if values.dtype.is_temporal() else values
 
 
 def _at(judged: Judged, places: I64) -> Iterator[_At]:
     """Session, occurrence, time and agent of the events at these places in judged order."""
+    if not len(places):
+        # Most batches breach nothing.
+        return iter(())
     columns = [judged.column(name, places) for name in ("session_id", "occurrence", "time", "agent")]
-    told: Any = zip(*(one.to_physical().to_list() for one in columns), strict=True)
+    told: Any = zip(*(_plain(one).to_list() for one in columns), strict=True)
     return told
 
 
