@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..error import StreamError
 from ..topic import Topic
 from .settings import KafkaSettings
 
@@ -19,6 +21,10 @@ READS: Mapping[str, Topic] = {
 
 LATEST, EARLIEST = -1, -2
 """Kafka's words for the end and the beginning of a partition, where an offset is asked for."""
+
+COORDINATOR_S = 20.0
+"""How long is waited for the one who knows the offsets: a new broker makes their topic when first asked."""
+RETRY_S = 0.25
 
 
 @dataclass(frozen=True)
@@ -38,24 +44,27 @@ class Lag:
 
 
 def lags(admin: Any, settings: KafkaSettings) -> list[Lag]:
-    """The lag of every process at every partition of a topic that is there."""
+    """The lag of every process at every partition that it reads.
+
+    Raises StreamError (TRL724) where a topic is missing.
+    """
     from kafka.structs import TopicPartition
 
     names = {process: settings.topic(topic) for process, topic in READS.items()}
     there = {topic["name"]: topic for topic in admin.describe_topics() if topic["name"] in names.values()}
+    for name in names.values():
+        if name not in there:
+            raise StreamError("TRL724", f"{name} is missing", "make it with: tracline stream topics --create")
     parts = [
         TopicPartition(name, partition["partition_index"])
         for name, topic in there.items()
         for partition in topic["partitions"]
     ]
-    if not parts:
-        return []
     begins = admin.list_partition_offsets(dict.fromkeys(parts, EARLIEST))
     ends = admin.list_partition_offsets(dict.fromkeys(parts, LATEST))
     found: list[Lag] = []
     for process, name in names.items():
-        group = settings.group(process)
-        committed = admin.list_group_offsets({group: None})[group]
+        committed = _committed(admin, settings.group(process))
         for part in sorted(part for part in parts if part.topic == name):
             at = committed.get(part)
             since = begins[part].offset if at is None or at.offset < 0 else at.offset
@@ -63,3 +72,17 @@ def lags(admin: Any, settings: KafkaSettings) -> list[Lag]:
             end = int(ends[part].offset)
             found.append(Lag(process, name, int(part.partition), offset, end, max(0, end - int(since))))
     return found
+
+
+def _committed(admin: Any, group: str) -> Mapping[Any, Any]:
+    """The offsets that a group has committed, by partition."""
+    from kafka.errors import KafkaError
+
+    until = time.monotonic() + COORDINATOR_S
+    while True:
+        try:
+            return admin.list_group_offsets({group: None})[group]
+        except KafkaError as error:
+            if not error.retriable or time.monotonic() > until:
+                raise
+        time.sleep(RETRY_S)

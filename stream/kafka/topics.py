@@ -88,7 +88,8 @@ def config_of(spec: Spec, settings: KafkaSettings, replicas: int) -> dict[str, s
     if replicas > 1:
         config["min.insync.replicas"] = str(max(1, replicas - 1))
     if spec.days is not None:
-        return {**config, "retention.ms": str(spec.days * DAY_MS)}
+        # The cluster's own limit of bytes may be a matter of hours.
+        return {**config, "retention.ms": str(spec.days * DAY_MS), "retention.bytes": "-1"}
     # A restart reads these from the beginning: what was overwritten must go soon.
     return {
         **config,

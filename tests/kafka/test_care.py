@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition
-from tracline.examples.local_kafka import free_port
+from tracline.examples.local_kafka import Broker, free_port
 from tracline.stream.kafka.settings import KafkaSettings, consuming, producing
+from tracline.stream.kafka.topics import administering, create
 from tracline.stream.topic import Topic
 
 from .calling import stream
@@ -59,6 +60,20 @@ def test_the_lag_is_what_is_written_and_not_committed(topics: KafkaSettings, tmp
     table = stream(topics, tmp_path, "lag")
     assert table.returncode == 0
     assert any(line.split()[-4:] == ["1", "4", "10", "6"] for line in table.stdout.splitlines())
+
+
+def test_the_lag_is_told_of_a_broker_that_never_had_a_group(own_broker: Broker, tmp_path: Path) -> None:
+    """Without topics the first one is named; with them all is 0, though none was ever asked for an offset."""
+    kafka = KafkaSettings((own_broker.bootstrap,))
+    before = stream(kafka, tmp_path, "lag")
+    assert before.returncode == 2
+    assert before.stderr.startswith("tracline stream lag: TRL724 otlp_spans is missing\n  hint: make it with")
+    with administering(kafka) as admin:
+        create(admin, kafka, partitions=1)
+    ended = stream(kafka, tmp_path, "lag", "--format", "json")
+    assert [(one["process"], one["lag"]) for one in json.loads(ended.stdout)] == [
+        ("rekey", 0), ("monitor", 0), ("archive", 0), ("alerts", 0)
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["topics", "lag"])
