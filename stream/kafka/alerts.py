@@ -301,10 +301,17 @@ class AlertsProcess:
             raise StreamError("TRL734", what, hint)
 
     def _wait_for_kafka(self, error: KafkaError) -> None:
-        """Say that something has to be done again, and give it a moment."""
+        """Say that something has to be done again, and give it a moment.
+
+        Delivery goes on, unless the group has moved the work to another process: an alert that is not sent
+        again for long is over at Alertmanager, while nothing is known to be over.
+        """
         if refused := not_taken(error, self._kafka.group(PROCESS), self._around.timeout_s):
             raise refused from error
         self._settled = None
+        is_ours = self._worked == self._moves.count and bool(self._moves.owned)
+        if is_ours and not isinstance(error, CommitFailedError):
+            self._delivery.work(self._around.now())
         if not self._is_away:
             self._is_away = True
             self._around.say(f"Kafka: {type(error).__name__}; tries again until it answers")

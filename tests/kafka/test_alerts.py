@@ -235,6 +235,24 @@ def test_a_broker_that_is_away_is_waited_for(own_broker: Broker, unique: str, ra
         assert [name for _, name in dict.fromkeys(heard(told))] == ["firing", "resolved"]
 
 
+def test_what_fires_is_told_while_the_broker_is_away(own_broker: Broker, unique: str, rates: Path) -> None:
+    """Where Kafka cannot take note of a delivery either, Alertmanager goes on hearing of what fires."""
+    kafka = KafkaSettings((own_broker.bootstrap,), prefix=unique, spans_topic=f"{unique}-spans")
+    with administering(kafka) as admin:
+        create(admin, kafka, partitions=PARTITIONS)
+    sent = messages()
+    half = next(place for place, one in enumerate(sent) if _tick_told(one) == SPIKE.stop - 1)
+    with hook() as told, process(kafka, rates, "--alertmanager", told.url) as running:
+        told.status = 503
+        send(kafka, sent[:half])
+        until("it has tried", lambda: told.posts)
+        own_broker.kill()
+        told.status = 200
+        told.posts.clear()
+        until("it is told again and again", lambda: len(told.posts) > 4)
+        assert running.poll() is None
+
+
 def test_poison_is_put_aside(kafka: KafkaSettings, rates: Path) -> None:
     """A record that is no message of verdicts becomes a dead letter; the alerts are the same."""
     sent = messages()
