@@ -33,8 +33,10 @@ FAULTS = {
     "dropped",
     "expired",
     "audited",
+    "late",
 }
 AUDITED_EVERY = 5
+LATE_SEEDS = 10
 SEEDS_ENOUGH = 50
 """So many seeds meet every fault."""
 hits: Counter[str] = Counter()
@@ -61,6 +63,22 @@ def test_whatever_happens_the_verdicts_are_those_of_the_conversations(seed: int)
             hits["audited"] += 1
         hits.update(world.hits)
         hits["verdicts"] += len(truth)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + min(SEEDS, LATE_SEEDS)))
+def test_what_comes_much_too_late_is_judged_where_it_comes(seed: int) -> None:
+    """Whatever else happens, an audit of what was judged gives the same records; no place is taken twice."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(seed, Path(folder), is_late=True)
+        world.run()
+        again = f"SIMULATION_FROM={seed} SIMULATION_SEEDS=1 python -m pytest tests/simulation"
+        judged = world.judged()
+        places = [(e.session_id, e.occurrence, e.seq) for e, _ in judged if e.kind is not Kind.END]
+        assert len(set(places)) == len(places), again
+        archive = audited(world.archive(judged), world.packs[0], Path(folder) / "bundle")
+        assert archive == world.verdicts(), again
+        assert world.letters() == set(world.planted), again
+        hits["late"] += sum(event.late for event, _ in judged)
 
 
 def test_every_fault_was_met() -> None:

@@ -52,6 +52,8 @@ class World:
 
     seed: int
     folder: Path
+    is_late: bool = False
+    """Whether some spans come hours after others of their time, and none a second time."""
     hits: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -62,7 +64,7 @@ class World:
         sizes = largest, 3 * largest, 900_000
         self.layout = Layout(choose((1, 2, 3)), choose((1, 2, 4)), choose(sizes))
         self.finish = choose((True, False))
-        self.activates = self.random.random() < 0.4
+        self.activates = self.random.random() < 0.4 and not self.is_late
         self.crashes = choose((0.0, 0.003, 0.02))
         self.packs = self._packs()
         self.broker = Broker()
@@ -97,7 +99,12 @@ class World:
 
     def run(self) -> None:
         """Let all spans come, with faults; then let every session close, without."""
-        arriving_spans = arriving(self.told, self.random, 0.1)
+        arriving_spans = arriving(self.told, self.random, 0.0 if self.is_late else 0.1)
+        if self.is_late:
+            late = [
+                (time + self.random.choice((0, 0, 0, 2 * IDLE_S)) * NS, span) for time, span in arriving_spans
+            ]
+            arriving_spans = sorted(late, key=lambda one: one[0])
         middle = len(arriving_spans) // 2
         for place, (time, span) in enumerate(arriving_spans):
             while self.now and time - self.now > 20 * NS and self.random.random() < 0.5:
