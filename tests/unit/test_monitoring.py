@@ -237,7 +237,7 @@ def test_a_message_that_is_done_with_is_left_alone() -> None:
 
 
 def test_the_time_is_the_least_over_all_sources() -> None:
-    """Nothing is judged before every source has told its time, nor ahead of the slowest."""
+    """Nothing is judged before every source has told its time, nor ahead of the slowest; none goes back."""
     monitor = Monitor()
     assert monitor.take(0, batch(9, says(FIRST, 1, "well!"), sources=2)).watermark is None
     assert monitor.take(1, Tick(2, {1: START})).watermark == START
@@ -245,6 +245,7 @@ def test_the_time_is_the_least_over_all_sources() -> None:
     assert done.watermark == START + 9 * NS
     assert verdicts(done.outputs) == [(FIRST, "calm", "violated")]
     assert monitor.take(3, Tick(2, {1: START})).watermark == START + 9 * NS
+    assert monitor.take(4, Tick(2, {0: START + 30 * NS})).watermark == START + 20 * NS
 
 
 def test_every_tick_tells_the_time() -> None:
