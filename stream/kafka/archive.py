@@ -121,6 +121,9 @@ class Archiving:
 
         Raises StreamError (TRL731, TRL751), and what the archive raises.
         """
+        with self._archive.turn():
+            # A folder that takes no files is told now, not when the first one is due.
+            pass
         try:
             while not self._around.stopping.is_set():
                 try:

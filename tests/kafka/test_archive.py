@@ -25,7 +25,7 @@ from tracline.stream.kafka.topics import administering, create
 from tracline.stream.topic import Topic
 from tracline.stream.wire import Judged, Mark, decode_letter, encode
 
-from .stage import WAIT_S, Stage, running
+from .stage import WAIT_S, Stage, ran, running
 
 pytestmark = pytest.mark.slow
 
@@ -211,6 +211,14 @@ def test_a_topic_that_was_made_anew_is_refused(topics: KafkaSettings, tmp_path: 
     with archiver(topics, tmp_path, "two") as stage:
         assert stage.ended() == 2
     assert "TRL751" in stage.log.read_text()
+
+
+def test_a_folder_that_takes_no_files_is_told_at_once(topics: KafkaSettings, tmp_path: Path) -> None:
+    """Not a quarter of an hour later, when the first one is due."""
+    (tmp_path / "file").touch()
+    done = ran(topics, "archive", "--archive", tmp_path / "file" / "archive")
+    assert done.returncode == 2
+    assert "TRL601" in done.stderr
 
 
 def test_events_that_were_made_anew_are_not_taken_for_repeats(topics: KafkaSettings, tmp_path: Path) -> None:
