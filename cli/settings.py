@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -25,26 +25,39 @@ PREFIX = "TRACLINE_"
 TABLES = ("sessions", "kafka")
 """The tables there are."""
 
+_NAME = "letters, digits, full stops, _ and -; 200 at most"
+KAFKA_HINTS = {
+    "bootstrap_servers": 'it is a list of host:port, as ["kafka-1:9092", "kafka-2:9092"]; in the environment'
+    " and on the command line they are divided at commas",
+    "prefix": _NAME,
+    "spans_topic": _NAME,
+}
+"""What to write instead, of the settings of `[kafka]` that are more than a word or a number."""
+
 S = TypeVar("S", bound="DataclassInstance")
 
 
 @dataclass(frozen=True)
 class _Table(Generic[S]):
-    """A table of the file: its name, the dataclass of its settings, what to say of a value it cannot use."""
+    """A table of the file: its name, the dataclass of its settings, what to say of a value it cannot use.
+
+    `hints` are of single settings, `hint` of all others.
+    """
 
     name: str
     kind: type[S]
     hint: str
+    hints: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The settings there are."""
-        return tuple(field.name for field in fields(self.kind))
+        return tuple(one.name for one in fields(self.kind))
 
     @property
     def lists(self) -> frozenset[str]:
         """The settings that are lists, which the environment and flags divide at commas."""
-        return frozenset(field.name for field in fields(self.kind) if str(field.type).startswith("tuple"))
+        return frozenset(one.name for one in fields(self.kind) if str(one.type).startswith("tuple"))
 
 
 def session_settings(flags: Mapping[str, object] | None = None) -> SessionSettings:
@@ -70,8 +83,8 @@ def kafka_settings(flags: Mapping[str, object] | None = None) -> KafkaSettings:
     from ..stream.error import StreamError
     from ..stream.kafka.settings import KafkaSettings, check
 
-    hint = "bootstrap_servers is a list of host:port; docs/kafka.md says what each setting may be"
-    settings = _in_force(_Table("kafka", KafkaSettings, hint), flags or {})
+    table = _Table("kafka", KafkaSettings, "docs/kafka.md says what each setting may be", KAFKA_HINTS)
+    settings = _in_force(table, flags or {})
     try:
         check(settings)
     except StreamError as error:
@@ -107,7 +120,7 @@ def _sources(table: _Table[Any], flags: Mapping[str, object]) -> list[tuple[str,
     for source in (said, told):
         for key in table.lists & set(source):
             if isinstance(text := source[key], str):
-                source[key] = text.split(",")
+                source[key] = [part.strip() for part in text.split(",")]
     return [(str(file), written), ("the environment", said), ("the command line", told)]
 
 
@@ -132,5 +145,9 @@ def _unusable(fault: Any, where: str, table: _Table[Any]) -> WorldError:
     if fault["type"] == "unexpected_keyword_argument":
         near = get_close_matches(key, table.keys, n=1) or table.keys
         return world_error("TRL611", where, f"[{table.name}] has no {key!r}", f"known: {', '.join(near)}")
+    hint = table.hints.get(key, table.hint)
+    if key in table.hints:
+        # pydantic would show its pattern.
+        return world_error("TRL612", where, f"{key} cannot be used", hint)
     what = f"{key} cannot be used: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
-    return world_error("TRL612", where, what, table.hint)
+    return world_error("TRL612", where, what, hint)

@@ -11,6 +11,7 @@ import click
 
 from .error import told_error, world_error
 from .lazy import LazyGroup
+from .options import Seconds
 
 COMMANDS = {
     "topics": ("stream_topics", "Make the topics, or say what is wrong with them."),
@@ -75,7 +76,7 @@ def timeout_option(default: float, what: str) -> Callable[[F], F]:
     """`--timeout-s`, the float `timeout_s`: how long the process may be silent before `what` happens."""
     return click.option(
         "--timeout-s",
-        type=click.FloatRange(0.5, 600),
+        type=Seconds(0.5, 600),
         default=default,
         show_default=True,
         help=f"How long the process may be silent before {what}.",

@@ -10,7 +10,7 @@ import click
 
 from .alerts import TICK_S
 from .error import file_error
-from .options import Command, health_options, note
+from .options import Command, Seconds, health_options, note
 from .settings import kafka_settings, session_settings
 from .stopping import stopping
 from .stream import broker_option, instance_option, timeout_option
@@ -58,7 +58,7 @@ TIMEOUT_S = 10.0
 @click.option("--console", metavar="URL", help="The address of a console, which alerts link to.")
 @click.option(
     "--resend-s",
-    type=click.FloatRange(0.1, 3_600),
+    type=Seconds(0.1, 3_600),
     default=RESEND_S,
     show_default=True,
     help="How often Alertmanager hears of an alert while it fires; four times as long keeps it firing there.",
@@ -102,6 +102,8 @@ def command(
     from ..stream.metrics import AlertMetrics
     from ..stream.topic import Topic
 
+    if alertmanager is None and (labels or console is not None):
+        raise click.UsageError("--label and --console are for Alertmanager: give --alertmanager, too.")
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
     tolerance, settings = _tolerance(rates, tick_s), Settings(arl_ticks=arl)
     verdicts = kafka.topic(Topic.VERDICTS)

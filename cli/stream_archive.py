@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import Command, health_options, note
+from .options import Command, Seconds, health_options, note
 from .settings import kafka_settings
 from .stopping import stopping
 from .stream import broker_option, timeout_option
@@ -38,7 +38,7 @@ TIMEOUT_S = 10.0
 )
 @click.option(
     "--every-s",
-    type=click.FloatRange(0, 86_400),
+    type=Seconds(0, 86_400),
     default=EVERY_S,
     show_default=True,
     help="After how many seconds those that there are are written, by the time of the messages. Each time"
