@@ -233,6 +233,7 @@ def test_a_broker_that_is_away_is_waited_for(own_broker: Broker, unique: str, ra
         assert running.poll() is None
         check_one_alert(alerts(kafka))
         assert [name for _, name in dict.fromkeys(heard(told))] == ["firing", "resolved"]
+        assert heard(told)[-1][1] == "resolved", "what is told again is told in its order"
 
 
 def test_what_fires_is_told_while_the_broker_is_away(own_broker: Broker, unique: str, rates: Path) -> None:
