@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -113,15 +114,13 @@ def _outcome(place: Place, outcome: Outcome) -> dict[str, object]:
 
 
 def _write(rows: Sequence[dict[str, object]], format: str) -> None:
-    """The rows on standard output."""
-    import orjson
-
+    """The rows on standard output; in JSON what is not ASCII is escaped."""
     match format:
         case "json":
-            click.echo(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
+            click.echo(json.dumps(rows, indent=2))
         case "jsonl":
             for row in rows:
-                click.echo(orjson.dumps(row).decode())
+                click.echo(json.dumps(row))
         case _:
             _print(rows)
 

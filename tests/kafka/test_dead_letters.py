@@ -22,6 +22,7 @@ from .stage import WAIT_S, ran
 pytestmark = pytest.mark.slow
 
 TIME = 1_770_000_000 * NS
+DANGEROUS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]")
 VALUES = [b"secret zero", b"secret one", b"secret two"]
 
 
@@ -94,6 +95,17 @@ def test_letters_are_listed_without_what_is_in_the_records(topics: KafkaSettings
     table = ran(topics, "dead-letters", "--code", "size").stdout
     assert re.search(r"0 +rekey +size", table)
     assert "secret" not in table
+
+
+@pytest.mark.parametrize("form", ["table", "json", "jsonl"])
+def test_letters_cannot_drive_the_terminal(topics: KafkaSettings, form: str) -> None:
+    """Whoever may write to the topic may write escapes; they are cleaned or escaped in every format."""
+    one = letter("spans", 0, 0, b"", place="\x1b]0;owned\x07\u202e", reason="\u009b2J[bold]")
+    with KafkaProducer(**producing(topics, "test")) as producer:
+        producer.send(topics.topic(Topic.DEAD_LETTER), encode_letter(one)).get(WAIT_S)
+    done = ran(topics, "dead-letters", "--format", form)
+    assert "owned" in "".join(done.stdout.split())
+    assert not DANGEROUS.search(done.stdout + done.stderr)
 
 
 def test_records_are_sent_once_more_where_they_can_be(topics: KafkaSettings) -> None:
