@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
+from weakref import WeakMethod
 
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
@@ -28,7 +30,8 @@ class KafkaSpanExporter(SpanExporter):
     """Sends spans to `spans_topic` as a collector does: OTLP requests keyed by trace, one or more a trace.
 
     Give it to a `BatchSpanProcessor`. A broker that is away does no harm but to the spans that end
-    meanwhile: the SDK drops what an exporter fails to send. It connects with the first spans.
+    meanwhile: the SDK drops what an exporter fails to send. It connects with the first spans, and anew in
+    a process that is forked off.
 
     Raises StreamError (TRL721, TRL722) where the settings cannot be used.
     """
@@ -39,7 +42,11 @@ class KafkaSpanExporter(SpanExporter):
         self._producer: KafkaProducer | None = None
         self._lock = threading.Lock()
         self._shut = False
+        self._inherited: KafkaProducer | None = None
         connecting(self._settings, "exporter")
+        if hasattr(os, "register_at_fork"):
+            forked = WeakMethod(self._forked)
+            os.register_at_fork(after_in_child=lambda: (begin := forked()) and begin())
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send the spans; SUCCESS only when the brokers have acknowledged every one of them.
@@ -93,6 +100,12 @@ class KafkaSpanExporter(SpanExporter):
             **dict.fromkeys(waits, timeout_ms),
             "request_timeout_ms": max(1, timeout_ms // 2),
         }
+
+    def _forked(self) -> None:
+        """Begin anew in a child: it has the parent's lock and connection, but none of its threads."""
+        self._lock = threading.Lock()
+        # To let go of it, or to forget it, would wait for those threads.
+        self._inherited, self._producer = self._producer, None
 
     def _close(self) -> None:
         """Let go of the producer: one that failed may be unable to go on; the next export makes another."""

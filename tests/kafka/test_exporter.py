@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from signal import alarm
 from typing import Any
 
 import pytest
@@ -77,6 +80,24 @@ def test_a_trace_goes_where_other_clients_would_send_it(topics: KafkaSettings, t
     said = subprocess.run(java, capture_output=True, text=True, timeout=60, check=True).stdout
     assert [chosen[key] for key in keys] == [int(line) for line in said.split()]
     assert set(chosen.values()) == {0, 1, 2, 3}
+
+
+def test_a_forked_process_exports_too(topics: KafkaSettings) -> None:
+    """Also where it was forked off while its parent was exporting, as a server's workers are."""
+    exporter = KafkaSpanExporter(topics, timeout_s=5)
+    assert exporter.export([span(1, 1)]) is SpanExportResult.SUCCESS
+    with exporter._lock:
+        child = os.fork()
+        if child == 0:
+            done = False
+            with suppress(BaseException):
+                alarm(20)
+                done = exporter.export([span(1, 2)]) is SpanExportResult.SUCCESS
+            os._exit(0 if done else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert exporter.export([span(1, 3)]) is SpanExportResult.SUCCESS
+    exporter.shutdown()
+    assert sorted(one.name for one in arrived(topics)) == ["1", "2", "3"]
 
 
 def test_what_is_over_the_limit_is_split_or_left_out(topics: KafkaSettings) -> None:
