@@ -27,7 +27,7 @@ from tracline.stream.topic import Topic
 from ..kafka.judging import Listener
 from ..kafka.reading import read
 from ..kafka.rekeying import batches, candidates_of, letters, make_topics, process, until
-from ..kafka.stage import WAIT_S, running
+from ..kafka.stage import TIMEOUT_S, WAIT_S, running
 from ..kafka.talking import LIVE, listening, resolved, talk
 from ..serve.live import audited
 
@@ -35,7 +35,6 @@ pytestmark = pytest.mark.collector
 ROOT = Path(__file__).parents[2]
 COLLECTOR = ROOT / ".collector" / "otelcol"
 SHIPPED = ROOT / "docker" / "collector.yaml"
-TIMEOUT_S = "2"
 SESSIONS = 16
 
 

@@ -29,11 +29,10 @@ from tracline.stream.wire import Batch, DeadLetter, Message, decode, decode_lett
 from ..serve.serving import TRACLINE
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, candidates_of, key_of, places_of
 from .reading import read as read_records
+from .stage import TIMEOUT_S
 
 WAIT_S = 40.0
 """How long anything may take that a test waits for, on a machine that has other work."""
-TIMEOUT_S = 6.0 if "KAFKA_BOOTSTRAP_SERVERS" in os.environ else 2.0
-"""How long a process may be silent; six seconds are the least that brokers allow if not told otherwise."""
 POLL_S = 0.05
 
 
@@ -151,7 +150,7 @@ def process(
     kafka: KafkaSettings, *more: str, sessions: SessionSettings = SETTINGS, fault: str | None = None
 ) -> Iterator[Process]:
     """A process of the command; whatever happens, it does not outlive the test."""
-    command = [str(TRACLINE), "stream", "rekey", "--timeout-s", str(TIMEOUT_S), *more]
+    command = [str(TRACLINE), "stream", "rekey", "--timeout-s", TIMEOUT_S, *more]
     popen = subprocess.Popen(
         command, env=os.environ | environment(kafka, sessions, fault), stderr=subprocess.PIPE, text=True
     )
@@ -215,7 +214,7 @@ def here(
     kafka: KafkaSettings,
     *,
     instance: str = "here",
-    timeout_s: float = TIMEOUT_S,
+    timeout_s: float = float(TIMEOUT_S),
     sessions: SessionSettings = SETTINGS,
     rekeyer: Rekeyer | None = None,
     now: Callable[[], int] = time.time_ns,

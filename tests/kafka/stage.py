@@ -20,6 +20,8 @@ from tracline.stream.kafka.settings import KafkaSettings
 TRACLINE = Path(sys.executable).with_name("tracline")
 WAIT_S = 60.0
 """How long anything may take that a test waits for."""
+TIMEOUT_S = "6" if "KAFKA_BOOTSTRAP_SERVERS" in os.environ else "2"
+"""How long a process may be silent; six seconds are the least that brokers allow if not told otherwise."""
 POLL_S = 0.1
 
 

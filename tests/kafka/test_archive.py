@@ -25,7 +25,7 @@ from tracline.stream.kafka.topics import administering, create
 from tracline.stream.topic import Topic
 from tracline.stream.wire import Judged, Mark, decode_letter, encode
 
-from .stage import WAIT_S, Stage, ran, running
+from .stage import TIMEOUT_S, WAIT_S, Stage, ran, running
 
 pytestmark = pytest.mark.slow
 
@@ -113,7 +113,7 @@ def archiver(
     kafka: KafkaSettings, folder: Path, name: str = "one", fault: str | None = None
 ) -> AbstractContextManager[Stage]:
     """An archiver that writes files of some thirty rows."""
-    options = ("--archive", str(folder / "archive"), "--rows", "30", "--timeout-s", "2")
+    options = ("--archive", str(folder / "archive"), "--rows", "30", "--timeout-s", TIMEOUT_S)
     return running(kafka, folder / f"{name}.log", "archive", *options, fault=fault)
 
 

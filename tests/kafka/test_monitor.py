@@ -30,13 +30,11 @@ from tracline.stream.wire import Activation, Tick, decode, encode
 from ..serve.truth import true_ids, write_pack
 from .judging import SESSIONS, Heard, Listener, Sent, messages, send, sender
 from .keyed import LATER_S, PARTITIONS, SOURCES, Work, work
-from .stage import POLL_S, WAIT_S, Stage, running
+from .stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, running
 
 pytestmark = pytest.mark.slow
 
 SIGKILLED = -9
-TIMEOUT_S = "2"
-"""How long a killed process is missed before another one goes on."""
 FAULTS = {
     MonitorFault.RECEIVED: 7,
     MonitorFault.STEPPED: 12,
