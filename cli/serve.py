@@ -89,7 +89,7 @@ def command(
         from ..stream.listening import Address
         from ..stream.service import Service, serve
     except ModuleNotFoundError as error:
-        hint = "install it with: pip install 'tracline[stream]'"
+        hint = "install tracline with its extra `stream`: pip install '.[stream]' in a clone"
         raise world_error("TRL620", "tracline serve", f"needs the package {error.name}", hint) from error
 
     rule_set = load_packs(rules)

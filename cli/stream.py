@@ -42,7 +42,7 @@ class StreamGroup(LazyGroup):
         except ModuleNotFoundError as error:
             if (error.name or "").startswith("tracline"):
                 raise
-            hint = "install it with: pip install 'tracline[stream]'"
+            hint = "install tracline with its extra `stream`: pip install '.[stream]' in a clone"
             raise world_error("TRL620", _name(ctx), f"needs the package {error.name}", hint) from error
         except Exception as error:
             if not _of_kafka(error):

@@ -24,4 +24,4 @@ def test_a_part_that_is_not_installed_is_named() -> None:
     done = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "TRL620 needs the package uvicorn" in done.stderr
-    assert "tracline[stream]" in done.stderr
+    assert "pip install '.[stream]'" in done.stderr

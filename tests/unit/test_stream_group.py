@@ -37,7 +37,7 @@ def run(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> Result:
         ),
         (
             ModuleNotFoundError("no", name="faust"),
-            "TRL620 needs the package faust\n  hint: install it with: ",
+            "TRL620 needs the package faust\n  hint: install tracline with its extra `stream`",
         ),
         (TopicAuthorizationFailedError("SECRET"), "TRL723 Kafka refuses or fails: TopicAuthorizationFailed"),
     ],
