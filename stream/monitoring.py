@@ -9,7 +9,6 @@ same outputs again, and whoever reads those drops what he has seen (`wire.Mark`)
 from __future__ import annotations
 
 import hashlib
-import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -24,6 +23,7 @@ from ..schemas.settings import SessionSettings
 from ..schemas.time import NS, rfc3339
 from .error import StreamError
 from .kept import HINT, Facts, Head, read, read_facts, read_head, write_facts, written
+from .partition import Partition
 from .rekeyer import Output, Record
 from .standing import as_json
 from .state import SessionState
@@ -49,8 +49,6 @@ STATES_KEPT_MAX = 20_000
 """Sessions whose state is kept decoded beside the table."""
 STEP_NS = NS // 2
 """The least by which a partition's watermark moves: to judge one event takes almost as long as a hundred."""
-PASSED_MAX = 10_000
-"""Plans of a partition that others have replaced, beside as many as there are sessions."""
 _LONG_AGO = -(1 << 63)
 _SESSION, _PARTITION, _RULES, _PIECE = "s/", "p/", "r/", "c/"
 
@@ -61,43 +59,6 @@ class Table(Protocol):
     def get(self, key: str) -> bytes | None:
         """What is written under a key."""
         ...
-
-
-@dataclass(slots=True)
-class _Partition:
-    """An events partition: its facts, and when each of its sessions has something to do next.
-
-    `lost` are keys of pieces that no session's record counts.
-    """
-
-    facts: Facts = field(default_factory=Facts)
-    lost: list[str] = field(default_factory=list[str])
-    due: dict[str, int] = field(default_factory=dict[str, int])
-    heap: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-
-    def plan(self, session_id: str, due: int | None) -> None:
-        """Note when a session has something to do next."""
-        if due is None:
-            self.due.pop(session_id, None)
-        elif self.due.get(session_id) != due:
-            self.due[session_id] = due
-            heapq.heappush(self.heap, (due, session_id))
-        if len(self.heap) > 2 * len(self.due) + PASSED_MAX:
-            # A session that goes on is due later each time; what was planned before would stay until then.
-            self.heap = [(due, session_id) for session_id, due in self.due.items()]
-            heapq.heapify(self.heap)
-
-    def reached(self, watermark: int) -> Iterator[str]:
-        """The sessions that have something to do at the watermark, but for those that are unfinished."""
-        unfinished: list[tuple[int, str]] = []
-        while self.heap and self.heap[0][0] <= watermark:
-            due, session_id = heapq.heappop(self.heap)
-            if session_id in self.facts.unfinished.values():
-                unfinished.append((due, session_id))
-            elif self.due.get(session_id) == due:
-                yield session_id
-        for one in unfinished:
-            heapq.heappush(self.heap, one)
 
 
 @dataclass(slots=True)
@@ -140,7 +101,7 @@ class Monitoring:
 
     def __init__(self, terms: Terms, table: Table) -> None:
         self._terms, self._table = terms, table
-        self._partitions: dict[int, _Partition] = {}
+        self._partitions: dict[int, Partition] = {}
         self._states: dict[str, SessionState] = {}
         self._benches: dict[str, Bench] = {}
         self._compiled: dict[bytes, Bench] = {}
@@ -151,7 +112,7 @@ class Monitoring:
 
         Raises StreamError (TRL741) where another release wrote it, or it is damaged.
         """
-        new = {number: _Partition() for number in partitions}
+        new = {number: Partition() for number in partitions}
         counted: set[str] = set()
         for key, value in items:
             kind, name = key[: len(_SESSION)], key[len(_SESSION) :]
@@ -183,6 +144,13 @@ class Monitoring:
         """The packs and ids of the rules that are at work here since it was asked last."""
         met, self._met = self._met, []
         return {(rule.pack, rule.id) for bench in met for rule in bench.statute.rules}
+
+    def passed_over(self) -> list[int]:
+        """The partitions in which other rules are in force than those of the start, if there are any."""
+        rules = self._terms.rules
+        active = {number: one.facts.active for number, one in self._partitions.items()}
+        told = {n: self._table.get(f"{_RULES}{n}/{key}") for n, key in active.items() if key is not None}
+        return [n for n, texts in told.items() if rules is not None and texts != msgspec.json.encode(rules)]
 
     def open_sessions(self) -> int:
         """How many sessions are remembered."""
@@ -219,7 +187,7 @@ class Monitoring:
         done.writes += [(key, None) for key in (*forgotten, *self._lost(partition, done))]
         return done
 
-    def _judge(self, done: Step, record: Record, partition: _Partition, message: Message) -> list[str]:
+    def _judge(self, done: Step, record: Record, partition: Partition, message: Message) -> list[str]:
         """Judge the candidates, and what is due; write the sessions' states, and return keys to forget."""
         facts = partition.facts
         candidates = message.candidates if isinstance(message, Batch) else []
@@ -248,7 +216,7 @@ class Monitoring:
         return forgotten
 
     def _remember(
-        self, done: Step, record: Record, partition: _Partition, states: Mapping[str, SessionState]
+        self, done: Step, record: Record, partition: Partition, states: Mapping[str, SessionState]
     ) -> Iterator[str]:
         """Write what there is to remember of sessions; gives the keys of what is to be forgotten."""
         for session_id, state in states.items():
@@ -270,7 +238,7 @@ class Monitoring:
             old = [] if before is None else _piece_keys(record.partition, session_id, read_head(before))
             yield from (one for one in old if one not in keys)
 
-    def _lost(self, partition: _Partition, done: Step) -> list[str]:
+    def _lost(self, partition: Partition, done: Step) -> list[str]:
         """The pieces that no record counted when the partition was assigned, and that none does now."""
         lost, partition.lost = partition.lost, []
         now = {key for key, _ in done.writes}

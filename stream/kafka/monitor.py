@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,6 +33,7 @@ from ..monitoring import Monitoring, Step, Terms
 from ..rekeyer import Output, Record
 from ..topic import Topic
 from .activate import activation_of
+from .lane import Lane
 from .moves import not_taken
 from .settings import KafkaSettings, faust_broker
 from .shelves import DiskShelf, MemoryShelf, Shelf, Shelves
@@ -44,8 +45,6 @@ PROCESS = "monitor"
 SENDS = (Topic.JUDGED, Topic.VERDICTS, Topic.DEAD_LETTER)
 LETTERS = ("damaged", "internal", "session-held")
 """The codes of the monitor's dead letters beside those of span data."""
-LANE_MESSAGES = 4
-"""Messages of a partition that wait to be judged."""
 BUFFERED_MESSAGES = 128
 """Messages that Faust has read and not handed on."""
 BATCH_BYTES = 1 << 20
@@ -79,49 +78,6 @@ class Ground:
 
     partitions: int
     replicas: int
-
-
-@dataclass(slots=True)
-class Lane:
-    """The way of one partition's messages while it is ours, in one generation of the group; None ends it.
-
-    `last` is the offset of the message that was handed over last, or the one before which all is done.
-    """
-
-    generation: int
-    last: int
-    queue: asyncio.Queue[Any] = field(default_factory=lambda: asyncio.Queue(LANE_MESSAGES))
-    task: asyncio.Task[None] | None = None
-    is_closed: bool = False
-
-    async def offer(self, message: Any, before: int | None) -> None:
-        """Hand a message over, unless it is of another generation or came before.
-
-        `before` is the offset of the message before it; raises StreamError (TRL747) where that never came.
-        """
-        if self.is_closed or message.generation_id != self.generation:
-            return
-        if before is None or message.offset <= self.last:
-            return
-        if before > self.last:
-            what = f"Kafka's client lost messages of partition {message.partition} behind {self.last}"
-            raise StreamError("TRL747", what, "nothing was told as done: start it again")
-        self.last = message.offset
-        await self.queue.put(message)
-
-    async def close(self) -> None:
-        """Return once the message in hand is done with; those that wait are left to whoever comes next."""
-        self.is_closed = True
-        self._drop()
-        self.queue.put_nowait(None)
-        if self.task is not None:
-            await self.task
-        # Whoever was about to hand one over may go on.
-        self._drop()
-
-    def _drop(self) -> None:
-        while not self.queue.empty():
-            self.queue.get_nowait()
 
 
 class App(faust.App):
@@ -195,6 +151,10 @@ class Monitor:
         self._around.metrics.judging.know(self._monitoring.met())
         offsets = self._monitoring.offsets()
         await self._compare(offsets)
+        if passed_over := self._monitoring.passed_over():
+            text = f"partitions {_listed(passed_over)} go on under the rules in force there"
+            hint = "bring these into force with: tracline stream activate PACK..."
+            self._around.say(f"{text}, not those of --rules; {hint}")
         # Faust may have told the group more than was done.
         places = {TP(self._names[Topic.EVENTS], number): at + 1 for number, at in offsets.items()}
         if places:
@@ -206,16 +166,25 @@ class Monitor:
             lane = self._lanes[number] = Lane(self._app.consumer_generation_id, self._next[number] - 1)
             lane.task = asyncio.get_running_loop().create_task(self._drive(lane))
         self._is_ready = True
-        numbers = ", ".join(map(str, sorted(partitions)))
-        self._around.say(f"goes on with partitions {numbers}" if partitions else "has no partition")
+        text = f"goes on with partitions {_listed(partitions)}" if partitions else "has no partition"
+        self._around.say(text)
 
     async def _compare(self, offsets: Mapping[int, int]) -> None:
-        """Raise StreamError (TRL744) where the topic of events is not the one that the state is of."""
+        """Raise StreamError (TRL744) where the topic of events is not the one that the state is of.
+
+        What was deleted of it, and never judged, is said.
+        """
         name = self._names[Topic.EVENTS]
         consumer = self._app.consumer
         places = [TP(name, number) for number in offsets]
+        begins: dict[TP, int] = await consumer.earliest_offsets(*places) if places else {}
         ends: dict[TP, int | None] = await consumer.highwaters(*places) if places else {}
         for place in places:
+            deleted = begins.get(place, 0) - (offsets[place.partition] + 1)
+            # The mark of the last transaction is no message.
+            if deleted > 1:
+                text = f"Kafka has deleted up to {deleted} messages that were not judged"
+                self._around.say(f"partition {place.partition}: {text}; let it keep events for longer")
             if (end := ends.get(place) or 0) < offsets[place.partition] + 1:
                 what = f"{name} partition {place.partition} ends at {end}, before what was judged of it"
                 hint = "it was made anew, and what comes behind it was not: choose another prefix"
@@ -418,6 +387,10 @@ def monitoring(
         if (count := len(topic["partitions"])) != events.partitions:
             raise _uneven(kafka.topic(Topic.EVENTS), events.partitions, count)
     return Monitor(kafka, sessions, rules, Ground(events.partitions, events.replicas), around)
+
+
+def _listed(partitions: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(partitions)))
 
 
 def _uneven(name: str, found: int, kept: int) -> StreamError:

@@ -272,6 +272,28 @@ def test_without_rules_nothing_is_taken(
         case.assert_heard(listener.until(case.is_heard))
 
 
+def test_what_it_goes_on_without_is_said(topics: KafkaSettings, case: Case, tmp_path: Path) -> None:
+    """Messages that Kafka deleted before they were judged, and rules that are not in force, are named."""
+    middle = len(case.sent) // 2
+    send(topics, case.sent[:middle])
+    with monitor(topics, tmp_path / "first", case) as stage:
+        until_committed(topics, stage)
+        assert stage.stop() == 0
+    send(topics, case.sent[middle:])
+    ends = {TopicPartition(topics.topic(Topic.EVENTS), n): end for n, (_, end) in committed(topics).items()}
+    with administering(topics) as admin:
+        admin.delete_records(ends)
+    other = replace(case, pack=write_pack(tmp_path))
+    other.pack.write_text(case.pack.read_text() + "# changed\n")
+    with monitor(topics, tmp_path / "second", other) as stage:
+        settled(stage, 1)
+        assert stage.stop() == 0
+    said = (tmp_path / "second").read_text()
+    deleted = re.findall(r"partition (\d): Kafka has deleted up to \d+ messages that were not judged", said)
+    assert sorted(deleted) == ["0", "1", "2", "3"]
+    assert "partitions 0, 3 go on under the rules in force there, not those of --rules" in said
+
+
 def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tmp_path: Path) -> None:
     """State of another release, of a topic made anew or of fewer partitions is not gone on with."""
     facts = msgspec.msgpack.encode(Facts(offset=1_000))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 from tracline.stream.error import StreamError
-from tracline.stream.kafka.monitor import LANE_MESSAGES, Lane
+from tracline.stream.kafka.lane import LANE_MESSAGES, Lane
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.step import Part
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
-from tracline.stream.monitoring import PASSED_MAX, Monitoring, Step, Terms, _Partition
+from tracline.stream.monitoring import Monitoring, Step, Terms
+from tracline.stream.partition import PASSED_MAX, Partition
 from tracline.stream.rekeyer import Output, Record
 from tracline.stream.state import SessionState
 from tracline.stream.topic import Topic
@@ -205,7 +206,7 @@ def test_a_state_whose_pieces_are_not_all_there_is_refused() -> None:
 
 def test_what_was_planned_before_is_not_kept() -> None:
     """A session that goes on is due later each time, and leaves no trace of when it was due before."""
-    partition = _Partition()
+    partition = Partition()
     partition.plan(SECOND, 9 * PASSED_MAX)
     for due in range(1, 3 * PASSED_MAX):
         partition.plan(FIRST, due)
@@ -345,6 +346,18 @@ def test_rules_are_known_when_they_come_into_force() -> None:
     assert monitor.monitoring.met() == set()
     monitor.begin()
     assert ("desk", "quiet") in monitor.monitoring.met()
+
+
+def test_rules_of_the_start_that_others_have_replaced_are_known() -> None:
+    """Once rules are in force, those that a process is started with are not: it can say where."""
+    monitor = Monitor()
+    assert monitor.monitoring.passed_over() == []
+    monitor.take(0, SHOUTS[0])
+    monitor.begin()
+    assert monitor.monitoring.passed_over() == []
+    monitor.terms = replace(TERMS, rules=OTHER_TEXTS)
+    monitor.begin()
+    assert monitor.monitoring.passed_over() == [0]
 
 
 def test_rules_that_mean_the_same_change_nothing() -> None:
