@@ -17,8 +17,9 @@ from ..rules.kernel import I32, I64
 from ..rules.occurrences import numbers
 from ..schemas.event import Kind
 from ..schemas.time import NS
-from .audit import Terms, judging
+from .audit import judging
 from .read import Population
+from .terms import Terms
 
 SCHEMA = {
     "said": pl.Int64,

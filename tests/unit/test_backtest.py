@@ -9,9 +9,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 from click.testing import CliRunner, Result
-from tracline.batch.audit import Terms, audit
+from tracline.batch.audit import audit
 from tracline.batch.read import Population
 from tracline.batch.standings import standings
+from tracline.batch.terms import Terms
 from tracline.cli import tracline
 from tracline.examples.support_bot import Desk, Spike, conversations
 from tracline.examples.support_scene import Break
