@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from tracline.stream.kafka.topics import administering, create
 from tracline.stream.topic import Topic
 from tracline.stream.wire import Judged, Mark, decode_letter, encode
 
-from .stage import TIMEOUT_S, WAIT_S, Stage, ran, running
+from .stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, ran, running
 
 pytestmark = pytest.mark.slow
 
@@ -148,6 +149,36 @@ def test_two_processes_share_a_folder(topics: KafkaSettings, tmp_path: Path) -> 
         read_all(first)
         assert first.stop() == 0, first.log.read_text()
     assert_whole(tmp_path / "archive", sent)
+
+
+@pytest.mark.parametrize("fault", [ArchiveFault.RECEIVED, ArchiveFault.WRITTEN])
+def test_who_was_asleep_adds_nothing_twice(
+    topics: KafkaSettings, tmp_path: Path, fault: ArchiveFault
+) -> None:
+    """Others have its partitions when it wakes; but while it sleeps in its turn, nobody else has one."""
+    sent = send(topics)
+    with archiver(topics, tmp_path, fault=f"{fault}:2:asleep") as first:
+        until_asleep(first)
+        with archiver(topics, tmp_path, "two") as second:
+            if fault is ArchiveFault.RECEIVED:
+                read_all(second)
+            else:
+                second.until("tracline_archive_files_total", lambda files: files == [0.0])
+            first.process.send_signal(signal.SIGCONT)
+            read_all(first, PARTITIONS // 2)
+            read_all(second, PARTITIONS // 2)
+            assert second.stop() == 0, second.log.read_text()
+        assert first.stop() == 0, first.log.read_text()
+    assert_whole(tmp_path / "archive", sent)
+
+
+def until_asleep(stage: Stage) -> None:
+    """Wait until the process has stopped itself."""
+    limit = time.monotonic() + WAIT_S
+    while "State:\tT" not in Path(f"/proc/{stage.process.pid}/status").read_text():
+        assert time.monotonic() < limit, stage.log.read_text()
+        with suppress(subprocess.TimeoutExpired):
+            stage.process.wait(POLL_S)
 
 
 def test_what_is_no_message_is_a_dead_letter_and_a_gap(topics: KafkaSettings, tmp_path: Path) -> None:
