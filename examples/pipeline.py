@@ -73,14 +73,20 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What processes are told."""
+        """What processes are told: nothing of what the settings of whoever runs this would say."""
+        rest = {name: value for name, value in os.environ.items() if not name.startswith("TRACLINE_")}
         named = {f"TRACLINE_SESSIONS_{name.upper()}": str(value) for name, value in SESSIONS.items()}
-        return os.environ | named | {"TRACLINE_KAFKA_BOOTSTRAP_SERVERS": self.broker.bootstrap}
+        return rest | named | {"TRACLINE_KAFKA_BOOTSTRAP_SERVERS": self.broker.bootstrap}
 
     def tracline(self, *arguments: str | Path) -> str:
         """What `tracline` says with these arguments. Raises click's error where it fails."""
         done = subprocess.run(
-            [TRACLINE, *arguments], env=self.environment, capture_output=True, text=True, check=False
+            [TRACLINE, *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise click.ClickException(f"tracline {arguments[0]}: {done.stderr}")
@@ -92,7 +98,9 @@ class Place:
         log = self.folder / f"{name}.log"
         with log.open("wb") as said:
             command = [TRACLINE, "stream", name, *arguments]
-            running = subprocess.Popen(command, env=self.environment, stdout=said, stderr=said)
+            running = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=said, stderr=said
+            )
         try:
             yield Process(name, running, log)
         finally:

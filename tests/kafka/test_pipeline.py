@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,11 +15,19 @@ pytestmark = pytest.mark.slow
 WAIT_S = 300
 
 
-def test_the_pipeline_finds_what_the_bot_did_and_the_spike() -> None:
-    """All planted breaks and no others, an alert of the spike's rule, and an audit with the same ids."""
+def test_the_pipeline_finds_what_the_bot_did_and_the_spike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All planted breaks and no others, an alert of the spike's rule, and an audit with the same ids.
+
+    Settings of whoever runs it are of another pipeline, and change nothing.
+    """
     need_own()
+    monkeypatch.setenv("TRACLINE_KAFKA_PREFIX", "another")
+    (tmp_path / "tracline.toml").write_text('[kafka]\nspans_topic = "others_spans"\n')
     done = subprocess.run(
         [sys.executable, "-m", "tracline.examples.pipeline"],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=WAIT_S,
