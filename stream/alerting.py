@@ -85,8 +85,8 @@ class Alerting:
     def restore(self, records: Mapping[str, bytes]) -> None:
         """Stand where the process stood that wrote these records, all of them; nothing was heard yet.
 
-        Raises StreamError: TRL761, TRL764 where they are none of this release's; TRL732 where there were
-        more partitions.
+        Raises StreamError: TRL761, TRL764 where they are none of this release's; TRL763 where ticks had
+        another length; TRL732 where there were more partitions.
         """
         rest: dict[str, bytes] = {}
         for name, data in records.items():

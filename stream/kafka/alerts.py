@@ -99,7 +99,7 @@ class AlertsProcess:
     def run(self) -> None:
         """Work until told to stop; then leave the group.
 
-        Raises StreamError: TRL731, TRL732, TRL761, TRL764 (topics and state that do not fit), TRL733
+        Raises StreamError: TRL731, TRL732, TRL761, TRL763, TRL764 (topics and state that do not fit), TRL733
         (another process has its name), TRL734 (Kafka refuses what it does).
         """
         try:
