@@ -91,15 +91,17 @@ def test_a_restart_anywhere_gives_the_same_alerts() -> None:
     assert raised == expected
 
 
-def test_a_partition_that_says_nothing_holds_time_back() -> None:
+@pytest.mark.parametrize("heard", [0, 3])
+def test_the_slowest_partition_holds_time_back(heard: int) -> None:
     """No tick is looked at before all partitions have told of it; then the alerts are the same."""
     read = records(messages())
     early = [record for record in read if record.partition != 2]
     late = [record for record in read if record.partition == 2]
     alerting = anew()
-    assert alerts(alerting, early) == []
-    assert alerting.watermark is None
-    kinds = [(one.status, one.agent) for one in alerts(alerting, late)]
+    assert alerts(alerting, [*late[:heard], *early]) == []
+    watermark = alerting.watermark
+    assert watermark is None if heard == 0 else watermark is not None and watermark < BEGAN + 4 * TICK_S * NS
+    kinds = [(one.status, one.agent) for one in alerts(alerting, late[heard:])]
     assert kinds == [(one.status, one.agent) for one in alerts(anew(), read)]
 
 
