@@ -216,7 +216,7 @@ def test_all_processes_are_read_with_the_token(prometheus: str) -> None:
 
 
 def test_metrics_that_are_asked_for_are_declared(pipeline: Pipeline) -> None:
-    """Dashboard, rules and their tests name no series of tracline that no process has, and no label."""
+    """Dashboard, rules and their tests name no series of tracline that no process has."""
     declared = {
         sample.name
         for metrics in pipeline.ports.values()
@@ -228,6 +228,28 @@ def test_metrics_that_are_asked_for_are_declared(pipeline: Pipeline) -> None:
     asked = {name for text in texts for name in re.findall(r"\btracline_[a-z_]+", text)}
     assert len(asked) > 25
     assert asked <= declared
+
+
+def test_labels_that_are_asked_for_are_there(pipeline: Pipeline) -> None:
+    """What a query divides by, or asks of a series, is a label that it has or that Prometheus gives it."""
+    given = {"job", "process", "instance", "le"}
+    labels: dict[str, set[str]] = {}
+    for metrics in pipeline.ports.values():
+        for family in metrics.registry.collect():
+            for sample in family.samples:
+                labels.setdefault(sample.name, set(given)).update(sample.labels)
+    recording = yaml.safe_load((ROOT / "docker/prometheus/rules/recording.yml").read_text(encoding="utf-8"))
+    alerting = yaml.safe_load((ROOT / "docker/prometheus/rules/alerting.yml").read_text(encoding="utf-8"))
+    rules = [rule for told in (recording, alerting) for group in told["groups"] for rule in group["rules"]]
+    looked = 0
+    for query in [query for _, query in queries()] + [rule["expr"] for rule in rules]:
+        names = re.findall(r"\btracline_[a-z_]+", query)
+        asked = set(re.findall(r"(\w+)=~?\"", query))
+        asked |= {one.strip() for some in re.findall(r"\bby \(([^)]*)\)", query) for one in some.split(",")}
+        for name in names:
+            looked += bool(asked)
+            assert asked <= labels[name], query
+    assert looked > 20
 
 
 def now(url: str) -> int:

@@ -1,6 +1,6 @@
 """A real Apache Kafka: the one that `KAFKA_BOOTSTRAP_SERVERS` names, else one of our own.
 
-Without either the tests skip.
+Without either the tests skip, and where the one that is named would keep them waiting for who was killed.
 """
 
 from __future__ import annotations
@@ -11,25 +11,51 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tracline.examples.local_kafka import Broker, missing
+from kafka.admin import ConfigResource, ConfigResourceType
+from tracline.examples.local_kafka import PROPERTIES, Broker, missing
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 
 REQUIRED = os.environ.get("TRACLINE_REQUIRE_KAFKA") == "1"
 
 
+QUICK = (
+    "group.min.session.timeout.ms",
+    "group.initial.rebalance.delay.ms",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+)
+"""What a broker must have no larger than our own, since processes that are killed must be missed soon."""
+
+
+def need(lack: str | None) -> None:
+    """Skip where something is lacking, or fail where Kafka is asked for."""
+    if lack and REQUIRED:
+        pytest.fail(f"{lack} (TRACLINE_REQUIRE_KAFKA asks for Kafka)")
+    if lack:
+        pytest.skip(lack)
+
+
 def need_own() -> None:
     """Skip, or fail where Kafka is asked for, unless a broker of our own can be started."""
-    if lack := missing():
-        if REQUIRED:
-            pytest.fail(f"{lack} (TRACLINE_REQUIRE_KAFKA asks for Kafka)")
-        pytest.skip(lack)
+    need(missing())
+
+
+def too_patient(kafka: KafkaSettings) -> str | None:
+    """What the brokers must be started with for these tests; None where they are."""
+    with administering(kafka) as admin:
+        first = str(admin.describe_cluster()["brokers"][0]["broker_id"])
+        asked = [ConfigResource(ConfigResourceType.BROKER, first)]
+        told = admin.describe_configs(asked, config_filter="all")["broker"][first]
+    slow = [name for name in QUICK if name in told and int(told[name]["value"]) > int(str(PROPERTIES[name]))]
+    wanted = ", ".join(f"{name}={PROPERTIES[name]}" for name in slow)
+    return f"the brokers of KAFKA_BOOTSTRAP_SERVERS need {wanted}" if slow else None
 
 
 @pytest.fixture(scope="session")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a broker that all tests share, so each uses names of its own, and none kills it."""
     if given := os.environ.get("KAFKA_BOOTSTRAP_SERVERS"):
+        need(too_patient(KafkaSettings(tuple(given.split(",")))))
         yield given
         return
     need_own()
