@@ -33,6 +33,7 @@ from ..monitoring import Monitoring, Step, Terms
 from ..rekeyer import Output, Record
 from ..topic import Topic
 from .activate import activation_of
+from .ground import Ground, looked_at, uneven
 from .lane import Lane
 from .moves import not_taken
 from .settings import KafkaSettings, faust_broker
@@ -70,14 +71,6 @@ class Surroundings:
     fail: Callable[[BaseException], NoReturn]
     stopping: threading.Event
     now: Callable[[], int] = time.time_ns
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """The topics as they are: partitions of events, and how many replicas they have."""
-
-    partitions: int
-    replicas: int
 
 
 class App(faust.App):
@@ -150,7 +143,8 @@ class Monitor:
         self._monitoring.assign(partitions, self._shelves.items(partitions))
         self._around.metrics.judging.know(self._monitoring.met())
         offsets = self._monitoring.offsets()
-        await self._compare(offsets)
+        for told in await looked_at(self._ground, consumer, offsets, self._shelves.held(partitions)):
+            self._around.say(told)
         if passed_over := self._monitoring.passed_over():
             text = f"partitions {_listed(passed_over)} go on under the rules in force there"
             hint = "bring these into force with: tracline stream activate PACK..."
@@ -168,29 +162,6 @@ class Monitor:
         self._is_ready = True
         text = f"goes on with partitions {_listed(partitions)}" if partitions else "has no partition"
         self._around.say(text)
-
-    async def _compare(self, offsets: Mapping[int, int]) -> None:
-        """Raise StreamError (TRL744) where the topic of events is not the one that the state is of.
-
-        What was deleted of it, and never judged, is said.
-        """
-        name = self._names[Topic.EVENTS]
-        consumer = self._app.consumer
-        places = [TP(name, number) for number in offsets]
-        begins: dict[TP, int] = await consumer.earliest_offsets(*places) if places else {}
-        ends: dict[TP, int | None] = await consumer.highwaters(*places) if places else {}
-        for place in places:
-            deleted = begins.get(place, 0) - (offsets[place.partition] + 1)
-            # The mark of the last transaction is no message.
-            if deleted > 1:
-                text = f"Kafka has deleted up to {deleted} messages that were not judged"
-                self._around.say(f"partition {place.partition}: {text}; let it keep events for longer")
-            if (end := ends.get(place) or 0) < offsets[place.partition] + 1:
-                what = f"{name} partition {place.partition} ends at {end}, before what was judged of it"
-                hint = "it was made anew, and what comes behind it was not: choose another prefix"
-                raise StreamError("TRL744", what, hint)
-        if (found := consumer.topic_partitions(name)) not in (None, self._ground.partitions):
-            raise _uneven(name, found, self._ground.partitions)
 
     async def finish(self) -> None:
         """Finish the messages in hand, commit, and forget all partitions: the group divides them anew."""
@@ -385,18 +356,13 @@ def monitoring(
     events = found[Topic.EVENTS]
     for topic in kept:
         if (count := len(topic["partitions"])) != events.partitions:
-            raise _uneven(kafka.topic(Topic.EVENTS), events.partitions, count)
-    return Monitor(kafka, sessions, rules, Ground(events.partitions, events.replicas), around)
+            raise uneven(kafka.topic(Topic.EVENTS), events.partitions, count)
+    ground = Ground(kafka.topic(Topic.EVENTS), changelog, events.partitions, events.replicas)
+    return Monitor(kafka, sessions, rules, ground, around)
 
 
 def _listed(partitions: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(partitions)))
-
-
-def _uneven(name: str, found: int, kept: int) -> StreamError:
-    what = f"{name} has {found} partitions, and the state that is kept of it {kept}"
-    hint = "sessions would change their partition: begin with new topics and a new state"
-    return StreamError("TRL744", what, hint)
 
 
 def _crashed(reason: BaseException | None) -> StreamError:

@@ -108,7 +108,8 @@ class DiskShelf:
         self._path, self._now = path, now
         self._base = _opened(path)
         self.applied, at = self._applied()
-        if self.applied != _NOTHING and now() - at > STALE_S * NS:
+        # A clock that was ahead then says as little of its age as one that is behind now.
+        if self.applied != _NOTHING and abs(now() - at) > STALE_S * NS:
             self.discard()
             self._base = _opened(path)
             self.applied = _NOTHING
@@ -224,6 +225,11 @@ class Shelves:
         """Up to where the shelf of a partition holds the changelog; None where it is empty or not here."""
         shelf = self._open.get(partition)
         return None if shelf is None or shelf.applied == _NOTHING else shelf.applied
+
+    def held(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Up to where the shelves of these partitions hold the changelog, of those that are not empty."""
+        held = {number: self.applied(number) for number in partitions}
+        return {number: applied for number, applied in held.items() if applied is not None}
 
     def open(self, partition: int) -> Shelf:
         """The shelf of a partition. Raises StreamError (TRL743) where it cannot be opened."""

@@ -22,6 +22,7 @@ from tracline.examples.span_sessions import START_NS
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.faults import MonitorFault
 from tracline.stream.kafka.settings import KafkaSettings, connecting, consuming
+from tracline.stream.kafka.shelves import DiskShelf
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.kept import STATE_VERSION, Facts
 from tracline.stream.topic import Topic
@@ -295,12 +296,13 @@ def test_what_it_goes_on_without_is_said(topics: KafkaSettings, case: Case, tmp_
 
 
 def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tmp_path: Path) -> None:
-    """State of another release, of a topic made anew or of fewer partitions is not gone on with."""
+    """State of another release, of a topic made anew, of fewer partitions or of another broker is refused."""
     facts = msgspec.msgpack.encode(Facts(offset=1_000))
     tried = {
         "release": (PARTITIONS, b"\x63" + facts, "TRL741", "finish the sessions with the release"),
         "anew": (PARTITIONS, bytes([STATE_VERSION]) + facts, "TRL744", "it was made anew"),
         "uneven": (PARTITIONS - 1, bytes([STATE_VERSION]) + facts, "TRL744", "begin with new topics"),
+        "disk": (PARTITIONS, bytes([STATE_VERSION]) + msgspec.msgpack.encode(Facts()), "TRL744", "of --data"),
     }
 
     def refused(name: str) -> tuple[int, str]:
@@ -314,7 +316,13 @@ def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tm
             )
         with closing(KafkaProducer(**connecting(own, "test"))) as producer:
             producer.send(changelog, key=b"p/0", value=value, partition=0).get(timeout=10)
-        with monitor(own, tmp_path / name, case) as stage:
+        flags: tuple[str, ...] = ()
+        if name == "disk":
+            flags = "--store", "rocksdict", "--data", str(tmp_path / "data")
+            shelf = DiskShelf(tmp_path / "data" / own.group("monitor") / "partition-0", time.time_ns)
+            shelf.put([(b"p/0", value)], 7)
+            shelf.close()
+        with monitor(own, tmp_path / name, case, *flags) as stage:
             code = stage.ended()
         return code, (tmp_path / name).read_text()
 

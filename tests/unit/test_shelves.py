@@ -42,12 +42,13 @@ def test_a_shelf_on_disk_is_there_again(tmp_path: Path) -> None:
     assert (shelf.get(b"a"), shelf.applied) == (None, -1)
 
 
-def test_a_shelf_that_was_left_alone_for_long_is_made_anew(tmp_path: Path) -> None:
-    """What the changelog forgot meanwhile must not be remembered here."""
+@pytest.mark.parametrize("later_s", [STALE_S, -STALE_S])
+def test_a_shelf_that_was_left_alone_for_long_is_made_anew(tmp_path: Path, later_s: int) -> None:
+    """What the changelog forgot meanwhile must not be remembered here; nor where the clock cannot say."""
     shelf = DiskShelf(tmp_path / "shelf", lambda: NOW)
     shelf.put([(b"a", b"1")], 7)
     shelf.close()
-    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW + STALE_S * NS + 1)
+    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW + later_s * NS + later_s)
     assert list(shelf.items()) == []
     assert shelf.applied == -1
 
