@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import zip_longest
 from random import Random
 
 import pytest
 from tracline.schemas.time import NS, rfc3339
 from tracline.stream.alerting import Alerting
 from tracline.stream.alerts.alert import Alert, decode
+from tracline.stream.alerts.history import watched
+from tracline.stream.alerts.sessions import statuses
+from tracline.stream.alerts.watch import Watch
 from tracline.stream.error import StreamError
 from tracline.stream.rekeyer import Record
 from tracline.stream.topic import Topic
-from tracline.stream.wire import Mark, decode_letter, verdict_messages
+from tracline.stream.wire import Mark, decode_letter, decode_verdicts, verdict_messages
 
 from .alert_messages import (
     BEGAN,
@@ -23,6 +27,7 @@ from .alert_messages import (
     SETTINGS,
     SPIKE,
     TICK_S,
+    TICKS,
     WRONG,
     messages,
     records,
@@ -103,6 +108,21 @@ def test_the_slowest_partition_holds_time_back(heard: int) -> None:
     assert watermark is None if heard == 0 else watermark is not None and watermark < BEGAN + 4 * TICK_S * NS
     kinds = [(one.status, one.agent) for one in alerts(alerting, late[heard:])]
     assert kinds == [(one.status, one.agent) for one in alerts(anew(), read)]
+
+
+@pytest.mark.parametrize("lag", [0, 1, 40])
+def test_a_backtest_says_what_is_said_live(lag: int) -> None:
+    """The same statuses as a history raise and resolve in the same ticks, however far a partition lags."""
+    read = records(messages())
+    said = [(one.time, one) for record in read for one in statuses(decode_verdicts(record.value))]
+    watch, until = Watch(tolerated(), SETTINGS), BEGAN + TICKS * TICK_S * NS
+    fired, resolved = watched(sorted(said, key=lambda pair: pair[0]), watch, until)
+    behind = [record for record in read if record.partition == 2]
+    others = [record for record in read if record.partition != 2]
+    uneven = [*others[:lag], *(one for pair in zip_longest(others[lag:], behind) for one in pair if one)]
+    live = alerts(anew(), uneven)
+    assert [(one.starts, one.ends) for one in live] == [(fired.begins, None), (fired.begins, resolved.ends)]
+    assert [one.violating for one in live] == [fired.alarm.violating, resolved.alarm.violating]
 
 
 def test_alerts_are_written_with_the_state_behind_them() -> None:
