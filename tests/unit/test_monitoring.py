@@ -132,6 +132,24 @@ def test_a_message_cut_anywhere_in_its_writes_is_taken_again() -> None:
         assert monitor.table == whole.table
 
 
+def test_a_session_that_ends_with_a_message_is_not_begun_anew_by_it() -> None:
+    """A message that adds to a session and forgets it, cut anywhere and taken again, says nothing else."""
+    message = batch(9_000, says(FIRST, 6, "more!"))
+    whole = Monitor()
+    whole.take(0, SHOUTS[1])
+    last = whole.take(1, message)
+    assert [event.seq for event in last.judged.events] == [2, 3]
+    for cut in range(len(last.writes) + 1):
+        monitor = Monitor()
+        monitor.take(0, SHOUTS[1])
+        monitor.take(1, message, writes=cut)
+        monitor.begin()
+        assert all(output in last.outputs for output in monitor.take(1, message).outputs)
+        after = monitor.take(2, Tick(1, {0: START + 9_001 * NS}))
+        assert (after.judged.events, after.judged.records) == ([], [])
+        assert not any(key.startswith("s/") for key in monitor.table)
+
+
 def test_last_words_are_said_once_wherever_a_crash_cuts() -> None:
     """A message that closes a session and forgets it, cut anywhere: the next one says no more of it.
 
