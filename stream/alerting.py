@@ -78,6 +78,11 @@ class Alerting:
         return min(known) if len(known) == len(told) else None
 
     @property
+    def has_letters(self) -> bool:
+        """Whether a dead letter waits for the next turn."""
+        return bool(self._turned.dead_letters)
+
+    @property
     def series(self) -> int:
         """How many pairs of rule and agent are watched."""
         return len(self._watch.detectors)

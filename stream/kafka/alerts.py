@@ -134,7 +134,9 @@ class AlertsProcess:
             return
         polled = self._reader.poll(POLL_MS, max_records=RECORDS_MAX)
         self._is_away = False
-        if records := [record for some in polled.values() for record in some]:
+        records = [record for some in polled.values() for record in some]
+        # A letter is written before the alert that it tells of is taken for delivered.
+        if records or self._alerting.has_letters:
             reach(AlertFault.RECEIVED)
             self._take(records, member)
         self._deliver()

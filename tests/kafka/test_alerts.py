@@ -269,6 +269,22 @@ def test_poison_is_put_aside(kafka: KafkaSettings, rates: Path) -> None:
     check_one_alert(alerts(kafka))
 
 
+def test_a_record_that_is_no_alert_is_put_aside(kafka: KafkaSettings, rates: Path) -> None:
+    """It becomes a dead letter at once, also while there are no verdicts, and alerts behind it go on."""
+    producer = KafkaProducer(bootstrap_servers=list(kafka.bootstrap_servers))
+    producer.send(kafka.topic(Topic.ALERTS), b"?", partition=0)
+    producer.close()
+    with process(kafka, rates):
+        until("it is put aside", lambda: read(kafka, kafka.topic(Topic.DEAD_LETTER)))
+        send(kafka, messages())
+        until_delivered(kafka)
+    (letter,) = [decode_letter(record.value) for record in read(kafka, kafka.topic(Topic.DEAD_LETTER))]
+    assert (letter.process, letter.code, letter.topic, letter.offset) == (
+        "alerts", "TRL764", kafka.topic(Topic.ALERTS), 0,
+    )  # fmt: skip
+    check_one_alert([decode(record.value) for record in read(kafka, kafka.topic(Topic.ALERTS))[1:]])
+
+
 def until_shown(am: RunningAlertmanager) -> list[dict[str, dict[str, str]]]:
     """Wait for an alert at Alertmanager."""
     until("Alertmanager has an alert", am.alerts)
