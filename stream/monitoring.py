@@ -293,13 +293,19 @@ class Monitoring:
         return self._compiled[written]
 
     def _bench(self, key: str) -> Bench:
-        """The rule set with that key. Raises StreamError (TRL741) where another release wrote its states."""
+        """The rule set with that key.
+
+        Raises StreamError (TRL741) where another release wrote its states, or this one cannot use it.
+        """
         if key not in self._benches:
-            for number in self._partitions:
-                texts = self._table.get(f"{_RULES}{number}/{key}")
+            kept = (self._table.get(f"{_RULES}{number}/{key}") for number in self._partitions)
+            texts = next((one for one in kept if one is not None), None)
+            try:
                 if texts is not None:
                     self._made(msgspec.json.decode(texts, type=RuleTexts))
-                    break
+            except (RuleError, msgspec.MsgspecError):
+                what = "rules that sessions are judged by cannot be used by this release"
+                raise StreamError("TRL741", what, HINT) from None
         if key not in self._benches:
             raise StreamError("TRL741", "open sessions were labelled by another release", HINT)
         return self._benches[key]

@@ -34,7 +34,7 @@ HELD_MAX = 10_000
 HELD_CHARS_MAX = 32 << 20
 """Characters that they may tell."""
 _NO_TIME = -(1 << 63)
-_OF_THE_PROCESS = (StreamError, MemoryError)
+_OF_THE_PROCESS = (StreamError, MemoryError, OSError)
 """Errors that say nothing of a session."""
 
 
@@ -253,7 +253,8 @@ class Worker:
         """As `step`; but where it breaks, each session by itself, and what breaks one is put aside.
 
         `load` gives a session's state as it was, or an empty one. What is put aside stands in the outputs'
-        `poison`, and `states` has what became of the others. Raises StreamError as `find` does.
+        `poison`, and `states` has what became of the others. Raises StreamError as `find` does, and what
+        says nothing of a session: MemoryError, OSError.
         """
         try:
             return self.step(states, candidates, watermark)
