@@ -232,18 +232,20 @@ def test_what_was_planned_before_is_not_kept() -> None:
     assert set(partition.reached(9 * PASSED_MAX)) == {FIRST, SECOND}
 
 
-def test_a_divided_session_waits_for_its_rest_whoever_else_names_it() -> None:
+@pytest.mark.parametrize("named", [[says(FIRST, 5, "five")], []], ids=["named", "not named"])
+def test_a_divided_session_waits_for_its_rest_whoever_else_names_it(named: list[Candidate]) -> None:
     """A message of another source, between the parts of one, judges nothing of their session."""
     parts = [
         batch(0, says(FIRST, 1, "hello"), sources=2),
         Batch(0, 2, 0, START + 9 * NS, [says(FIRST, 4, "four")], more=True),
-        batch(9, says(FIRST, 5, "five"), says(SECOND, 5, "well!"), source=1, sources=2),
+        batch(9, *named, says(SECOND, 5, "well!"), source=1, sources=2),
         batch(9, says(FIRST, 3, "three"), sources=2),
     ]
     monitor = Monitor()
     steps = [monitor.take(offset, part) for offset, part in enumerate(parts)]
     assert [[event.session_id for event in step.judged.events] for step in steps[:3]] == [[], [], [SECOND]]
-    assert [event.text for event in steps[3].judged.events] == ["hello", "three", "four", "five"]
+    told = [event.text for event in steps[3].judged.events]
+    assert told == ["hello", "three", "four", *(["five"] if named else [])]
     assert not any(event.late for event in steps[3].judged.events)
 
 
