@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from .error import told_error, world_error
+from .error import WorldError, told_error, world_error
 from .lazy import LazyGroup
 from .options import Seconds
 
@@ -45,22 +45,25 @@ class StreamGroup(LazyGroup):
             hint = "install tracline with its extra `stream`: pip install '.[stream]' in a clone"
             raise world_error("TRL620", _name(ctx), f"needs the package {error.name}", hint) from error
         except Exception as error:
-            if not _of_kafka(error):
+            if (told := kafka_error(error, _name(ctx))) is None:
                 raise
-            # Its text may be a page long, and quote what was sent.
-            what = f"Kafka refuses or fails: {type(error).__name__}"
-            hint = "check that the brokers run, and what this user may do"
-            raise told_error("TRL723", _name(ctx), what, hint) from error
+            raise told from error
 
 
 def _name(ctx: click.Context) -> str:
     return f"tracline stream {ctx.invoked_subcommand or ''}".rstrip()
 
 
-def _of_kafka(error: Exception) -> bool:
-    """Whether it is an error of one of Kafka's clients; asks none that was not imported."""
+def kafka_error(error: BaseException, where: str) -> WorldError | None:
+    """An error of one of Kafka's clients by its name; None for others. Asks no client that was not imported.
+
+    Not its text, which may be a page long, and quote what was sent.
+    """
     loaded = [sys.modules[name] for name in ("kafka.errors", "aiokafka.errors") if name in sys.modules]
-    return any(isinstance(error, module.KafkaError) for module in loaded)
+    if not any(isinstance(error, module.KafkaError) for module in loaded):
+        return None
+    hint = "check that the brokers run, and what this user may do"
+    return told_error("TRL723", where, f"Kafka refuses or fails: {type(error).__name__}", hint)
 
 
 def broker_option() -> Callable[[F], F]:

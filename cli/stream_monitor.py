@@ -15,7 +15,7 @@ from .error import told_error
 from .options import Command, Several, health_options, note
 from .settings import kafka_settings, session_settings
 from .stopping import stopping
-from .stream import broker_option, timeout_option
+from .stream import broker_option, kafka_error, timeout_option
 
 if TYPE_CHECKING:
     from ..stream.listening import Address
@@ -89,8 +89,11 @@ def _fail(error: BaseException) -> NoReturn:
     """Say what happened, and end the process at once: nothing may be acknowledged any more."""
     from ..stream.error import StreamError
 
+    where = "tracline stream monitor"
     if isinstance(error, StreamError):
-        text = told_error(error.code, "tracline stream monitor", str(error), error.hint).message
+        text = told_error(error.code, where, str(error), error.hint).message
+    elif refused := kafka_error(error, where):
+        text = refused.message
     else:
         # What it says may quote telemetry.
         frames = "".join(traceback.format_tb(error.__traceback__))
