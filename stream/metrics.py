@@ -105,7 +105,7 @@ class JudgingMetrics:
         self.repeats = _counter(registry, "repeats", "Tellings of what had been told before.")
         self.delay = Histogram(
             "tracline_verdict_delay_seconds",
-            "From the arrival of the request or message that had events judged until their verdicts are written.",
+            "From the arrival of the message that had events judged until their verdicts are written.",
             buckets=DELAYS_S,
             registry=registry,
         )
