@@ -170,17 +170,28 @@ class Rekeyer:
             source = self._open[number]
             before = source.watermark
             for record in own:
-                encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
-                decoded = decode(record.value, encoding)
-                origin = record.origin
-                for flaw in decoded.flaws:
-                    self._bury(done, number, record.time, origin, flaw)
-                source.hear(decoded, record.time, origin)
-                done.spans += len(decoded.spans)
-                done.rejected += decoded.rejected
+                self._hear(done, source, record)
             done.offsets[number] = own[-1].offset + 1
             self._release(done, number, own[-1].offset, before)
         return done
+
+    def _hear(self, done: Transaction, source: Source, record: Record) -> None:
+        """Take a record in, or put it aside where it breaks what reads it: no other is read anew for it."""
+        origin = record.origin
+        encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
+        try:
+            decoded = decode(record.value, encoding)
+            source.hear(decoded, record.time, origin)
+        except MemoryError:
+            raise
+        except Exception as error:
+            flaw = Flaw("record", "internal", type(error).__name__)
+            self._bury(done, record.partition, record.time, origin, flaw)
+            return
+        for flaw in decoded.flaws:
+            self._bury(done, record.partition, record.time, origin, flaw)
+        done.spans += len(decoded.spans)
+        done.rejected += decoded.rejected
 
     def remembered(self) -> int:
         """How many traces are remembered."""

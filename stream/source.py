@@ -9,7 +9,7 @@ import msgspec
 
 from ..schemas.conversation import Flaw
 from ..schemas.decoded import Decoded
-from ..schemas.resolve import hear
+from ..schemas.resolve import Heard, hear
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS
 from ..schemas.traces import Open, Released, Traces
@@ -55,17 +55,23 @@ class Source:
     def hear(self, decoded: Decoded, received: int, origin: tuple[int, bytes] | None = None) -> None:
         """Take in the spans of a request, and the time that they tell; `received` is its record's time.
 
-        `origin` is the record's offset and SHA-256, where it has an offset.
+        `origin` is the record's offset and SHA-256, where it has an offset. Where a span breaks what reads it
+        this raises, and nothing of the request is taken in.
         """
-        self.record_time = max(self.record_time, received)
+        heard: list[Heard] = []
+        watermark = self.watermark
         latest = received + round(self._settings.skew_s * NS)
         for span in decoded.spans:
             if max(span.start, span.end) > latest:
                 # It would wait for a time that may never come. Nor does it say what time it is.
                 span = replace(span, start=min(span.start, received), end=received)
             else:
-                self.watermark = max(self.watermark, span.end - self._lateness)
-            self._traces.add(hear(span, self._settings.scope, received, origin))
+                watermark = max(watermark, span.end - self._lateness)
+            heard.append(hear(span, self._settings.scope, received, origin))
+        self.record_time = max(self.record_time, received)
+        self.watermark = watermark
+        for one in heard:
+            self._traces.add(one)
 
     def idle(self, now: int) -> None:
         """Nothing is on its way, as far as one can know: the time goes on by the clock."""

@@ -6,17 +6,20 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 import pytest
 from tracline.examples.span_sessions import START_NS
 from tracline.schemas.candidate import Candidate
+from tracline.schemas.decoded import Decoded
 from tracline.schemas.settings import SessionSettings
-from tracline.schemas.span import Span
+from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.intake import Encoding
 from tracline.stream.intake import decode as decode_request
 from tracline.stream.rekeyer import FACTS, Record, Rekeyer, Transaction
+from tracline.stream.source import Source
 from tracline.stream.topic import Topic
 from tracline.stream.wire import Batch, DeadLetter, Tick, decode, decode_letter, partition_of
 
@@ -313,6 +316,54 @@ def test_a_span_of_a_time_to_come_does_not_move_the_time() -> None:
     sent = candidates_in(one.take([told(2, came + 61 * NS), told(3, came + 30 * 86_400 * NS)]))
     assert one.watermarks() == {0: came + 55 * NS}
     assert [(candidate.start, candidate.end) for candidate in sent] == [(came, came)] * 2
+
+
+class Broken(dict[str, Value]):
+    """Attributes that break whoever looks at them."""
+
+    def get(self, *_: object) -> Any:
+        """Break."""
+        raise ZeroDivisionError("what a customer wrote")
+
+    __getitem__ = __contains__ = __iter__ = get
+
+
+def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
+    """Neither its spans nor the time that they tell."""
+    source = Source(SETTINGS)
+    spans = [
+        Span(f"{n:032x}", f"{n:016x}", None, "chat", START_NS, START_NS + n, attributes=CHAT) for n in (1, 2)
+    ]
+    with pytest.raises(ZeroDivisionError):
+        source.hear(Decoded((spans[0], replace(spans[1], attributes=Broken()))), START_NS)
+    assert (source.watermark, source.record_time, source.waiting, source.changes()) == (0, 0, 0, {})
+
+
+def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken in beside it stands, and its text is not told."""
+
+    def read(body: bytes, encoding: Encoding) -> Decoded:
+        decoded = decode_request(body, encoding)
+        spans = tuple(
+            replace(one, attributes=Broken()) if one.name == "breaks" else one for one in decoded.spans
+        )
+        return replace(decoded, spans=spans)
+
+    monkeypatch.setattr("tracline.stream.rekeyer.decode", read)
+    spoilt = wire([Span("5e" * 16, "5e" * 8, None, "breaks", START_NS, START_NS)], Encoding.PROTOBUF)
+    records = [Record(0, 7, START_NS, spoilt), *done.records]
+    one = rekeyer()
+    for source in range(SOURCES):
+        one.assign(source, {})
+    taken = one.take(records)
+    (letter,) = letters_of(taken)
+    assert (letter.offset, letter.place, letter.code, letter.reason) == (
+        7,
+        "record",
+        "internal",
+        "ZeroDivisionError",
+    )
+    assert candidates_of(batches_of(taken)) == pure(done.records)
 
 
 def candidates_in(done: Transaction) -> list[Candidate]:
