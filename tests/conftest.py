@@ -14,17 +14,17 @@ settings.register_profile("fixed", derandomize=True, deadline=None, database=Non
 settings.load_profile("fixed")
 
 BUDGETS_S = {
-    "unit": 240,
-    "laws": 240,
-    "differential": 420,
-    "conformance": 40,
-    "snapshots": 20,
-    "serve": 260,
-    "browser": 90,
-    "docker": 60,
-    "kafka": 620,
+    "unit": 220,
+    "laws": 200,
+    "differential": 280,
+    "conformance": 20,
+    "snapshots": 10,
+    "serve": 200,
+    "browser": 50,
+    "docker": 30,
+    "kafka": 540,
     "collector": 120,
-    "simulation": 90,
+    "simulation": 50,
 }
 """Seconds that a folder's tests may take, added up, while two at a time run on two cores."""
 
