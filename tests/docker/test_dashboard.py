@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -217,6 +218,7 @@ def test_all_processes_are_read_with_the_token(prometheus: str) -> None:
 
 def test_metrics_that_are_asked_for_are_declared(pipeline: Pipeline) -> None:
     """Dashboard, rules and their tests name no series of tracline that no process has."""
+    pipeline.work(time.time_ns())
     declared = {
         sample.name
         for metrics in pipeline.ports.values()
@@ -232,6 +234,7 @@ def test_metrics_that_are_asked_for_are_declared(pipeline: Pipeline) -> None:
 
 def test_labels_that_are_asked_for_are_there(pipeline: Pipeline) -> None:
     """What a query divides by, or asks of a series, is a label that it has or that Prometheus gives it."""
+    pipeline.work(time.time_ns())
     given = {"job", "process", "instance", "le"}
     labels: dict[str, set[str]] = {}
     for metrics in pipeline.ports.values():
