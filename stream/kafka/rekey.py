@@ -263,7 +263,7 @@ class Rekeying:
         metrics.traces_held.set(self._rekeyer.remembered())
 
     def _commit(self, done: Transaction, member: Any, records: Sequence[Any]) -> None:
-        """Send it all in one transaction. Raises KafkaError; then nothing is settled any more."""
+        """Send it all in one transaction, which a KafkaError has ended."""
         reach(RekeyFault.TAKEN)
         offsets = {**self._next, **done.offsets}
         spans = self._names[Topic.SPANS]
@@ -276,8 +276,6 @@ class Rekeying:
             reach(RekeyFault.OFFSETS)
             self._transactions.commit()
         except KafkaError as error:
-            # The next turn begins at the last that was committed.
-            self._settled = None
             self._around.metrics.kafka.transaction(Outcome.ABORTED)
             self._transactions.abandon(error)
             raise
@@ -315,6 +313,8 @@ class Rekeying:
 
     def _wait_for_kafka(self, error: KafkaError) -> None:
         """Say that something has to be done again, and give it a moment."""
+        # The consumer may have passed records of which nothing has come: it goes back to what is committed.
+        self._settled = None
         if refused := not_taken(error, self._kafka.group(PROCESS), self._around.timeout_s):
             raise refused from error
         if isinstance(error, UnsupportedCodecError):

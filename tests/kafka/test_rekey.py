@@ -12,7 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka import KafkaConsumer
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import KafkaTimeoutError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from tracline.examples.local_kafka import Broker
 from tracline.stream.faults import RekeyFault
@@ -276,6 +278,31 @@ def test_other_numbers_of_partitions_are_refused(kafka: KafkaSettings, done: Wor
     assert running.error is not None
     assert running.error.code == "TRL732"
     assert f"{PARTITIONS} of events" in str(running.error)
+
+
+def test_what_was_gathered_before_an_error_is_read_again(
+    kafka: KafkaSettings, done: Work, expected: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client has passed it by then: whoever went on from there would leave it out."""
+    poll, polled_spans, raised = KafkaConsumer.poll, list[bool](), list[bool]()
+
+    def fails_once(self: KafkaConsumer, *how: Any, **more: Any) -> Any:
+        if polled_spans and not raised:
+            raised.append(True)
+            raise KafkaTimeoutError("the second question after some records came")
+        polled = poll(self, *how, **more)
+        polled_spans.extend(place.topic == kafka.spans_topic for place in polled)
+        return polled
+
+    with here(kafka) as running:
+        until("it has partitions", lambda: running.partitions)
+        monkeypatch.setattr(KafkaConsumer, "poll", fails_once)
+        send(kafka, done.records)
+        until_carried(kafka)
+        assert running.error is None
+    monkeypatch.undo()
+    assert raised
+    check(kafka, done, expected)
 
 
 class Overtaken(Rekeyer):
