@@ -78,7 +78,8 @@ class World:
         self.terms = Terms(
             SETTINGS,
             self.layout.partitions,
-            self.layout.bytes_max,
+            # Small, so that states stand in pieces, and what is judged in several messages.
+            self.layout.bytes_max // 8,
             finish=self.finish,
             rules=dict(first.sources),
         )
