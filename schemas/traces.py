@@ -113,9 +113,10 @@ def _made(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Candidate 
     place = f"trace {heard.trace_id}, span {heard.span_id}"
     try:
         made = candidate_of(trace, heard, told_inside)
-    except MemoryError:
-        raise
     except Exception as error:
+        if isinstance(error, MemoryError):
+            # It says nothing of the span.
+            raise
         return Flaw(place, "internal", type(error).__name__)
     return replace(made, place=place) if isinstance(made, Flaw) else made
 

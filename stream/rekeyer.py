@@ -182,9 +182,10 @@ class Rekeyer:
         try:
             decoded = decode(record.value, encoding)
             source.hear(decoded, record.time, origin)
-        except MemoryError:
-            raise
         except Exception as error:
+            if isinstance(error, MemoryError):
+                # It says nothing of the record.
+                raise
             flaw = Flaw("record", "internal", type(error).__name__)
             self._bury(done, record.partition, record.time, origin, flaw)
             return
