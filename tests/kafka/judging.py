@@ -136,9 +136,14 @@ class Listener:
         self._consumer.assign(places)
         self._consumer.seek_to_beginning()
 
-    def until(self, holds: Callable[[Heard], bool], alive: Callable[[], bool] = lambda: True) -> Heard:
+    def until(
+        self,
+        holds: Callable[[Heard], bool],
+        alive: Callable[[], bool] = lambda: True,
+        within_s: float = WAIT_S,
+    ) -> Heard:
         """Listen until that holds of what was heard, or the process that should say it has ended."""
-        limit = time.monotonic() + WAIT_S
+        limit = time.monotonic() + within_s
         while not holds(self.heard):
             was_alive = alive()
             polled = self._consumer.poll(timeout_ms=POLL_MS)

@@ -43,9 +43,9 @@ class Stage:
             return []
         return [float(value) for value in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", told, re.MULTILINE)]
 
-    def until(self, name: str, holds: Callable[[list[float]], bool]) -> None:
+    def until(self, name: str, holds: Callable[[list[float]], bool], within_s: float = WAIT_S) -> None:
         """Wait until that holds of a metric's values; an AssertionError where the process ends before."""
-        limit = time.monotonic() + WAIT_S
+        limit = time.monotonic() + within_s
         while not holds(values := self.metric(name)):
             assert time.monotonic() < limit, f"{name}: {values}\n{self.log.read_text()}"
             with suppress(subprocess.TimeoutExpired):
