@@ -119,8 +119,14 @@ def _as_of(whole: Trace, told: Sequence[Found], as_of: int) -> tuple[Trace, list
     """The trace of the spans that had ended, and those that had gone on by then, as live."""
     ended = [one for one in told if one.heard.ended <= as_of]
     settled = [one.heard for one in ended if whole.settled(one.heard) <= as_of]
-    begun = [one.heard for one in told if one.heard.ended > as_of >= one.heard.began]
-    going = {id(one) for one in in_turn(settled, begun)}
+    waiting = [one.heard for one in ended if whole.settled(one.heard) > as_of]
+    # Of those that ask what is above them only what has ended counts: a root would hold up all inside it.
+    waiting += [
+        one.heard
+        for one in told
+        if one.heard.ended > as_of >= one.heard.began and one.heard.speaks_for_itself
+    ]
+    going = {id(one) for one in in_turn(settled, waiting)}
     return _trace(ended), [one for one in ended if id(one.heard) in going]
 
 

@@ -183,12 +183,11 @@ class Trace:
 def in_turn(ready: Sequence[Heard], waiting: Iterable[Heard]) -> list[Heard]:
     """Of the spans of a trace that might go on, those that none which waits holds up.
 
-    A span that says session and agent, and began before another one ended, has something to tell that
-    comes before the other's end: until the time has passed it, the other waits, and so does what that one
-    holds up.
+    A span that began before another one ended has something to tell that comes before the other's end:
+    until it goes on the other waits, and so does what that one holds up.
     """
     going = list(ready)
-    bound = min((one.began for one in waiting if one.tells and one.speaks_for_itself), default=_NEVER)
+    bound = min((one.began for one in waiting if one.tells), default=_NEVER)
     while held := [one for one in going if one.tells and one.ended > bound]:
         going = [one for one in going if not (one.tells and one.ended > bound)]
         bound = min(one.began for one in held)

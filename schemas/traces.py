@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import compress
 
 from .candidate import Candidate
 from .conversation import Flaw
@@ -123,16 +122,20 @@ def _made(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Candidate 
 
 def _ready(opened: Open, watermark: int, now: int, hold: int) -> list[Heard]:
     """The spans of a trace that need not wait any more."""
-    is_ready = [_is_ready(opened.trace, heard, watermark) for heard in opened.waiting]
-    ready = list(compress(opened.waiting, is_ready))
-    waiting = [one for one, go in zip(opened.waiting, is_ready, strict=True) if not go]
+    ready: list[Heard] = []
+    overdue: list[Heard] = []
+    waiting: list[Heard] = []
+    for one in opened.waiting:
+        if _is_ready(opened.trace, one, watermark):
+            ready.append(one)
+        elif one.ended <= watermark and now - one.record_time >= hold:
+            overdue.append(one)
+        else:
+            waiting.append(one)
     going = in_turn(ready, waiting)
-    known = {id(one) for one in going}
-    overdue = [
-        one
-        for one in opened.waiting
-        if now - one.record_time >= hold and one.ended <= watermark and id(one) not in known
-    ]
+    if len(going) < len(ready) and any(now - one.record_time >= hold for one in ready):
+        # What waits for its turn no longer takes along what could go on: among these the turn is kept.
+        going = ready
     return going + overdue
 
 

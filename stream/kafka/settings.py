@@ -26,6 +26,14 @@ REQUEST_ROOM_BYTES = 131_072
 """What a request, and a record in its topic, may have beside the value: keys, headers, one event too many."""
 RECONNECT_MS_MAX = 2_000
 """How long a client waits at most before it looks again whether a broker is back."""
+REQUEST_MS = 10_000
+"""How long a producer waits for an answer before it asks again."""
+DELIVERY_MS = 20_000
+"""How long a producer tries to send a record.
+
+After a broker's restart kafka-python (3.0) may find no request to send a record with, until this is over; its
+default are two minutes, in which a process neither works nor lets others take its partitions over.
+"""
 
 
 @dataclass(frozen=True)
@@ -196,6 +204,8 @@ def producing(settings: KafkaSettings, process: str) -> dict[str, Any]:
         "max_request_size": settings.request_bytes_max,
         "allow_auto_create_topics": False,
         "reconnect_backoff_max_ms": RECONNECT_MS_MAX,
+        "request_timeout_ms": REQUEST_MS,
+        "delivery_timeout_ms": DELIVERY_MS,
     }
 
 

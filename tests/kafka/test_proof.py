@@ -30,6 +30,8 @@ pytestmark = pytest.mark.slow
 SIGKILLED = -signal.SIGKILL
 PORTION = 12
 """Records that are sent at a time while processes die."""
+SHARED_S = 90.0
+"""How long a group may take to divide its partitions: for `DELIVERY_MS` a producer may keep one of them."""
 LEFT = 100
 """Records that are left for those who live; they tell, too, that the time has passed everything."""
 Start = Callable[..., AbstractContextManager[Stage]]
@@ -183,4 +185,4 @@ def until_shared(stage: Stage) -> None:
         said = re.findall(r"goes on with partitions (.*)", stage.log.read_text())
         return bool(said) and len(said[-1].split()) < SOURCES
 
-    until(f"{stage.log.stem} has some partitions", is_shared, within_s=WAIT_S)
+    until(f"{stage.log.stem} has some partitions", is_shared, within_s=SHARED_S)

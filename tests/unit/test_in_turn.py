@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import orjson
@@ -25,6 +26,12 @@ def span(number: int, start: float, end: float, said: dict[str, Value]) -> Span:
     """A span of the trace, in seconds."""
     times = BEGUN + round(start * NS), BEGUN + round(end * NS)
     return Span("a" * 32, f"{number:016x}", None, "work", *times, attributes=WHO | said)
+
+
+def asking(one: Span) -> Span:
+    """The span as one that says nothing of whose it is, inside one that has not come."""
+    said = {name: value for name, value in one.attributes.items() if name not in WHO}
+    return replace(one, parent_id="f" * 16, attributes=said)
 
 
 def chat(number: int, start: float, end: float, heard: str, answered: str) -> Span:
@@ -99,3 +106,27 @@ def test_what_does_not_overlap_waits_for_nothing() -> None:
     source = Source(SessionSettings(lateness_s=5))
     source.hear(Decoded((TRACE[1], TRACE[4])), BEGUN + 8 * NS)
     assert [one.span_id for one in made(source.release(BEGUN + 8 * NS))] == [TRACE[1].span_id]
+
+
+def test_who_says_whose_it_is_waits_for_who_does_not() -> None:
+    """A retry that overlaps its first try, of which one says the session: both go on with the root."""
+    first, retry = asking(chat(2, 1, 4, "hi", "ok")), chat(3, 2, 3, "hi", "ok")
+    source = Source(SessionSettings(lateness_s=5))
+    source.hear(Decoded((first, retry)), BEGUN + 4 * NS)
+    source.idle(BEGUN + 20 * NS)
+    assert made(source.release(BEGUN + 20 * NS)) == []
+    root = replace(span(1, 0, 5, {"gen_ai.operation.name": "invoke_agent"}), span_id="f" * 16)
+    source.hear(Decoded((root,)), BEGUN + 21 * NS)
+    released = made(source.release(BEGUN + 21 * NS))
+    assert {one.span_id for one in released} == {first.span_id, retry.span_id}
+    assert {one.session_id for one in released} == {"s"}
+
+
+def test_what_has_waited_long_enough_takes_along_what_could_go_on() -> None:
+    """Where one goes on out of turn after `hold_s`, none that sorts before it is left behind to be late."""
+    around, inside, later = chat(1, 0, 30, "hi", "ok"), run(2, 1, 2), run(3, 3, 4)
+    source = Source(SessionSettings(lateness_s=5, hold_s=60))
+    source.hear(Decoded((later,)), BEGUN + 5 * NS)
+    source.hear(Decoded((around, inside)), BEGUN + 31 * NS)
+    assert made(source.release(BEGUN + 64 * NS)) == []
+    assert {one.span_id for one in made(source.release(BEGUN + 65 * NS))} == {inside.span_id, later.span_id}
