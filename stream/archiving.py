@@ -25,11 +25,13 @@ HELD_BYTES_MAX = 64 << 20
 """Bytes of messages that are gathered of all partitions together; memory holds up to three times that."""
 EVERY_S = 900.0
 """Record time after which what was gathered is archived, in seconds. Each time makes a file a partition."""
+FIRST_S = 15.0
+"""The same for what a process gathers first of a partition; each time after that it waits twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How much is gathered of a partition at most, and for how long (seconds of record time)."""
+    """How much is gathered of a partition at most, and for how long in the end (seconds of record time)."""
 
     rows: int = ROWS_MAX
     bytes: int = BYTES_MAX
@@ -53,7 +55,8 @@ class Gathering:
     `take` messages in the order of their offsets; whenever something `is_due`, archive the `piece` before
     the next message is taken, and say so (`archived`). `next` is the offset behind the last that was taken,
     `mark` that of the last message gathered, `repeats` how many were dropped for theirs. `watermark` is how
-    far the partition had judged with what was taken, None before it was told.
+    far the partition had judged with what was taken, None before it was told. `patience_s` is for how long
+    it gathers now: someone who has just begun wants to see something.
     """
 
     def __init__(self, topic: str, partition: int, standing: Standing, pace: Pace | None = None) -> None:
@@ -63,6 +66,7 @@ class Gathering:
         self.standing = standing
         self.repeats = 0
         self.watermark: int | None = None
+        self.patience_s = min(FIRST_S, self._pace.every_s)
         self._begin(standing)
 
     def _begin(self, standing: Standing) -> None:
@@ -101,7 +105,7 @@ class Gathering:
             return True
         if self.rows >= self._pace.rows or self.bytes >= self._pace.bytes:
             return True
-        return self._begun is not None and self._now - self._begun >= self._pace.every_s * NS
+        return self._begun is not None and self._now - self._begun >= self.patience_s * NS
 
     def take(self, record: Record) -> DeadLetter | None:
         """Gather a message; gives a dead letter where it is none.
@@ -153,6 +157,7 @@ class Gathering:
     def archived(self, standing: Standing) -> None:
         """The piece is archived; gather what follows."""
         self.standing = standing
+        self.patience_s = min(2 * self.patience_s, self._pace.every_s)
         self._begin(standing)
 
     def _letter(self, record: Record, reason: str) -> DeadLetter:

@@ -157,7 +157,8 @@ class Archiving:
             self._gather(place, records)
         for number in too_many(self._open):
             self._archive_one(number)
-        if self._around.clock() - self._heard >= self._pace.every_s:
+        patience_s = min((one.patience_s for one in self._open.values()), default=self._pace.every_s)
+        if self._around.clock() - self._heard >= patience_s:
             # No message tells the time any more.
             self._archive_ready()
         self._count()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -110,14 +111,16 @@ def test_enough_is_due(pace: Pace, taken: int) -> None:
 
 
 def test_a_quiet_partition_makes_few_files() -> None:
-    """A message a second, as ticks come, and a session now and then: four files an hour, not sixty."""
-    one, pieces = gathering(), 0
-    for record in records([judged(number, [number] if number % 20 == 0 else []) for number in range(3600)]):
+    """A message a second, as ticks come, and few sessions: soon a file, then four an hour, not sixty."""
+    one, after = gathering(), []
+    messages = records([judged(number, [number] if number % 20 == 0 else []) for number in range(5000)])
+    for second, record in enumerate(messages):
         one.take(record)
         if one.is_due:
-            pieces += 1
+            after.append(second)
             one.archived(one.piece().standing)
-    assert pieces == 3
+    waits = [end - begin for begin, end in pairwise([-1, *after])]
+    assert waits == [wait + 1 for wait in (15, 30, 60, 120, 240, 480, 900, 900, 900, 900)]
     assert one.rows > 0
     assert (stream_archive.ROWS, stream_archive.EVERY_S) == (ROWS_MAX, EVERY_S)
 
