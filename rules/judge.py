@@ -14,7 +14,7 @@ from .digest import rule_digest
 from .kernel import I32, I64, U8, Found, Memory, Program
 from .label import Labeler
 from .machine import Machine
-from .occurrences import Clock, Cut, Mask, Order, Sessions, in_order, numbers, occurrences_of
+from .occurrences import Clock, Cut, Mask, Order, Sessions, in_order, numbers, occurrences_of, value_codes
 from .rule import Rule, RuleSet
 from .words import Words, letters
 
@@ -183,9 +183,7 @@ def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:
         unknown = rows[f"su{key}"].to_numpy()
         slices[unknown, key] = kernel_loop.UNKNOWN_SLICE
         valued = np.flatnonzero(rows[f"s{key}"].is_not_null().to_numpy() & ~unknown)
-        local = pl.Categorical(pl.Categories.random())
-        values = rows[f"s{key}"][valued].cast(local).to_physical().cast(pl.Int64).to_numpy()
-        pairs = slots[valued].astype(np.int64) << 32 | values
+        pairs = slots[valued].astype(np.int64) << 32 | value_codes(rows[f"s{key}"][valued])
         _, at, places = np.unique(pairs, return_index=True, return_inverse=True)
         # Slots are numbered as they come.
         order = np.argsort(at)

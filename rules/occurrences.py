@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -80,8 +81,7 @@ def in_order(labelled: pl.DataFrame) -> Order:
     Of several rows for one place (an archive that holds a file twice) the one with the smallest event id
     stays: equal ids are repeats, others conflict.
     """
-    local = pl.Categorical(pl.Categories.random())
-    codes = labelled["session_id"].cast(local).to_physical().cast(pl.Int64).to_numpy()
+    codes = value_codes(labelled["session_id"])
     occurrences, ends = numbers(labelled["occurrence"]), (labelled["kind"] == Kind.END.value).to_numpy()
     seq = labelled["seq"].to_numpy()
     found = _by_one_key(codes, occurrences, ends, seq)
@@ -93,6 +93,12 @@ def in_order(labelled: pl.DataFrame) -> Order:
     events = ~ends[found]
     rows = found[events]
     return Order(rows, codes[rows], ended[events], duplicates, conflicts)
+
+
+def value_codes(values: pl.Series) -> I64:
+    """A number for each of some texts, none of them null: 0 for the first and so on as new ones come."""
+    column = cast("Any", values.to_arrow())
+    return np.asarray(column.dictionary_encode().indices, dtype=np.int64)
 
 
 def _by_one_key(codes: I64, occurrences: I64, ends: Mask, seq: NDArray[np.uint32]) -> I64 | None:

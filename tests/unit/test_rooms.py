@@ -34,6 +34,7 @@ OUTSIDE_WORLD = {
 OUTSIDE_CALLS = {"open", "print", "input", "datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
 OUTSIDE_METHODS = {
     "read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "rglob", "is_file", "is_dir", "stat",
+    "random",
 }  # fmt: skip
 DOORS = {
     "rules/pack.py": "reads the packs that `load_packs` is given",
