@@ -122,18 +122,23 @@ def _made(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Candidate 
 
 def _ready(opened: Open, watermark: int, now: int, hold: int) -> list[Heard]:
     """The spans of a trace that need not wait any more."""
+
+    def is_overdue(one: Heard) -> bool:
+        return now - one.record_time >= hold
+
     ready: list[Heard] = []
     overdue: list[Heard] = []
     waiting: list[Heard] = []
     for one in opened.waiting:
         if _is_ready(opened.trace, one, watermark):
             ready.append(one)
-        elif one.ended <= watermark and now - one.record_time >= hold:
+        elif one.ended <= watermark and is_overdue(one):
             overdue.append(one)
         else:
             waiting.append(one)
     going = in_turn(ready, waiting)
-    if len(going) < len(ready) and any(now - one.record_time >= hold for one in ready):
+    in_hand = {id(one) for one in going}
+    if any(id(one) not in in_hand and is_overdue(one) for one in ready):
         # What waits for its turn no longer takes along what could go on: among these the turn is kept.
         going = ready
     return going + overdue

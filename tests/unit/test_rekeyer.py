@@ -270,6 +270,23 @@ def test_what_a_tick_says_is_remembered() -> None:
     assert topics.begin([1], settings=TICKING).watermarks() == one.watermarks() == {1: 995 * NS}
 
 
+def test_what_the_records_said_of_the_time_is_remembered() -> None:
+    """A span that has waited for `hold_s` goes on after a restart, though the next record is an older one."""
+    settings = replace(SETTINGS, lateness_s=5, hold_s=60)
+
+    def told(offset: int, came_s: int, end_s: int, parent: str | None) -> Record:
+        name, end = f"{offset + 1:016x}", START_NS + end_s * NS
+        span = Span(f"{offset + 1:032x}", name, parent, "chat", end - NS, end, attributes=CHAT)
+        return Record(0, offset, START_NS + came_s * NS, wire([span], Encoding.PROTOBUF))
+
+    topics = Topics()
+    before = topics.begin([0], settings=settings)
+    topics.write(before.take([told(0, 30, 30, "f" * 16), told(1, 90, 20, None)]))
+    assert before.waiting() == 1
+    again = topics.begin([0], settings=settings)
+    assert again.take([told(2, 40, 40, None)]).early == 1
+
+
 def test_a_tick_sends_on_what_the_clock_has_passed(done: Work) -> None:
     """Spans that waited for the time to pass their root go on with the tick, and are remembered no more."""
     settings = SessionSettings(lateness_s=240, hold_s=86_400, idle_s=86_400)
