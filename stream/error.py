@@ -44,3 +44,7 @@ class StreamError(Exception):
         super().__init__(what)
         self.code = code
         self.hint = hint
+
+
+OF_THE_PROCESS = (StreamError, MemoryError, OSError)
+"""Errors that say nothing of the message, the span or the session in hand: it is not put aside for them."""

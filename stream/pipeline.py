@@ -21,7 +21,7 @@ from ..schemas.decoded import Decoded
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS
 from .changes import fill
-from .error import StreamError
+from .error import OF_THE_PROCESS
 from .faults import Fault, reach
 from .intake import Busy, Request, decode
 from .source import Source
@@ -197,10 +197,8 @@ class Pipeline:
         before = self._source.watermark
         try:
             batch = self._judged(works)
-        except StreamError:
-            raise
         except Exception as error:
-            if not works:
+            if isinstance(error, (*OF_THE_PROCESS, sqlite3.Error)) or not works:
                 raise
             # The time that a request tells must not come before the request, when it is judged again.
             self._reload(before)

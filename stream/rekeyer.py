@@ -17,7 +17,7 @@ from ..schemas.candidate import Candidate
 from ..schemas.conversation import Flaw
 from ..schemas.resolve import Heard
 from ..schemas.settings import SessionSettings
-from .error import StreamError
+from .error import OF_THE_PROCESS, StreamError
 from .intake import Encoding, decode
 from .source import Source
 from .topic import Topic
@@ -183,8 +183,7 @@ class Rekeyer:
             decoded = decode(record.value, encoding)
             source.hear(decoded, record.time, origin)
         except Exception as error:
-            if isinstance(error, MemoryError):
-                # It says nothing of the record.
+            if isinstance(error, OF_THE_PROCESS):
                 raise
             flaw = Flaw("record", "internal", type(error).__name__)
             self._bury(done, record.partition, record.time, origin, flaw)

@@ -25,7 +25,7 @@ from ..schemas.assemble import Session
 from ..schemas.candidate import Candidate
 from ..schemas.event import Event, Kind
 from ..schemas.frame import event_frame
-from .error import StreamError
+from .error import OF_THE_PROCESS
 from .standing import Standing, Status
 from .state import Columns, SessionState
 
@@ -34,8 +34,6 @@ HELD_MAX = 10_000
 HELD_CHARS_MAX = 32 << 20
 """Characters that they may tell."""
 _NO_TIME = -(1 << 63)
-_OF_THE_PROCESS = (StreamError, MemoryError, OSError)
-"""Errors that say nothing of a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +257,7 @@ class Worker:
         try:
             return self.step(states, candidates, watermark)
         except Exception as error:
-            if isinstance(error, _OF_THE_PROCESS):
+            if isinstance(error, OF_THE_PROCESS):
                 raise
             done = Outputs()
             for session_id in list(states):
@@ -282,7 +280,7 @@ class Worker:
             try:
                 done = self.step({session_id: state}, own, watermark)
             except Exception as error:
-                if isinstance(error, _OF_THE_PROCESS):
+                if isinstance(error, OF_THE_PROCESS):
                     raise
                 spans = tuple((one.trace_id, one.span_id) for one in own)
                 poison.append(Poison(session_id, spans, type(error).__name__))

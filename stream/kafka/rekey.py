@@ -20,7 +20,7 @@ from kafka.errors import CommitFailedError, KafkaError, UnsupportedCodecError
 from kafka.structs import TopicPartition
 
 from ...schemas.settings import SessionSettings
-from ..error import StreamError
+from ..error import OF_THE_PROCESS, StreamError
 from ..faults import RekeyFault, reach
 from ..limits import Limits
 from ..metrics import Outcome, RekeyMetrics
@@ -204,7 +204,7 @@ class Rekeying:
         try:
             done = self._taken(records)
         except Exception as error:
-            if isinstance(error, StreamError):
+            if isinstance(error, OF_THE_PROCESS):
                 raise
             self._settle(reader)
             for record in records:
@@ -221,7 +221,7 @@ class Rekeying:
         try:
             done = self._taken([record])
         except Exception as error:
-            if isinstance(error, StreamError):
+            if isinstance(error, OF_THE_PROCESS):
                 raise
             # What broke it has spoiled the state of its source.
             self._settle(reader)
