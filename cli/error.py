@@ -42,6 +42,14 @@ def told_error(code: str, where: str, what: str, hint: str) -> WorldError:
     return WorldError(f"{clean(where)}: {code} {clean(what)}\n  hint: {hint}")
 
 
+def package_error(error: ModuleNotFoundError, where: str) -> WorldError | None:
+    """What to install where a package is missing that a live process needs; None where it is our own."""
+    if (error.name or "").startswith("tracline"):
+        return None
+    hint = "install tracline with its extra `stream`: pip install '.[stream]' in a clone"
+    return world_error("TRL620", where, f"needs the package {error.name}", hint)
+
+
 def file_error(error: OSError) -> WorldError:
     """The operating system's refusal, with the file it is about."""
     where = "tracline" if error.filename is None else str(error.filename)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .error import told_error, world_error
+from .error import package_error, told_error
 from .options import Command, note, rules_option
 
 if TYPE_CHECKING:
@@ -89,8 +89,9 @@ def command(
         from ..stream.listening import Address
         from ..stream.service import Service, serve
     except ModuleNotFoundError as error:
-        hint = "install tracline with its extra `stream`: pip install '.[stream]' in a clone"
-        raise world_error("TRL620", "tracline serve", f"needs the package {error.name}", hint) from error
+        if (told := package_error(error, "tracline serve")) is None:
+            raise
+        raise told from error
 
     rule_set = load_packs(rules)
     statute = statute_of(rule_set)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from .error import WorldError, told_error, world_error
+from .error import WorldError, package_error, told_error
 from .lazy import LazyGroup
 from .options import Seconds
 
@@ -40,10 +40,9 @@ class StreamGroup(LazyGroup):
         except StreamError as error:
             raise told_error(error.code, _name(ctx), str(error), error.hint) from error
         except ModuleNotFoundError as error:
-            if (error.name or "").startswith("tracline"):
+            if (told := package_error(error, _name(ctx))) is None:
                 raise
-            hint = "install tracline with its extra `stream`: pip install '.[stream]' in a clone"
-            raise world_error("TRL620", _name(ctx), f"needs the package {error.name}", hint) from error
+            raise told from error
         except Exception as error:
             if (told := kafka_error(error, _name(ctx))) is None:
                 raise
