@@ -45,6 +45,17 @@ SIGKILLED = -signal.SIGKILL
 @pytest.fixture
 def kafka(kafka: KafkaSettings) -> KafkaSettings:
     """The shared broker with the topics of this test."""
+    return made(kafka)
+
+
+@pytest.fixture
+def apart(own_broker: Broker, unique: str) -> KafkaSettings:
+    """The topics at a broker of the test's own."""
+    return made(KafkaSettings((own_broker.bootstrap,), prefix=unique, spans_topic=f"{unique}-spans"))
+
+
+def made(kafka: KafkaSettings) -> KafkaSettings:
+    """The settings, once their topics are made."""
     with administering(kafka) as admin:
         create(admin, kafka, partitions=PARTITIONS)
     return kafka
@@ -89,6 +100,13 @@ def send(kafka: KafkaSettings, sent: list[Sent]) -> None:
         producer.send(kafka.topic(Topic.VERDICTS), one.value, partition=one.partition)
     producer.flush()
     producer.close()
+
+
+def halves() -> tuple[list[Sent], list[Sent]]:
+    """The messages, parted at the last tick of the spike."""
+    sent = messages()
+    half = next(place for place, one in enumerate(sent) if _tick_told(one) == SPIKE.stop - 1)
+    return sent[:half], sent[half:]
 
 
 def alerts(kafka: KafkaSettings) -> list[Alert]:
@@ -139,15 +157,14 @@ def test_a_spike_is_one_alert_at_alertmanager(
     kafka: KafkaSettings, rates: Path, am: RunningAlertmanager
 ) -> None:
     """While the spike lasts Alertmanager has one alert; when it is over it has none."""
-    sent = messages()
-    half = next(place for place, one in enumerate(sent) if _tick_told(one) == SPIKE.stop - 1)
+    before, behind = halves()
     port = free_port()
     with process(kafka, rates, "--alertmanager", am.url, "--label", "team=desk", "--metrics-port", str(port)):
-        send(kafka, sent[:half])
+        send(kafka, before)
         (shown,) = until_shown(am)
         assert shown["labels"]["agent"] == WRONG
         assert shown["labels"]["team"] == "desk"
-        send(kafka, sent[half:])
+        send(kafka, behind)
         until("it is resolved", lambda: not am.alerts())
         until_delivered(kafka)
         assert httpx.get(f"http://127.0.0.1:{port}/readyz").is_success
@@ -156,7 +173,7 @@ def test_a_spike_is_one_alert_at_alertmanager(
         assert values(told, "tracline_alerts_resolved_total") == {(): 1}
         assert values(told, "tracline_alerts_firing") == {}
         assert values(told, "tracline_kafka_messages_read_total") == {
-            (kafka.topic(Topic.VERDICTS),): len(sent)
+            (kafka.topic(Topic.VERDICTS),): len(before) + len(behind)
         }
     check_one_alert(alerts(kafka))
 
@@ -200,52 +217,45 @@ def test_what_cannot_be_delivered_waits_in_the_topic(kafka: KafkaSettings, rates
 
 def test_a_second_process_waits_and_takes_over(kafka: KafkaSettings, rates: Path) -> None:
     """Of two processes one is at work; when it is killed the other goes on where it was."""
-    sent = messages()
-    half = next(place for place, one in enumerate(sent) if _tick_told(one) == SPIKE.stop - 1)
+    before, behind = halves()
     with hook() as told:
         with process(kafka, rates, "--webhook", told.url) as first:
-            send(kafka, sent[:half])
+            send(kafka, before)
             until("the first has delivered", lambda: heard(told))
             with process(kafka, rates, "--webhook", told.url):
                 first.kill()
-                send(kafka, sent[half:])
+                send(kafka, behind)
                 until("the second has delivered", lambda: "resolved" in dict(heard(told)).values())
                 until_delivered(kafka)
         check_one_alert(alerts(kafka))
 
 
-def test_a_broker_that_is_away_is_waited_for(own_broker: Broker, unique: str, rates: Path) -> None:
+def test_a_broker_that_is_away_is_waited_for(own_broker: Broker, apart: KafkaSettings, rates: Path) -> None:
     """Killed and started again while the process goes on: each alert is written once, and delivered.
 
     A receiver may hear again, under the same id, what Kafka did not take note of in time.
     """
-    kafka = KafkaSettings((own_broker.bootstrap,), prefix=unique, spans_topic=f"{unique}-spans")
-    with administering(kafka) as admin:
-        create(admin, kafka, partitions=PARTITIONS)
-    sent = messages()
-    half = next(place for place, one in enumerate(sent) if _tick_told(one) == SPIKE.stop - 1)
-    with hook() as told, process(kafka, rates, "--webhook", told.url) as running:
-        send(kafka, sent[:half])
+    before, behind = halves()
+    with hook() as told, process(apart, rates, "--webhook", told.url) as running:
+        send(apart, before)
         until("the alert is delivered", lambda: heard(told))
         own_broker.restart()
-        send(kafka, sent[half:])
-        until_delivered(kafka)
+        send(apart, behind)
+        until_delivered(apart)
         assert running.poll() is None
-        check_one_alert(alerts(kafka))
+        check_one_alert(alerts(apart))
         assert [name for _, name in dict.fromkeys(heard(told))] == ["firing", "resolved"]
         assert heard(told)[-1][1] == "resolved", "what is told again is told in its order"
 
 
-def test_what_fires_is_told_while_the_broker_is_away(own_broker: Broker, unique: str, rates: Path) -> None:
+def test_what_fires_is_told_while_the_broker_is_away(
+    own_broker: Broker, apart: KafkaSettings, rates: Path
+) -> None:
     """Where Kafka cannot take note of a delivery either, Alertmanager goes on hearing of what fires."""
-    kafka = KafkaSettings((own_broker.bootstrap,), prefix=unique, spans_topic=f"{unique}-spans")
-    with administering(kafka) as admin:
-        create(admin, kafka, partitions=PARTITIONS)
-    sent = messages()
-    half = next(place for place, one in enumerate(sent) if _tick_told(one) == SPIKE.stop - 1)
-    with hook() as told, process(kafka, rates, "--alertmanager", told.url) as running:
+    before, _ = halves()
+    with hook() as told, process(apart, rates, "--alertmanager", told.url) as running:
         told.status = 503
-        send(kafka, sent[:half])
+        send(apart, before)
         until("it has tried", lambda: told.posts)
         own_broker.kill()
         told.status = 200

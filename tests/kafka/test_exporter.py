@@ -14,7 +14,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import SpanContext
-from tracline.examples.local_kafka import LIBS, Broker, missing
+from tracline.examples.local_kafka import LIBS, Broker
 from tracline.schemas.otlp import decode_protobuf
 from tracline.schemas.span import Span
 from tracline.stream.kafka.exporter import KafkaSpanExporter
@@ -22,6 +22,7 @@ from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.topic import Topic
 
+from .conftest import need_own
 from .reading import read
 
 pytestmark = pytest.mark.slow
@@ -67,8 +68,7 @@ def test_what_the_sdk_ends_is_in_the_topic(topics: KafkaSettings) -> None:
 
 def test_a_trace_goes_where_other_clients_would_send_it(topics: KafkaSettings, tmp_path: Path) -> None:
     """The partition of each key is the one that Kafka's own client chooses, as a collector does."""
-    if lack := missing():
-        pytest.skip(lack)
+    need_own()
     exporter = KafkaSpanExporter(topics)
     assert exporter.export([span(trace, 1) for trace in TRACES]) is SpanExportResult.SUCCESS
     exporter.shutdown()
