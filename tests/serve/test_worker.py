@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -238,6 +239,28 @@ def test_a_request_that_breaks_the_pipeline_is_put_aside(live: Live, pack: Path)
     assert live.store._db.execute("SELECT body FROM quarantine").fetchall() == [(b"poison",)]
     letters = live.store._db.execute("SELECT code, reason, sha256 FROM dead_letter").fetchall()
     assert letters == [("internal", "ZeroDivisionError", hashlib.sha256(b"poison").hexdigest())]
+
+
+def fails(*_: object) -> None:
+    """What a store says whose disk cannot be read."""
+    raise sqlite3.OperationalError("disk I/O error")
+
+
+def test_a_disk_that_cannot_be_read_spoils_no_request(
+    live: Live, pack: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends the process; the next one judges what was taken, and puts nothing aside."""
+    told = Told(paced(SESSION, START_NS, 30), Manner())
+    sent = schedule([told], Random(1))
+    live.now = sent[-1].time
+    with monkeypatch.context() as broken:
+        broken.setattr(live.store, "session", fails)
+        with pytest.raises(sqlite3.OperationalError):
+            live.send(*sent)
+    live.restart()
+    live.finish()
+    assert live.records.keys() == true_ids([told], pack).keys() != set()
+    assert not live.store._db.execute("SELECT code FROM dead_letter").fetchall()
 
 
 def test_a_request_is_read_after_a_crash_as_it_was_read_before(live: Live) -> None:

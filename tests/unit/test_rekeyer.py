@@ -383,6 +383,23 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
     assert candidates_of(batches_of(taken)) == pure(done.records)
 
 
+@pytest.mark.parametrize("error", [MemoryError, OSError])
+def test_what_says_nothing_of_a_record_puts_none_aside(
+    done: Work, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """Where the process lacks memory or a disk, it ends: another may take the record in."""
+
+    def read(_body: bytes, _encoding: Encoding) -> Decoded:
+        raise error
+
+    monkeypatch.setattr("tracline.stream.rekeyer.decode", read)
+    one = rekeyer()
+    for source in range(SOURCES):
+        one.assign(source, {})
+    with pytest.raises(error):
+        one.take(done.records[:1])
+
+
 def candidates_in(done: Transaction) -> list[Candidate]:
     """The candidates of a transaction."""
     return [candidate for batch in batches_of(done) for candidate in batch.candidates]
