@@ -54,9 +54,10 @@ test: setup ## every test, with the time each folder took against its budget: un
 
 kafka: $(KAFKA)/.ready ## fetch Apache Kafka's jars for tests/kafka, with Maven
 
-$(KAFKA)/.ready: tests/kafka/pom.xml
+$(KAFKA)/.ready: tests/kafka/pom.xml | $(READY)
 	rm -rf $(KAFKA)
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(KAFKA)/libs
+	$(BIN)/python -m tracline.examples.local_kafka
 	@touch $@
 
 test-collector: setup kafka $(COLLECTOR)/otelcol ## the tests of a real OpenTelemetry collector, which Go builds first

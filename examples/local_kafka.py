@@ -1,6 +1,7 @@
 """A real Apache Kafka on this machine: one KRaft node, which can be killed and comes back with its data.
 
-The jars are in `.kafka/libs` (`make kafka`); the machine's Java runs them.
+The jars are in `.kafka/libs` (`make kafka`); the machine's Java runs them. Run as a program, it keeps in
+`.kafka` what Java makes of their classes, from which every node here starts in two thirds of the time.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Mapping
@@ -23,6 +25,8 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 LIBS = Path(__file__).parents[1] / ".kafka" / "libs"
+CLASSES = LIBS.with_name("classes.jsa")
+"""Where Java keeps what it made of the classes; where there is none, or another Java's, it does so anew."""
 WAIT_S = 120.0
 """How long a broker may take to answer after its start, and to end when asked to."""
 POLL_S = 0.1
@@ -89,7 +93,7 @@ def free_port() -> int:
 class Broker:
     """One node, whose configuration, data and log are in `folder`; it listens on 127.0.0.1.
 
-    `properties` are added to, and win over, those of every broker here.
+    `properties` are added to, and win over, those of every broker here; `java` is added to its options.
     """
 
     folder: Path
@@ -97,6 +101,7 @@ class Broker:
     port: int = field(default_factory=free_port)
     controller_port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
+    java: tuple[str, ...] = ()
 
     @property
     def bootstrap(self) -> str:
@@ -166,9 +171,10 @@ class Broker:
 
     def _java(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Run a class of the jars in the folder; what it says goes to the log."""
+        kept = (f"-XX:SharedArchiveFile={CLASSES}",) if CLASSES.exists() else ()
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                ["java", *JAVA, "-cp", f"{LIBS}/*", *arguments],
+                ["java", *JAVA, *kept, *self.java, "-cp", f"{LIBS}/*", *arguments],
                 cwd=self.folder,
                 env={name: value for name, value in os.environ.items() if name != "CLASSPATH"},
                 stdin=subprocess.DEVNULL,
@@ -194,3 +200,25 @@ def answers(bootstrap: str, *, within_s: float = 1.0) -> bool:
         return False
     finally:
         admin.close()
+
+
+def keep_classes() -> None:
+    """Have a node start and end, and keep in `CLASSES` what Java made of the classes that it needed.
+
+    Where Java cannot keep it nothing is kept.
+    """
+    CLASSES.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=LIBS.parent) as name:
+        kept = Path(name) / CLASSES.name
+        broker = Broker(Path(name) / "kafka", java=(f"-XX:ArchiveClassesAtExit={kept}",))
+        try:
+            broker.start()
+            broker.stop()
+        finally:
+            broker.kill()
+        if kept.exists():
+            kept.replace(CLASSES)
+
+
+if __name__ == "__main__":
+    keep_classes()

@@ -25,6 +25,8 @@ QUICK = (
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
 )
 """What a broker must have no larger than our own, since processes that are killed must be missed soon."""
+SOON_BACK = {"broker.session.timeout.ms": 1400}
+"""What lets a broker in again a second and a half after its start, that was killed."""
 
 
 def need(lack: str | None) -> None:
@@ -68,8 +70,8 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[Broker]:
-    """A started broker of the test's own, which it may kill and restart."""
+def new_broker(tmp_path: Path) -> Iterator[Broker]:
+    """A started broker of the test's own, which never had a topic or a group."""
     need_own()
     broker = Broker(tmp_path / "kafka")
     try:
@@ -77,6 +79,30 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
         yield broker
     finally:
         broker.kill()
+
+
+@pytest.fixture(scope="session")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker for all tests that kill one; started by the first of them."""
+    need_own()
+    broker = Broker(tmp_path_factory.mktemp("mortal"), SOON_BACK)
+    try:
+        yield broker
+    finally:
+        broker.kill()
+
+
+@pytest.fixture
+def own_broker(mortal: Broker) -> Broker:
+    """A started broker, which the test has to itself and may kill and restart; what others left is there.
+
+    So each uses names of its own.
+    """
+    if mortal.process is None:
+        mortal.start()
+    else:
+        mortal.answering()
+    return mortal
 
 
 @pytest.fixture
@@ -97,3 +123,9 @@ def topics(kafka: KafkaSettings) -> KafkaSettings:
     with administering(kafka) as admin:
         create(admin, kafka, partitions=4)
     return kafka
+
+
+@pytest.fixture
+def own_kafka(own_broker: Broker, unique: str) -> KafkaSettings:
+    """The broker that the test may kill, with names of the test's own; no topic exists yet."""
+    return KafkaSettings((own_broker.bootstrap,), prefix=unique, spans_topic=f"{unique}-spans")

@@ -65,9 +65,13 @@ def send(kafka: KafkaSettings, transactions: Iterable[Sequence[Sent]], name: str
 
 
 def sender(kafka: KafkaSettings, name: str) -> KafkaProducer:
-    """A transactional producer of that name."""
+    """A transactional producer of that name, which soon asks again while the last transaction ends."""
     producer = KafkaProducer(
-        **connecting(kafka, "test"), transactional_id=f"{kafka.prefix}-{name}", acks="all", linger_ms=0
+        **connecting(kafka, "test"),
+        transactional_id=f"{kafka.prefix}-{name}",
+        acks="all",
+        linger_ms=0,
+        retry_backoff_ms=5,
     )
     producer.init_transactions()
     return producer

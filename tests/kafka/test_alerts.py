@@ -49,9 +49,9 @@ def kafka(kafka: KafkaSettings) -> KafkaSettings:
 
 
 @pytest.fixture
-def apart(own_broker: Broker, unique: str) -> KafkaSettings:
-    """The topics at a broker of the test's own."""
-    return made(KafkaSettings((own_broker.bootstrap,), prefix=unique, spans_topic=f"{unique}-spans"))
+def apart(own_kafka: KafkaSettings) -> KafkaSettings:
+    """The topics at a broker that the test may kill."""
+    return made(own_kafka)
 
 
 def made(kafka: KafkaSettings) -> KafkaSettings:

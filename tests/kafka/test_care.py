@@ -62,9 +62,9 @@ def test_the_lag_is_what_is_written_and_not_committed(topics: KafkaSettings, tmp
     assert any(line.split()[-4:] == ["1", "4", "10", "6"] for line in table.stdout.splitlines())
 
 
-def test_the_lag_is_told_of_a_broker_that_never_had_a_group(own_broker: Broker, tmp_path: Path) -> None:
+def test_the_lag_is_told_of_a_broker_that_never_had_a_group(new_broker: Broker, tmp_path: Path) -> None:
     """Without topics the first one is named; with them all is 0, though none was ever asked for an offset."""
-    kafka = KafkaSettings((own_broker.bootstrap,))
+    kafka = KafkaSettings((new_broker.bootstrap,))
     before = stream(kafka, tmp_path, "lag")
     assert before.returncode == 2
     assert before.stderr.startswith("tracline stream lag: TRL724 otlp_spans is missing\n  hint: make it with")

@@ -14,7 +14,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import SpanContext
-from tracline.examples.local_kafka import LIBS, Broker
+from tracline.examples.local_kafka import JAVA, LIBS, Broker
 from tracline.schemas.otlp import decode_protobuf
 from tracline.schemas.span import Span
 from tracline.stream.kafka.exporter import KafkaSpanExporter
@@ -76,7 +76,7 @@ def test_a_trace_goes_where_other_clients_would_send_it(topics: KafkaSettings, t
     keys = [f"{trace:032x}" for trace in TRACES]
     assert sorted(chosen) == sorted(keys)
     (tmp_path / "PartitionOf.java").write_text(PARTITION_OF)
-    java = ["java", "-cp", f"{LIBS}/*", str(tmp_path / "PartitionOf.java"), *keys]
+    java = ["java", *JAVA, "-cp", f"{LIBS}/*", str(tmp_path / "PartitionOf.java"), *keys]
     said = subprocess.run(java, capture_output=True, text=True, timeout=60, check=True).stdout
     assert [chosen[key] for key in keys] == [int(line) for line in said.split()]
     assert set(chosen.values()) == {0, 1, 2, 3}
@@ -131,12 +131,11 @@ def test_what_the_broker_refuses_is_a_failure(kafka: KafkaSettings) -> None:
     assert [one.name for one in arrived(kafka)] == ["2", "4"]
 
 
-def test_an_exporter_outlives_the_broker(own_broker: Broker) -> None:
+def test_an_exporter_outlives_the_broker(own_broker: Broker, own_kafka: KafkaSettings) -> None:
     """While it is away exports fail; when it is back they succeed, and what succeeded is there."""
-    settings = KafkaSettings((own_broker.bootstrap,))
-    with administering(settings) as admin:
-        create(admin, settings, partitions=1)
-    exporter = KafkaSpanExporter(settings, timeout_s=5)
+    with administering(own_kafka) as admin:
+        create(admin, own_kafka, partitions=1)
+    exporter = KafkaSpanExporter(own_kafka, timeout_s=5)
     assert exporter.export([span(1, 1)]) is SpanExportResult.SUCCESS
     own_broker.kill()
     assert exporter.export([span(1, 2)]) is SpanExportResult.FAILURE
@@ -145,4 +144,4 @@ def test_an_exporter_outlives_the_broker(own_broker: Broker) -> None:
     assert exporter.export([span(1, 4)]) is SpanExportResult.SUCCESS
     exporter.shutdown()
     assert exporter.export([span(1, 5)]) is SpanExportResult.FAILURE
-    assert [one.name for one in arrived(settings)] == ["1", "4"]
+    assert [one.name for one in arrived(own_kafka)] == ["1", "4"]

@@ -313,9 +313,11 @@ def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tm
             assert hint in said
 
 
-def test_a_broker_that_is_killed_and_comes_back(own_broker: Broker, case: Case, tmp_path: Path) -> None:
+def test_a_broker_that_is_killed_and_comes_back(
+    own_broker: Broker, own_kafka: KafkaSettings, case: Case, tmp_path: Path
+) -> None:
     """The process waits for the broker, and goes on by itself; told to stop without one, it does not wait."""
-    kafka = KafkaSettings((own_broker.bootstrap,), prefix="restarted", spans_topic="spans")
+    kafka = own_kafka
     with administering(kafka) as admin:
         create(admin, kafka, partitions=PARTITIONS)
     middle = len(case.sent) // 2

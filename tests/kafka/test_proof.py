@@ -122,11 +122,10 @@ def feed(sender: Sender, kafka: KafkaSettings, deaths: list[StrEnum], is_over: C
 
 
 @pytest.fixture
-def own(own_broker: Broker, unique: str) -> KafkaSettings:
-    """A broker of the test's own, with topics."""
-    kafka = KafkaSettings((own_broker.bootstrap,), prefix=unique, spans_topic=f"{unique}-spans")
-    make_topics(kafka)
-    return kafka
+def own(own_kafka: KafkaSettings) -> KafkaSettings:
+    """A broker that the test may kill, with topics."""
+    make_topics(own_kafka)
+    return own_kafka
 
 
 def test_workers_come_and_go_and_so_does_the_broker(

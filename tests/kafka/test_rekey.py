@@ -215,10 +215,10 @@ def test_quiet_sources_let_go_of_what_waits(kafka: KafkaSettings, done: Work, ex
 
 
 def test_a_broker_that_is_away_is_waited_for(
-    own_broker: Broker, unique: str, done: Work, expected: Counter[str]
+    own_broker: Broker, own_kafka: KafkaSettings, done: Work, expected: Counter[str]
 ) -> None:
     """Killed and started again, with a process that goes on meanwhile: nothing is lost or sent twice."""
-    kafka = KafkaSettings((own_broker.bootstrap,), prefix=unique, spans_topic=f"{unique}-spans")
+    kafka = own_kafka
     make_topics(kafka)
     first, second = portions(done.records, 2)
     send(kafka, first)
@@ -339,7 +339,7 @@ def test_what_kafka_deletes_under_a_process_is_said(kafka: KafkaSettings, done: 
         until_carried(kafka)
         assert running.error is None
         read = running.count("tracline_kafka_messages_read_total", topic=kafka.spans_topic)
-        lost = running.count("tracline_rekey_deleted_total")
+        lost = running.count("tracline_kafka_deleted_total", topic=kafka.spans_topic)
     assert read < 1 + len(others)
     assert lost == 1 + len(others) - read
     assert [line for line in running.lines if f"Kafka has deleted {lost:.0f} records" in line]
@@ -356,7 +356,7 @@ def test_what_was_deleted_before_a_start_is_said(kafka: KafkaSettings, done: Wor
         admin.delete_records({TopicPartition(kafka.spans_topic, 0): len(own) - 1})
     with here(kafka) as running:
         until_carried(kafka)
-        assert running.count("tracline_rekey_deleted_total") == len(own) - 3
+        assert running.count("tracline_kafka_deleted_total", topic=kafka.spans_topic) == len(own) - 3
     assert running.error is None
 
 

@@ -58,6 +58,8 @@ def test_who_waits_says_so_and_shows_nothing_of_what_others_do(
             running(patient, tmp_path / "monitor-2", "monitor", *told) as monitor_2,
             running(patient, tmp_path / "alerts-2", "alerts") as alerts_2,
         ):
+            # Who has only just started shows nothing, either.
+            until("one says so", lambda: any(WAITS in one.log.read_text() for one in (alerts, alerts_2)))
             for pair in ((rekey, rekey_2), (monitor, monitor_2), (alerts, alerts_2)):
                 until(f"one waits: {pair}", lambda pair=pair: _one_waits(pair))
         waiting = alerts if WAITS in alerts.log.read_text() else alerts_2
