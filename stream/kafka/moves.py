@@ -78,4 +78,17 @@ def join(
         **limits,
     )
     consumer.subscribe([topic], listener=moves)
+    _finish_joining(consumer)
     return consumer
+
+
+def _finish_joining(consumer: Any) -> None:
+    """Let a consumer that has begun to join the group go on until it has joined.
+
+    Where it joined because partitions became known, and a poll ended before the group had answered,
+    kafka-python (3.0) sees no reason to join any more and leaves the answer: it neither has partitions nor
+    sends heartbeats from then on, and its polls do not wait.
+    """
+    coordinator = consumer._coordinator
+    is_needed = coordinator.need_rejoin
+    coordinator.need_rejoin = lambda: coordinator.rejoining or is_needed()
