@@ -225,6 +225,10 @@ class KafkaMetrics:
             self._bytes.labels(topic)
         for topic in sends:
             self._sent.labels(topic)
+        text = "Messages that Kafka deleted before they were read (or about)."
+        self._deleted = _counter(registry, "kafka_deleted", text, "topic")
+        for topic in reads:
+            self._deleted.labels(topic)
         self._transactions = _counter(registry, "kafka_transactions", "Transactions that ended.", "outcome")
         for outcome in Outcome:
             self._transactions.labels(outcome)
@@ -238,6 +242,10 @@ class KafkaMetrics:
         """Messages were read, of so many bytes together."""
         self._read.labels(topic).inc(count)
         self._bytes.labels(topic).inc(size)
+
+    def deleted(self, topic: str, count: int) -> None:
+        """Messages were deleted before they were read."""
+        self._deleted.labels(topic).inc(count)
 
     def sent(self, topic: str, count: int = 1) -> None:
         """Messages were sent and acknowledged by the broker."""
@@ -271,9 +279,6 @@ class RekeyMetrics:
         self.progress = ProgressMetrics(self.registry, letters)
         self.spans_in = _counter(self.registry, "rekey_spans", "Spans read.")
         self.candidates = _counter(self.registry, "rekey_candidates", "Candidates sent to their sessions.")
-        self.deleted = _counter(
-            self.registry, "rekey_deleted", "Records that Kafka deleted before they were read (at least)."
-        )
         self.traces_held = _gauge(self.registry, "rekey_traces", "Traces that are remembered.")
 
     def rest(self) -> None:

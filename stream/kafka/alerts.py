@@ -215,6 +215,7 @@ class AlertsProcess:
         if committed is not None and committed < first:
             text = f"{place.topic}, partition {place.partition}: Kafka has deleted {committed} to {first - 1}"
             self._around.say(f"{text} before they were read; let it keep them for longer")
+            self._around.metrics.kafka.deleted(place.topic, first - committed)
         return first if committed is None else max(first, committed)
 
     def _take(self, records: Sequence[Any], member: Any) -> None:

@@ -193,6 +193,7 @@ class Archiving:
         if standing is not None and begin.next != standing.next:
             text = f"partition {place.partition}: Kafka has deleted messages {standing.next} to"
             self._around.say(f"{text} {begin.next - 1} before they were archived")
+            self._around.metrics.kafka.deleted(self._topic, begin.next - standing.next)
         try:
             self._consumer.seek(place, begin.next)
         except ValueError:

@@ -33,7 +33,7 @@ from ..monitoring import Monitoring, Step, Terms
 from ..rekeyer import Output, Record
 from ..topic import Topic
 from .activate import activation_of
-from .ground import Ground, looked_at, uneven
+from .ground import MARKS, Ground, deleted, looked_at, uneven
 from .lane import Lane
 from .moves import not_taken
 from .settings import KafkaSettings, faust_broker
@@ -143,19 +143,20 @@ class Monitor:
         self._monitoring.assign(partitions, self._shelves.items(partitions))
         self._around.metrics.judging.know(self._monitoring.met())
         offsets = self._monitoring.offsets()
-        for told in await looked_at(self._ground, consumer, offsets, self._shelves.held(partitions)):
-            self._around.say(told)
+        going_on = await looked_at(self._ground, consumer, offsets, self._shelves.held(partitions))
+        for number, offset in going_on.items():
+            self._tell_deleted(number, offset - offsets[number] - 1)
         if passed_over := self._monitoring.passed_over():
             text = f"partitions {_listed(passed_over)} go on under the rules in force there"
             hint = "bring these into force with: tracline stream activate PACK..."
             self._around.say(f"{text}, not those of --rules; {hint}")
         # Faust may have told the group more than was done.
-        places = {TP(self._names[Topic.EVENTS], number): at + 1 for number, at in offsets.items()}
+        places = {TP(self._names[Topic.EVENTS], number): offset for number, offset in going_on.items()}
         if places:
             await consumer._thread.seek_wait(places)
         if moves != self._moves:
             return
-        self._next = {number: at + 1 for number, at in offsets.items()}
+        self._next = going_on
         for number in partitions:
             lane = self._lanes[number] = Lane(self._app.consumer_generation_id, self._next[number] - 1)
             lane.task = asyncio.get_running_loop().create_task(self._drive(lane))
@@ -226,6 +227,9 @@ class Monitor:
 
     async def _work_off(self, message: Any) -> None:
         reach(MonitorFault.RECEIVED)
+        place, expected = TP(message.topic, message.partition), self._next[message.partition]
+        lost = await deleted(self._app.consumer, place, expected, message.offset)
+        self._tell_deleted(message.partition, lost)
         record = Record(message.partition, message.offset, self._time(message), message.value or b"")
         step = self._monitoring.step(record)
         reach(MonitorFault.STEPPED)
@@ -234,6 +238,13 @@ class Monitor:
         await self._table.write(record.partition, step.writes)
         self._next[record.partition] = max(record.offset + 1, self._next[record.partition])
         self._count(record, step)
+
+    def _tell_deleted(self, number: int, count: int) -> None:
+        """Say that messages are lost, if there are any."""
+        if count > MARKS:
+            text = f"Kafka has deleted up to {count} messages that were not judged"
+            self._around.say(f"partition {number}: {text}; let it keep events for longer")
+            self._around.metrics.kafka.deleted(self._names[Topic.EVENTS], count)
 
     async def _send(self, outputs: Iterable[Output]) -> None:
         """Send outputs, and return once Kafka has acknowledged all of them."""

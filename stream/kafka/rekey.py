@@ -165,7 +165,7 @@ class Rekeying:
         if count:
             text = f"partition {number}: Kafka has deleted {count} records that were not read"
             self._around.say(f"{text}; let it keep spans for longer")
-            self._around.metrics.deleted.inc(count)
+            self._around.metrics.kafka.deleted(self._names[Topic.SPANS], count)
 
     def _stored(
         self, reader: Reader, owned: frozenset[int], count: int

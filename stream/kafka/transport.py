@@ -22,6 +22,7 @@ from mode.utils.futures import notify
 
 from ..error import StreamError
 from ..faults import MonitorFault, reach
+from .ground import made_anew
 
 ASK_S = 0.05
 
@@ -45,6 +46,7 @@ class Progress(Protocol):
 class CommittedThread(driver.AIOKafkaConsumerThread):
     """The thread that reads: only what is committed. It knows when the group last took it for a member."""
 
+    app: Any
     member_at = 0.0
     """When it last was, in seconds of the monotonic clock."""
     is_outsider = False
@@ -64,6 +66,7 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
         return self._before.get(tp, {}).pop(offset, None)
 
     async def _seek_wait(self, consumer: Any, partitions: Mapping[TP, Any]) -> None:
+        self._last.update((tp, offset - 1) for tp, offset in partitions.items())
         await super()._seek_wait(consumer, partitions)
         for tp, offset in partitions.items():
             self._last[tp], self._before[tp] = offset - 1, {}
@@ -80,7 +83,11 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
                 before = self._before.setdefault(tp, {})
                 for record in records:
                     offset: int = record.offset
-                    before[offset] = self._last.get(tp, offset - 1)
+                    last = before[offset] = self._last.get(tp, offset - 1)
+                    if offset <= last:
+                        # aiokafka begins anew where Kafka has no such offset, and Faust drops what it gives.
+                        what = f"{tp.topic} partition {tp.partition} begins anew at {offset}"
+                        self.app.progress.fail(made_anew(what))
                     self._last[tp] = offset
         return fetched
 
@@ -93,6 +100,10 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
 
         async def noted() -> bool:
             sent_at = time.monotonic()
+            if not consumer.assignment():
+                # Who has nothing to read is not idle: aiokafka would leave the group after a while, for good.
+                with consumer._subscription.fetch_context():
+                    pass
             is_member: bool = await beat()
             if is_member:
                 self.member_at = sent_at

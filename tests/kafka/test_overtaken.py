@@ -1,0 +1,115 @@
+"""What becomes of a monitor that is at work while Kafka deletes what it has not read, or the topic goes."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kafka import TopicPartition
+from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.errors import TopicAlreadyExistsError
+from tracline.examples.span_sessions import START_NS
+from tracline.schemas.time import NS
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.topics import administering, create
+from tracline.stream.topic import Topic
+
+from ..serve.truth import write_pack
+from .judging import SESSIONS, Sent, messages, send
+from .keyed import LATER_S, PARTITIONS, work
+from .stage import POLL_S, WAIT_S, Stage, running
+
+pytestmark = pytest.mark.slow
+READ, DELETED = "tracline_kafka_messages_read_total", "tracline_kafka_deleted_total"
+PATIENCE_S = "60"
+"""How long the monitor may be silent: it stops in the midst of the test, and keeps its partitions."""
+
+
+@pytest.fixture(scope="module")
+def sent() -> list[list[Sent]]:
+    """Messages of some conversations, by transaction."""
+    return messages(work(range(200, 206), apart_s=60))
+
+
+@pytest.fixture(autouse=True)
+def sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings of sessions under which the messages were made."""
+    for name, value in SESSIONS.items():
+        monkeypatch.setenv(name, value)
+
+
+@contextmanager
+def stopped(kafka: KafkaSettings, log: Path, sent: list[list[Sent]]) -> Iterator[Stage]:
+    """A monitor that has judged these, and does nothing more during the block; then it goes on."""
+    pack = write_pack(log.parent)
+    with running(kafka, log, "monitor", "--rules", str(pack), "--timeout-s", PATIENCE_S) as stage:
+        send(kafka, sent)
+        count = sum(map(len, sent))
+        stage.until(READ, lambda values: values == [count])
+        stage.process.send_signal(signal.SIGSTOP)
+        yield stage
+
+
+def ends(kafka: KafkaSettings, admin: KafkaAdminClient) -> dict[TopicPartition, int]:
+    """Where each partition of events ends."""
+    places = [TopicPartition(kafka.topic(Topic.EVENTS), number) for number in range(PARTITIONS)]
+    found = admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
+    return {place: told.offset for place, told in found.items()}
+
+
+def make_anew(kafka: KafkaSettings, admin: KafkaAdminClient) -> None:
+    """Delete the topic of events, and make it again as it was."""
+    admin.delete_topics([kafka.topic(Topic.EVENTS)])
+    limit = time.monotonic() + WAIT_S
+    while time.monotonic() < limit:
+        try:
+            create(admin, kafka, partitions=PARTITIONS)
+            return
+        except TopicAlreadyExistsError:
+            # Its name is free once the broker has let go of it.
+            time.sleep(POLL_S)
+
+
+def test_what_is_deleted_meanwhile_is_said_and_counted(
+    topics: KafkaSettings, sent: list[list[Sent]], tmp_path: Path
+) -> None:
+    """Retention overtakes a monitor that is slow: it says how much it lost, and judges what is left."""
+    middle = len(sent) // 2
+    with stopped(topics, tmp_path / "log", sent[:middle]) as stage:
+        with administering(topics) as admin:
+            before = ends(topics, admin)
+            send(topics, sent[middle:-1])
+            behind = ends(topics, admin)
+            admin.delete_records(behind)
+        send(topics, sent[-1:], "later")
+        stage.process.send_signal(signal.SIGCONT)
+        # The last message of every partition tells a time that is hours later.
+        late = START_NS // NS + LATER_S // 2
+        stage.until("tracline_watermark_timestamp_seconds", lambda values: max(values, default=0) > late)
+        (lost,), (read,) = map(stage.metric, (DELETED, READ))
+        assert stage.stop() == 0
+    told = re.findall(r"Kafka has deleted up to (\d+) messages that were not judged", stage.log.read_text())
+    assert sum(map(int, told)) == lost
+    # What was asked for before the monitor stopped may have come. Marks of transactions are no messages.
+    assert 0 < sum(map(len, sent)) - read <= lost
+    assert lost <= sum(behind[place] - max(0, before[place] - 1) for place in before)
+
+
+def test_a_topic_that_is_made_anew_meanwhile_is_refused(
+    topics: KafkaSettings, sent: list[list[Sent]], tmp_path: Path
+) -> None:
+    """Its messages have offsets that were judged: none of them is left out as if it had come before."""
+    with stopped(topics, tmp_path / "log", sent[:-1]) as stage:
+        with administering(topics) as admin:
+            make_anew(topics, admin)
+        send(topics, sent[-1:], "later")
+        stage.process.send_signal(signal.SIGCONT)
+        assert stage.ended() == 2
+    said = stage.log.read_text()
+    assert "TRL744" in said
+    assert "begins anew at 0, before what was judged of it" in said
