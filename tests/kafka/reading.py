@@ -1,4 +1,7 @@
-"""What stands in a topic, read as a consumer of committed records does."""
+"""What stands in a topic, read as a consumer of committed records does, and whether a process has read it.
+
+Each asks for the one topic that it is about: the broker has those of all other tests, too.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import time
 from typing import Any
 
 from kafka import KafkaConsumer
+from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
-from tracline.stream.kafka.lag import LATEST
+from tracline.stream.kafka.lag import EARLIEST, LATEST, READS
 from tracline.stream.kafka.settings import KafkaSettings, consuming
 from tracline.stream.kafka.topics import administering
 
@@ -22,8 +26,7 @@ def read(settings: KafkaSettings, name: str) -> list[Any]:
     what is committed a partition seems to end before it, whatever others have committed behind it since.
     """
     with administering(settings, "test") as admin:
-        [topic] = [one for one in admin.describe_topics() if one["name"] == name]
-        parts = sorted(TopicPartition(name, one["partition_index"]) for one in topic["partitions"])
+        parts = _partitions(admin, name)
         ends = {
             part: told.offset
             for part, told in admin.list_partition_offsets(dict.fromkeys(parts, LATEST)).items()
@@ -41,3 +44,27 @@ def read(settings: KafkaSettings, name: str) -> list[Any]:
     finally:
         consumer.close()
     return sorted(found, key=lambda record: (record.partition, record.offset))
+
+
+def is_read(admin: Any, settings: KafkaSettings, process: str) -> bool:
+    """Whether a process's group has committed all that is in the topic that it reads, to the last record.
+
+    False where the broker does not say: a new one has no coordinator yet.
+    """
+    try:
+        parts = _partitions(admin, settings.topic(READS[process]))
+        begins, ends = (
+            admin.list_partition_offsets(dict.fromkeys(parts, which)) for which in (EARLIEST, LATEST)
+        )
+        group = settings.group(process)
+        committed = admin.list_group_offsets({group: None})[group]
+    except KafkaError:
+        return False
+    at = {part: one.offset for part, one in committed.items() if one.offset >= 0}
+    return all(at.get(part, begins[part].offset) >= ends[part].offset for part in parts)
+
+
+def _partitions(admin: Any, name: str) -> list[TopicPartition]:
+    """The partitions of a topic, in their order."""
+    [topic] = admin.describe_topics([name])
+    return sorted(TopicPartition(name, one["partition_index"]) for one in topic["partitions"])

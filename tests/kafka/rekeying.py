@@ -17,7 +17,6 @@ from kafka import KafkaProducer
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.error import StreamError
 from tracline.stream.faults import VARIABLE
-from tracline.stream.kafka.lag import lags
 from tracline.stream.kafka.rekey import LETTERS, SENDS, Rekeying, Surroundings
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
@@ -28,6 +27,7 @@ from tracline.stream.wire import Batch, DeadLetter, Message, decode, decode_lett
 
 from ..serve.serving import TRACLINE
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, candidates_of, key_of, places_of
+from .reading import is_read
 from .reading import read as read_records
 from .stage import TIMEOUT_S
 
@@ -77,16 +77,8 @@ def until(what: str, is_so: Callable[[], Any], *, within_s: float = WAIT_S) -> N
 
 def until_carried(kafka: KafkaSettings) -> None:
     """Wait until every record of spans is committed as read."""
-    until("all spans are read", lambda: behind(kafka) == 0)
-
-
-def behind(kafka: KafkaSettings) -> int | None:
-    """How many records of spans are not committed as read; None where the broker does not say."""
-    try:
-        with administering(kafka, "test") as admin:
-            return sum(one.lag for one in lags(admin, kafka) if one.process == "rekey")
-    except StreamError:
-        return None
+    with administering(kafka, "test") as admin:
+        until("all spans are read", lambda: is_read(admin, kafka, "rekey"))
 
 
 def read(kafka: KafkaSettings, topic: Topic) -> list[Any]:

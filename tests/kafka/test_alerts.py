@@ -23,7 +23,6 @@ from tracline.schemas.time import NS, parse_time
 from tracline.stream.alerts.alert import Alert, Status, decode
 from tracline.stream.alerts.rates import Rates, encode, unknown
 from tracline.stream.faults import VARIABLE, AlertFault
-from tracline.stream.kafka.lag import lags
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.topic import Topic
@@ -34,7 +33,7 @@ from ..serve.serving import TRACLINE
 from ..unit.alert_messages import BEGAN, PARTITIONS, SETTINGS, SPIKE, TICK_S, WRONG, Sent, messages
 from ..unit.hook import Hook, hook
 from ..unit.receiving import values
-from .reading import read
+from .reading import is_read, read
 from .rekeying import until
 
 pytestmark = pytest.mark.slow
@@ -125,7 +124,7 @@ def until_delivered(kafka: KafkaSettings) -> None:
     with administering(kafka, "test") as admin:
 
         def is_done() -> bool:
-            if any(one.lag for one in lags(admin, kafka) if one.process == "alerts"):
+            if not is_read(admin, kafka, "alerts"):
                 return False
             end = admin.list_partition_offsets({place: OffsetSpec.LATEST})[place].offset
             committed = admin.list_group_offsets({group: None})[group].get(place)

@@ -6,15 +6,13 @@ import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing
 from enum import StrEnum
 from pathlib import Path
 
 import pytest
-from kafka.errors import KafkaError
 from tracline.examples.local_kafka import Broker
 from tracline.stream.faults import ArchiveFault, MonitorFault, RekeyFault
-from tracline.stream.kafka.lag import lags
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
 
@@ -22,6 +20,7 @@ from ..serve.truth import write_pack
 from .judging import Listener
 from .keyed import SOURCES
 from .proving import SESSIONS, WAIT_S, Pipeline, Proof, Sender, assert_whole, proof, stop
+from .reading import is_read
 from .rekeying import make_topics, until, until_carried
 from .stage import Stage
 
@@ -107,12 +106,7 @@ def feed(sender: Sender, kafka: KafkaSettings, deaths: list[StrEnum], is_over: C
     with administering(kafka, "test") as admin:
 
         def is_time() -> bool:
-            if is_over() or len(deaths) > seen:
-                return True
-            # A new broker has no coordinator yet.
-            with suppress(KafkaError):
-                return not any(one.lag for one in lags(admin, kafka) if one.process == "rekey")
-            return False
+            return is_over() or len(deaths) > seen or is_read(admin, kafka, "rekey")
 
         while not is_over():
             seen = len(deaths)

@@ -28,7 +28,6 @@ from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, pure, work
 from .rekeying import (
     WAIT_S,
     batches,
-    behind,
     check,
     here,
     is_asleep,
@@ -112,7 +111,7 @@ def test_partitions_change_hands_under_load(kafka: KafkaSettings, done: Work, ex
             send(kafka, next(parts))
             until("both have partitions", lambda: len(first.partitions) < len("0, 1, 2") and second.lines[1:])
             send(kafka, next(parts))
-            until("some is read", lambda: behind(kafka) == 0)
+            until_carried(kafka)
             send(kafka, next(parts))
             second.process.kill()
         send(kafka, next(parts))
