@@ -95,15 +95,12 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
         """Begin to read, and to note what the group answers to heartbeats."""
         await super().on_start()
         consumer: Any = self._ensure_consumer()
+        stay(consumer)
         coordinator = consumer._coordinator
         beat = coordinator._do_heartbeat
 
         async def noted() -> bool:
             sent_at = time.monotonic()
-            if not consumer.assignment():
-                # Who has nothing to read is not idle: aiokafka would leave the group after a while, for good.
-                with consumer._subscription.fetch_context():
-                    pass
             is_member: bool = await beat()
             if is_member:
                 self.member_at = sent_at
@@ -123,6 +120,24 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
         assert consumer._isolation_level == "read_uncommitted", "aiokafka calls it otherwise now"
         consumer._isolation_level = "read_committed"
         return consumer
+
+
+def stay(consumer: Any) -> None:
+    """Let a consumer that has no partitions stay in its group, to take over when another one ends.
+
+    aiokafka (0.14) takes it for one that hangs, since it reads nothing: after `max_poll_interval_ms` it would
+    leave the group for good.
+    """
+    coordinator = consumer._coordinator
+    beat = coordinator._do_heartbeat
+
+    async def beating() -> bool:
+        if not consumer.assignment():
+            with consumer._subscription.fetch_context():
+                pass
+        return await beat()
+
+    coordinator._do_heartbeat = beating
 
 
 class Consumer(driver.Consumer):

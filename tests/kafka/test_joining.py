@@ -1,16 +1,20 @@
-"""A consumer joins its group, whenever its polls end."""
+"""A consumer joins its group, whenever its polls end, and stays in it."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from contextlib import closing
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 from tracline.stream.kafka.moves import Moves, join
 from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.transport import stay
 from tracline.stream.topic import Topic
 
 from .rekeying import until
-from .stage import TIMEOUT_S
+from .stage import TIMEOUT_S, WAIT_S
 
 pytestmark = pytest.mark.slow
 
@@ -33,3 +37,47 @@ def test_what_the_group_answers_between_two_polls_is_not_left(topics: KafkaSetti
         until("the group has answered", lambda: coordinator._join_task.is_done)
         until("it has joined again", is_divided)
         assert moves.owned == {0, 1, 2, 3}
+
+
+IDLE_S = 1.0
+
+
+def test_who_waits_long_for_a_partition_takes_over(topics: KafkaSettings) -> None:
+    """A consumer without partitions stays in the group for longer than one may be that hangs."""
+    asyncio.run(asyncio.wait_for(take_over(topics), WAIT_S))
+
+
+async def take_over(kafka: KafkaSettings) -> None:
+    """Of two consumers of one partition the one that has it reads, and ends after a while."""
+    consumers = [consumer_of(kafka), consumer_of(kafka)]
+    for one in consumers:
+        await one.start()
+        stay(one)
+    limit = time.monotonic() + 4 * IDLE_S
+    while time.monotonic() < limit:
+        at_work = await reader_of(consumers)
+    waiting = next(one for one in consumers if one is not at_work)
+    assert not waiting.assignment()
+    await at_work.stop()
+    assert await reader_of([waiting]) is waiting
+    await waiting.stop()
+
+
+async def reader_of(consumers: list[AIOKafkaConsumer]) -> AIOKafkaConsumer:
+    """The consumer that has the partition, once it has read from it."""
+    while not (having := [one for one in consumers if one.assignment()]):
+        await asyncio.sleep(0.05)
+    await having[0].getmany(timeout_ms=100)
+    return having[0]
+
+
+def consumer_of(kafka: KafkaSettings) -> AIOKafkaConsumer:
+    """A consumer of a topic of one partition, which is taken for one that hangs when it does not read."""
+    return AIOKafkaConsumer(
+        kafka.topic(Topic.ALERTS),
+        bootstrap_servers=list(kafka.bootstrap_servers),
+        group_id=kafka.group("test"),
+        session_timeout_ms=round(float(TIMEOUT_S) * 1000),
+        heartbeat_interval_ms=200,
+        max_poll_interval_ms=round(IDLE_S * 1000),
+    )
