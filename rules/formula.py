@@ -80,9 +80,14 @@ class Formula:
     args: tuple[Formula, ...] = ()
     name: str = ""
     bounds: tuple[int, int] | None = None
+    looks_ahead: bool = field(init=False, repr=False, compare=False, default=False)
+    """Whether a future operator stands anywhere in it."""
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
+        # Kept, since passes ask it of every node, and the answer is otherwise a walk over the tree below.
+        looks_ahead = self.op in FUTURE or any(arg.looks_ahead for arg in self.args)
+        object.__setattr__(self, "looks_ahead", looks_ahead)
         object.__setattr__(self, "_hash", hash((self.op, self.args, self.name, self.bounds)))
 
     def __hash__(self) -> int:
@@ -120,7 +125,7 @@ def names(formula: Formula) -> frozenset[str]:
 
 def has_future(formula: Formula) -> bool:
     """Whether a future operator stands anywhere in it."""
-    return any(node.op in FUTURE for node in walk(formula))
+    return formula.looks_ahead
 
 
 def has_past(formula: Formula) -> bool:

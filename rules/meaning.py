@@ -24,8 +24,10 @@ def holds(
     return _Word(trace, 0, transitions).true(formula, at)
 
 
-def holds_forever(formula: Formula, prefix: Sequence[Label], loop: Sequence[Label], at: int) -> bool:
-    """Whether the formula is true at position `at` of the infinite word `prefix loop loop loop ...`.
+def holds_forever(
+    formula: Formula, prefix: Sequence[Label], loop: Sequence[Label], positions: Sequence[int]
+) -> list[bool]:
+    """Whether the formula is true at each of some positions of the infinite word `prefix loop loop loop ...`.
 
     Past operators tell the rounds of the loop apart. But what they remember is finite and follows from what
     they remembered one event before and the label there: once the memory before a round equals that before
@@ -36,13 +38,14 @@ def holds_forever(formula: Formula, prefix: Sequence[Label], loop: Sequence[Labe
     for label in prefix:
         memory = history.after(memory, label)
     seen = [memory]
-    while len(seen) == len(set(seen)) or len(prefix) + len(loop) * (len(seen) - 1) < at:
+    while len(seen) == len(set(seen)) or len(prefix) + len(loop) * (len(seen) - 1) < max(positions):
         for label in loop:
             memory = history.after(memory, label)
         seen.append(memory)
     word = [*prefix, *(label for _ in seen[1:] for label in loop)]
     back = len(prefix) + len(loop) * seen.index(memory) + 1
-    return _Word(word, back, NO_TRANSITIONS).true(formula, at)
+    infinite = _Word(word, back, NO_TRANSITIONS)
+    return [infinite.true(formula, at) for at in positions]
 
 
 @dataclass

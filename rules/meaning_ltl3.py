@@ -362,8 +362,9 @@ class Meaning:
 
     def _edges(self, clause: Clause, memory: Memory) -> list[tuple[Clause, Node]]:
         return [
-            (put_off, (leaves, self.history.after(memory, label)))
+            (put_off, (leaves, after))
             for label in self.history.alphabet
+            for after in [self.history.after(memory, label)]
             for leaves, put_off in _meet(clause, self.history.now(memory, label))
         ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 
 from .formula import BOUNDED, Formula, Op
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
@@ -25,6 +26,7 @@ _RIGHT = frozenset({_IMPLY, _TEMPORAL})
 Piece = str | tuple[Formula, int]
 
 
+@lru_cache(maxsize=4096)
 def to_text(formula: Formula) -> str:
     """The formula in words (`always (p -> eventually[0,3] q)`), which reads back as the same tree."""
     out: list[str] = []

@@ -7,12 +7,14 @@ again, so a formula's states are numbered and its steps are written down once.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+from tracline.rules.formula import Formula
 from tracline.rules.meaning import Run, advance, begin, invariant_body
-from tracline.rules.meaning_ltl3 import Meaning
+from tracline.rules.meaning_ltl3 import NO_TRANSITIONS, History, Label, Meaning, Memory, Transitions
 from tracline.schemas.verdict import Recover, Verdict
 
 from .words import LETTERS
@@ -29,6 +31,30 @@ CODES = {
     Verdict.UNMET: 5,
 }
 """Verdicts and closing readings as numbers."""
+
+
+class Remembering(Meaning):
+    """The reference, asked only once for each of its answers, which depend on nothing but what is asked."""
+
+    def __init__(self, formula: Formula, transitions: Transitions = NO_TRANSITIONS) -> None:
+        super().__init__(formula, transitions)
+        history = self.history
+        self.history = _RememberingHistory(history.parts, history.depth, transitions, history.alphabet)
+        self.step = cache(super().step)
+        self.verdict = cache(super().verdict)
+        self._edges = cache(super()._edges)
+
+
+class _RememberingHistory(History):
+    """The reference's history, asked only once for each of its answers."""
+
+    @cached_property
+    def after(self) -> Callable[[Memory, Label], Memory]:
+        return cache(super().after)
+
+    @cached_property
+    def _values(self) -> Callable[[Memory, Label], Callable[[Formula], int]]:
+        return cache(super()._values)
 
 
 def numbered(
@@ -116,9 +142,12 @@ def runs(meaning: Meaning, recover: Recover) -> Runs:
 
 def _placeless(run: Run) -> Run:
     """The run with its place in the session forgotten, except for whether its instance has begun."""
-    return replace(run, start=1 if run.start > run.position else 0, position=0)
+    return Run(run.instance, int(run.start > run.position), 0, run.after_satisfied, run.final)
 
 
-def children(values: Array) -> tuple[Array, Array]:
-    """For every trace and every letter: the value of the trace, and the letter, in the order of the words."""
-    return np.repeat(values, len(LETTERS)), np.tile(np.arange(len(LETTERS)), len(values))
+def by_letter(rows: Array, places: Array) -> Array:
+    """What the rows, a column per letter, have for every trace at its place and every letter after it.
+
+    That is for the traces longer by one letter, in the order of the words.
+    """
+    return rows[places].reshape(-1)

@@ -14,6 +14,7 @@ import pytest
 from tracline.rules import kernel
 from tracline.rules.compiler.compile import compile_formula
 from tracline.rules.error import RuleError
+from tracline.rules.formula import Formula
 from tracline.rules.machine import APPLIES, STAYS_VIOLATED, VERDICT_MASK, VERDICTS, Machine
 from tracline.rules.meaning import applies_at
 from tracline.rules.meaning_ltl3 import Meaning
@@ -34,7 +35,7 @@ from .formulas import (
     sample_of,
 )
 from .samples import Sample, samples
-from .tables import CODES, Runs, children, runs
+from .tables import CODES, Remembering, Runs, by_letter, runs
 from .words import DEPTH, LETTERS, finite_words, word
 
 TRACES = sum(4**length for length in range(1, DEPTH + 1))
@@ -69,6 +70,12 @@ def _finite() -> list[Any]:
     return [finite_words(length) for length in range(1, DEPTH + 1)]
 
 
+@cache
+def _compiled(formula: Formula, recover: Recover, applies_to: Formula | None = None) -> Machine:
+    """The machine of a formula without transition bits, which several tests ask for."""
+    return compile_formula(formula, recover=recover, applies_to=applies_to)
+
+
 def _machine_rows(machine: Machine) -> tuple[Any, Any]:
     """The machine's next states and outputs by the test's letters, told by its own stepper."""
     words = [machine.word(letter) for letter in LETTERS]
@@ -101,12 +108,10 @@ def _compare(machine: Machine, meaning: Meaning, recover: Recover, truths: Itera
     assert closing[0] == NONE
     compared = 0
     for length, truth in enumerate(truths, 1):
-        above, letter = children(state)
-        below, _ = children(place)
-        code = machine_output[below, letter] & VERDICT_MASK
-        same(table.verdict[above, letter], verdicts[code])
-        same(table.final[above], code >= STAYS_VIOLATED)
-        state, place = table.next[above, letter], machine_next[below, letter]
+        code = by_letter(machine_output, place) & VERDICT_MASK
+        same(by_letter(table.verdict, state), verdicts[code])
+        same(np.repeat(table.final[state], len(LETTERS)), code >= STAYS_VIOLATED)
+        state, place = by_letter(table.next, state), by_letter(machine_next, place)
         start = np.where(table.fresh[state], length + 1, np.repeat(start, len(LETTERS)))
         same(_reading(table, state, start, truth), closing[place])
         compared += len(place)
@@ -136,7 +141,7 @@ def test_the_kernel_steps_every_small_machine_as_the_stepper_does() -> None:
 
     Every finding at every event and every closing; the traces' beginnings are the shorter ones.
     """
-    machines = [compile_formula(formula) for formula in accepted()]
+    machines = [_compiled(formula, Recover.BOTH) for formula in accepted()]
     program = kernel.lay_out(machines, [False] * ACCEPTED, [None] * ACCEPTED)
     assert program.order.tolist() == list(range(ACCEPTED))
     letters = np.array([[m.letters[m.word(letter)] for m in machines] for letter in LETTERS], np.uint8)
@@ -159,11 +164,10 @@ def test_the_kernel_steps_every_small_machine_as_the_stepper_does() -> None:
         following, output = _machine_rows(machine)
         state = np.zeros(1, np.int64)
         for at in range(DEPTH):
-            above, letter = children(state)
-            code = output[above, letter] & VERDICT_MASK
+            code = by_letter(output, state) & VERDICT_MASK
             fresh = np.repeat(np.where(code < STAYS_VIOLATED, code, 0), 4 ** (DEPTH - 1 - at))
             assert np.array_equal(judged[column, at], fresh), to_text(accepted()[column])
-            state = following[above, letter]
+            state = by_letter(following, state)
         closing = np.array([kernel.CLOSING.index(reading) for reading in machine.closing])
         assert np.array_equal(ends[column], closing[state]), to_text(accepted()[column])
     found_count = np.count_nonzero(judged)
@@ -177,9 +181,12 @@ def _compare_all(found: Iterable[Sample]) -> int:
     for sample in found:
         words = [plain.with_bits(sample.transitions) for plain in _finite()]
         truths = [traces.truth(sample.formula, {}) for traces in words]
-        meaning = Meaning(sample.formula, sample.transitions)
+        meaning = Remembering(sample.formula, sample.transitions)
         for recover in Recover:
-            machine = compile_formula(sample.formula, transitions=sample.transitions, recover=recover)
+            if sample.transitions:
+                machine = compile_formula(sample.formula, transitions=sample.transitions, recover=recover)
+            else:
+                machine = _compiled(sample.formula, recover)
             compared += _compare(machine, meaning, recover, truths)
     return compared
 
@@ -214,7 +221,7 @@ def test_machines_say_where_their_rules_apply() -> None:
     overriding = parse_formula("q and once p")
     for formula, recover in product(accepted(), (Recover.BOTH, Recover.NONE)):
         applies_to = overriding if random.random() < 0.2 else None
-        machine = compile_formula(formula, recover=recover, applies_to=applies_to)
+        machine = _compiled(formula, recover, applies_to)
         for _ in range(4):
             trace = random.choices(LETTERS, k=DEPTH)
             state, found = 0, list[int]()

@@ -76,8 +76,8 @@ def test_a_verdict_is_true_of_every_continuation(formula: Formula, trace: Trace,
     verdicts = [machine.step(letter) for letter in trace]
     if invariant_body(formula) is None and verdicts and verdicts[-1] is not Verdict.PENDING:
         wanted = verdicts[-1] is Verdict.SATISFIED
-        assert holds_forever(formula, trace, loop, 1) is wanted
-        assert holds_forever(formula, trace[: verdicts.index(verdicts[-1]) + 1], loop, 1) is wanted
+        assert holds_forever(formula, trace, loop, [1]) == [wanted]
+        assert holds_forever(formula, trace[: verdicts.index(verdicts[-1]) + 1], loop, [1]) == [wanted]
 
 
 @LAWS
