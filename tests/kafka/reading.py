@@ -46,10 +46,11 @@ def read(settings: KafkaSettings, name: str) -> list[Any]:
     return sorted(found, key=lambda record: (record.partition, record.offset))
 
 
-def is_read(admin: Any, settings: KafkaSettings, process: str) -> bool:
+def is_read(admin: Any, settings: KafkaSettings, process: str, marks: int = 0) -> bool:
     """Whether a process's group has committed all that is in the topic that it reads, to the last record.
 
-    False where the broker does not say: a new one has no coordinator yet.
+    So many `marks` of transactions, which are no records, may be behind it. False where the broker does not
+    say: a new one has no coordinator yet.
     """
     try:
         parts = _partitions(admin, settings.topic(READS[process]))
@@ -61,7 +62,7 @@ def is_read(admin: Any, settings: KafkaSettings, process: str) -> bool:
     except KafkaError:
         return False
     at = {part: one.offset for part, one in committed.items() if one.offset >= 0}
-    return all(at.get(part, begins[part].offset) >= ends[part].offset for part in parts)
+    return all(ends[part].offset - at.get(part, begins[part].offset) <= marks for part in parts)
 
 
 def _partitions(admin: Any, name: str) -> list[TopicPartition]:

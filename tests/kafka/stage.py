@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
+from urllib.request import urlopen
 
-import httpx
 from tracline.stream.faults import VARIABLE
 from tracline.stream.kafka.settings import KafkaSettings
 
@@ -38,8 +39,9 @@ class Stage:
         if not ports:
             return []
         try:
-            told = httpx.get(f"http://127.0.0.1:{ports[-1]}/metrics", timeout=WAIT_S).text
-        except httpx.TransportError:
+            with urlopen(f"http://127.0.0.1:{ports[-1]}/metrics", timeout=WAIT_S) as answer:
+                told: str = answer.read().decode()
+        except (OSError, HTTPException):
             return []
         return [float(value) for value in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", told, re.MULTILINE)]
 

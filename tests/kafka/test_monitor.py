@@ -31,6 +31,7 @@ from tracline.stream.wire import Activation, Tick, decode, encode
 from ..serve.truth import true_ids, write_pack
 from .judging import SESSIONS, Heard, Listener, Sent, messages, send, sender
 from .keyed import LATER_S, PARTITIONS, SOURCES, Work, work
+from .reading import is_read
 from .stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, running
 
 pytestmark = pytest.mark.slow
@@ -342,7 +343,8 @@ def settled(stage: Stage, times: int) -> None:
 
 def until_committed(kafka: KafkaSettings, stage: Stage) -> None:
     """Wait until the group has committed all that was sent; the mark of a transaction is no message."""
-    wait(stage, lambda: all(end - at <= 1 for at, end in committed(kafka).values()))
+    with administering(kafka, "test") as admin:
+        wait(stage, lambda: is_read(admin, kafka, "monitor", marks=1))
 
 
 def status(stage: Stage) -> str:

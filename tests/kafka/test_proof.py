@@ -106,7 +106,9 @@ def feed(sender: Sender, kafka: KafkaSettings, deaths: list[StrEnum], is_over: C
     with administering(kafka, "test") as admin:
 
         def is_time() -> bool:
-            return is_over() or len(deaths) > seen or is_read(admin, kafka, "rekey")
+            if is_over() or len(deaths) > seen:
+                return True
+            return sender.left > LEFT and is_read(admin, kafka, "rekey")
 
         while not is_over():
             seen = len(deaths)
