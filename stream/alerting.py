@@ -48,12 +48,16 @@ class Heard(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(slots=True)
 class Turned:
-    """What came of some messages: records to write, the alerts that began or ended, counts for metrics."""
+    """What came of some messages: records to write, the alerts that began or ended, counts for metrics.
+
+    Of the partitions in which messages were dropped for their mark `repeated` has the last one's offset.
+    """
 
     outputs: list[Output] = field(default_factory=list[Output])
     alerts: list[Alert] = field(default_factory=list[Alert])
     statuses: int = 0
     repeats: int = 0
+    repeated: dict[int, int] = field(default_factory=dict[int, int])
     dead_letters: list[str] = field(default_factory=list[str])
 
 
@@ -123,6 +127,7 @@ class Alerting:
         last = self._heard[record.partition]
         if (heard.offset, heard.index) <= (last.offset, last.index):
             self._turned.repeats += 1
+            self._turned.repeated[record.partition] = last.offset
             return
         for status in told:
             self._hear(status)

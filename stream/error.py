@@ -32,6 +32,7 @@ CODES: dict[str, str] = {
     "TRL763": "an alert's state of ticks of another length",
     "TRL764": "a record of the topic of alerts that another release wrote, or that is none",
     "TRL765": "a receiver that alerts cannot be delivered to as it is given",
+    "TRL766": "a topic of events that was made anew since verdicts of it were heard",
 }
 """The codes of this room, beside those of the others; each has a test that triggers it."""
 

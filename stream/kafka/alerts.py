@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from ..topic import Topic
 from .compacted import read_compacted
 from .moves import Moves, join, not_taken
 from .reach import LISTEN_S, must_listen
+from .reading import lost, must_reach
 from .settings import KafkaSettings, connecting
 from .topics import administering, look, require
 from .transactions import FENCED, Sent, Transactions
@@ -45,6 +46,8 @@ ASK_MS = 2_000
 CLOSE_MS = 5_000
 RETRY_S = 1.0
 """How long to wait before what Kafka did not do is tried again."""
+LOOK_S = 5.0
+"""How often it is looked whether the verdicts are still there, while none come."""
 REFUSALS_MAX = 5
 """Transactions in a row that Kafka may refuse, for a reason that waiting does not mend."""
 
@@ -79,6 +82,7 @@ class AlertsProcess:
         self._names = {topic: kafka.topic(topic) for topic in Topic}
         self._place = TopicPartition(self._names[Topic.ALERTS], 0)
         self._verdicts = [TopicPartition(self._names[Topic.VERDICTS], n) for n in range(partitions)]
+        self._next: dict[TopicPartition, int] = {}
         self._transactions = Transactions(kafka, PROCESS, around.instance, around.timeout_s)
         self._moves = Moves()
         self._member: Any = None
@@ -89,6 +93,7 @@ class AlertsProcess:
         self._worked: int | None = None
         self._undelivered: deque[tuple[int, Alert | None]] = deque()
         self._refusals = 0
+        self._looked = around.clock()
         self._is_away = False
 
     @property
@@ -99,8 +104,8 @@ class AlertsProcess:
     def run(self) -> None:
         """Work until told to stop; then leave the group.
 
-        Raises StreamError: TRL731, TRL732, TRL761, TRL763, TRL764 (topics and state that do not fit), TRL733
-        (another process has its name), TRL734 (Kafka refuses what it does).
+        Raises StreamError: TRL731, TRL732, TRL735, TRL761, TRL763, TRL764, TRL766 (topics and state that do
+        not fit), TRL733 (another process has its name), TRL734 (Kafka refuses what it does).
         """
         try:
             while not self._around.stopping.is_set():
@@ -135,6 +140,11 @@ class AlertsProcess:
         polled = self._reader.poll(POLL_MS, max_records=RECORDS_MAX)
         self._is_away = False
         records = [record for some in polled.values() for record in some]
+        if not records and self._around.clock() - self._looked >= LOOK_S:
+            # kafka-python waits for ever at the end of what was there, and says nothing.
+            self._looked = self._around.clock()
+            for place in self._verdicts:
+                must_reach(self._reader, place, self._next[place])
         # A letter is written before the alert that it tells of is taken for delivered.
         if records or self._alerting.has_letters:
             reach(AlertFault.RECEIVED)
@@ -206,23 +216,62 @@ class AlertsProcess:
             return False
         for place, offset in begin.items():
             self._reader.seek(place, offset)
+        self._next = begin
         return True
 
     def _committed(self, place: TopicPartition) -> int:
         """Where to go on. Raises KafkaTimeoutError while a transaction is open that may still say so."""
         committed: int | None = self._member.committed(place, timeout_ms=ASK_MS)
         first: int = self._member.beginning_offsets([place], timeout_ms=ASK_MS)[place]
-        if committed is not None and committed < first:
-            text = f"{place.topic}, partition {place.partition}: Kafka has deleted {committed} to {first - 1}"
-            self._around.say(f"{text} before they were read; let it keep them for longer")
-            self._around.metrics.kafka.deleted(place.topic, first - committed)
+        if committed is not None:
+            must_reach(self._member, place, committed)
+            self._tell_deleted(place, committed, first)
         return first if committed is None else max(first, committed)
+
+    def _tell_deleted(self, place: TopicPartition, expected: int, first: int) -> None:
+        """Say that messages are lost, if there are any: a partition begins behind the one that comes next."""
+        if expected < first:
+            text = f"{place.topic}, partition {place.partition}: Kafka has deleted {expected} to {first - 1}"
+            self._around.say(f"{text} before they were read; let it keep them for longer")
+            self._around.metrics.kafka.deleted(place.topic, first - expected)
+
+    def _look_for_gaps(self, records: Sequence[Any]) -> None:
+        """Say what Kafka has deleted, where kafka-python went on by itself. Raises StreamError (TRL735)."""
+        for record in {record.partition: record for record in reversed(records)}.values():
+            place = TopicPartition(self._names[Topic.VERDICTS], record.partition)
+            expected, found = self._next[place], record.offset
+            if found > expected:
+                first: int = self._reader.beginning_offsets([place], timeout_ms=ASK_MS)[place]
+                self._tell_deleted(place, expected, min(first, found))
+            if found < expected:
+                raise lost(place, f"begins anew, and was read up to {expected}")
+        for record in records:
+            self._next[self._verdicts[record.partition]] = record.offset + 1
+
+    def _compare_marks(self, repeated: Mapping[int, int]) -> None:
+        """Raise StreamError (TRL766) where marks for which messages were dropped are of other events.
+
+        All that is judged of a topic that was made anew would be dropped until its offsets have caught up.
+        """
+        if not repeated:
+            return
+        events = self._names[Topic.EVENTS]
+        marks = {TopicPartition(events, number): offset for number, offset in repeated.items()}
+        ends: dict[TopicPartition, int] = self._reader.end_offsets(list(marks), timeout_ms=ASK_MS)
+        for place, offset in marks.items():
+            if offset >= ends[place]:
+                what = f"{events}, partition {place.partition} ends at offset {ends[place]}, before what was"
+                hint = "let the alerts begin with an empty state, or choose another prefix"
+                text = f"it was made anew, and {self._names[Topic.VERDICTS]} was not: {hint}"
+                raise StreamError("TRL766", f"{what} heard of it", text)
 
     def _take(self, records: Sequence[Any], member: Any) -> None:
         """Take messages in, and commit what comes of them with their offsets. Raises KafkaError."""
+        self._look_for_gaps(records)
         for record in records:
             self._alerting.take(_record(record))
         turned = self._alerting.turn()
+        self._compare_marks(turned.repeated)
         reach(AlertFault.STEPPED)
         try:
             self._transactions.begin()

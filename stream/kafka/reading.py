@@ -86,9 +86,8 @@ class Reader:
         """
         place = TopicPartition(self._topic, number)
         committed: int | None = self._consumer.committed(place, timeout_ms=ASK_MS)
-        end: int = self._consumer.end_offsets([place], timeout_ms=ASK_MS)[place]
-        if committed is not None and committed > end:
-            raise _lost(place, f"ends at offset {end}, and was read up to {committed}")
+        if committed is not None:
+            must_reach(self._consumer, place, committed)
         first = self._first(place)
         return (first, 0) if committed is None else (max(first, committed), max(0, first - committed))
 
@@ -100,7 +99,7 @@ class Reader:
         """
         place = TopicPartition(self._topic, number)
         if found < expected:
-            raise _lost(place, f"begins anew, and was read up to {expected}")
+            raise lost(place, f"begins anew, and was read up to {expected}")
         return max(0, self._first(place) - expected) if found > expected else 0
 
     def _first(self, place: TopicPartition) -> int:
@@ -127,6 +126,14 @@ class Reader:
         return left
 
 
-def _lost(place: TopicPartition, what: str) -> StreamError:
+def must_reach(consumer: Any, place: TopicPartition, offset: int) -> None:
+    """Raise StreamError (TRL735) where a partition ends before an offset that was read."""
+    end: int = consumer.end_offsets([place], timeout_ms=ASK_MS)[place]
+    if end < offset:
+        raise lost(place, f"ends at offset {end}, and was read up to {offset}")
+
+
+def lost(place: TopicPartition, what: str) -> StreamError:
+    """The error (TRL735) that a partition is not the one that was read."""
     hint = "brokers have lost records: tell the group with Kafka's own tools at which offset to go on"
     return StreamError("TRL735", f"{place.topic}, partition {place.partition} {what}", hint)

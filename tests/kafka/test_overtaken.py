@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,17 +11,17 @@ from pathlib import Path
 import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
-from kafka.errors import TopicAlreadyExistsError
 from tracline.examples.span_sessions import START_NS
 from tracline.schemas.time import NS
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import administering, create
+from tracline.stream.kafka.topics import administering
 from tracline.stream.topic import Topic
 
 from ..serve.truth import write_pack
+from .anew import make_anew
 from .judging import SESSIONS, Sent, messages, send
 from .keyed import LATER_S, PARTITIONS, work
-from .stage import POLL_S, WAIT_S, Stage, running
+from .stage import Stage, running
 
 pytestmark = pytest.mark.slow
 READ, DELETED = "tracline_kafka_messages_read_total", "tracline_kafka_deleted_total"
@@ -62,19 +61,6 @@ def ends(kafka: KafkaSettings, admin: KafkaAdminClient) -> dict[TopicPartition, 
     return {place: told.offset for place, told in found.items()}
 
 
-def make_anew(kafka: KafkaSettings, admin: KafkaAdminClient) -> None:
-    """Delete the topic of events, and make it again as it was."""
-    admin.delete_topics([kafka.topic(Topic.EVENTS)])
-    limit = time.monotonic() + WAIT_S
-    while time.monotonic() < limit:
-        try:
-            create(admin, kafka, partitions=PARTITIONS)
-            return
-        except TopicAlreadyExistsError:
-            # Its name is free once the broker has let go of it.
-            time.sleep(POLL_S)
-
-
 def test_what_is_deleted_meanwhile_is_said_and_counted(
     topics: KafkaSettings, sent: list[list[Sent]], tmp_path: Path
 ) -> None:
@@ -105,8 +91,7 @@ def test_a_topic_that_is_made_anew_meanwhile_is_refused(
 ) -> None:
     """Its messages have offsets that were judged: none of them is left out as if it had come before."""
     with stopped(topics, tmp_path / "log", sent[:-1]) as stage:
-        with administering(topics) as admin:
-            make_anew(topics, admin)
+        make_anew(topics, Topic.EVENTS, PARTITIONS)
         send(topics, sent[-1:], "later")
         stage.process.send_signal(signal.SIGCONT)
         assert stage.ended() == 2
