@@ -185,7 +185,7 @@ class Monitor:
                 self.fail(error)
             if self._app.crashed:
                 self.fail(_crashed(self._app.crash_reason))
-            if (refusal := self._app.consumer.refusal) is not None and not self._is_ready:
+            if (refusal := self._app.consumer.refusal) is not None:
                 refused = not_taken(refusal, self._kafka.group(PROCESS), self._around.timeout_s)
                 self.fail(refused or _crashed(refusal))
             self._measure()

@@ -140,6 +140,18 @@ def stay(consumer: Any) -> None:
     coordinator._do_heartbeat = beating
 
 
+def refusal_of(consumer: Any) -> BaseException | None:
+    """Why a consumer takes no part in its group any more; None where it does.
+
+    Faust is not told, and would wait for ever: it reads in a way in which aiokafka raises nothing.
+    """
+    coordinator = consumer._coordinator
+    task = coordinator._coordination_task
+    if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+        return error
+    return coordinator._pending_exception
+
+
 class Consumer(driver.Consumer):
     """The consumer: goes on, and commits, where its app's progress says."""
 
@@ -155,10 +167,8 @@ class Consumer(driver.Consumer):
 
     @property
     def refusal(self) -> BaseException | None:
-        """Why the group does not take the process, where Faust is not told: it waits for partitions then."""
-        client = self._thread._consumer
-        coordinator = None if client is None else client._coordinator
-        return None if coordinator is None else coordinator._pending_exception
+        """Why the process takes no part in its group any more; see `refusal_of`."""
+        return None if self._thread._consumer is None else refusal_of(self._thread._consumer)
 
     async def membership(self) -> None:
         """Return while no one else can have our partitions yet; end the process where others have them."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import KafkaError
 from tracline.stream.kafka.moves import Moves, join
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.transport import stay
+from tracline.stream.kafka.transport import refusal_of, stay
 from tracline.stream.topic import Topic
 
 from .rekeying import until
@@ -61,6 +62,33 @@ async def take_over(kafka: KafkaSettings) -> None:
     await at_work.stop()
     assert await reader_of([waiting]) is waiting
     await waiting.stop()
+
+
+def test_a_consumer_that_goes_on_without_its_group_is_known(
+    topics: KafkaSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where what keeps it in the group has ended, that is said: nothing else tells."""
+    asyncio.run(asyncio.wait_for(go_on_without(topics, monkeypatch), WAIT_S))
+
+
+async def go_on_without(kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A consumer that breaks when it is to join again."""
+
+    async def breaks() -> None:
+        raise ZeroDivisionError
+
+    consumer = consumer_of(kafka)
+    await consumer.start()
+    await reader_of([consumer])
+    assert refusal_of(consumer) is None
+    coordinator = consumer._coordinator
+    with monkeypatch.context() as broken:
+        broken.setattr(coordinator, "ensure_coordinator_known", breaks)
+        coordinator.request_rejoin()
+        await asyncio.wait([coordinator._coordination_task])
+        assert isinstance(refusal_of(consumer), KafkaError)
+    with suppress(KafkaError):
+        await consumer.stop()
 
 
 async def reader_of(consumers: list[AIOKafkaConsumer]) -> AIOKafkaConsumer:
