@@ -71,7 +71,7 @@ def sender(kafka: KafkaSettings, name: str) -> KafkaProducer:
         transactional_id=f"{kafka.prefix}-{name}",
         acks="all",
         linger_ms=0,
-        retry_backoff_ms=5,
+        retry_backoff_ms=10,
     )
     producer.init_transactions()
     return producer

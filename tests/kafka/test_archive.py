@@ -71,7 +71,7 @@ def send(kafka: KafkaSettings) -> Sent:
     The topic of events goes as far as what was judged of it.
     """
     topic, ids, count = kafka.topic(Topic.JUDGED), set[str](), 0
-    named = {"transactional_id": f"{kafka.prefix}-test", "retry_backoff_ms": 5}
+    named = {"transactional_id": f"{kafka.prefix}-test", "retry_backoff_ms": 10}
     producer = KafkaProducer(**producing(kafka, "test"), **named)
     producer.init_transactions()
     for partition in range(PARTITIONS):
