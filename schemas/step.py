@@ -91,3 +91,22 @@ class Step:
     error: str | None = None
     ends: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def chars(self) -> int:
+        """How many characters the texts have that it tells, and its attributes."""
+        told = sum(len(name) + len(value) for name, value in self.attributes.items())
+        for message in (*(self.input or ()), *(self.output or ())):
+            if message.text:
+                told += len(message.text)
+            if message.calls or message.results:
+                told += sum(map(_length, (*message.calls, *message.results)))
+        return told + _length(self.call) + _length(self.result)
+
+
+def _length(asked: Call | Result | None) -> int:
+    """How many characters the texts of a call or a result have."""
+    if asked is None:
+        return 0
+    said = asked.args if isinstance(asked, Call) else asked.result
+    return sum(len(text) for text in (asked.call_id, asked.tool, said) if text)

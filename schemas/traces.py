@@ -16,6 +16,12 @@ TRACE_SPANS_MAX = 20_000
 
 From others nothing is inherited, and what they stand around is not known.
 """
+WAITING_CHARS_MAX = 1 << 27
+"""Characters of a source's spans that wait: a minute of as much as one process reads."""
+WAITING_CHARS_LEFT = WAITING_CHARS_MAX * 3 // 4
+"""Characters of those that go on waiting where there were more."""
+SPAN_CHARS = 1_000
+"""What a span counts beside its texts."""
 
 
 @dataclass(slots=True)
@@ -48,9 +54,10 @@ class Traces:
     """The traces of one source, each of them plain data that can be stored; times in nanoseconds.
 
     `hold` is how long a span waits for its root, `keep` how long a trace is remembered after its last span,
-    both in record time; of more than `TRACES_MAX` the one that was silent longest is forgotten first.
-    `traces` stand in the order in which they were last heard of. `changed` are those to store again (or to
-    forget, where `traces` has them no more).
+    both in record time; of more than `TRACES_MAX` the one that was silent longest is forgotten first, and of
+    spans with more than `WAITING_CHARS_MAX`, `chars` in all, those that waited longest go on as if `hold`
+    were over. `traces` stand in the order in which they were last heard of. `changed` are those to store
+    again (or to forget, where `traces` has them no more).
     """
 
     hold: int
@@ -58,6 +65,11 @@ class Traces:
     traces: dict[str, Open] = field(default_factory=dict[str, Open])
     waiting: set[str] = field(default_factory=set[str])
     changed: set[str] = field(default_factory=set[str])
+    chars: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Count what waits."""
+        self.chars = sum(map(_chars, self._waiting()))
 
     def add(self, heard: Heard) -> None:
         """Let a span wait in its trace."""
@@ -67,6 +79,7 @@ class Traces:
             opened.trace.add(heard.bare())
             opened.size += 1
         opened.waiting.append(heard)
+        self.chars += _chars(heard)
         opened.touched = max(opened.touched, heard.record_time)
         self.traces[heard.trace_id] = opened
         self.waiting.add(heard.trace_id)
@@ -80,13 +93,34 @@ class Traces:
         passed the ends of all above it; both in their turn (`in_turn`), or after `hold`. One that breaks
         is a flaw, and holds up none of the others.
         """
+        yield from self._release(watermark, now - self.hold)
+        if self.chars > WAITING_CHARS_MAX:
+            yield from self._release(watermark, self._crowded())
+        self._forget(now)
+
+    def _waiting(self) -> Iterator[Heard]:
+        """The spans that wait."""
+        return (heard for trace_id in self.waiting for heard in self.traces[trace_id].waiting)
+
+    def _crowded(self) -> int:
+        """The record time of the last span that may not wait any more, so that there is room for others."""
+        left = self.chars
+        for time, chars in sorted((heard.record_time, _chars(heard)) for heard in self._waiting()):
+            left -= chars
+            if left <= WAITING_CHARS_LEFT:
+                return time
+        raise AssertionError("nothing waits, and is too much")
+
+    def _release(self, watermark: int, until: int) -> Iterator[Released]:
+        """What need not wait any more; of what is of a record time up to that one nothing needs to."""
         for trace_id in sorted(self.waiting):
             opened = self.traces[trace_id]
-            ready = _ready(opened, watermark, now, self.hold)
+            ready = _ready(opened, watermark, until)
             if not ready:
                 continue
             going = {id(one) for one in ready}
             opened.waiting = [one for one in opened.waiting if id(one) not in going]
+            self.chars -= sum(map(_chars, ready))
             told_inside = opened.trace.told_inside()
             self.changed.add(trace_id)
             if not opened.waiting:
@@ -94,7 +128,6 @@ class Traces:
             for heard in ready:
                 is_early = not heard.speaks_for_itself and opened.trace.root(heard) is None
                 yield Released(heard, _made(opened.trace, heard, told_inside), is_early)
-        self._forget(now)
 
     def _forget(self, now: int) -> None:
         """Forget the traces that were silent longest, if for longer than `keep` or there are too many."""
@@ -120,11 +153,16 @@ def _made(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Candidate 
     return replace(made, place=place) if isinstance(made, Flaw) else made
 
 
-def _ready(opened: Open, watermark: int, now: int, hold: int) -> list[Heard]:
-    """The spans of a trace that need not wait any more."""
+def _chars(heard: Heard) -> int:
+    """How much of `WAITING_CHARS_MAX` a span takes."""
+    return SPAN_CHARS + heard.step.chars
+
+
+def _ready(opened: Open, watermark: int, until: int) -> list[Heard]:
+    """The spans of a trace that need not wait any more, those of a record time up to `until` among them."""
 
     def is_overdue(one: Heard) -> bool:
-        return now - one.record_time >= hold
+        return one.record_time <= until
 
     ready: list[Heard] = []
     overdue: list[Heard] = []

@@ -531,14 +531,14 @@ def test_a_span_waits_for_its_root() -> None:
 def test_a_span_that_breaks_stops_no_other() -> None:
     """It is a flaw with the name of the error, never its text; what waits beside it goes on."""
     broken = chat("b", 1, 2, [], session="s")
-    broken = replace(broken, step=replace(broken.step, input=(["what a customer wrote"],)))  # type: ignore
+    broken = replace(broken, step=replace(broken.step, session=["what a customer wrote"]))  # type: ignore
     traces = Traces(hold=60 * NS, keep=3600 * NS)
     for one in (broken, chat("c", 3, 4, [user("x")], session="s"), root(end=5)):
         traces.add(one)
     released = list(traces.release(5 * NS, 0))
     assert spans_of(released) == ["c", "root"]
     (flaw,) = [one.made for one in released if isinstance(one.made, Flaw)]
-    assert (flaw.place, flaw.code, flaw.text) == ("trace t, span b", "internal", "AttributeError")
+    assert (flaw.place, flaw.code, flaw.text) == ("trace t, span b", "internal", "TypeError")
     assert list(traces.release(9 * NS, 0)) == []
 
 
