@@ -55,13 +55,19 @@ def judged(rows: list[dict[str, object]]) -> Found:
     return found
 
 
+@cache
+def bits(pack: str) -> tuple[tuple[str, str, int], ...]:
+    """The propositions of a pack, each with the column of labels and the bit of it that say it."""
+    return tuple(
+        (name, f"t{place // 64}", place % 64)
+        for place, (of, name) in enumerate(LABELER.propositions)
+        if of == pack
+    )
+
+
 def seen(rule: Rule, row: Mapping[str, object]) -> Seen:
     """One labelled event as the rule meets it."""
-    true = frozenset(
-        name
-        for place, (pack, name) in enumerate(LABELER.propositions)
-        if pack == rule.pack and int(str(row[f"t{place // 64}"])) >> place % 64 & 1
-    )
+    true = frozenset(name for name, word, bit in bits(rule.pack) if int(str(row[word])) >> bit & 1)
     value = None
     if rule.for_each is not None:
         value = row[f"s{LABELER.slice_keys.index(rule.for_each)}"]
