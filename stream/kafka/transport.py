@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, NoReturn, Protocol
 
+from aiokafka.errors import IllegalStateError  # pyright: ignore[reportMissingTypeStubs]
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, Message
 from mode.utils.futures import notify
@@ -67,7 +68,7 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
 
     async def _seek_wait(self, consumer: Any, partitions: Mapping[TP, Any]) -> None:
         self._last.update((tp, offset - 1) for tp, offset in partitions.items())
-        await super()._seek_wait(consumer, partitions)
+        await sought(super()._seek_wait(consumer, partitions), consumer, partitions)
         for tp, offset in partitions.items():
             self._last[tp], self._before[tp] = offset - 1, {}
 
@@ -120,6 +121,15 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
         assert consumer._isolation_level == "read_uncommitted", "aiokafka calls it otherwise now"
         consumer._isolation_level = "read_committed"
         return consumer
+
+
+async def sought(seeking: Awaitable[None], consumer: Any, partitions: Iterable[TP]) -> None:
+    """Wait for a seek; where its partitions move meanwhile, whoever is given them next seeks for himself."""
+    try:
+        await seeking
+    except IllegalStateError:
+        if consumer.assignment().issuperset(partitions):
+            raise
 
 
 def stay(consumer: Any) -> None:

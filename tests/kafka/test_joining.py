@@ -8,10 +8,11 @@ from contextlib import closing, suppress
 
 import pytest
 from aiokafka import AIOKafkaConsumer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import IllegalStateError, KafkaError
+from faust.types import TP
 from tracline.stream.kafka.moves import Moves, join
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.transport import refusal_of, stay
+from tracline.stream.kafka.transport import refusal_of, sought, stay
 from tracline.stream.topic import Topic
 
 from .rekeying import until
@@ -89,6 +90,29 @@ async def go_on_without(kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch) -
         assert isinstance(refusal_of(consumer), KafkaError)
     with suppress(KafkaError):
         await consumer.stop()
+
+
+def test_partitions_may_move_while_they_are_sought(topics: KafkaSettings) -> None:
+    """To go on with those that have moved is no error; any other refusal of a seek is one."""
+    asyncio.run(asyncio.wait_for(seek(topics), WAIT_S))
+
+
+async def seek(kafka: KafkaSettings) -> None:
+    """A consumer looks for its place in a partition that it has not, and then in its own."""
+
+    async def look_for(place: TP) -> None:
+        consumer.seek(place, 0)
+        if consumer.assignment() == {place}:
+            raise IllegalStateError
+
+    consumer = consumer_of(kafka)
+    await consumer.start()
+    await reader_of([consumer])
+    gone, own = TP(kafka.topic(Topic.EVENTS), 0), TP(kafka.topic(Topic.ALERTS), 0)
+    await sought(look_for(gone), consumer, [gone])
+    with pytest.raises(IllegalStateError):
+        await sought(look_for(own), consumer, [own])
+    await consumer.stop()
 
 
 async def reader_of(consumers: list[AIOKafkaConsumer]) -> AIOKafkaConsumer:
