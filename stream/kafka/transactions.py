@@ -26,6 +26,8 @@ BATCH_BYTES = 262_144
 """How much is sent to a partition at a time, before compression; larger records go alone."""
 LINGER_MS = 100
 """`produce` sends what it has in the end, so waiting only makes fuller batches."""
+RETRY_MS = 20
+"""How long to wait before the broker is asked again, as when it still writes the last transaction's end."""
 BLOCK_MS = 10_000
 """How long the broker may take to say what there is, and to end a predecessor's transaction."""
 
@@ -52,6 +54,7 @@ class Transactions:
             "transaction_timeout_ms": round(timeout_s * 1000),
             "batch_size": BATCH_BYTES,
             "linger_ms": LINGER_MS,
+            "retry_backoff_ms": RETRY_MS,
             "max_block_ms": BLOCK_MS,
             "bootstrap_timeout_ms": BLOCK_MS,
         }
