@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from math import log
 from random import Random
@@ -70,7 +70,7 @@ def _finite() -> list[Any]:
     return [finite_words(length) for length in range(1, DEPTH + 1)]
 
 
-@cache
+@lru_cache(maxsize=32_768)  # those of the fixed set; of all with five nodes nobody asks twice
 def _compiled(formula: Formula, recover: Recover, applies_to: Formula | None = None) -> Machine:
     """The machine of a formula without transition bits, which several tests ask for."""
     return compile_formula(formula, recover=recover, applies_to=applies_to)
