@@ -233,8 +233,9 @@ class Monitor:
         record = Record(message.partition, message.offset, self._time(message), message.value or b"")
         step = self._monitoring.step(record)
         reach(MonitorFault.STEPPED)
-        await self._send(step.outputs)
-        reach(MonitorFault.PRODUCED)
+        if step.outputs:
+            await self._send(step.outputs)
+            reach(MonitorFault.PRODUCED)
         await self._table.write(record.partition, step.writes)
         self._next[record.partition] = max(record.offset + 1, self._next[record.partition])
         self._count(record, step)

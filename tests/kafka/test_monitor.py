@@ -186,7 +186,7 @@ def test_who_slept_overwrites_nothing(
     topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
 ) -> None:
     """A worker that falls asleep before it writes state, and wakes when others have gone on, writes none."""
-    middle, asleep = len(case.sent) // 4, f"{MonitorFault.PRODUCED}:9:asleep"
+    middle, asleep = len(case.sent) // 4, f"{MonitorFault.PRODUCED}:2:asleep"
     send(topics, case.sent[:middle])
     with monitor(topics, tmp_path / "first", case, fault=asleep) as first:
         wait(first, lambda: status(first) == "T")
