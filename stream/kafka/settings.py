@@ -28,7 +28,7 @@ RECONNECT_MS_MAX = 2_000
 """How long a client waits at most before it looks again whether a broker is back."""
 REQUEST_MS = 10_000
 """How long a producer waits for an answer before it asks again."""
-DELIVERY_MS = 20_000
+DELIVERY_MS = 12_000
 """How long a producer tries to send a record.
 
 After a broker's restart kafka-python (3.0) may find no request to send a record with, until this is over; its
