@@ -16,13 +16,13 @@ settings.load_profile("fixed")
 BUDGETS_S = {
     "unit": 220,
     "laws": 200,
-    "differential": 280,
+    "differential": 160,
     "conformance": 20,
     "snapshots": 10,
     "serve": 200,
     "browser": 50,
     "docker": 30,
-    "kafka": 540,
+    "kafka": 780,
     "collector": 120,
     "simulation": 50,
 }

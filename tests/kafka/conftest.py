@@ -26,7 +26,10 @@ QUICK = (
 )
 """What a broker must have no larger than our own, since processes that are killed must be missed soon."""
 SOON_BACK = {"broker.session.timeout.ms": 1400}
-"""What lets a broker in again a second and a half after its start, that was killed."""
+"""What lets a broker in again a second and a half after it was killed.
+
+It knows its groups as soon as Java runs, and hears their members only then: by then it would miss them.
+"""
 
 
 def need(lack: str | None) -> None:
