@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..schemas.verdict import Recover
 from .compiler.compile import compile_formula
 from .error import RuleError
-from .formula import FUTURE, STEPPED, Formula, Op, names, prop, walk
+from .formula import FUTURE, STEPPED, Formula, Op, has_future, names, prop, walk
 from .machine import (
     PENDING,
     SATISFIED,
@@ -101,8 +101,7 @@ def _ended(formula: Formula, end: str) -> Formula:
 
     def read(node: Formula) -> Formula:
         if node.op not in FUTURE:
-            has_future = any(part.op in FUTURE for part in walk(node))
-            return replace(node, args=tuple(map(read, node.args))) if has_future else node
+            return replace(node, args=tuple(map(read, node.args))) if has_future(node) else node
         args = [read(arg) for arg in node.args]
         strong = [both(on, arg) for arg in args]
         weak = [either(over, arg) for arg in args]

@@ -22,7 +22,7 @@ from tracline.stream.kafka.topics import administering, create, look
 from tracline.stream.topic import Topic
 
 from .calling import stream
-from .conftest import need_own
+from .conftest import need, need_own
 from .reading import read
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kafk
     """A broker that is reached with SASL over TLS, or a client's certificate: settings for each way."""
     need_own()
     if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl here, which makes the certificates: apt-get install openssl")
+        need("there is no openssl here, which makes the certificates: apt-get install openssl")
     folder = tmp_path_factory.mktemp("secured")
     certificate(folder, "broker", "-nodes")
     certificate(folder, "client", "-passout", f"pass:{KEY_PASSWORD}")
