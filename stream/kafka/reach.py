@@ -1,17 +1,18 @@
-"""Whether there is a broker at all, what is said of one that refuses, and how a producer is let go of."""
+"""Whether there is a broker that lets us in, what is said of one that does not, and how to let go of one."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, cast
 
 from kafka.errors import KafkaConnectionError, KafkaError
 
 from ..error import StreamError
-from .settings import KafkaSettings
+from .settings import KafkaSettings, connecting
 
 REASON_LENGTH_MAX = 200
 LISTEN_S = 2.0
@@ -37,6 +38,38 @@ def listened_to(settings: KafkaSettings, within_s: float) -> None:
             refused.append(f"{server}: {(reason or str(error)).lower()}")
     hint = "check that the brokers run, and bootstrap_servers"
     raise StreamError("TRL723", f"no broker listens ({'; '.join(refused)})", hint)
+
+
+def let_in(settings: KafkaSettings, process: str, within_s: float) -> None:
+    """Raise StreamError (TRL723) with the reason where TLS or SASL keep us out of all the addresses.
+
+    aiokafka is asked, which hears what a broker says before it closes a connection. kafka-python (3.0) drops
+    it when both come at once, and goes on asking until its time is up.
+    """
+    if settings.security_protocol == "PLAINTEXT":
+        return
+    from aiokafka.errors import KafkaError as OtherKafkaError  # pyright: ignore[reportMissingTypeStubs]
+
+    arguments = connecting(settings, process) | {"request_timeout_ms": int(within_s * 1000)}
+    refused: Exception = OSError("no address")
+    del arguments["bootstrap_servers"]
+    for server in settings.bootstrap_servers:
+        try:
+            asyncio.run(_connect(server, arguments))
+            return
+        except (OtherKafkaError, OSError) as error:
+            refused = error
+    why = str(refused.__cause__ or refused).partition("\n")[0][:REASON_LENGTH_MAX]
+    raise refusal(refused, settings, why) from refused
+
+
+async def _connect(server: str, arguments: dict[str, Any]) -> None:
+    """Connect to one broker and go."""
+    from aiokafka import conn  # pyright: ignore[reportMissingTypeStubs]
+
+    host, _, port = server.rpartition(":")
+    connection = await cast("Any", conn).create_conn(host.strip("[]"), int(port), **arguments)
+    await connection.close()
 
 
 def must_listen(settings: KafkaSettings, within_s: float) -> None:

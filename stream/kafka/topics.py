@@ -10,7 +10,7 @@ from typing import Any
 
 from ..error import StreamError
 from ..topic import Topic
-from .reach import asking, listened_to
+from .reach import asking, let_in, listened_to
 from .settings import KafkaSettings, connecting
 
 PARTITIONS = 8
@@ -110,6 +110,7 @@ def administering(settings: KafkaSettings, process: str = "topics") -> Generator
     arguments: dict[str, Any] = {"bootstrap_timeout_ms": int(BOOTSTRAP_S * 1000)}
     arguments |= connecting(settings, process)
     listened_to(settings, BOOTSTRAP_S)
+    let_in(settings, process, BOOTSTRAP_S)
     with asking(settings):
         admin: Any = KafkaAdminClient(**arguments)
         try:

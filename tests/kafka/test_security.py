@@ -135,11 +135,10 @@ def test_nobody_gets_in_otherwise(secured: dict[str, KafkaSettings], tmp_path: P
         (replace(secured["tls"], **without), "bad certificate"),
         (
             replace(secured["plain"], security_protocol="SASL_PLAINTEXT", ssl_ca_file=None),
-            "KafkaTimeoutError",
+            "KafkaConnectionError",
         ),
     ]
-    # A client gives up after ten seconds: all at a time might not hear the broker's reason by then.
-    with ThreadPoolExecutor(3) as pool:
+    with ThreadPoolExecutor() as pool:
         ended = list(pool.map(lambda case: stream(case[0], tmp_path, "lag"), cases))
     for (settings, why), one in zip(cases, ended, strict=True):
         assert one.returncode == 2
