@@ -30,7 +30,7 @@ from ..topic import Topic
 from .compacted import read_compacted
 from .moves import Moves, join, not_taken
 from .reach import LISTEN_S, must_listen
-from .reading import lost, must_reach
+from .reading import Identity, lost, must_reach
 from .settings import KafkaSettings, connecting
 from .topics import administering, look, require
 from .transactions import FENCED, Sent, Transactions
@@ -138,6 +138,9 @@ class AlertsProcess:
         if not self._moves.owned:
             return
         polled = self._reader.poll(POLL_MS, max_records=RECORDS_MAX)
+        if self._identity.has_changed:
+            hint = "it was made anew while it was read: start again, to hear it from its beginning"
+            raise StreamError("TRL735", f"{self._names[Topic.VERDICTS]} is another topic now", hint)
         self._is_away = False
         records = [record for some in polled.values() for record in some]
         if not records and self._around.clock() - self._looked >= LOOK_S:
@@ -208,6 +211,7 @@ class AlertsProcess:
         self._undelivered.clear()
         if self._reader is None:
             self._reader = _reader(self._kafka, self._names[Topic.VERDICTS], self._partitions)
+            self._identity = Identity(self._reader, self._names[Topic.VERDICTS])
         try:
             self._member.seek(self._place, begin.pop(self._place))
             self._member.resume(self._place)

@@ -28,6 +28,7 @@ from ..rekeyer import Record
 from ..topic import Topic
 from ..wire import DeadLetter, encode_letter
 from .moves import Moves, join, not_taken
+from .reading import Identity
 from .settings import KafkaSettings, producing
 from .topics import administering, look, require
 
@@ -38,6 +39,8 @@ RECORDS_MAX = 500
 """Messages that are read at a time."""
 POLL_MS = 200
 RETRY_S = 1.0
+LOOK_S = 5.0
+"""How often it is looked whether what was read is still there, while nothing comes."""
 ASK_MS = 5_000
 CLOSE_MS = 5_000
 
@@ -108,7 +111,7 @@ class Archiving:
         self._producer: Any = None
         self._open: dict[int, Gathering] = {}
         self._bases: dict[int, Standing | None] = {}
-        self._heard = around.clock()
+        self._heard = self._looked = around.clock()
         self._is_away = False
 
     @property
@@ -145,7 +148,10 @@ class Archiving:
             self._consumer = join(
                 self._kafka, PROCESS, self._topic, timeout_s, self._moves, max_partition_fetch_bytes=size
             )
+            self._identity = Identity(self._consumer, self._topic)
         polled = self._consumer.poll(POLL_MS, max_records=RECORDS_MAX)
+        if self._identity.has_changed:
+            raise self._anew("another topic has its name now")
         if not self.is_ready:
             # What was read began where the group stands, not the archive.
             self._settle()
@@ -157,6 +163,8 @@ class Archiving:
             self._gather(place, records)
         for number in too_many(self._open):
             self._archive_one(number)
+        if not polled and self._around.clock() - self._looked >= LOOK_S:
+            self._look()
         patience_s = min((one.patience_s for one in self._open.values()), default=self._pace.every_s)
         if self._around.clock() - self._heard >= patience_s:
             # No message tells the time any more.
@@ -186,9 +194,8 @@ class Archiving:
         """Go on with a partition whose messages are at `first` to `end`; false where it is not ours."""
         standing = self._bases[place.partition] = self._archive.standing(place.partition)
         if standing is not None and standing.next > end:
-            what = f"{self._topic}, partition {place.partition} ends at offset {end}, and the archive has "
-            hint = "the topic was made anew, or has lost messages: begin with a new archive folder"
-            raise StreamError("TRL751", f"{what}come to {standing.next}", hint)
+            what = f"ends at offset {end}, and the archive has come to {standing.next}"
+            raise self._anew(f"partition {place.partition} {what}")
         begin = Standing(first, first) if standing is None else resumed(standing, first)
         if standing is not None and begin.next != standing.next:
             text = f"partition {place.partition}: Kafka has deleted messages {standing.next} to"
@@ -202,9 +209,20 @@ class Archiving:
         self._open[place.partition] = Gathering(self._topic, place.partition, begin, self._pace)
         return True
 
+    def _look(self) -> None:
+        """Raise StreamError (TRL751) where a partition ends before what was read; kafka-python only waits."""
+        self._looked = self._around.clock()
+        places = [TopicPartition(self._topic, number) for number in self._open]
+        for place, end in self._consumer.end_offsets(places, timeout_ms=ASK_MS).items():
+            if (read := self._open[place.partition].next) > end:
+                raise self._anew(f"partition {place.partition} ends at {end}, and was read up to {read}")
+
     def _gather(self, place: TopicPartition, records: Sequence[Any]) -> None:
         """Take messages of a partition in, and archive what is due."""
         gathering = self._open[place.partition]
+        if records[0].offset < gathering.next:
+            # kafka-python begins anew where Kafka has no such offset.
+            raise self._anew(f"partition {place.partition} begins anew, and was read up to {gathering.next}")
         self._around.metrics.kafka.read(self._topic, len(records), sum(len(r.value or b"") for r in records))
         if records[0].offset > gathering.next and self._is_lost(place, gathering.next):
             # What was gathered is archived as it is; what follows begins behind the gap.
@@ -241,6 +259,10 @@ class Archiving:
     def _is_lost(self, place: TopicPartition, offset: int) -> bool:
         """Whether a message was deleted: a marker of a transaction leaves its offset out, too."""
         return self._consumer.beginning_offsets([place], timeout_ms=ASK_MS)[place] > offset
+
+    def _anew(self, what: str) -> StreamError:
+        hint = "the topic was made anew, or has lost messages: begin with a new archive folder"
+        return StreamError("TRL751", f"{self._topic}: {what}", hint)
 
     def _archive_ready(self) -> None:
         """Archive whatever was gathered."""

@@ -126,6 +126,22 @@ class Reader:
         return left
 
 
+class Identity:
+    """Which topic a consumer reads: one that is deleted and made again is another, whatever its name."""
+
+    def __init__(self, consumer: Any, topic: str) -> None:
+        # Its brokers know the id (Kafka 2.8 and later), and kafka-python tells nobody.
+        self._cluster, self._topic = consumer._cluster, topic
+        self._first: Any = None
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether another topic has the name now; known once the client has heard of it."""
+        found = self._cluster.topic_id(self._topic)
+        self._first = self._first or found
+        return found is not None and found != self._first
+
+
 def must_reach(consumer: Any, place: TopicPartition, offset: int) -> None:
     """Raise StreamError (TRL735) where a partition ends before an offset that was read."""
     end: int = consumer.end_offsets([place], timeout_ms=ASK_MS)[place]

@@ -95,16 +95,19 @@ def test_verdicts_that_are_deleted_meanwhile_are_said(topics: KafkaSettings, tmp
     assert f"partition 0: Kafka has deleted {read - 3:.0f} to {len(own) - 4}" in stage.log.read_text()
 
 
-def test_verdicts_that_are_made_anew_meanwhile_are_refused(topics: KafkaSettings, tmp_path: Path) -> None:
-    """The process ends, and does not wait for ever where the old topic ended; a restart hears the new one."""
+@pytest.mark.parametrize("count", [5, 30])
+def test_verdicts_that_are_made_anew_meanwhile_are_refused(
+    topics: KafkaSettings, tmp_path: Path, count: int
+) -> None:
+    """The process ends, however far the new topic goes; a restart hears it from its beginning."""
     own = [one for one in messages() if one.partition == 0]
     with alerting(topics, tmp_path, "first") as stage:
         send(topics, own[:9])
         stage.until(READ, lambda values: values == [9])
         make_anew(topics, Topic.VERDICTS, 4)
-        send(topics, own[9:14])
+        send(topics, own[9 : 9 + count])
         assert stage.ended() == 2
     assert "TRL735" in stage.log.read_text()
     with alerting(topics, tmp_path, "second") as stage:
-        stage.until(READ, lambda values: values == [5])
+        stage.until(READ, lambda values: values == [count])
         assert stage.metric(REPEATS) == [0]

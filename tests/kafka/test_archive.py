@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
 from tracline.batch.archive import read_manifest
 from tracline.batch.gaps import gaps
@@ -22,10 +22,11 @@ from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS
 from tracline.stream.faults import ArchiveFault
 from tracline.stream.kafka.settings import KafkaSettings, connecting, producing
-from tracline.stream.kafka.topics import administering, create
+from tracline.stream.kafka.topics import administering
 from tracline.stream.topic import Topic
 from tracline.stream.wire import Judged, Mark, decode_letter, encode
 
+from .anew import make_anew
 from .stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, ran, running
 
 pytestmark = pytest.mark.slow
@@ -238,13 +239,34 @@ def test_a_topic_that_was_made_anew_is_refused(topics: KafkaSettings, tmp_path: 
     with archiver(topics, tmp_path) as stage:
         read_all(stage)
         assert stage.stop() == 0
-    topic = topics.topic(Topic.JUDGED)
-    with administering(topics) as admin:
-        admin.delete_topics([topic])
-        until_made(admin, topics)
+    make_anew(topics, Topic.JUDGED, PARTITIONS)
     with archiver(topics, tmp_path, "two") as stage:
         assert stage.ended() == 2
     assert "TRL751" in stage.log.read_text()
+
+
+@pytest.mark.parametrize("count", [3, 20])
+def test_a_topic_that_is_made_anew_meanwhile_is_refused(
+    topics: KafkaSettings, tmp_path: Path, count: int
+) -> None:
+    """The archiver ends, whether the new topic has fewer messages than were read of the old one, or more."""
+    judged = topics.topic(Topic.JUDGED)
+
+    def judge(begin: int, end: int) -> None:
+        with KafkaProducer(**producing(topics, "test")) as producer:
+            for number in range(begin, end):
+                told = Judged(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
+                producer.send(judged, encode(told), partition=0)
+
+    judge(0, 10)
+    with archiver(topics, tmp_path) as stage:
+        stage.until("tracline_kafka_messages_read_total", lambda read: sum(read) == 10)
+        make_anew(topics, Topic.JUDGED, PARTITIONS)
+        judge(10, 10 + count)
+        assert stage.ended() == 2
+    assert "TRL751" in stage.log.read_text()
+    if (tmp_path / "archive" / "data").exists():
+        assert set(archived(tmp_path / "archive")["seq"]) <= set(range(1, 11))
 
 
 def test_a_folder_that_takes_no_files_is_told_at_once(topics: KafkaSettings, tmp_path: Path) -> None:
@@ -265,10 +287,3 @@ def test_events_that_were_made_anew_are_not_taken_for_repeats(topics: KafkaSetti
         assert stage.ended() == 2
     assert "TRL751" in stage.log.read_text()
     assert topics.topic(Topic.EVENTS) in stage.log.read_text()
-
-
-def until_made(admin: KafkaAdminClient, kafka: KafkaSettings) -> None:
-    """Make the topics again; one that is deleted stays for a moment."""
-    limit = time.monotonic() + WAIT_S
-    while not create(admin, kafka, partitions=PARTITIONS):
-        assert time.monotonic() < limit
