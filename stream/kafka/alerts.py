@@ -284,8 +284,7 @@ class AlertsProcess:
             self._transactions.offsets({place: self._position(place) for place in self._verdicts}, member)
             self._transactions.commit()
         except KafkaError as error:
-            self._abort(error)
-            raise
+            raise self._aborted(error) from None
         self._refusals = 0
         if turned.alerts:
             reach(AlertFault.COMMITTED)
@@ -343,18 +342,19 @@ class AlertsProcess:
         }
         metrics.kafka.lag(behind)
 
-    def _abort(self, error: KafkaError) -> None:
-        """Let go of a transaction, so that the next turn begins at the last that was committed."""
+    def _aborted(self, error: KafkaError) -> KafkaError:
+        """Let go of a transaction, so that the next turn begins at the last that was committed; gives why."""
         self._settled = None
         self._around.metrics.kafka.transaction(Outcome.ABORTED)
-        self._transactions.abandon(error)
+        error = self._transactions.abandon(error)
         if isinstance(error, (*FENCED, CommitFailedError)) or error.retriable:
-            return
+            return error
         self._refusals += 1
         if self._refusals >= REFUSALS_MAX:
             hint = "check what this user may do, and that the topics take records of message_bytes_max"
             what = f"Kafka refuses the transactions of alerts: {type(error).__name__}"
             raise StreamError("TRL734", what, hint)
+        return error
 
     def _wait_for_kafka(self, error: KafkaError) -> None:
         """Say that something has to be done again, and give it a moment.

@@ -277,8 +277,7 @@ class Rekeying:
             self._transactions.commit()
         except KafkaError as error:
             self._around.metrics.kafka.transaction(Outcome.ABORTED)
-            self._transactions.abandon(error)
-            raise
+            raise self._transactions.abandon(error) from None
         reach(RekeyFault.COMMITTED)
         self._refusals = 0
         if self._is_away:

@@ -110,17 +110,21 @@ class Transactions:
         """Let everyone see the transaction."""
         self._producer.commit_transaction()
 
-    def abandon(self, error: KafkaError) -> None:
-        """Let go of a transaction that failed.
+    def abandon(self, error: KafkaError) -> KafkaError:
+        """Let go of a transaction that failed; gives why it did.
 
         Raises StreamError (TRL733) where another process of this instance has ended it.
         """
         age_s = time.monotonic() - self._began
+        if type(error) is KafkaError:
+            # What is asked of a producer after its first error says only that there was one.
+            error = self._producer._transaction_manager.last_error or error
         self.discard()
         if isinstance(error, FENCED) and age_s < self._timeout_s:
             # The broker ends a transaction by itself only when it takes longer than that.
             what = f"another process runs as instance {self._instance!r} and has ended this one's work"
             raise StreamError("TRL733", what, "give each process an --instance of its own")
+        return error
 
     def discard(self) -> None:
         """Let go of the producer, with whatever it has not sent."""

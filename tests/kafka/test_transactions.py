@@ -1,0 +1,36 @@
+"""What is said of a transaction that failed."""
+
+from __future__ import annotations
+
+import pytest
+from kafka.errors import KafkaError
+from tracline.stream.error import StreamError
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.transactions import FENCED, Transactions
+from tracline.stream.topic import Topic
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def ended(topics: KafkaSettings) -> Transactions:
+    """A process whose transaction another one of its name has ended, and which has heard of that."""
+    first, second = (Transactions(topics, "rekey", "same", 30) for _ in range(2))
+    first.open()
+    first.begin()
+    second.open()
+    with pytest.raises(FENCED):
+        first.produce([(topics.topic(Topic.EVENTS), 0, None, b"spans")])
+    second.discard()
+    return first
+
+
+def test_why_it_failed_is_said_whatever_is_asked_next(ended: Transactions) -> None:
+    """kafka-python then says only that there was an error: it is no reason to begin again (TRL733)."""
+    with pytest.raises(KafkaError) as told:
+        ended.commit()
+    assert not isinstance(told.value, FENCED)
+    with pytest.raises(StreamError) as refused:
+        ended.abandon(told.value)
+    assert refused.value.code == "TRL733"
+    assert not ended.is_open
