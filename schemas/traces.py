@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from .candidate import Candidate
 from .conversation import Flaw
@@ -24,6 +25,10 @@ SPAN_CHARS = 1_000
 """What a span counts beside its texts."""
 
 
+Change: TypeAlias = Heard | tuple[int, ...]
+"""A span that came to a trace, or the places among those that waited of the ones that went on."""
+
+
 @dataclass(slots=True)
 class Open:
     """A trace whose spans are coming: those that wait, when the last one came (record time).
@@ -35,6 +40,36 @@ class Open:
     waiting: list[Heard] = field(default_factory=list[Heard])
     touched: int = 0
     size: int = 0
+
+    def take(self, heard: Heard) -> None:
+        """Let a span wait."""
+        # Roots come last, and say the most.
+        if self.size < TRACE_SPANS_MAX * (1 if heard.parent_id else 2):
+            self.trace.add(heard.bare())
+            self.size += 1
+        self.waiting.append(heard)
+        self.touched = max(self.touched, heard.record_time)
+
+    def let_go(self, places: Collection[int]) -> int:
+        """Let those at these places wait no more; gives how much room they took, as `Traces.chars` counts."""
+        gone = sum(_chars(self.waiting[place]) for place in places)
+        self.waiting = [one for place, one in enumerate(self.waiting) if place not in places]
+        return gone
+
+    def redo(self, change: Change) -> int:
+        """Do what was done to it before; gives how much room those took that went on."""
+        if isinstance(change, Heard):
+            self.take(change)
+            return 0
+        return self.let_go(frozenset(change))
+
+
+@dataclass(slots=True)
+class Changes:
+    """What was done to a trace, and how much room those took that went on."""
+
+    done: list[Change] = field(default_factory=list[Change])
+    gone: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +92,14 @@ class Traces:
     both in record time; of more than `TRACES_MAX` the one that was silent longest is forgotten first, and of
     spans with more than `WAITING_CHARS_MAX`, `chars` in all, those that waited longest go on as if `hold`
     were over. `traces` stand in the order in which they were last heard of. `changed` are those to store
-    again (or to forget, where `traces` has them no more).
+    again, with what was done to them since; with None that is not known, or `traces` has them no more.
     """
 
     hold: int
     keep: int
     traces: dict[str, Open] = field(default_factory=dict[str, Open])
     waiting: set[str] = field(default_factory=set[str])
-    changed: set[str] = field(default_factory=set[str])
+    changed: dict[str, Changes | None] = field(default_factory=dict[str, Changes | None])
     chars: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,16 +109,11 @@ class Traces:
     def add(self, heard: Heard) -> None:
         """Let a span wait in its trace."""
         opened = self.traces.pop(heard.trace_id, None) or Open()
-        # Roots come last, and say the most.
-        if opened.size < TRACE_SPANS_MAX * (1 if heard.parent_id else 2):
-            opened.trace.add(heard.bare())
-            opened.size += 1
-        opened.waiting.append(heard)
+        opened.take(heard)
         self.chars += _chars(heard)
-        opened.touched = max(opened.touched, heard.record_time)
         self.traces[heard.trace_id] = opened
         self.waiting.add(heard.trace_id)
-        self.changed.add(heard.trace_id)
+        self._note(heard.trace_id, heard)
 
     def release(self, watermark: int, now: int) -> Iterator[Released]:
         """What need not wait any more, by the source's watermark and the record time that it has reached.
@@ -119,10 +149,11 @@ class Traces:
             if not ready:
                 continue
             going = {id(one) for one in ready}
-            opened.waiting = [one for one in opened.waiting if id(one) not in going]
-            self.chars -= sum(map(_chars, ready))
+            places = tuple(place for place, one in enumerate(opened.waiting) if id(one) in going)
+            gone = opened.let_go(frozenset(places))
+            self.chars -= gone
+            self._note(trace_id, places, gone)
             told_inside = opened.trace.told_inside()
-            self.changed.add(trace_id)
             if not opened.waiting:
                 self.waiting.discard(trace_id)
             for heard in ready:
@@ -137,7 +168,14 @@ class Traces:
             if opened.waiting or is_fresh:
                 return
             del self.traces[trace_id]
-            self.changed.add(trace_id)
+            self.changed[trace_id] = None
+
+    def _note(self, trace_id: str, change: Change, gone: int = 0) -> None:
+        """Note what was done to a trace, unless it was forgotten since it was stored."""
+        changes = self.changed.setdefault(trace_id, Changes())
+        if changes is not None:
+            changes.done.append(change)
+            changes.gone += gone
 
 
 def _made(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Candidate | Flaw:

@@ -293,7 +293,7 @@ class Pipeline:
     def _reload(self, watermark: int = 0) -> None:
         """Go back to what the store says; the time does not go back before `watermark`."""
         stored = max(watermark, int(self._store.fact("watermark") or 0))
-        self._source = Source(self._settings, dict(self._store.traces()), stored)
+        self._source = Source(self._settings, {name: [data] for name, data in self._store.traces()}, stored)
         self._states.clear()
 
     def archive(self) -> None:

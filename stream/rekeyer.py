@@ -23,7 +23,8 @@ from .source import Source
 from .topic import Topic
 from .wire import Batch, DeadLetter, Tick, batches, encode, encode_letter, partition_of
 
-STATE_VERSION = 1
+STATE_VERSION = 2
+"""Of what stands in the state topic. Of version 1, which is read as well, a trace is one entry."""
 FACTS = "@source"
 """The key of a source's facts among its traces; no trace id begins with `@`."""
 NO_RECORD = -1
@@ -148,7 +149,7 @@ class Rekeyer:
         watermark, record_time = (0, 0) if facts is None else (facts.watermark, facts.record_time)
         try:
             self._open[source] = Source(self.settings, traces, watermark, record_time)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, IndexError):
             raise _unreadable("the rekeyer's state is damaged") from None
         self._chunks[source] = chunks
 
@@ -248,14 +249,16 @@ class Rekeyer:
         def put(key: str, value: bytes | None) -> None:
             done.outputs.append(Output(Topic.REKEY_STATE, number, key, value))
 
-        for trace_id, change in source.changes().items():
-            parts = [] if change is None else _cut(change[1], self._bytes_max)
-            for index, part in enumerate(parts):
-                put(f"{trace_id}/{index}", bytes([STATE_VERSION]) + part)
-            for index in range(len(parts), chunks.pop(trace_id, 0)):
+        for trace_id, entry in source.entries().items():
+            before = chunks.pop(trace_id, 0)
+            count = 0 if entry is None or entry.is_whole else before
+            for continues, part in enumerate(_cut(entry.data, self._bytes_max) if entry else ()):
+                put(f"{trace_id}/{count}", bytes([STATE_VERSION, continues > 0]) + part)
+                count += 1
+            for index in range(count, before):
                 put(f"{trace_id}/{index}", None)
-            if parts:
-                chunks[trace_id] = len(parts)
+            if count:
+                chunks[trace_id] = count
         facts = _Facts(source.watermark, source.record_time, self._sources, self._partitions)
         put(FACTS, bytes([STATE_VERSION]) + _FACTS_ENCODER.encode(facts))
 
@@ -282,28 +285,43 @@ class Rekeyer:
 
 
 def _cut(data: bytes, bytes_max: int) -> list[bytes]:
-    """A trace's state in pieces that fit into a message."""
+    """An entry of a trace's state in pieces that fit into a message."""
     return [data[begin : begin + bytes_max] for begin in range(0, len(data), bytes_max)]
 
 
-def _read_state(stored: Mapping[str, bytes]) -> tuple[_Facts | None, dict[str, bytes], dict[str, int]]:
-    """A source's facts, its traces by id, and in how many pieces each was written."""
+def _read_state(stored: Mapping[str, bytes]) -> tuple[_Facts | None, dict[str, list[bytes]], dict[str, int]]:
+    """A source's facts, the entries of its traces by id, and in how many pieces each trace was written."""
     facts: _Facts | None = None
-    pieces: dict[str, dict[int, bytes]] = {}
+    pieces: dict[str, dict[int, tuple[bool, bytes]]] = {}
     for key, value in stored.items():
-        if value[:1] != bytes([STATE_VERSION]):
-            version = value[0] if value else "none"
-            raise _unreadable(f"the rekeyer's state has version {version}, not {STATE_VERSION}")
+        version = value[0] if value else None
+        if version not in (1, STATE_VERSION):
+            raise _unreadable(f"the rekeyer's state has version {version or 'none'}, not {STATE_VERSION}")
         try:
             if key == FACTS:
                 facts = _FACTS_DECODER.decode(value[1:])
             else:
                 trace_id, _, index = key.rpartition("/")
-                pieces.setdefault(trace_id, {})[int(index)] = value[1:]
-        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError):
+                piece = (int(index) > 0, value[1:]) if version == 1 else (value[1] > 0, value[2:])
+                pieces.setdefault(trace_id, {})[int(index)] = piece
+        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, IndexError):
             raise _unreadable("the rekeyer's state is damaged") from None
-    traces = {trace_id: b"".join(own[index] for index in sorted(own)) for trace_id, own in pieces.items()}
+    traces = {trace_id: _entries(own) for trace_id, own in pieces.items()}
     return facts, traces, {trace_id: len(own) for trace_id, own in pieces.items()}
+
+
+def _entries(pieces: Mapping[int, tuple[bool, bytes]]) -> list[bytes]:
+    """The entries of a trace; of each piece, by number, whether it continues the one before, and bytes."""
+    entries: list[bytes] = []
+    for number, index in enumerate(sorted(pieces)):
+        continues, data = pieces[index]
+        if index != number or continues > bool(entries):
+            raise _unreadable("the rekeyer's state is damaged")
+        if continues:
+            entries[-1] += data
+        else:
+            entries.append(data)
+    return entries
 
 
 def _unreadable(what: str) -> StreamError:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -12,10 +12,27 @@ from ..schemas.decoded import Decoded
 from ..schemas.resolve import Heard, hear
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS
-from ..schemas.traces import Open, Released, Traces
+from ..schemas.traces import Change, Changes, Open, Released, Traces
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Open)
+_CHANGES_DECODER = msgspec.msgpack.Decoder(list[Change])
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is to be stored of a trace: all of it, or what follows on the entries that were stored before."""
+
+    is_whole: bool
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The bytes of a trace's entries, and how many of them are of spans that have gone on."""
+
+    bytes: int
+    gone: int
 
 
 class Source:
@@ -28,14 +45,18 @@ class Source:
     def __init__(
         self,
         settings: SessionSettings,
-        traces: Mapping[str, bytes] | None = None,
+        traces: Mapping[str, Sequence[bytes]] | None = None,
         watermark: int = 0,
         record_time: int = 0,
     ) -> None:
-        """Begin anew, or go on from what was stored: `traces` by id, as `changes` gave them."""
+        """Begin anew, or go on from what was stored: the entries of `traces` by id, as `entries` gave them.
+
+        What `changes` gave is one entry. Raises msgspec.MsgspecError and IndexError where they are damaged.
+        """
         self._settings = settings
         hold, keep = (round(seconds * NS) for seconds in (settings.hold_s, settings.idle_s))
-        stored = {trace_id: _DECODER.decode(data) for trace_id, data in (traces or {}).items()}
+        self._stored: dict[str, _Stored] = {}
+        stored = {trace_id: self._restored(trace_id, entries) for trace_id, entries in (traces or {}).items()}
         opened = dict(sorted(stored.items(), key=lambda item: (item[1].touched, item[0])))
         waiting = {trace_id for trace_id, one in opened.items() if one.waiting}
         self._traces = Traces(hold, keep, opened, waiting)
@@ -89,9 +110,43 @@ class Source:
         changed: dict[str, tuple[int, bytes] | None] = {}
         for trace_id in self._traces.changed:
             opened = self._traces.traces.get(trace_id)
+            self._stored.pop(trace_id, None)
             changed[trace_id] = None if opened is None else (opened.touched, _ENCODER.encode(opened))
         self._traces.changed.clear()
         return changed
+
+    def entries(self) -> dict[str, Entry | None]:
+        """As `changes`, in less: what is to be stored behind the entries that there are, or instead of them.
+
+        A trace is stored anew when as much of it has gone on as is left: so what is written grows no faster
+        than what has come.
+        """
+        entries = {trace_id: self._entry(trace_id, done) for trace_id, done in self._traces.changed.items()}
+        self._traces.changed.clear()
+        return entries
+
+    def _entry(self, trace_id: str, changes: Changes | None) -> Entry | None:
+        opened = self._traces.traces.get(trace_id)
+        stored = self._stored.pop(trace_id, None)
+        if opened is None:
+            return None
+        if stored is not None and changes is not None:
+            data = _ENCODER.encode(changes.done)
+            grown = _Stored(stored.bytes + len(data), stored.gone + changes.gone)
+            if 2 * grown.gone < grown.bytes:
+                self._stored[trace_id] = grown
+                return Entry(is_whole=False, data=data)
+        data = _ENCODER.encode(opened)
+        self._stored[trace_id] = _Stored(len(data), 0)
+        return Entry(is_whole=True, data=data)
+
+    def _restored(self, trace_id: str, entries: Sequence[bytes]) -> Open:
+        """A trace as its entries say that it is."""
+        opened, gone = _DECODER.decode(entries[0]), 0
+        for entry in entries[1:]:
+            gone += sum(opened.redo(change) for change in _CHANGES_DECODER.decode(entry))
+        self._stored[trace_id] = _Stored(sum(map(len, entries)), gone)
+        return opened
 
     @property
     def _lateness(self) -> int:

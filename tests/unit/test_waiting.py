@@ -121,7 +121,7 @@ def test_a_restart_lets_the_same_go_on(*, restarted: bool) -> None:
         stored |= source.changes()
         assert source.waiting <= 10
         if restarted:
-            kept = {name: one[1] for name, one in stored.items() if one is not None}
+            kept = {name: [one[1]] for name, one in stored.items() if one is not None}
             source = Source(settings, kept, source.watermark, source.record_time)
     assert sorted(gone) == [f"{n + 1:016x}" for n in range(1, len(gone) + 1)]
     assert len(gone) >= 50
