@@ -15,11 +15,11 @@ def make_anew(kafka: KafkaSettings, topic: Topic, partitions: int) -> None:
     with administering(kafka) as admin:
 
         def is_made() -> bool:
+            # A topic that was deleted is told of for a moment: then nothing is made.
             try:
-                create(admin, kafka, partitions=partitions)
+                return kafka.topic(topic) in create(admin, kafka, partitions=partitions)
             except TopicAlreadyExistsError:
                 return False
-            return True
 
         admin.delete_topics([kafka.topic(topic)])
         until("its name is free", is_made)
