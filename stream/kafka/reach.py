@@ -53,12 +53,13 @@ def let_in(settings: KafkaSettings, process: str, within_s: float) -> None:
     arguments = connecting(settings, process) | {"request_timeout_ms": int(within_s * 1000)}
     refused: Exception = OSError("no address")
     del arguments["bootstrap_servers"]
-    for server in settings.bootstrap_servers:
-        try:
-            asyncio.run(_connect(server, arguments))
-            return
-        except (OtherKafkaError, OSError) as error:
-            refused = error
+    with _heard_by(logging.NullHandler(), "aiokafka"):
+        for server in settings.bootstrap_servers:
+            try:
+                asyncio.run(_connect(server, arguments))
+                return
+            except (OtherKafkaError, OSError) as error:
+                refused = error
     why = str(refused.__cause__ or refused).partition("\n")[0][:REASON_LENGTH_MAX]
     raise refusal(refused, settings, why) from refused
 
@@ -108,15 +109,24 @@ def asking(settings: KafkaSettings) -> Generator[None]:
 
     It says why a connection was lost, too. What kafka-python logs meanwhile goes nowhere else.
     """
-    logger, reasons = logging.getLogger("kafka"), _Reasons(logging.ERROR)
+    reasons = _Reasons(logging.ERROR)
+    with _heard_by(reasons, "kafka"):
+        try:
+            yield
+        except KafkaError as error:
+            raise refusal(error, settings, reasons.last) from error
+
+
+@contextmanager
+def _heard_by(handler: logging.Handler, name: str) -> Generator[None]:
+    """What that logger and those below it say goes to the handler, and nowhere else."""
+    logger = logging.getLogger(name)
     propagate, logger.propagate = logger.propagate, False
-    logger.addHandler(reasons)
+    logger.addHandler(handler)
     try:
         yield
-    except KafkaError as error:
-        raise refusal(error, settings, reasons.last) from error
     finally:
-        logger.removeHandler(reasons)
+        logger.removeHandler(handler)
         logger.propagate = propagate
 
 

@@ -53,7 +53,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kafk
     store.write_text((folder / "broker.key").read_text() + (folder / "broker.pem").read_text())
     (folder / "password").write_text(f"{PASSWORD}\n")
     (folder / "key-password").write_text(f"{KEY_PASSWORD}\n")
-    ports = {name: free_port() for name in ("PLAINTEXT", "CONTROLLER", "SASL_SSL", "SSL")}
+    ports = {name: free_port() for name in ("PLAINTEXT", "CONTROLLER", "SASL_SSL", "SSL", "SASL_PLAINTEXT")}
     listeners = {name: f"{name}://127.0.0.1:{port}" for name, port in ports.items()}
     properties = {
         "listeners": ",".join(listeners.values()),
@@ -63,6 +63,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kafk
         ),
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
         "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{PLAIN} required user_{USER}="{PASSWORD}";',
+        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{PLAIN} required user_{USER}="{PASSWORD}";',
         "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{SCRAM} required;",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": store,
@@ -79,6 +81,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kafk
         sasl_username=USER,
         sasl_password_file=str(folder / "password"),
     )
+    at = (f"127.0.0.1:{ports['SASL_PLAINTEXT']}",)
+    clear = replace(sasl, bootstrap_servers=at, security_protocol="SASL_PLAINTEXT", ssl_ca_file=None)
     tls = KafkaSettings(
         (f"127.0.0.1:{ports['SSL']}",),
         security_protocol="SSL",
@@ -93,12 +97,13 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kafk
             create(admin, KafkaSettings(), partitions=1)
             user = UserScramCredentialUpsertion(USER, ScramMechanism.SCRAM_SHA_512, PASSWORD)
             assert admin.alter_user_scram_credentials([user]) == {USER: None}
-        yield {"plain": sasl, "scram": replace(sasl, sasl_mechanism="SCRAM-SHA-512"), "tls": tls}
+        scram = replace(sasl, sasl_mechanism="SCRAM-SHA-512")
+        yield {"plain": sasl, "scram": scram, "tls": tls, "clear": clear}
     finally:
         broker.kill()
 
 
-@pytest.mark.parametrize("way", ["plain", "scram", "tls"])
+@pytest.mark.parametrize("way", ["plain", "scram", "tls", "clear"])
 def test_both_clients_get_in(secured: dict[str, KafkaSettings], way: str) -> None:
     """What kafka-python and Faust's client write is read; topics are looked at over the same connection."""
     settings = secured[way]
@@ -122,6 +127,13 @@ async def _send(settings: KafkaSettings, name: str, value: bytes) -> None:
         await producer.send_and_wait(name, value)
     finally:
         await producer.stop()
+
+
+@pytest.mark.parametrize("way", ["scram", "clear"])
+def test_who_gets_in_hears_nothing_of_it(secured: dict[str, KafkaSettings], tmp_path: Path, way: str) -> None:
+    """What Kafka's clients have to say of a connection does not stand among what a command says."""
+    ended = stream(secured[way], tmp_path, "topics")
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_nobody_gets_in_otherwise(secured: dict[str, KafkaSettings], tmp_path: Path) -> None:
