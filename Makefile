@@ -20,11 +20,12 @@ help: ## show these targets
 
 setup: $(READY) ## make .venv with the locked dependencies and tracline itself
 
+# Python compiles what it imports: most of what is installed never is.
 $(READY): constraints.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
 	  { echo "make: the dependencies are locked for Python 3.11: set PYTHON to one" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r constraints.txt
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes -r constraints.txt
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
