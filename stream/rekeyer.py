@@ -294,9 +294,9 @@ def _read_state(stored: Mapping[str, bytes]) -> tuple[_Facts | None, dict[str, l
     facts: _Facts | None = None
     pieces: dict[str, dict[int, tuple[bool, bytes]]] = {}
     for key, value in stored.items():
-        version = value[0] if value else None
+        version = value[0] if value else "none"
         if version not in (1, STATE_VERSION):
-            raise _unreadable(f"the rekeyer's state has version {version or 'none'}, not {STATE_VERSION}")
+            raise _unreadable(f"the rekeyer's state has version {version}, not {STATE_VERSION}")
         try:
             if key == FACTS:
                 facts = _FACTS_DECODER.decode(value[1:])

@@ -29,7 +29,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The bytes of a trace's entries, and how many of them are of spans that have gone on."""
+    """The bytes of a trace's entries, and about how many are of spans that went on (see `Open.let_go`)."""
 
     bytes: int
     gone: int

@@ -87,6 +87,7 @@ class AlertsProcess:
         self._moves = Moves()
         self._member: Any = None
         self._reader: Any = None
+        self._identity: Any = None
         self._settled: int | None = None
         self._alerting = around.alerting(partitions)
         self._delivery = around.delivery()

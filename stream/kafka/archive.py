@@ -108,6 +108,7 @@ class Archiving:
         self._moves = Moves()
         self._settled: int | None = None
         self._consumer: Any = None
+        self._identity: Any = None
         self._producer: Any = None
         self._open: dict[int, Gathering] = {}
         self._bases: dict[int, Standing | None] = {}

@@ -120,7 +120,7 @@ def test_what_has_gone_on_is_not_kept() -> None:
 
 
 def of_version_1(records: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The state of a source as release 1 wrote it: of each trace one entry, in pieces."""
+    """The state of a source as version 1 of it was: of each trace one entry, in pieces."""
     entries: dict[str, list[bytes]] = {}
     for key in sorted(records.keys() - {FACTS}, key=lambda key: int(key.rpartition("/")[2])):
         version, continues, data = records[key][0], records[key][1], records[key][2:]
@@ -134,7 +134,7 @@ def of_version_1(records: Mapping[str, bytes]) -> dict[str, bytes]:
     return written
 
 
-def test_state_of_the_release_before_is_gone_on_with() -> None:
+def test_state_of_version_1_is_gone_on_with() -> None:
     """A rekeyer that finds it sends what the one before would have sent, and writes behind it."""
     done: Work = work(range(10))
     half = len(done.records) // 2
