@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
-# The same examples in every run, on a busy machine as on an idle one.
+# The same examples in every run, on a busy machine as on an idle one (and: pytest_collection_modifyitems).
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
 settings.load_profile("fixed")
 
@@ -28,6 +29,9 @@ BUDGETS_S = {
 }
 """Seconds that a folder's tests may take, added up, while two at a time run on two cores."""
 
+ROOT = Path(__file__).parents[1]
+ROOMS = ("schemas", "rules", "batch", "stream", "cli", "examples")
+
 took_s: dict[str, float] = defaultdict(float)
 skipped: Counter[tuple[str, str]] = Counter()
 
@@ -41,6 +45,19 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TZ", "UTC")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Import all of tracline before a law runs.
+
+    Hypothesis also draws constants of those modules of the project that are imported: earlier tests would
+    decide which, and a law's examples with them.
+    """
+    if any(isinstance(item, pytest.Function) and is_hypothesis_test(item.obj) for item in items):
+        for path in sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+            module = path.relative_to(ROOT).with_suffix("")
+            import_module(".".join(("tracline", *module.parts)).removesuffix(".__init__"))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

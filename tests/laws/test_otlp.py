@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import zstandard
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
@@ -112,6 +112,7 @@ def test_a_request_cut_anywhere_says_so(request: TracesData) -> None:
 @given(SPANS, SPANS, st.sampled_from([b"\xff\xfe\xfd", b"\xed\xa0\x80"]))
 def test_text_that_is_not_utf8_costs_its_attribute_alone(one: Message, other: Message, bad: bytes) -> None:
     """An attribute's value that is not UTF-8 is None and told with its place; all else is as without it."""
+    assume(b"said" not in one.SerializeToString() + other.SerializeToString())
     one.attributes.add(key="said").value.string_value = "@@@"
     request = TracesData()
     request.resource_spans.add().scope_spans.add().spans.extend([one, other])
