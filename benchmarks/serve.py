@@ -59,6 +59,8 @@ def main() -> None:
                 for one in heard:
                     traces.add(one)
                 released = [one.made for one in traces.release(watermark, watermark)]
+                # Nothing is stored of them here.
+                traces.changed.clear()
             candidates = [one for one in released if isinstance(one, Candidate) and one.tellings]
             with _timed(spent, "assemble: events in order"):
                 for session in _added(alone, candidates):

@@ -92,7 +92,8 @@ class Traces:
     both in record time; of more than `TRACES_MAX` the one that was silent longest is forgotten first, and of
     spans with more than `WAITING_CHARS_MAX`, `chars` in all, those that waited longest go on as if `hold`
     were over. `traces` stand in the order in which they were last heard of. `changed` are those to store
-    again, with what was done to them since; with None that is not known, or `traces` has them no more.
+    again, with what was done to them since; with None that is not known, or `traces` has them no more. It
+    grows with what comes until who stores them clears it.
     """
 
     hold: int

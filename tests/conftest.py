@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections import Counter, defaultdict
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-# The same examples in every run, on a busy machine as on an idle one (and: pytest_collection_modifyitems).
+# The same examples in every run, on a busy machine as on an idle one; what pytest_collection_modifyitems
+# imports is a part of that.
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
 settings.load_profile("fixed")
 
@@ -30,7 +32,6 @@ BUDGETS_S = {
 """Seconds that a folder's tests may take, added up, while two at a time run on two cores."""
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("schemas", "rules", "batch", "stream", "cli", "examples")
 
 took_s: dict[str, float] = defaultdict(float)
 skipped: Counter[tuple[str, str]] = Counter()
@@ -55,9 +56,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     decide which, and a law's examples with them.
     """
     if any(isinstance(item, pytest.Function) and is_hypothesis_test(item.obj) for item in items):
-        for path in sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
-            module = path.relative_to(ROOT).with_suffix("")
-            import_module(".".join(("tracline", *module.parts)).removesuffix(".__init__"))
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+        for room, folder in project["tool"]["setuptools"]["package-dir"].items():
+            for path in sorted((ROOT / folder).rglob("*.py")):
+                module = path.relative_to(ROOT / folder).with_suffix("")
+                import_module(".".join((room, *module.parts)).removesuffix(".__init__"))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
