@@ -107,8 +107,8 @@ def _path(path: Path) -> Json:
 
 
 def _scalar(value: Scalar) -> Json:
-    # RFC 8785 refuses integers that a double cannot hold.
-    return {"integer": str(value)} if isinstance(value, int) and abs(value) > 2**53 else value
+    # RFC 8785 refuses integers of 2**53 and more: several of them share a double.
+    return {"integer": str(value)} if isinstance(value, int) and abs(value) >= 2**53 else value
 
 
 def _predicate(predicate: Predicate) -> Json:

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from .label_guard import CAPTURED_FIELDS, TRUE, any_of, breadth, guards, implies, is_cheap
+from .label_guard import CONTENT_FIELDS, TRUE, any_of, breadth, guards, implies, is_cheap
 from .label_search import Family, family
 from .label_sheet import Sheet, combined, pattern_of
 from .label_slice import slice_columns
@@ -77,7 +77,7 @@ class Excerpts:
 
     def slice_columns(self, key: SliceKey, guard: Predicate) -> tuple[pl.Expr, pl.Expr]:
         """As `label_slice.slice_columns`; on rows where the guard is false they mean nothing."""
-        if guard == TRUE or not any(path.field in CAPTURED_FIELDS for path in key.paths):
+        if guard == TRUE or not any(path.field in CONTENT_FIELDS for path in key.paths):
             return slice_columns(self._whole, key)
         excerpt = self._excerpt(guard)
         value, unknown = slice_columns(excerpt.sheet, key)

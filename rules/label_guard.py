@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from .formula import Formula, Op
 from .predicate import And, Leaf, Literal, Not, Or, Predicate, Test
 
-CAPTURED_FIELDS = frozenset({"text", "args", "result"})
-"""The fields that hold what was said or done, which may not have been captured; all others are metadata."""
+CONTENT_FIELDS = frozenset({"text", "args", "result"})
+"""The fields that hold what was said or done, which are long and may not, or not wholly, have been captured."""
+
+CAPTURED_FIELDS = CONTENT_FIELDS | {"tool"}
+"""The fields that may not have been captured: every call is of some tool. All others are metadata."""
 
 _CHEAP_TESTS = frozenset({Test.EQ, Test.NE, Test.IN, Test.IS_NULL, Test.IS_TRUE, Test.STARTS_WITH})
 
@@ -17,7 +20,7 @@ TRUE = Literal(True)
 
 def is_cheap(leaf: Leaf) -> bool:
     """Whether the leaf costs next to nothing: a comparison of a plain field, no search, no JSON."""
-    return leaf.test in _CHEAP_TESTS and leaf.path.field not in CAPTURED_FIELDS and not leaf.path.steps
+    return leaf.test in _CHEAP_TESTS and leaf.path.field not in CONTENT_FIELDS and not leaf.path.steps
 
 
 def leaves(predicate: Predicate) -> Iterator[Leaf]:

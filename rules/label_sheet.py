@@ -14,7 +14,7 @@ from .label_guard import CAPTURED_FIELDS, is_cheap, leaves
 from .label_search import Family, search
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
 
-CHEAP, FOUND, VALUES, SEARCHES, ANSWERS, STAGES = range(6)
+OPEN, CHEAP, FOUND, VALUES, SEARCHES, ANSWERS, STAGES = range(7)
 """The stages, each a `with_columns` that may read the columns of the earlier ones."""
 
 
@@ -51,17 +51,15 @@ class Sheet:
         if leaf.path.field == "kind":
             return self.put(CHEAP, leaf, kind_answer(leaf, self.column("kind")))
         if is_cheap(leaf):
-            return self.put(CHEAP, leaf, values.ask(leaf, self.column(leaf.path.field)))
-        bare_null = leaf.test is Test.IS_NULL and leaf.path.steps
-        value = self.found(leaf.path) if bare_null else self.value(leaf.path)
-        return self.put(ANSWERS, leaf, self._known(leaf, self._asked(leaf, value)))
+            return self.put(CHEAP, leaf, self._known(leaf, values.ask(leaf, self.column(leaf.path.field))))
+        return self.put(ANSWERS, leaf, self._known(leaf, self._asked(leaf, self._subject(leaf))))
 
     def open(self, path: Path) -> pl.Expr | None:
         """Where the path's field is unknown; None if it is metadata, which is always known."""
         if path.field not in CAPTURED_FIELDS:
             return None
         self.column(path.field)
-        return self.put(CHEAP, ("open", path.field), values.open_field(path.field))
+        return self.put(OPEN, ("open", path.field), values.open_field(path.field))
 
     def found(self, path: Path) -> pl.Expr:
         """What stands at the path, as text: null where nothing does, a container's JSON text included."""
@@ -106,6 +104,17 @@ class Sheet:
         if name not in columns:
             columns[name] = expr.alias(f"__{stage}_{len(columns)}")
         return pl.col(columns[name].meta.output_name())
+
+    def _subject(self, leaf: Leaf) -> pl.Expr:
+        """What the leaf asks about. The text of a whole object or array can be searched, but not compared."""
+        if leaf.test is Test.IS_NULL and leaf.path.steps:
+            return self.found(leaf.path)
+        value = self.value(leaf.path)
+        if leaf.path.steps or leaf.path.field not in values.JSON_FIELDS:
+            return value
+        if leaf.test is Test.IS_NULL or leaf.test in values.SEARCHES:
+            return value
+        return pl.when(~self.is_container(leaf.path)).then(value)
 
     def _asked(self, leaf: Leaf, value: pl.Expr) -> pl.Expr:
         """The leaf's answer on its value, false where there is none; in company of others beside it."""

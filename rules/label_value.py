@@ -13,6 +13,8 @@ import polars as pl
 
 from ..schemas.event import Content, Kind
 from .field import FIELDS
+from .label_guard import CONTENT_FIELDS
+from .label_number import nearest
 from .predicate import NUMBER, Leaf, Scalar, Test, compared_text, is_number
 
 JSON_FIELDS = frozenset({"args", "result"})
@@ -38,13 +40,18 @@ def json_path(steps: Sequence[str | int]) -> str:
 
 
 def open_field(field: str) -> pl.Expr:
-    """Where an event's kind has the field and what the field held is not, or not wholly, known."""
+    """Where an event's kind has the field and what the field held is not, or not wholly, known.
+
+    A tool's name is no content: where it is there, it is whole.
+    """
     kind, content, held = pl.col("kind"), pl.col("content"), pl.col(field)
-    missing = held.is_null() & (
+    unknown = held.is_null() & (
         (kind == Kind.UNKNOWN.value) | content.ne_missing(pl.lit(Content.CAPTURED.value))
     )
-    cut = held.is_not_null() & content.is_in([Content.TRUNCATED.value, Content.REDACTED.value])
-    return kind.is_in(FIELDS[field].kinds) & (missing | cut.fill_null(False))
+    if field in CONTENT_FIELDS:
+        cut = held.is_not_null() & content.is_in([Content.TRUNCATED.value, Content.REDACTED.value])
+        unknown = unknown | cut.fill_null(False)
+    return kind.is_in(FIELDS[field].kinds) & unknown
 
 
 def whole(field: str, text: pl.Expr) -> pl.Expr:
@@ -60,9 +67,9 @@ def at_path(text: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
 
     Null as well where the text is no JSON (as RFC 8259 has it, with strings that Unicode allows and numbers
     that a double can hold, nested at most 127 levels). Of equal keys the last counts. Integers within 64 bits
-    keep their digits, other numbers get the shortest text of their double.
+    keep their digits, other numbers get the shortest text of the nearest double.
     """
-    return _mentioning(text, steps).str.json_path_match(json_path(steps))
+    return nearest(text, _mentioning(text, steps).str.json_path_match(json_path(steps)), steps)
 
 
 def _mentioning(text: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:

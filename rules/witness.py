@@ -32,7 +32,10 @@ class WitnessEvent:
 
 @dataclass(frozen=True, slots=True)
 class HistoryBit:
-    """A past formula whose value decided, and the index of the event that last changed it, if one did."""
+    """A past formula whose value decided, and the index of the event that last changed it, if one did.
+
+    Before the first event `once p` is false and `historically p` true, so the first event can change either.
+    """
 
     formula: str
     value: bool
@@ -50,10 +53,10 @@ class Witness:
 
 @dataclass(slots=True)
 class _Trail:
-    """What a replay remembers: the changes since the residual last equalled the rule, and the history's."""
+    """The changes since the residual last equalled the rule; each history bit's value and last change."""
 
+    values: dict[Formula, bool]
     changes: list[WitnessEvent] = field(default_factory=list[WitnessEvent])
-    values: dict[Formula, bool] = field(default_factory=dict[Formula, bool])
     changed_at: dict[Formula, int] = field(default_factory=dict[Formula, int])
 
 
@@ -72,7 +75,7 @@ def witnesses(
     watched = (*past.nodes, *(Formula(Op.PROP, name=name) for name in rule.transitions))
     used = frozenset(machine.propositions)
     found: dict[int, Witness] = {}
-    trail = _Trail()
+    trail = _Trail({node: _value_before(node) for node in watched})
     memory = past.start
     state = 0
     for index in range(max(asked) + 1 if asked else 0):
@@ -120,17 +123,25 @@ def _watch(
     """Note which history bits this event changed; the memory after it."""
     for node in watched:
         now = value(node)
-        if node in trail.values and trail.values[node] is not now:
+        if trail.values[node] is not now:
             trail.changed_at[node] = index - _delay(node)
         trail.values[node] = now
     return past.after(memory, value)
 
 
+def _value_before(node: Formula) -> bool:
+    """Return the value of a history bit before the session's first event."""
+    return node.op in (Op.WEAK_PREVIOUS, Op.HISTORICALLY, Op.WEAK_SINCE, Op.AT_MOST)
+
+
 def _delay(node: Formula) -> int:
-    """How many events ago the one that changed a bit was: `previous p` speaks of the event before."""
+    """Return how many events ago the one that changed a bit was: `previous p` speaks of the event before.
+
+    So does `once[1,3] p`, which is `previous once[0,2] p`.
+    """
     if node.op in (Op.PREVIOUS, Op.WEAK_PREVIOUS):
         return 1 if node.bounds is None else node.bounds[0]
-    return 0
+    return node.bounds[0] if node.op in (Op.ONCE, Op.HISTORICALLY) and node.bounds is not None else 0
 
 
 def _reader(true: Collection[str], bits: Collection[str]) -> Callable[[Formula], bool | None]:

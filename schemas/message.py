@@ -136,6 +136,7 @@ def result_of(message: Mapping[str, object], calls: OpenCalls) -> Event:
     own = name_of(message.get("id")) if told is None else None
     name = name_of(message.get("name"))
     call = calls.answer(told if told is not None else own, name, strict=told is not None)
+    tool = name if name is not None or call is None else call.tool
     attributes = _attributes(message, without="name")
     if own is not None and call is not None and call.call_id == own:
         attributes.pop("id", None)
@@ -145,12 +146,13 @@ def result_of(message: Mapping[str, object], calls: OpenCalls) -> Event:
         agent=_agent(message),
         model=string_of(message.get("model")),
         nested=_by_user(message) or (call is not None and call.nested),
-        tool=name if name is not None or call is None else call.tool,
+        tool=tool,
         call_id=told if told is not None or call is None else call.call_id,
         args=None if call is None else call.args,
         result=returned(message.get("content")),
         error=flagged_error(message),
-        content=Content.CAPTURED if "content" in message else Content.ABSENT,
+        # Every result is of some tool: where nobody names it, the name was not captured.
+        content=Content.CAPTURED if "content" in message and tool is not None else Content.ABSENT,
         attributes=attributes,
     )
 

@@ -50,7 +50,9 @@ def oracle_leaf(leaf: Leaf, event: Event) -> bool | None:
         if event["kind"] == "unknown" and "unknown" not in leaf.operands:
             return None if {"user", "assistant"} & set(leaf.operands) else False
         return holds(leaf, event["kind"])
-    answer = holds(leaf, value_of(leaf.path, event))
+    compared = leaf.test not in (Ask.MATCHES, Ask.CONTAINS, Ask.STARTS_WITH, Ask.IS_NULL)
+    whole_container = compared and not leaf.path.steps and is_document(leaf.path.field, event)
+    answer = False if whole_container else holds(leaf, value_of(leaf.path, event))
     if not unknown(field, event):
         return answer
     if leaf.test is Ask.IS_NULL:
@@ -59,10 +61,19 @@ def oracle_leaf(leaf: Leaf, event: Event) -> bool | None:
     return True if searched and answer and event["content"] == "truncated" else None
 
 
+def is_document(field: str, event: Event) -> bool:
+    """Whether the whole of `args` or `result` is a JSON object or array."""
+    if field not in ("args", "result") or event[field] is None:
+        return False
+    document = parsed(event[field])
+    return document is not None and isinstance(document[0], dict | list)
+
+
 def unknown(field: str, event: Event) -> bool:
     """Whether the event's kind has the field and what it held is not wholly known."""
     has = {
         "text": ("user", "assistant", "unknown"),
+        "tool": ("tool_call", "tool_result"),
         "args": ("tool_call", "tool_result"),
         "result": ("tool_result",),
     }
@@ -70,7 +81,7 @@ def unknown(field: str, event: Event) -> bool:
         return False
     if event[field] is None:
         return event["kind"] == "unknown" or event["content"] != "captured"
-    return event["content"] in ("truncated", "redacted")
+    return field != "tool" and event["content"] in ("truncated", "redacted")
 
 
 def value_of(path: Path, event: Event) -> object:

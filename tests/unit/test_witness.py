@@ -69,6 +69,20 @@ def test_a_bit_that_never_changed_names_no_event() -> None:
     assert (bit.formula, bit.value, bit.index) == ("once agreed", False, None)
 
 
+def test_the_first_event_can_be_the_one_that_decided() -> None:
+    """`once cancelled` is true from the first event on, `historically calm` false: it is named for both."""
+    (bit,) = witness_of(rule("always (pay -> not once cancelled)"), [{"cancelled"}, {"pay"}]).history
+    assert (bit.formula, bit.value, bit.index) == ("once cancelled", True, 0)
+    (bit,) = witness_of(rule("always (pay -> historically calm)"), [set(), {"calm", "pay"}]).history
+    assert (bit.formula, bit.value, bit.index) == ("historically calm", False, 0)
+
+
+def test_a_window_that_begins_earlier_names_the_event_it_speaks_of() -> None:
+    """`once[1,2] call` is `previous once[0,1] call`: it is true because of the call, not of the event after."""
+    (bit,) = witness_of(rule("always not (call and once[1,2] call)"), [{"call"}, {"call"}]).history
+    assert (bit.formula, bit.value, bit.index) == ("once[1,2] call", True, 0)
+
+
 def test_a_delayed_bit_names_the_event_it_speaks_of() -> None:
     """`previous call` is true at the second call because of the first; a longer delay points further back."""
     labels = [set(), {"call"}, {"call"}]
