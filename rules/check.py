@@ -12,6 +12,7 @@ from .document import Document, Fields, Items, Node, Scalar, read_document
 from .error import Place, Problem, RuleError, Snippet, by_place
 from .finite import contradicted
 from .formula import FUTURE, STEPPED, Formula, Op, has_future, has_past, walk
+from .label_guard import TRUE, as_predicate
 from .machine import STAYS_VIOLATED, VERDICT_MASK, VIOLATED, Machine
 from .misread import misread
 from .possible import can_hold
@@ -19,6 +20,7 @@ from .reachable import met
 from .restart import begins_anew, forgotten
 from .rule import Rule, RuleSet
 from .text import to_text
+from .vacuous import vacuous
 
 
 def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) -> tuple[Problem, ...]:
@@ -32,7 +34,8 @@ def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) ->
     for name in sorted(known):
         rules = [rule for rule in rule_set.rules if rule.pack == name]
         here = [problem for rule in rules for problem in _of_rule(rule, _formula_place(known[name], rule))]
-        here += [*_impossible(rules, known[name]), *_misread(known[name]), *_unused(rules, known[name])]
+        here += [*_impossible(rules, known[name]), *_vacuous(rules, known[name])]
+        here += [*_misread(known[name]), *_unused(rules, known[name])]
         found += sorted(here, key=by_place)
     return tuple(found)
 
@@ -71,6 +74,17 @@ def _of_rule(rule: Rule, place: Place) -> Iterator[Problem]:
     except RuleError as error:
         yield from (replace(problem, place=problem.place or place) for problem in error.problems)
 
+
+VACUOUS = {
+    "user": "a user message",
+    "assistant": "an assistant message",
+    "tool_call": "a tool call",
+    "tool_result": "a tool result",
+    "unknown": "a message that was not captured",
+}
+"""The kinds of events, in words."""
+MEANT = {"text": "user", "result": "tool_result"}
+"""For a field that tool calls do not have, a kind that has it."""
 
 NEVER_HINT = "no session whose events are possible gives `violated` or `unmet`: say what would break it"
 ALWAYS_HINT = "every session gives `violated` or `unmet`: say what would keep it"
@@ -217,6 +231,24 @@ def _impossible(rules: list[Rule], document: Document) -> Iterator[Problem]:
         place = document.place(document.at(("propositions", name)))
         hint = f"its conditions exclude each other; it is used by {_listed(ids)}"
         yield Problem("TRL503", f"the proposition `{name}` can never hold", hint, place)
+
+
+def _vacuous(rules: list[Rule], document: Document) -> Iterator[Problem]:
+    """Yield the propositions that hold at events of some kind for want of a field."""
+    users: dict[str, list[str]] = {}
+    found: dict[str, tuple[str, str]] = {}
+    for rule in rules:
+        steps = TRUE if rule.steps is None else as_predicate(rule.steps, rule.propositions)
+        for name, predicate in rule.propositions.items():
+            vacuity = vacuous(predicate, steps)
+            if vacuity is not None:
+                found.setdefault(name, vacuity)
+                users.setdefault(name, []).append(rule.id)
+    for name, (kind, field) in found.items():
+        message = f"the proposition `{name}` can be true of {VACUOUS[kind]}, which never has `{field}`"
+        meant = f'say which events are meant, as in `kind == "{MEANT.get(field, "tool_call")}" and ...`'
+        place = document.place(document.at(("propositions", name)))
+        yield Problem("TRL510", message, f"{meant}; it is used by {_listed(users[name])}", place)
 
 
 def _unused(rules: list[Rule], document: Document) -> Iterator[Problem]:

@@ -75,6 +75,7 @@ CODES: dict[str, str] = {
     "TRL507": "a rule is decided where the finite reading says the opposite",
     "TRL508": "a formula reads as something else than it looks",
     "TRL509": "a name is defined and never used",
+    "TRL510": "a proposition holds at events that never have what it asks about",
     # 3xx: compiling a rule
     "TRL301": "a rule's machine is too large",
     "TRL302": "the rules are too large together",

@@ -93,14 +93,14 @@ def breadth(predicate: Predicate) -> int:
 
 def steps_shadow(steps: Formula | None, propositions: Mapping[str, Predicate]) -> Predicate:
     """A predicate of cheap leaves that is false only on events which a rule's `steps` leave out."""
-    return TRUE if steps is None else shadow(_as_predicate(steps, propositions))
+    return TRUE if steps is None else shadow(as_predicate(steps, propositions))
 
 
-def _as_predicate(formula: Formula, propositions: Mapping[str, Predicate]) -> Predicate:
-    """A Boolean formula over propositions as one predicate."""
+def as_predicate(formula: Formula, propositions: Mapping[str, Predicate]) -> Predicate:
+    """Return a Boolean formula over propositions as one predicate."""
     if formula.op is Op.PROP:
         return propositions[formula.name]
-    args = tuple(_as_predicate(arg, propositions) for arg in formula.args)
+    args = tuple(as_predicate(arg, propositions) for arg in formula.args)
     match formula.op:
         case Op.TRUE | Op.FALSE:
             return Literal(formula.op is Op.TRUE)

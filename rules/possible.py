@@ -76,11 +76,11 @@ def can_hold(predicate: Predicate) -> bool:
     regular expression matches is not looked into.
     """
     asked = list(dict.fromkeys(leaves(predicate)))
-    sorts = {path: _sorts(path, asked) for path in dict.fromkeys(leaf.path for leaf in asked) if path != KIND}
+    sorts = {path: sorts_of(path, asked) for path in dict.fromkeys(leaf.path for leaf in asked) if path != KIND}
     tried = 0
     for kind in FIELDS["kind"].choices:
         values = {KIND: Sort(kind)}
-        if _value(predicate, values) is False:
+        if value_on(predicate, values) is False:
             continue
         fitting = [[sort for sort in own if _fits(kind, path, sort)] for path, own in sorts.items()]
         for event in product(*fitting):
@@ -96,7 +96,7 @@ def _fits(kind: str, path: Path, sort: Sort) -> bool:
     return sort is MISSING or kind in FIELDS[path.field].kinds
 
 
-def _sorts(path: Path, asked: list[Leaf]) -> list[Sort]:
+def sorts_of(path: Path, asked: list[Leaf]) -> list[Sort]:
     """The sorts of values of the path that the questions could tell apart."""
     field = FIELDS[path.field]
     if field.shape is Shape.FLAG:
@@ -124,7 +124,7 @@ def _sorts(path: Path, asked: list[Leaf]) -> list[Sort]:
     ]
 
 
-def _answer(leaf: Leaf, value: Sort) -> bool | None:
+def answer_on(leaf: Leaf, value: Sort) -> bool | None:
     """The leaf's answer on a value of that sort, or None where the sort does not tell."""
     test, operands = leaf.test, leaf.operands
     if leaf.path == KIND and value.text == "unknown" and not {"user", "assistant"}.isdisjoint(operands):
@@ -161,20 +161,20 @@ def _compared(test: Test, value: Sort, operand: Scalar) -> bool | None:
 
 def _holds(predicate: Predicate, asked: list[Leaf], values: Values) -> bool:
     """Whether the predicate is true of an event with these values and some guess of what is open."""
-    sure = _value(predicate, values)
+    sure = value_on(predicate, values)
     if sure is not None:
         return sure
     # An unknown event stays unknown: whether it was the user's is nothing to guess.
-    unsure = [leaf for leaf in asked if leaf.path != KIND and _answer(leaf, values[leaf.path]) is None]
+    unsure = [leaf for leaf in asked if leaf.path != KIND and answer_on(leaf, values[leaf.path]) is None]
     if len(unsure) > GUESSES_MAX:
         return True
     return any(
-        _value(predicate, values, dict(zip(unsure, guess, strict=True)))
+        value_on(predicate, values, dict(zip(unsure, guess, strict=True)))
         for guess in product((True, False), repeat=len(unsure))
     )
 
 
-def _value(predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] = NOTHING) -> bool | None:
+def value_on(predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] = NOTHING) -> bool | None:
     """The predicate's value on an event with these values (Kleene); of a path without one all is open."""
     match predicate:
         case Literal(value):
@@ -183,9 +183,9 @@ def _value(predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] = 
             if guessed and predicate in guessed:
                 return guessed[predicate]
             value = values.get(predicate.path)
-            return None if value is None else _answer(predicate, value)
+            return None if value is None else answer_on(predicate, value)
         case Not(arg):
-            value = _value(arg, values, guessed)
+            value = value_on(arg, values, guessed)
             return None if value is None else not value
         case And(args):
             return _joined(args, values, guessed, wanted=True)
@@ -199,7 +199,7 @@ def _joined(
     """`wanted` if all of them are; the other where one is the other, which most events show early."""
     found: bool | None = wanted
     for arg in args:
-        value = _value(arg, values, guessed)
+        value = value_on(arg, values, guessed)
         if value is (not wanted):
             return value
         found = None if value is None else found

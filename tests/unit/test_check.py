@@ -199,6 +199,60 @@ def test_a_proposition_that_can_never_hold(question: str, impossible: bool) -> N
         assert "`r`" in problem.hint
 
 
+VACUOUS = [
+    ('tool not in ["refund"]', "a user message, which never has `tool`"),
+    ('nested and not tool == "refund"', "a user message, which never has `tool`"),
+    ('not text contains "no"', "a tool call, which never has `text`"),
+    ('error is null and not result starts with "Error"', "a user message, which never has `result`"),
+    ("args.amount is null", "a user message, which never has `args`"),
+    ('not (tool == "refund" and args.amount > 100)', "a user message, which never has `tool`"),
+    ('kind == "user" or tool not in ["refund"]', "an assistant message, which never has `tool`"),
+    ('kind == "tool_call" and tool == "a" or tool not in ["b"]', "a user message, which never has `tool`"),
+    ('kind == "tool_call" and tool not in ["refund"]', None),
+    ('kind in ["user", "tool_call"] and tool not in ["refund"]', None),
+    ('kind != "user" and tool not in ["refund"]', None),
+    ('not (kind == "tool_call" and tool == "refund")', None),
+    ('result is not null and tool not in ["refund"]', None),
+    ('text contains "x" and tool not in ["refund"]', None),
+    ('call_id == "c" and not result contains "x"', "a tool call, which never has `result`"),
+    ('tool != "refund"', None),
+    ("tool is null", None),
+    ("error is null and not nested", None),
+    ('tool in ["a"] or not tool in ["a"]', None),
+]
+
+
+@pytest.mark.parametrize(("question", "told"), VACUOUS)
+def test_a_proposition_that_holds_for_want_of_what_it_asks_about(question: str, told: str | None) -> None:
+    """TRL510: a question under `not` is true where there is nothing to ask, unless the kind is asked, too."""
+    found = warnings("always (p -> once q)", propositions=f"  p: nested\n  q: {question}\n")
+    vacuous = [problem for problem in found if problem.code == "TRL510"]
+    assert [problem.message for problem in vacuous] == (
+        [] if told is None else [f"the proposition `q` can be true of {told}"]
+    )
+    for problem in vacuous:
+        assert problem.place is not None
+        assert (problem.place.line, problem.place.column) == (4, 6)
+        assert "`r`" in problem.hint
+
+
+def test_a_rule_whose_steps_are_of_one_kind_asks_nothing_of_others() -> None:
+    """What `steps` leave out is not met, whatever the proposition says there."""
+    asked = '  p: nested\n  q: tool not in ["refund"]\n  call: kind == "tool_call"\n'
+    for steps, codes in (("call", []), ("call or p", ["TRL510"]), ("q", ["TRL510"])):
+        found = warnings("always (p -> once q)", f"    steps: {steps}\n", propositions=asked)
+        assert [problem.code for problem in found if problem.code == "TRL510"] == codes
+
+
+def test_a_large_question_is_not_searched_to_the_end() -> None:
+    """Where the search would take long, nothing is said: of forty expressions any may match."""
+    for count, codes in ((4, ["TRL510"]), (40, [])):
+        matched = " and ".join(f"error matches /{i}/" for i in range(count))
+        asked = f'  p: nested\n  q: {matched} and not tool == "refund"\n'
+        found = warnings("always (p -> once q)", propositions=asked)
+        assert [problem.code for problem in found if problem.code == "TRL510"] == codes
+
+
 def test_propositions_that_exclude_each_other_count_as_such() -> None:
     """What would take an event that there cannot be breaks no rule."""
     exclusive = '  p: kind == "user"\n  q: kind == "tool_call"\n'
@@ -252,4 +306,4 @@ def test_shipped_packs_have_no_warning(name: str) -> None:
 def test_every_warning_is_triggered() -> None:
     """The table has no warning that no test here raises."""
     own = {code for code in CODES if re.fullmatch(r"TRL5\d\d", code)}
-    assert own == {code for code, *_ in POSITIVE} | {"TRL503", "TRL509"}
+    assert own == {code for code, *_ in POSITIVE} | {"TRL503", "TRL509", "TRL510"}
