@@ -11,7 +11,7 @@ from .formula import Formula, names
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar
 from .rule import Rule, RuleSet, SliceKey
 
-SEMANTICS = "1"
+SEMANTICS = "2"
 """The version of the meaning of rules; a change that can change a verdict changes it."""
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]

@@ -35,7 +35,18 @@ WORDS = (
     "01",
 )
 
+LARGE = [2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 2**64 + 2**11, 10**30, 2**127]
+numerals = st.one_of(
+    st.sampled_from([str(sign * number) for number in LARGE for sign in (1, -1)]),
+    st.integers(-(10**25), 10**25).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.floats(-1e6, 1e6).map(repr),
+    st.builds("{}.{}".format, st.integers(-(10**20), 10**20), st.integers(0, 10**20)),
+    st.builds("{}.{}e{}".format, st.integers(-99, 99), st.integers(0, 10**9), st.integers(-330, 330)),
+)
+"""Numbers of JSON, most of them with more digits than a double has."""
 numbers = st.one_of(
+    numerals,
     st.integers(-200, 200).map(str),
     st.sampled_from(
         [2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30, -(2**63), -(2**63) - 1]
@@ -96,7 +107,7 @@ literals = st.one_of(
     st.booleans(),
     st.integers(-200, 200),
     st.sampled_from(
-        [100, 150, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63) + 1, 1e30, 0.1, 1.5, 1e2, -0.0]
+        [100, 150, *range(2**53 - 1, 2**53 + 3), -(2**53), 2**63 - 1, 1 - 2**63, 1e30, 0.1 + 0.2, 1.5, -0.0]
     ),
     numbers.filter(lambda text: re.fullmatch(r"-?[0-9.]+", text) is not None).map(str),
 )

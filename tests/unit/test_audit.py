@@ -57,6 +57,17 @@ def test_a_record_has_every_field_and_a_witness(tmp_path: Path) -> None:
     assert len(verdict["id"]) == 32
 
 
+def test_a_witness_names_the_first_event_where_that_decided(tmp_path: Path) -> None:
+    """What was so from the first event on was made so by it, not by nothing."""
+    rules = pack_text(PACK.split("rules:")[0] + "rules: [{id: r, formula: always (pay -> not once angry)}]\n")
+    rows = session("a", user("now!"), call("pay"))
+    audit(write(tmp_path / "in" / "a.parquet", rows).parent, rules, tmp_path / "bundle", Terms())
+    (line,) = (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines()
+    assert json.loads(line)["witness"]["history"] == [
+        {"event_id": "a-1", "seq": 1, "formula": "once angry", "value": True}
+    ]
+
+
 def test_a_closing_verdict_stands_at_the_last_event(tmp_path: Path) -> None:
     """An unanswered call is unmet when the session ends, with its last event and the call as witness."""
     _, [verdict] = run(tmp_path, session("a", user("do"), call(), user("well?")))

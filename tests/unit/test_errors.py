@@ -169,7 +169,7 @@ TRIGGERS: list[tuple[str, Read, str, str, str]] = [
     ("TRL150", formula, "p".ljust(70_000), "", "split it"),
     ("TRL151", formula, "not " * 200 + "p", "not", "next[5] p"),
     ("TRL152", formula, "F[0,99999999999999999999999] p", "99999999999999999999999", "1000"),
-    ("TRL152", parse_predicate, "args.x > 1e999", "1e999", "2**63"),
+    ("TRL152", parse_predicate, "args.x > 1e999", "1e999", "1.79"),
     (
         "TRL153",
         formula,
