@@ -26,6 +26,7 @@ from tracline.rules.spelling import RESERVED
 from tracline.rules.stepper import Seen, judge_slowly
 from tracline.rules.syntax import DEPTH_MAX, TEXT_CHARS_MAX
 from tracline.rules.text import to_text
+from tracline.rules.witness import witnesses
 from tracline.rules.words import asked
 
 from ..predicate_answers import answers, evaluate, event_rows
@@ -64,7 +65,7 @@ def each(kind: str) -> pytest.MarkDecorator:
 def test_every_block_of_the_manual_is_run() -> None:
     """No block is of a kind that nothing executes, and none is overlooked."""
     kinds = [block.info.split()[0] for block in BLOCKS]
-    assert set(kinds) == {"yaml", "label", "trace", "same", "error", "session"}
+    assert set(kinds) == {"yaml", "label", "trace", "same", "error", "session", "witness"}
     assert len(kinds) == FENCES
     assert kinds.count("trace") >= 25
 
@@ -155,16 +156,38 @@ def test_a_session_gets_the_verdicts_that_the_manual_shows(block: Block) -> None
     assert found == expected
 
 
-def test_the_table_of_comparisons_is_what_happens() -> None:
-    """Every cell of the table under "How values compare"."""
-    rows = _table("`args` is")
-    questions = [parse_predicate(cell.strip("`")) for cell in rows[0][1:]]
-    told = [re.match(r"`(.*?)`( \(broken\))?$", first) for first, *_ in rows[2:]]
-    events = [{"kind": "tool_call", "tool": "t", "args": args[1]} for args in told if args]
-    found = answers(questions, event_rows(events))
-    for (first, *cells), *given in zip(rows[2:], *found, strict=True):
-        assert given == [{"yes": True, "no": False}[cell] for cell in cells], first
-    assert len(rows) > 12
+@each("witness")
+def test_a_verdict_gets_the_witness_that_the_manual_shows(block: Block) -> None:
+    """A formula, the propositions at each event, then the witness of the verdict at the last one.
+
+    `event N | true there | residual`; for a past condition, its text, its value and the event, or `-`.
+    """
+    formula, *lines = block.lines
+    steps = [line for line in lines if "|" not in line]
+    labels = [{name.strip() for name in step.split(",")} - {"-"} for step in steps]
+    rule = Rule("p", "r", "", parse_formula(formula), formula, {})
+    found = witnesses(rule, compile_rule(rule), labels, [len(labels) - 1])[len(labels) - 1]
+    shown = [f"event {one.index + 1} | {', '.join(one.true) or '-'} | {one.residual}" for one in found.events]
+    for bit in found.history:
+        event = "-" if bit.index is None else f"event {bit.index + 1}"
+        shown.append(f"{bit.formula} | {str(bit.value).lower()} | {event}")
+    assert shown == [line for line in lines if "|" in line]
+
+
+def test_the_tables_of_comparisons_are_what_happens() -> None:
+    """Every cell of the tables under "How values compare": `yes` is true, `no` is false, nothing is unknown."""
+    cells = 0
+    for field, kind in (("args", "tool_call"), ("result", "tool_result")):
+        for rows in _tables(f"`{field}` is"):
+            questions = [parse_predicate(cell.strip("`")) for cell in rows[0][1:]]
+            told = [re.match(r"`(.*?)`( \(broken\))?$", first) for first, *_ in rows[2:]]
+            events = [{"kind": kind, "tool": "t", field: written[1]} for written in told if written]
+            found = answers(questions, event_rows(events))
+            for (first, *expected), *given in zip(rows[2:], *found, strict=True):
+                assert given == [{"yes": True, "no": False}[cell] for cell in expected], first
+                cells += len(given)
+    print(f"the manual: {cells} answers in tables")
+    assert cells >= 300
 
 
 def test_the_table_of_spellings_reads_alike_in_words_and_in_signs() -> None:
@@ -223,16 +246,24 @@ def test_links_inside_the_manual_lead_somewhere() -> None:
 
 
 def _table(*header: str) -> list[list[str]]:
-    """The rows, as cells, of the table whose first header cells are these."""
-    rows: list[list[str]] = []
+    """The rows, as cells, of the first table whose first header cells are these."""
+    return _tables(*header)[0]
+
+
+def _tables(*header: str) -> list[list[list[str]]]:
+    """The rows, as cells, of each table whose first header cells are these."""
+    tables: list[list[list[str]]] = []
+    inside = False
     for line in MANUAL.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
-        if rows and not cells:
-            return rows
-        if rows or (cells and tuple(cells[: len(header)]) == header):
-            rows.append(cells)
-    assert rows, f"no table begins with {header}"
-    return rows
+        if not inside and cells and tuple(cells[: len(header)]) == header:
+            tables.append([])
+            inside = True
+        inside = inside and bool(cells)
+        if inside:
+            tables[-1].append(cells)
+    assert tables, f"no table begins with {header}"
+    return tables
 
 
 def _event(line: str) -> dict[str, Any]:
