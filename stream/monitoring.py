@@ -106,6 +106,7 @@ class Monitoring:
         self._benches: dict[str, Bench] = {}
         self._compiled: dict[bytes, Bench] = {}
         self._met: list[Bench] = []
+        self._renamed: dict[int, RuleTexts] = {}
 
     def assign(self, partitions: Iterable[int], items: Iterable[tuple[str, bytes]]) -> None:
         """Go on with these partitions; `items` are what the table holds of them (others are left out).
@@ -129,9 +130,25 @@ class Monitoring:
         for partition in new.values():
             partition.lost = [key for key in partition.lost if key not in counted]
         self._partitions.update(new)
-        for partition in new.values():
+        for number, partition in new.items():
+            self._renamed.pop(number, None)
             if partition.facts.active is not None:
-                self._bench(partition.facts.active)
+                self._resume_rules(number, partition, partition.facts.active)
+
+    def _resume_rules(self, number: int, partition: Partition, key: str) -> None:
+        """Make the rules in force ready.
+
+        Where another release wrote them, the version of the semantics in their key may be another, too. They
+        are then activated again by the next message, unless a session is open: its labels are the other's.
+        """
+        try:
+            self._bench(key)
+        except StreamError:
+            texts = self._table.get(f"{_RULES}{number}/{key}")
+            if texts is None or texts not in self._compiled or partition.due:
+                raise
+            self._renamed[number] = msgspec.json.decode(texts, type=RuleTexts)
+            partition.facts = msgspec.structs.replace(partition.facts, active=None)
 
     def revoke(self, partitions: Iterable[int]) -> None:
         """Forget partitions that another process goes on with."""
@@ -270,7 +287,7 @@ class Monitoring:
         """
         texts = message.packs if isinstance(message, Activation) else None
         if texts is None and facts.active is None:
-            texts = self._terms.rules
+            texts = self._renamed.get(number, self._terms.rules)
         if texts is None:
             return {}
         try:

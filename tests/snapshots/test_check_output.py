@@ -44,6 +44,7 @@ propositions:
   secret:   kind == "assistant" and tool == "secret"
   greeting: kind == "assistant" and text contains "hello"
   result:   kind == "tool_result"
+  other:    tool not in ["refund"]
 rules:
   - {id: never,    formula: "always (refund -> once refund)"}
   - {id: always,   formula: "always (refund and not refund)"}
@@ -53,6 +54,7 @@ rules:
   - {id: sticky,   formula: "always at_most[2] refund"}
   - {id: finite,   formula: "always (handover -> weak_next false)"}
   - {id: misread,  formula: "always refund until verified", recover: none}
+  - {id: vacuous,  formula: "always (other -> once verified)"}
 """
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from tracline.rules import digest
 from tracline.rules.digest import rule_set_digest
 from tracline.rules.judge import statute_of
 from tracline.rules.pack import pack_text
@@ -378,6 +379,34 @@ def test_rules_of_the_start_that_others_have_replaced_are_known() -> None:
     monitor.terms = replace(TERMS, rules=OTHER_TEXTS)
     monitor.begin()
     assert monitor.monitoring.passed_over() == [0]
+
+
+def test_labels_of_another_version_of_the_semantics_are_not_gone_on_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A release that reads rules otherwise refuses open sessions; once they are over, the rules stay in force."""
+    monkeypatch.setattr(digest, "SEMANTICS", "before")
+    old = Monitor(replace(TERMS, rules=None))
+    old.take(0, Activation(OTHER_TEXTS))
+    old.take(1, batch(2, says(FIRST, 1, "hello")))
+    before = rule_set_digest(pack_text(OTHER))
+    monkeypatch.undo()
+    with pytest.raises(StreamError, match="labelled by another release") as caught:
+        Monitor(replace(TERMS, rules=None), old.table)
+    assert caught.value.code == "TRL741"
+    monkeypatch.setattr(digest, "SEMANTICS", "before")
+    old.take(2, Tick(1, {0: START + 1_000 * NS}))
+    monkeypatch.undo()
+    new = Monitor(replace(TERMS, rules=None), old.table)
+    done = new.take(3, batch(1_005, says(SECOND, 1_001, "well!")))
+    after = rule_set_digest(pack_text(OTHER))
+    assert verdicts(done.outputs) == [(SECOND, "quiet", "violated")]
+    told = [decode_judged(one.value or b"") for one in done.outputs if one.topic is Topic.JUDGED]
+    assert [one.activated for one in told if one.activated] == [{after: OTHER_TEXTS}]
+    assert after != before
+    new.begin()
+    assert new.monitoring.passed_over() == []
+    assert new.monitoring.offsets() == {0: 3}
 
 
 def test_rules_that_mean_the_same_change_nothing() -> None:
