@@ -8,7 +8,7 @@ from .formula import Formula, Op
 from .predicate import And, Leaf, Literal, Not, Or, Predicate, Test
 
 CONTENT_FIELDS = frozenset({"text", "args", "result"})
-"""The fields that hold what was said or done, which are long and may not, or not wholly, have been captured."""
+"""The fields that hold what was said or done, which may not, or not wholly, have been captured."""
 
 CAPTURED_FIELDS = CONTENT_FIELDS | {"tool"}
 """The fields that may not have been captured: every call is of some tool. All others are metadata."""

@@ -56,8 +56,8 @@ def _mender(steps: tuple[str | int, ...]) -> Callable[[pl.Series], pl.Series]:
 
 
 def _read(document: str, found: str, steps: tuple[str | int, ...]) -> str:
-    """The text at a path where there is a number, an object or an array; what was found where there is not."""
-    here = cast("Any", orjson.loads(document))
+    """Return the text of a number, an object or an array at a path; what was found where there is none."""
+    here = orjson.loads(document)
     for step in steps:
         here = here[step]
     return _written(here) if isinstance(here, float | dict | list) else found

@@ -76,7 +76,9 @@ def can_hold(predicate: Predicate) -> bool:
     regular expression matches is not looked into.
     """
     asked = list(dict.fromkeys(leaves(predicate)))
-    sorts = {path: sorts_of(path, asked) for path in dict.fromkeys(leaf.path for leaf in asked) if path != KIND}
+    sorts = {
+        path: sorts_of(path, asked) for path in dict.fromkeys(leaf.path for leaf in asked) if path != KIND
+    }
     tried = 0
     for kind in FIELDS["kind"].choices:
         values = {KIND: Sort(kind)}

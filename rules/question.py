@@ -19,7 +19,7 @@ _ORDER = frozenset({Test.LT, Test.LE, Test.GT, Test.GE})
 _SEARCH = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
 _INTEGER_MAX = 2**63 - 1
 _DIGITS_MAX = 25
-LARGEST_INTEGER = "integers go up to 9223372036854775807; a larger number is written as a double, such as `1e19`"
+LARGEST_INTEGER = "integers go up to 9223372036854775807; a larger number is a double, such as `1e19`"
 LARGEST_NUMBER = "numbers go up to 1.7976931348623157e308"
 
 
@@ -166,7 +166,8 @@ class _Reading:
         whole = token.lstrip("-").isdigit()
         value = int(token[:_DIGITS_MAX]) if whole else float(token)
         if abs(value) > _INTEGER_MAX if whole else not math.isfinite(value):
-            self._say("TRL152", "the number is too large", LARGEST_INTEGER if whole else LARGEST_NUMBER, token)
+            hint = LARGEST_INTEGER if whole else LARGEST_NUMBER
+            self._say("TRL152", "the number is too large", hint, token)
             return 0
         return value
 

@@ -97,9 +97,8 @@ class _Search:
         start: dict[Path, Sort] = {} if kind is None else {KIND: Sort(kind)}
         for values in product(*choices):
             event = start | dict(zip(paths, values, strict=True))
-            unsure = [
-                leaf for leaf in self.asked if leaf.path in paths and answer_on(leaf, event[leaf.path]) is None
-            ]
+            own = [leaf for leaf in self.asked if leaf.path in paths]
+            unsure = [leaf for leaf in own if answer_on(leaf, event[leaf.path]) is None]
             for guess in product((False, True), repeat=len(unsure)):
                 self.answers += len(self.asked)
                 if self.answers > ANSWERS_MAX:

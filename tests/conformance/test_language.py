@@ -175,7 +175,7 @@ def test_a_verdict_gets_the_witness_that_the_manual_shows(block: Block) -> None:
 
 
 def test_the_tables_of_comparisons_are_what_happens() -> None:
-    """Every cell of the tables under "How values compare": `yes` is true, `no` is false, nothing is unknown."""
+    """Every cell of the tables under "How values compare": `yes` is true, `no` false, nothing unknown."""
     cells = 0
     for field, kind in (("args", "tool_call"), ("result", "tool_result")):
         for rows in _tables(f"`{field}` is"):

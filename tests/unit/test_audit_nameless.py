@@ -1,4 +1,4 @@
-"""Audits of sessions in which nobody names a tool: such a call or result is of some tool, not of another one."""
+"""Audits of sessions in which nobody names a tool: a call is then of some tool, not of another one."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ def test_a_result_of_a_chat_log_that_fits_no_call_could_be_any_tools(tmp_path: P
 @pytest.mark.parametrize("content", ["absent", "truncated", "redacted"])
 def test_rows_whose_tool_was_not_captured_make_rules_unjudged(tmp_path: Path, content: str) -> None:
     """In event Parquet too; a call of a known tool is judged, whatever became of its arguments."""
-    rows = session("s", user("hi"), call("look", content=content), call() | {"tool": None, "content": content})
+    nameless = call() | {"tool": None, "content": content}
+    rows = session("s", user("hi"), call("look", content=content), nameless)
     write(tmp_path / "archive" / "events.parquet", rows)
     found = judged(tmp_path)
     assert {rule: found[rule] for rule in ASKS} == dict.fromkeys(ASKS, unjudged(3))

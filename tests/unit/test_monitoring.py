@@ -384,7 +384,7 @@ def test_rules_of_the_start_that_others_have_replaced_are_known() -> None:
 def test_labels_of_another_version_of_the_semantics_are_not_gone_on_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A release that reads rules otherwise refuses open sessions; once they are over, the rules stay in force."""
+    """A release that reads rules otherwise refuses open sessions; once they are over, it goes on."""
     monkeypatch.setattr(digest, "SEMANTICS", "before")
     old = Monitor(replace(TERMS, rules=None))
     old.take(0, Activation(OTHER_TEXTS))

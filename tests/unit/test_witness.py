@@ -78,7 +78,7 @@ def test_the_first_event_can_be_the_one_that_decided() -> None:
 
 
 def test_a_window_that_begins_earlier_names_the_event_it_speaks_of() -> None:
-    """`once[1,2] call` is `previous once[0,1] call`: it is true because of the call, not of the event after."""
+    """`once[1,2] call` is `previous once[0,1] call`: the call makes it true, not the event after."""
     (bit,) = witness_of(rule("always not (call and once[1,2] call)"), [{"call"}, {"call"}]).history
     assert (bit.formula, bit.value, bit.index) == ("once[1,2] call", True, 0)
 
