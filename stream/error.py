@@ -9,6 +9,7 @@ CODES: dict[str, str] = {
     "TRL711": "an address that others can reach, and no token",
     "TRL712": "a token that cannot be used",
     "TRL713": "an address that cannot be listened on",
+    "TRL714": "a limit of open files that is too low",
     "TRL721": "settings of Kafka that contradict each other",
     "TRL722": "a file of Kafka's settings that cannot be used",
     "TRL723": "a broker that cannot be reached, or refuses",

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .answer import refusal
 from .error import StreamError
+from .http_server import client_of
 from .meter import Refusals
 from .refusal import Reason, Refused
 
@@ -131,13 +132,26 @@ class GateMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        client = client_of(scope)
         try:
-            check_host(self._gate, headers.getlist("host"))
-            if scope["path"] not in self._without_token:
-                check_token(self._gate, headers.getlist("authorization"))
+            is_open = self._check(scope)
         except Refused as refused:
             self._meter.refused(refused.reason)
-            await refusal(refused, headers)(scope, receive, send)
+            await refusal(refused, Headers(scope=scope))(scope, receive, send)
+            if client is not None:
+                client.refused()
             return
-        await self._app(scope, receive, send)
+        if client is None:
+            await self._app(scope, receive, send)
+            return
+        with client.answering(is_stranger=is_open):
+            await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> bool:
+        """Return whether the request needs no token. Raises Refused where the gate does not let it pass."""
+        headers = Headers(scope=scope)
+        check_host(self._gate, headers.getlist("host"))
+        if scope["path"] in self._without_token:
+            return True
+        check_token(self._gate, headers.getlist("authorization"))
+        return False

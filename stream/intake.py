@@ -41,7 +41,7 @@ def decode(body: bytes, encoding: Encoding) -> Decoded:
 class Busy(Exception):
     """The request cannot be taken now; the sender may come again after `retry_after_s` seconds.
 
-    `reason` is one word for logs and metrics: `queue` (what was taken is not worked off), `disk`.
+    `reason` is one word for logs and metrics: `queue` (what was taken is not worked off), `disk`, `stopping`.
     """
 
     def __init__(self, reason: str, retry_after_s: float) -> None:

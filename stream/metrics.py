@@ -21,6 +21,7 @@ from ..schemas.decoded import CODES
 from ..schemas.event import Kind
 from ..schemas.time import NS
 from ..schemas.verdict import Verdict
+from .connections import Closed, ConnectionMeter
 from .intake import Encoding
 from .meter import Transport
 from .refusal import Reason
@@ -71,6 +72,41 @@ def _counter(registry: CollectorRegistry, name: str, text: str, *labels: str) ->
 
 def _gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Gauge:
     return Gauge(f"tracline_{name}", text, labels, registry=registry)
+
+
+class ConnectionMetrics:
+    """Of every server: its connections. A `ConnectionMeter` for each of its transports."""
+
+    def __init__(self, registry: CollectorRegistry, transports: Iterable[Transport]) -> None:
+        open_ = _gauge(registry, "connections", "Open connections.", "transport")
+        closed = _counter(
+            registry, "connections_closed", "Connections that the server closed.", "transport", "reason"
+        )
+        self._of = {transport: _TransportConnections(open_, closed, transport) for transport in transports}
+
+    def of(self, transport: Transport) -> ConnectionMeter:
+        """Return what counts the connections of one transport."""
+        return self._of[transport]
+
+
+class _TransportConnections:
+    """Counts the connections of one transport."""
+
+    def __init__(self, open_: Gauge, closed: Counter, transport: Transport) -> None:
+        self._open = open_.labels(transport)
+        self._closed = {reason: closed.labels(transport, reason) for reason in Closed}
+
+    def opened(self) -> None:
+        """A connection was accepted."""
+        self._open.inc()
+
+    def ended(self) -> None:
+        """A connection has ended."""
+        self._open.dec()
+
+    def closed(self, reason: Closed) -> None:
+        """The server closed a connection."""
+        self._closed[reason].inc()
 
 
 class SpanMetrics:
@@ -167,6 +203,7 @@ class Metrics:
         """`rules` are the packs and ids of those that are in force."""
         self.registry = registry = CollectorRegistry()
         self._receiver()
+        self.connections = ConnectionMetrics(registry, Transport)
         spans, progress = SpanMetrics(registry), ProgressMetrics(registry)
         judging = JudgingMetrics(registry, rules)
         self._flawed, self.spans_waiting, self.spans_early = spans.flawed, spans.waiting, spans.early
@@ -234,6 +271,7 @@ class KafkaMetrics:
             self._transactions.labels(outcome)
         self._lag = _gauge(registry, "kafka_lag", "Messages that wait to be read.", "topic", "partition")
         self._shown: set[tuple[str, int]] = set()
+        self.connections = ConnectionMetrics(registry, [Transport.HTTP])
         self._refused = _counter(registry, "health_refused", "Requests to this port refused.", "reason")
         for reason in (Reason.HOST, Reason.TOKEN):
             self._refused.labels(reason)

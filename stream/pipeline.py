@@ -40,6 +40,8 @@ ARCHIVE_ROWS = 50_000
 """Events that are archived at a time."""
 RETRY_DISK_S = 30.0
 RETRY_QUEUE_S = 1.0
+RETRY_STOPPING_S = 5.0
+"""When to come again, of a process that ends: whoever watches it may have started another by then."""
 
 
 class Archive(Protocol):
@@ -124,7 +126,9 @@ class Pipeline:
             raise Busy("disk", RETRY_DISK_S)
         arrival = _Arrival(request, asyncio.get_running_loop().create_future())
         with self._queue.lock:
-            if self._queue.closed or self._queue.size > WAITING_BYTES_MAX:
+            if self._queue.closed:
+                raise Busy("stopping", RETRY_STOPPING_S)
+            if self._queue.size > WAITING_BYTES_MAX:
                 raise Busy("queue", RETRY_QUEUE_S)
             self._queue.arrivals.append(arrival)
             self._queue.size += len(request.body)
@@ -138,13 +142,20 @@ class Pipeline:
         self._queue.came.set()
 
     def run(self) -> None:
-        """Work until `stop`: first off what a crash left, then in rounds; at the end all is archived."""
-        self.begin()
-        going_on = True
-        while going_on:
-            self._queue.came.wait(self._settings.tick_s)
-            going_on = self.turn()
-        self.archive()
+        """Work until `stop`: first off what a crash left, then in rounds; at the end all is archived.
+
+        Whatever ends it, requests that are not on disk are refused, so that their senders come again.
+        """
+        try:
+            self.begin()
+            going_on = True
+            while going_on:
+                self._queue.came.wait(self._settings.tick_s)
+                going_on = self.turn()
+            self.archive()
+        finally:
+            self.stop()
+            _refuse(self._arrived(), Busy("stopping", RETRY_STOPPING_S))
 
     def begin(self) -> None:
         """Finish what a crash left unfinished."""
@@ -154,11 +165,22 @@ class Pipeline:
     def turn(self) -> bool:
         """Take what came since the last round, and what the time brings; whether more may come."""
         with self._queue.lock:
+            going_on = not self._queue.closed
+        arrivals = self._arrived()
+        try:
+            self._round(arrivals)
+        except BaseException:
+            # Those that are on disk have their answer already.
+            _refuse(arrivals, Busy("stopping", RETRY_STOPPING_S))
+            raise
+        return going_on
+
+    def _arrived(self) -> list[_Arrival]:
+        """Take what came since the last time."""
+        with self._queue.lock:
             arrivals, self._queue.arrivals, self._queue.size = self._queue.arrivals, [], 0
             self._queue.came.clear()
-            going_on = not self._queue.closed
-        self._round(arrivals)
-        return going_on
+        return arrivals
 
     def _round(self, arrivals: Sequence[_Arrival]) -> None:
         works = self._accept(arrivals) if arrivals else []
@@ -180,8 +202,7 @@ class Pipeline:
         try:
             numbers = self._store.accept([(one.received, one.encoding, one.body) for one in requests])
         except sqlite3.OperationalError:
-            for one in arrivals:
-                _answer(one.done, Busy("disk", RETRY_DISK_S))
+            _refuse(arrivals, Busy("disk", RETRY_DISK_S))
             return []
         reach(Fault.ACCEPTED)
         for one in arrivals:
@@ -230,11 +251,7 @@ class Pipeline:
                 if self._queue.closed:
                     raise
                 self._queue.came.wait(RETRY_QUEUE_S)
-                with self._queue.lock:
-                    arrivals, self._queue.arrivals, self._queue.size = self._queue.arrivals, [], 0
-                    self._queue.came.clear()
-                for one in arrivals:
-                    _answer(one.done, Busy("disk", RETRY_DISK_S))
+                _refuse(self._arrived(), Busy("disk", RETRY_DISK_S))
 
     def _judged(self, works: Sequence[_Work]) -> Batch:
         """What the requests change, and what the watermark has passed."""
@@ -333,6 +350,12 @@ def _letter(work: _Work, place: str, code: str, reason: str) -> DeadLetter:
 
 def _sha256(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
+
+
+def _refuse(arrivals: Sequence[_Arrival], busy: Busy) -> None:
+    """Let senders know that their requests are not taken; those that were answered before hear nothing."""
+    for arrival in arrivals:
+        _answer(arrival.done, busy)
 
 
 def _answer(done: asyncio.Future[None], error: Busy | None) -> None:

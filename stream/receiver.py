@@ -6,7 +6,6 @@ https://opentelemetry.io/docs/specs/otlp/#otlphttp
 
 from __future__ import annotations
 
-import asyncio
 import math
 
 from starlette.requests import ClientDisconnect
@@ -16,6 +15,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from .answer import body_bytes, encoding_of, export_response, refusal, written
+from .connections import peer_of
 from .limits import Limits, Place
 from .meter import Transport
 from .packing import IDENTITY, coding_of
@@ -58,7 +58,7 @@ class _Traces:
             raise Refused(Reason.METHOD, "requests of spans are sent with POST")
         encoding = encoding_of(request.headers.get("content-type", ""))
         coding = coding_of(request.headers.get("content-encoding", ""))
-        with self._reception.room.place() as place:
+        with self._reception.room.place(_peer(request)) as place:
             data = await _body(request, place, coding, self._reception.limits)
             taken = await self._reception.take(place, Transport.HTTP, encoding, data, coding)
         return written(export_response(taken), encoding, 200)
@@ -77,7 +77,7 @@ class _OtherSignal:
 
 
 async def _body(request: HttpRequest, place: Place, coding: str, limits: Limits) -> bytes:
-    """The body as it was sent. Raises Refused as soon as it is too large or took too long."""
+    """The body as it was sent. Raises Refused as soon as it is too large or too slow."""
     bytes_max = limits.packed_bytes_max
     if coding == IDENTITY:
         bytes_max = min(bytes_max, limits.unpacked_bytes_max)
@@ -85,14 +85,14 @@ async def _body(request: HttpRequest, place: Place, coding: str, limits: Limits)
     if bytes_max < body_bytes(request.headers) < math.inf:
         raise too_large
     body = bytearray()
-    try:
-        async with asyncio.timeout(limits.read_timeout_s):
-            async for chunk in request.stream():
-                place.hold(len(chunk))
-                body += chunk
-                if len(body) > bytes_max:
-                    raise too_large
-    except TimeoutError:
-        text = f"the body did not come within {limits.read_timeout_s:g} seconds"
-        raise Refused(Reason.SLOW, text) from None
+    async with place.reading(limits.stall_s):
+        async for chunk in request.stream():
+            place.hold(len(chunk))
+            body += chunk
+            if len(body) > bytes_max:
+                raise too_large
     return bytes(body)
+
+
+def _peer(request: HttpRequest) -> str:
+    return peer_of(request.client.host) if request.client else ""

@@ -6,7 +6,6 @@ https://opentelemetry.io/docs/specs/otlp/#otlpgrpc
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NoReturn, TypeAlias, cast
 
@@ -15,11 +14,14 @@ import grpc.aio
 from google.rpc.error_details_pb2 import RetryInfo
 
 from .answer import export_response, status_of
+from .connections import ConnectionLimits, ConnectionMeter
 from .gate import Gate, check_token
+from .grpc_relay import Relay
 from .intake import Encoding
-from .listening import in_url, listening, refused_address
+from .limits import Place
+from .listening import listening
 from .meter import Transport
-from .reception import Reception
+from .reception import Reception, Taken
 from .refusal import STATUS, Reason, Refused
 
 PACKAGE = "opentelemetry.proto.collector"
@@ -36,34 +38,56 @@ _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 _Export: TypeAlias = Callable[[AsyncIterator[bytes], _Context], Awaitable[bytes]]
 
 
-def grpc_server(reception: Reception, gate: Gate, host: str, port: int) -> tuple[grpc.aio.Server, int]:
-    """A server that listens on the address once it is started, and its port (asked for as 0: a free one).
+class GrpcReceiver:
+    """A gRPC server behind a relay; made, started and stopped in the event loop of its reception."""
 
-    To be made, started (`await server.start()`) and stopped (`await server.stop(grace_s)`, which lets calls
-    finish) in the event loop of `reception`. Raises StreamError (TRL713) where the address cannot be had.
+    def __init__(self, server: grpc.aio.Server, relay: Relay) -> None:
+        self._server, self._relay = server, relay
+
+    async def start(self) -> None:
+        """Begin to take calls."""
+        await self._server.start()
+        self._relay.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no new calls, and let those in work finish for so long."""
+        await self._relay.close()
+        await self._server.stop(grace_s)
+        self._relay.remove()
+
+
+def grpc_server(
+    reception: Reception,
+    gate: Gate,
+    host: str,
+    port: int,
+    connections: ConnectionLimits,
+    meter: ConnectionMeter,
+) -> tuple[GrpcReceiver, int]:
+    """Return a server that listens on the address, and its port (asked for as 0: a free one).
+
+    Raises StreamError (TRL713) where the address cannot be had.
     """
-    # Asked beforehand: a server that was refused its port may not be freed once the loop has closed.
-    listening(host, port).close()
+    sock = listening(host, port)
     limits = reception.limits
     server = grpc.aio.server(
         options=[
             ("grpc.max_receive_message_length", limits.unpacked_bytes_max),
             ("grpc.max_concurrent_streams", limits.requests_max),
-            # Otherwise a second server could listen on the same port, and each would get half of the spans.
-            ("grpc.so_reuseport", 0),
+            # Clients hear of the end of an idle connection before the relay closes it.
+            ("grpc.max_connection_idle_ms", round(connections.idle_s * 500)),
         ]
     )
+    relay = Relay(sock, connections, meter)
     # A unary call is a stream of one message to the server. As such it can be refused before it is read.
-    takes = _handler(_Traces(reception, gate).export)
+    takes = _handler(_Traces(reception, gate, relay).export)
     refuses = _handler(_OtherSignal(reception).export)
     server.add_generic_rpc_handlers(
         [grpc.method_handlers_generic_handler(SERVICE, {"Export": takes})]
         + [grpc.method_handlers_generic_handler(name, {"Export": refuses}) for name in OTHERS]
     )
-    try:
-        return server, server.add_insecure_port(f"{in_url(host)}:{port}")
-    except RuntimeError:
-        raise refused_address(host, port) from None
+    server.add_insecure_port(relay.target)
+    return GrpcReceiver(server, relay), sock.getsockname()[1]
 
 
 def _handler(export: _Export) -> grpc.RpcMethodHandler[bytes, bytes]:
@@ -75,32 +99,38 @@ def _handler(export: _Export) -> grpc.RpcMethodHandler[bytes, bytes]:
 class _Traces:
     """Takes requests of spans."""
 
-    def __init__(self, reception: Reception, gate: Gate) -> None:
-        self._reception = reception
-        self._gate = gate
+    def __init__(self, reception: Reception, gate: Gate, relay: Relay) -> None:
+        self._reception, self._gate, self._relay = reception, gate, relay
 
     async def export(self, _messages: AsyncIterator[bytes], context: _Context) -> bytes:
         try:
             metadata = context.invocation_metadata() or ()
             check_token(self._gate, [str(value) for name, value in metadata if name == "authorization"])
-            with self._reception.room.place() as place:
-                data = await self._message(context)
-                place.hold(len(data))
-                taken = await self._reception.take(place, Transport.GRPC, Encoding.PROTOBUF, data)
+            taken = await self._take(context)
         except Refused as refused:
             self._reception.meter.refused(refused.reason)
             await _abort(context, refused)
         return export_response(taken).SerializeToString()
 
-    async def _message(self, context: _Context) -> bytes:
+    async def _take(self, context: _Context) -> Taken:
+        """Take the message of a call that brought the token."""
+        connection = self._relay.connection(context.peer())
+        if connection is None:
+            raise Refused(Reason.GONE, "the connection has ended")
+        self._relay.table.begin(connection)
+        try:
+            with self._reception.room.place(connection.peer) as place:
+                data = await self._message(context, place)
+                place.hold(len(data))
+                return await self._reception.take(place, Transport.GRPC, Encoding.PROTOBUF, data)
+        finally:
+            self._relay.table.end(connection)
+
+    async def _message(self, context: _Context, place: Place) -> bytes:
         """The call's one message."""
         limits = self._reception.limits
-        try:
-            async with asyncio.timeout(limits.read_timeout_s):
-                message = cast("object", await context.read())
-        except TimeoutError:
-            text = f"the message did not come within {limits.read_timeout_s:g} seconds"
-            raise Refused(Reason.SLOW, text) from None
+        async with place.reading(limits.read_timeout_s):
+            message = cast("object", await context.read())
         if isinstance(message, bytes):
             return message
         # gRPC has answered already where the message was beyond the limit.

@@ -105,6 +105,8 @@ class Reception:
 def _refused(busy: Busy) -> Refused:
     if busy.reason == Reason.DISK:
         return Refused(Reason.DISK, "there is no room to keep the request", busy.retry_after_s)
+    if busy.reason == Reason.STOPPING:
+        return Refused(Reason.STOPPING, "the process ends; what was sent is not taken", busy.retry_after_s)
     return Refused(Reason.QUEUE, "what was sent before is not worked off", busy.retry_after_s)
 
 

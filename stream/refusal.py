@@ -50,6 +50,8 @@ class Reason(StrEnum):
     """What was taken is not worked off."""
     DISK = "disk"
     """It cannot be kept."""
+    STOPPING = "stopping"
+    """The process ends."""
     FAULT = "fault"
     """Something that nobody expected went wrong here."""
 
@@ -77,6 +79,7 @@ STATUS: dict[Reason, Status] = {
     Reason.CROWDED: Status(429, RESOURCE_EXHAUSTED),
     Reason.QUEUE: Status(429, RESOURCE_EXHAUSTED),
     Reason.DISK: Status(503, UNAVAILABLE),
+    Reason.STOPPING: Status(503, UNAVAILABLE),
     Reason.FAULT: Status(503, UNAVAILABLE),
 }
 """Exporters come again after 429 and 503; after RESOURCE_EXHAUSTED only where it is said when."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from pathlib import Path
 from secrets import token_hex
 from types import FrameType
 
-import uvicorn
+import anyio
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -29,8 +28,14 @@ from ..schemas.settings import SessionSettings
 from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from .console import pages
+from .connections import ConnectionLimits, ConnectionMeter
+from .files import files_max, shares
 from .gate import Gate, GateMiddleware, gate_for
+from .grpc_relay import IDLE_S
+from .http_server import HttpServer
+from .limits import Limits
 from .listening import Address, in_url, listening
+from .meter import Transport
 from .metrics import Metrics, metrics_route
 from .pipeline import Archive, Pipeline, World
 from .receiver import routes as receiver_routes
@@ -39,8 +44,8 @@ from .reception import Reception
 from .store import FILE, Batch, open_store
 from .worker import Bench, Worker
 
-CONNECTIONS_MAX = 1_024
-"""Connections at a time; a page that follows the console live holds one."""
+PAGES_MAX = 8
+"""Pages of the console that are made at once; each holds files of the store."""
 STOPPING_S = 10
 """How long requests that are being answered may take once the process is told to stop, in seconds."""
 
@@ -69,6 +74,8 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     whatever stopped the pipeline.
     """
     gate = gate_for(address.host, address.token)
+    share = shares(files_max())
+    anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
     metrics = Metrics((rule.pack, rule.id) for rule in service.statute.rules)
     metrics.store_bytes.set_function(lambda: (service.store / FILE).stat().st_size)
     with (
@@ -84,20 +91,23 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             told=partial(_count, metrics, time.time_ns),
         )
         pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, world)
-        reception = Reception(pipeline, metrics)
+        reception = Reception(pipeline, metrics, Limits(requests_max=share.requests_max))
         calls = None
         if grpc_port is not None:
-            calls, _ = grpc_server(reception, gate, address.host, grpc_port)
+            grpc_limits = ConnectionLimits(share.grpc_max, idle_s=IDLE_S)
+            meter = metrics.connections.of(Transport.GRPC)
+            calls, _ = grpc_server(reception, gate, address.host, grpc_port, grpc_limits, meter)
             await calls.start()
         working = thread.submit(pipeline.run)
-        app = _application(service, address, reception, gate, metrics, working)
+        app = _application(service, address, reception, gate, metrics, working, share.feeds_max)
 
         def begun() -> None:
             for line in _addresses(address, grpc_port):
                 service.tell(line)
 
         try:
-            await _Server(_config(app), working, begun).serve([sock])
+            limits = ConnectionLimits(share.http_max)
+            await _Server(app, limits, metrics.connections.of(Transport.HTTP), working, begun).serve([sock])
         finally:
             if calls is not None:
                 await calls.stop(STOPPING_S)
@@ -112,6 +122,7 @@ def _application(
     gate: Gate,
     metrics: Metrics,
     working: Future[None],
+    feeds_max: int,
 ) -> Starlette:
     """Receiver, console, metrics and health, behind the gate."""
     spans_to = f"{address.url()}/v1/traces"
@@ -128,22 +139,15 @@ def _application(
             Route("/healthz", health),
             Route("/readyz", health),
             *pages.routes(
-                service.store / FILE, service.statute, spans_to=spans_to, readers=metrics.console_readers.set
+                service.store / FILE,
+                service.statute,
+                spans_to=spans_to,
+                readers=metrics.console_readers.set,
+                feeds_max=feeds_max,
             ),
         ],
         middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
         exception_handlers={404: lambda _request, _error: pages.missing_page(spans_to)},
-    )
-
-
-def _config(app: Starlette) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        log_config=None,
-        server_header=False,
-        lifespan="off",
-        limit_concurrency=CONNECTIONS_MAX,
-        timeout_graceful_shutdown=STOPPING_S,
     )
 
 
@@ -153,17 +157,19 @@ def _addresses(address: Address, grpc_port: int | None) -> Iterator[str]:
         yield f"OTLP/gRPC on {in_url(address.host)}:{grpc_port}"
 
 
-class _Server(uvicorn.Server):
-    """A server that also stops when the pipeline does; `begun` hears that it answers and heeds signals."""
+class _Server(HttpServer):
+    """A server that also stops when the pipeline does."""
 
-    def __init__(self, config: uvicorn.Config, working: Future[None], begun: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._working, self._begun = working, begun
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
-        await super().startup(sockets)
-        self._begun()
+    def __init__(
+        self,
+        app: Starlette,
+        limits: ConnectionLimits,
+        meter: ConnectionMeter,
+        working: Future[None],
+        begun: Callable[[], None],
+    ) -> None:
+        super().__init__(app, limits, meter, STOPPING_S, begun)
+        self._working = working
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop, and finish what was taken: the signal is not raised again once the sockets are closed."""
@@ -172,7 +178,9 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to stop; asked ten times a second."""
-        return await super().on_tick(counter) or self._working.done()
+        # Live feeds look at this to end.
+        self.should_exit = self.should_exit or self._working.done()
+        return await super().on_tick(counter)
 
 
 def _count(metrics: Metrics, now: Callable[[], int], batch: Batch) -> None:

@@ -12,12 +12,11 @@ from pathlib import Path
 from anyio import to_thread
 from sse_starlette import ServerSentEvent
 
+from ..files import FEEDS_MAX
 from . import ledger
 from .kept import Kept
 from .ledger import Given, Position
 
-FEEDS_MAX = 32
-"""Open feeds; each looks at the store twice a second."""
 ROWS_MAX = 20
 """Verdicts that the overview lists and the feed sends at once, the newest."""
 POLL_S = 0.5
@@ -25,14 +24,15 @@ POLL_S = 0.5
 
 @dataclass(slots=True)
 class Feeds:
-    """How many feeds are open; `told` hears of each change."""
+    """The open feeds, at most `most`; `told` is called with their number at each change."""
 
     told: Callable[[int], None]
+    most: int = FEEDS_MAX
     open: int = 0
 
     @contextmanager
     def one_more(self) -> Generator[None]:
-        """A feed is open meanwhile."""
+        """A feed is open meanwhile; there must be room for one."""
         self.open += 1
         self.told(self.open)
         try:
@@ -55,7 +55,6 @@ async def feed(
     after: int,
     breaches: bool,
     writer: Writer,
-    feeds: Feeds,
     kept: Kept,
     wait: Callable[[], Awaitable[None]],
 ) -> AsyncGenerator[ServerSentEvent]:
@@ -66,7 +65,7 @@ async def feed(
     """
     version, shown = None, None
     db = await to_thread.run_sync(ledger.connect, store)
-    with feeds.one_more(), closing(db):
+    with closing(db):
         while True:
             now = await to_thread.run_sync(ledger.version, db)
             if now != version:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 from jinja2 import Environment
-from sse_starlette import EventSourceResponse
+from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -21,8 +21,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...rules.judge import Statute
 from ...rules.rule import Rule
+from ..files import FEEDS_MAX
 from . import ledger
-from .feed import FEEDS_MAX, POLL_S, ROWS_MAX, Feeds, Writer, feed
+from .feed import POLL_S, ROWS_MAX, Feeds, Writer, feed
 from .kept import Kept
 from .ledger import Position
 from .overview import Tallied, hours_asked, overview, rule_view
@@ -93,14 +94,15 @@ def routes(
     *,
     spans_to: str = SPANS_TO,
     readers: Callable[[int], None] = lambda _count: None,
+    feeds_max: int = FEEDS_MAX,
 ) -> list[Route]:
     """The console over the store's SQLite file, as routes at the root of an application.
 
     `spans_to` is the address that empty pages name; `readers` hears how many pages follow the feed, whenever
-    that changes. The store is only read; it must exist when a page is asked for. Who may ask (host names,
+    that changes, of which there are `feeds_max` at most. The store is only read; it must exist when a page is asked for. Who may ask (host names,
     tokens) is the application's to decide.
     """
-    console = Console(store, statute, spans_to, templates(statute.rules), Feeds(readers), Kept())
+    console = Console(store, statute, spans_to, templates(statute.rules), Feeds(readers, feeds_max), Kept())
     told: dict[str, Answer] = {
         "/": _overview,
         "/rules": _rules,
@@ -117,7 +119,7 @@ def routes(
         Route(f"/{name}", partial(_file, (FOLDER / name).read_bytes(), kind), middleware=guard)
         for name, kind in (("style.css", "text/css"), ("console.js", "text/javascript"))
     ]
-    return [*pages, *files, Route("/feed", partial(_feed, console), middleware=guard)]
+    return [*pages, *files, Route("/feed", _Feed(console), middleware=guard)]
 
 
 def missing_page(spans_to: str = SPANS_TO) -> HTMLResponse:
@@ -262,16 +264,28 @@ def _dead_letters(console: Console, db: sqlite3.Connection, request: Request) ->
     )
 
 
-async def _feed(console: Console, request: Request) -> Response:
-    if console.feeds.open >= FEEDS_MAX:
-        return Response(status_code=503, headers={"Retry-After": "60"})
+class _Feed:
+    """Answers with the live feed, which has its place among the feeds from the first moment to the last."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        feeds = self.console.feeds
+        if feeds.open >= feeds.most:
+            await Response(status_code=503, headers={"Retry-After": "60"})(scope, receive, send)
+            return
+        with feeds.one_more():
+            await EventSourceResponse(_news(self.console, Request(scope)))(scope, receive, send)
+
+
+def _news(console: Console, request: Request) -> AsyncGenerator[ServerSentEvent]:
     asked = request.headers.get("last-event-id") or request.query_params.get("after", "")
     parts: Any = console.templates.get_template("parts.html").module
     writer = Writer(rows=parts.verdict_rows, position=parts.position)
     breaches = request.query_params.get("show") != "all"
     wait = partial(anyio.sleep, POLL_S)
-    news = feed(console.store, _whole(asked) or 0, breaches, writer, console.feeds, console.kept, wait)
-    return EventSourceResponse(news)
+    return feed(console.store, _whole(asked) or 0, breaches, writer, console.kept, wait)
 
 
 def _number(request: Request, name: str) -> int | None:

@@ -7,25 +7,26 @@ elsewhere whoever has the token, which the two questions of health never need.
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from ..connections import ConnectionLimits
 from ..error import StreamError
 from ..gate import GateMiddleware, gate_for
+from ..http_server import HttpServer
 from ..listening import Address, listening
+from ..meter import Transport
 from ..metrics import KafkaMetrics, metrics_route
 
 CONNECTIONS_MAX = 64
-"""Connections at a time."""
+"""Connections at a time; the newest gets in, and the oldest that is silent yields."""
 STOPPING_S = 2
 """How long an answer may take once the process ends, in seconds."""
 STARTING_S = 20
@@ -56,11 +57,15 @@ def serving(metrics: KafkaMetrics, address: Address, is_ready: Question) -> Gene
             ],
             middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
         )
-        server = _Server(app)
-        thread = threading.Thread(target=server.run_on, args=(sock,), name="health", daemon=True)
+        begun = threading.Event()
+        limits, meter = ConnectionLimits(CONNECTIONS_MAX), metrics.connections.of(Transport.HTTP)
+        server = HttpServer(app, limits, meter, STOPPING_S, begun.set)
+        thread = threading.Thread(
+            target=asyncio.run, args=(server.serve([sock]),), name="health", daemon=True
+        )
         thread.start()
         try:
-            if not server.began.wait(STARTING_S):
+            if not begun.wait(STARTING_S):
                 hint = "the machine may be overloaded; start the process again"
                 raise StreamError("TRL713", f"{address.url()} does not answer", hint)
             yield sock.getsockname()[1]
@@ -74,29 +79,3 @@ def _health(path: str, question: Question) -> Route:
         return PlainTextResponse("ok\n") if question() else PlainTextResponse("not ready yet\n", 503)
 
     return Route(path, answer)
-
-
-class _Server(uvicorn.Server):
-    """A server in a thread, which leaves signals to the process; `began` is set when it answers."""
-
-    def __init__(self, app: Starlette) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                server_header=False,
-                lifespan="off",
-                limit_concurrency=CONNECTIONS_MAX,
-                timeout_graceful_shutdown=STOPPING_S,
-            )
-        )
-        self.began = threading.Event()
-
-    def run_on(self, sock: socket.socket) -> None:
-        """Serve until told to stop."""
-        asyncio.run(self.serve([sock]))
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
-        await super().startup(sockets)
-        self.began.set()

@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import uvicorn
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from tracline.stream.connections import ConnectionLimits
 from tracline.stream.gate import GateMiddleware, gate_for
+from tracline.stream.http_server import HttpServer
 from tracline.stream.intake import Busy, Request
 from tracline.stream.limits import Limits
+from tracline.stream.meter import Transport
 from tracline.stream.metrics import Metrics, metrics_route
 from tracline.stream.receiver import routes
 from tracline.stream.receiver_grpc import grpc_server
@@ -26,6 +28,8 @@ from tracline.stream.refusal import Reason
 
 WAIT_S = 20.0
 """How long a test waits for what must come."""
+CONNECTIONS = ConnectionLimits(64)
+"""The connections that receivers may have here."""
 CAME = 1_771_329_600_000_000_000
 """When requests come, by the clock that receivers have here."""
 
@@ -140,18 +144,6 @@ def values(text: str, name: str) -> dict[tuple[str, ...], float]:
     }
 
 
-class _Server(uvicorn.Server):
-    """Says when it has begun."""
-
-    def __init__(self, config: uvicorn.Config, began: threading.Event) -> None:
-        super().__init__(config)
-        self._began = began
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._began.set()
-
-
 @contextmanager
 def running(
     intake: Kept | Full | Slow | None = None,
@@ -159,13 +151,14 @@ def running(
     *,
     bound: str = "127.0.0.1",
     token: str | None = None,
+    connections: ConnectionLimits = CONNECTIONS,
 ) -> Iterator[Running]:
     """Receivers on free ports of 127.0.0.1, with the gate of a server that is bound to `bound`."""
     metrics = Heard()
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     began = threading.Event()
-    servers: list[_Server] = []
+    servers: list[HttpServer] = []
     grpc_ports: list[int] = []
     loops: list[asyncio.AbstractEventLoop] = []
     gate = gate_for(bound, token)
@@ -176,11 +169,12 @@ def running(
             routes=[*routes(reception), metrics_route(metrics)],
             middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
         )
-        grpc, port = grpc_server(reception, gate, "127.0.0.1", 0)
+        http_meter, grpc_meter = (metrics.connections.of(transport) for transport in Transport)
+        grpc, port = grpc_server(reception, gate, "127.0.0.1", 0, connections, grpc_meter)
         grpc_ports.append(port)
         loops.append(asyncio.get_running_loop())
         await grpc.start()
-        servers.append(_Server(uvicorn.Config(app, log_config=None, access_log=False), began))
+        servers.append(HttpServer(app, connections, http_meter, round(WAIT_S), began.set))
         await servers[0].serve([listening])
         await grpc.stop(WAIT_S)
 

@@ -17,10 +17,12 @@ from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExport
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
+from tracline.stream.connections import ConnectionLimits
 from tracline.stream.error import StreamError
 from tracline.stream.gate import gate_for
 from tracline.stream.intake import Encoding
 from tracline.stream.limits import Limits
+from tracline.stream.meter import Transport
 from tracline.stream.receiver_grpc import OTHERS, SERVICE, grpc_server
 from tracline.stream.reception import Reception
 from tracline.stream.refusal import STATUS
@@ -277,8 +279,10 @@ def test_a_port_is_not_shared() -> None:
     with running() as server:
 
         def second() -> None:
+            heard = Heard()
+            gate, meter = gate_for("127.0.0.1", None), heard.connections.of(Transport.GRPC)
             grpc_server(
-                Reception(Kept(), Heard()), gate_for("127.0.0.1", None), "127.0.0.1", server.grpc_port
+                Reception(Kept(), heard), gate, "127.0.0.1", server.grpc_port, ConnectionLimits(64), meter
             )
 
         with pytest.raises(StreamError) as caught:

@@ -1,0 +1,130 @@
+"""The HTTP server of every process: uvicorn behind an accept loop and a table of connections of our own.
+
+uvicorn limits requests, not connections, and has no limit of time for a request's head.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .acceptor import Acceptor
+from .connections import Connection, ConnectionLimits, ConnectionMeter, ConnectionTable
+
+HEAD_BYTES_MAX = 64 << 10
+"""Of a request's line and headers together."""
+
+_STATE = "tracline.connection"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The connection of a request, in the table of its server."""
+
+    connection: Connection
+    table: ConnectionTable
+
+    @contextmanager
+    def answering(self, *, is_stranger: bool) -> Generator[None]:
+        """Note that a request is answered meanwhile: one that the gate let pass, or a stranger's."""
+        if not is_stranger:
+            self.table.begin(self.connection)
+        try:
+            yield
+        finally:
+            (self.refused if is_stranger else self._end)()
+
+    def refused(self) -> None:
+        """Note that a stranger's request was answered."""
+        self.table.refused(self.connection)
+
+    def _end(self) -> None:
+        self.table.end(self.connection)
+
+
+def client_of(scope: Scope) -> Client | None:
+    """Return the connection of a request; None where another server than ours has it."""
+    return cast("Client | None", scope.get("state", {}).get(_STATE))
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn with limited connections; `begun` is called once it answers."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: ConnectionLimits,
+        meter: ConnectionMeter,
+        stopping_s: int,
+        begun: Callable[[], None],
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                _Cancelled(app),
+                http="h11",
+                ws="none",
+                log_config=None,
+                # Its warnings say that a stranger's request is no HTTP: anyone could fill the log with them.
+                log_level="error",
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+                h11_max_incomplete_event_size=HEAD_BYTES_MAX,
+                timeout_keep_alive=round(limits.idle_s),
+                timeout_graceful_shutdown=stopping_s,
+            )
+        )
+        self._table = ConnectionTable(limits, meter, time.monotonic)
+        self._begun = begun
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer; in place of uvicorn's own, whose accept loop has no bound."""
+        assert sockets, "the server is given its socket"
+        self.servers = cast("list[asyncio.Server]", [Acceptor(sock, self._table, self._make) for sock in sockets])
+        for acceptor in cast("list[Acceptor]", self.servers):
+            acceptor.start()
+        self.started = True
+        self._begun()
+
+    def _make(self, connection: Connection) -> asyncio.Protocol:
+        make: Any = self.config.http_protocol_class
+        return make(
+            config=self.config,
+            server_state=self.server_state,
+            app_state={_STATE: Client(connection, self._table)},
+        )
+
+
+class _Cancelled:
+    """Answers 503 where the server stops before an app has answered, which exporters repeat."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def noted(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        except asyncio.CancelledError:
+            if not started:
+                headers = [(b"retry-after", b"1"), (b"connection", b"close"), (b"content-length", b"0")]
+                await send({"type": "http.response.start", "status": 503, "headers": headers})
+                await send({"type": "http.response.body"})
+            elif (client := client_of(scope)) is not None:
+                client.connection.link.abort()
+                # The connection is lost by then, so that uvicorn does not log an answer without an end.
+                await asyncio.sleep(0)
