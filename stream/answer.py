@@ -29,6 +29,8 @@ _SAID: dict[Reason, dict[str, str]] = {
     Reason.METHOD: {"Allow": "POST"},
     Reason.CODING: {"Accept-Encoding": ", ".join(CODINGS)},
 }
+_ENDED = frozenset({Reason.SLOW, Reason.STOPPING})
+"""The rest of what comes is not waited for."""
 _CHARSETS = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
 
 
@@ -87,7 +89,7 @@ def refusal(refused: Refused, headers: Mapping[str, str]) -> Response:
     said = dict(_SAID.get(refused.reason, {}))
     if refused.retry_after_s is not None:
         said["Retry-After"] = str(max(1, math.ceil(refused.retry_after_s)))
-    if refused.reason is Reason.SLOW or body_bytes(headers) > DRAINED_BYTES_MAX:
+    if refused.reason in _ENDED or body_bytes(headers) > DRAINED_BYTES_MAX:
         said["Connection"] = "close"
     response = written(status_of(refused), encoding, STATUS[refused.reason].http, said)
     if refused.reason is Reason.TOKEN:

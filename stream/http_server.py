@@ -9,7 +9,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -68,7 +68,7 @@ class HttpServer(uvicorn.Server):
     ) -> None:
         super().__init__(
             uvicorn.Config(
-                _Cancelled(app),
+                _Ended(app),
                 http="h11",
                 ws="none",
                 log_config=None,
@@ -103,28 +103,31 @@ class HttpServer(uvicorn.Server):
         )
 
 
-class _Cancelled:
-    """Answers 503 where the server stops before an app has answered, which exporters repeat."""
+class _Ended:
+    """Ends the answers that an app leaves open, as where the server stops, without a word in the log.
+
+    Where there is none yet the answer is 503, which exporters repeat.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
+        is_started = is_whole = False
 
         async def noted(message: Message) -> None:
-            nonlocal started
-            started = True
+            nonlocal is_started, is_whole
+            is_started = True
+            is_whole = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
-        try:
+        with suppress(asyncio.CancelledError):
             await self._app(scope, receive, noted)
-        except asyncio.CancelledError:
-            if not started:
-                headers = [(b"retry-after", b"1"), (b"connection", b"close"), (b"content-length", b"0")]
-                await send({"type": "http.response.start", "status": 503, "headers": headers})
-                await send({"type": "http.response.body"})
-            elif (client := client_of(scope)) is not None:
-                client.connection.link.abort()
-                # The connection is lost by then, so that uvicorn does not log an answer without an end.
-                await asyncio.sleep(0)
+        if not is_started:
+            headers = [(b"retry-after", b"1"), (b"connection", b"close"), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 503, "headers": headers})
+            await send({"type": "http.response.body"})
+        elif not is_whole and (client := client_of(scope)) is not None:
+            client.connection.link.abort()
+            # uvicorn learns that the connection is lost before it looks whether the answer is whole.
+            await asyncio.sleep(0)

@@ -84,11 +84,15 @@ class Place:
         finally:
             self._timeout = None
         if self.has_yielded:
-            raise self._room.crowded("the body came too slowly while others waited")
+            raise self._room.yielded()
+
+    def is_reading(self) -> bool:
+        """Return whether the body is still read."""
+        return self._timeout is not None
 
     def is_slow(self, now: float) -> bool:
         """Return whether the body is still read, and little of it came for a while."""
-        return self._timeout is not None and now - self.marked >= self._room.limits.yield_s
+        return self.is_reading() and now - self.marked >= self._room.limits.yield_s
 
     def give_up(self) -> None:
         """Yield to another request: the reader is woken, and told to send its sender away."""
@@ -110,6 +114,7 @@ class Room:
         self.limits = limits
         self.clock = clock
         self.size = 0
+        self._is_closed = False
         self._places: dict[Place, None] = {}
 
     @property
@@ -123,6 +128,8 @@ class Room:
 
         Where there is none left a slow sender yields its own. Raises Refused where none is slow.
         """
+        if self._is_closed:
+            raise self.yielded()
         if self.requests >= self.limits.requests_max and not self._reclaim():
             raise self.crowded("too many requests are in work")
         place = Place(self, peer)
@@ -135,14 +142,26 @@ class Room:
     def make_bytes(self, size: int, place: Place) -> None:
         """Take so many bytes for a place; slow senders yield theirs. Raises Refused where none is slow."""
         if place.has_yielded:
-            raise self.crowded("the body came too slowly while others waited")
+            raise self.yielded()
         while self.size + size > self.limits.bytes_max:
             if not self._reclaim(place):
                 raise self.crowded("too many bytes are in work")
         self.size += size
 
+    def close(self) -> None:
+        """Refuse all requests from now on, and those whose body is still read; the process ends."""
+        self._is_closed = True
+        for place in [place for place in self._places if place.is_reading()]:
+            self._take(place)
+
+    def yielded(self) -> Refused:
+        """Return the refusal of a request that lost its place; its sender may come again."""
+        if self._is_closed:
+            return Refused(Reason.STOPPING, "the process ends", self.limits.retry_s)
+        return self.crowded("the body came too slowly while others waited")
+
     def crowded(self, text: str) -> Refused:
-        """The refusal of a request for the sake of others; its sender may come again."""
+        """Return the refusal of a request for the sake of others; its sender may come again."""
         return Refused(Reason.CROWDED, text, self.limits.retry_s)
 
     def _reclaim(self, besides: Place | None = None) -> bool:
@@ -153,9 +172,12 @@ class Room:
             return False
         of_peer = Counter(place.peer for place in self._places)
         slowest = min(slow, key=lambda place: (-of_peer[place.peer], place.marked))
-        slowest.give_up()
-        self._leave(slowest)
+        self._take(slowest)
         return True
+
+    def _take(self, place: Place) -> None:
+        place.give_up()
+        self._leave(place)
 
     def _leave(self, place: Place) -> None:
         if place in self._places:

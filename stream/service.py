@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ from .files import files_max, shares
 from .gate import Gate, GateMiddleware, gate_for
 from .grpc_relay import IDLE_S
 from .http_server import HttpServer
-from .limits import Limits
+from .limits import Limits, Room
 from .listening import Address, in_url, listening
 from .meter import Transport
 from .metrics import Metrics, metrics_route
@@ -107,7 +108,8 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
 
         try:
             limits = ConnectionLimits(share.http_max)
-            await _Server(app, limits, metrics.connections.of(Transport.HTTP), working, begun).serve([sock])
+            meter = metrics.connections.of(Transport.HTTP)
+            await _Server(app, limits, meter, working, reception.room, begun).serve([sock])
         finally:
             if calls is not None:
                 await calls.stop(STOPPING_S)
@@ -166,10 +168,11 @@ class _Server(HttpServer):
         limits: ConnectionLimits,
         meter: ConnectionMeter,
         working: Future[None],
+        room: Room,
         begun: Callable[[], None],
     ) -> None:
         super().__init__(app, limits, meter, STOPPING_S, begun)
-        self._working = working
+        self._working, self._room = working, room
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop, and finish what was taken: the signal is not raised again once the sockets are closed."""
@@ -181,6 +184,11 @@ class _Server(HttpServer):
         # Live feeds look at this to end.
         self.should_exit = self.should_exit or self._working.done()
         return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what is in work; senders of bodies that are still underway are asked to come again."""
+        self._room.close()
+        await super().shutdown(sockets)
 
 
 def _count(metrics: Metrics, now: Callable[[], int], batch: Batch) -> None:
