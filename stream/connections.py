@@ -1,8 +1,8 @@
 """The connections of one server: which of them are closed, and which yields its place to a newer one.
 
-Nothing here has a socket or a clock of its own. Every limit applies before a token is asked for: a connection
-counts as a stranger's until the gate has let one of its requests pass, and strangers yield first. So strangers
-cannot fill a server: where there is no place left, the newest connection gets that of another stranger.
+Nothing here has a socket or a clock of its own. Every limit applies before a token is asked for: a
+connection counts as a stranger's until the gate has let one of its requests pass, and strangers yield first.
+So strangers cannot fill a server: where there is no place left, the newest connection gets a stranger's.
 """
 
 from __future__ import annotations

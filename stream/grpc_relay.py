@@ -1,7 +1,7 @@
 """Connections of gRPC: accepted and limited here, and carried to gRPC's own server by a private socket.
 
-gRPC can refuse connections beyond a number, and then whoever came first keeps all others out. A call finds the
-connection that it came by under the name that its carrier has (`peer()`).
+gRPC itself can refuse connections beyond a number, and then whoever came first keeps all others out. A call
+finds the connection that it came by under the name that the relay gave to its way there (`peer()`).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class _Front(asyncio.Protocol):
         if self.back is not None:
             self.back.transport.resume_reading()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _exc: Exception | None) -> None:
         self.is_lost = True
         self._relay.forget(self.name)
         if self.back is not None:
@@ -161,5 +161,5 @@ class _Back(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._front.transport.resume_reading()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _exc: Exception | None) -> None:
         self._front.transport.close()

@@ -88,7 +88,9 @@ class HttpServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer; in place of uvicorn's own, whose accept loop has no bound."""
         assert sockets, "the server is given its socket"
-        self.servers = cast("list[asyncio.Server]", [Acceptor(sock, self._table, self._make) for sock in sockets])
+        self.servers = cast(
+            "list[asyncio.Server]", [Acceptor(sock, self._table, self._make) for sock in sockets]
+        )
         for acceptor in cast("list[Acceptor]", self.servers):
             acceptor.start()
         self.started = True

@@ -28,8 +28,8 @@ from ..schemas.event import Kind
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS
 from ..schemas.verdict import Verdict
-from .console import pages
 from .connections import ConnectionLimits, ConnectionMeter
+from .console import pages
 from .files import files_max, shares
 from .gate import Gate, GateMiddleware, gate_for
 from .grpc_relay import IDLE_S

@@ -91,14 +91,25 @@ def command(folder: Path, pack: str | Path, port: int, *more: str) -> list[str]:
 
 
 def start(
-    folder: Path, pack: str | Path, *more: str, sessions: Mapping[str, object], fault: str | None = None
+    folder: Path,
+    pack: str | Path,
+    *more: str,
+    sessions: Mapping[str, object],
+    fault: str | None = None,
+    files: int | None = None,
 ) -> Serving:
-    """Start a process and wait until it listens (or has ended); `sessions` are settings by name."""
+    """Start a process and wait until it listens (or has ended); `sessions` are settings by name.
+
+    `files` is how many files it may have open. Options in `more` come last, so they win.
+    """
     port = free_port()
     settings = {f"TRACLINE_SESSIONS_{name.upper()}": str(value) for name, value in sessions.items()}
     settings |= {} if fault is None else {VARIABLE: fault}
+    line = command(folder, pack, port, "--grpc-port", "0", *more)
+    if files is not None:
+        line = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", *line]
     process = subprocess.Popen(
-        command(folder, pack, port, "--grpc-port", "0", *more),
+        line,
         env=os.environ | settings,
         cwd=folder,
         stdout=subprocess.DEVNULL,
@@ -114,10 +125,15 @@ def start(
 
 @contextmanager
 def running(
-    folder: Path, pack: str | Path, *more: str, sessions: Mapping[str, object], fault: str | None = None
+    folder: Path,
+    pack: str | Path,
+    *more: str,
+    sessions: Mapping[str, object],
+    fault: str | None = None,
+    files: int | None = None,
 ) -> Iterator[Serving]:
     """As `start`; whatever happens, the process does not outlive the test."""
-    serving = start(folder, pack, *more, sessions=sessions, fault=fault)
+    serving = start(folder, pack, *more, sessions=sessions, fault=fault, files=files)
     try:
         yield serving
     finally:
