@@ -131,7 +131,7 @@ class _Front(asyncio.Protocol):
         if self.back is not None:
             self.back.transport.resume_reading()
 
-    def connection_lost(self, _exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self.is_lost = True
         self._relay.forget(self.name)
         if self.back is not None:
@@ -161,5 +161,5 @@ class _Back(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._front.transport.resume_reading()
 
-    def connection_lost(self, _exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._front.transport.close()

@@ -104,11 +104,12 @@ class Place:
     def _mark(self, timeout: asyncio.Timeout) -> None:
         self.marked, self._marked_size = self._room.clock(), self.size
         if not timeout.expired():
-            timeout.reschedule(min(self.marked + self._stall_s, self._until))
+            left_s = min(self._stall_s, self._until - self.marked)
+            timeout.reschedule(asyncio.get_running_loop().time() + left_s)
 
 
 class Room:
-    """The requests that are in work, over all receivers; for one event loop, whose clock it has."""
+    """The requests that are in work, over all receivers; for one event loop."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits

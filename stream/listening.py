@@ -22,10 +22,14 @@ class Address:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket on the address; port 0 is a free one. Raises StreamError (TRL713) where it cannot be had."""
+    """A socket on the address; port 0 is a free one, and `::` is all addresses, those of IPv4, too.
+
+    Raises StreamError (TRL713) where it cannot be had.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    is_both = host == "::" and socket.has_dualstack_ipv6()
     try:
-        return socket.create_server((host, port), family=family)
+        return socket.create_server((host, port), family=family, dualstack_ipv6=is_both)
     except OSError:
         raise refused_address(host, port) from None
 

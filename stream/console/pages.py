@@ -99,8 +99,8 @@ def routes(
     """The console over the store's SQLite file, as routes at the root of an application.
 
     `spans_to` is the address that empty pages name; `readers` is called with how many pages follow the feed,
-    whenever that changes; `feeds_max` may. The store is only read; it must exist when a page is asked for. Who
-    may ask (host names, tokens) is the application's to decide.
+    whenever that changes; `feeds_max` may. The store is only read; it must exist when a page is asked for.
+    Who may ask (host names, tokens) is the application's to decide.
     """
     console = Console(store, statute, spans_to, templates(statute.rules), Feeds(readers, feeds_max), Kept())
     told: dict[str, Answer] = {

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
+from contextlib import ExitStack
 
 import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 from tracline.stream.error import StreamError
-from tracline.stream.kafka.health import serving
+from tracline.stream.kafka.health import CONNECTIONS_MAX, serving
 from tracline.stream.listening import Address
 from tracline.stream.metrics import KafkaMetrics, Outcome
 
@@ -89,9 +92,60 @@ def test_a_taken_port_is_told() -> None:
     assert caught.value.code == "TRL713"
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6 beside IPv4")
+def test_all_addresses_are_those_of_ipv4_too() -> None:
+    """A port on `::` answers at 127.0.0.1."""
+    with serving(metrics(), Address("::", 0, TOKEN), lambda: True) as port:
+        assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
+
+
 def test_the_port_is_free_again_afterwards() -> None:
     """When the block ends nobody listens any more."""
     with serving(metrics(), Address(), lambda: True) as port:
         assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"http://127.0.0.1:{port}/healthz")
+
+
+PROCESS = """
+import sys, threading
+from prometheus_client import CollectorRegistry
+from tracline.stream.kafka.health import serving
+from tracline.stream.listening import Address
+from tracline.stream.metrics import KafkaMetrics
+
+metrics = KafkaMetrics(CollectorRegistry(), ["spans"], ["events"])
+with serving(metrics, Address("0.0.0.0", 0, sys.argv[1]), lambda: True) as port:
+    print(port, flush=True)
+    sys.stdin.read()
+"""
+FILES = 48
+"""Files that the process may open: fewer than the connections that its port may have."""
+SILENT = 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("files", [FILES, 1_024])
+def test_probes_are_answered_while_others_hold_connections(files: int) -> None:
+    """A process under silent connections without end, more than it has files, answers probes and its owner.
+
+    What it logs meanwhile is a line at most.
+    """
+    line = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", sys.executable, "-c", PROCESS, TOKEN]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(line, text=True, **pipes) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        url = f"http://127.0.0.1:{port}"
+        with ExitStack() as held:
+            for _ in range(SILENT):
+                held.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+            for path in ("healthz", "readyz"):
+                assert httpx.get(f"{url}/{path}", timeout=8).status_code == 200
+            text = httpx.get(f"{url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=8).text
+        closed = values(text, "tracline_connections_closed_total")
+        assert closed["evicted", "http"] > SILENT - CONNECTIONS_MAX
+        _, said = process.communicate("", 20)
+        assert process.returncode == 0
+    assert said.count("\n") <= 1, said
+    assert ("ulimit -n" in said) is (files == FILES)

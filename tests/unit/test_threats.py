@@ -42,7 +42,7 @@ def codes(text: str) -> set[str]:
 
 def test_every_threat_has_its_test() -> None:
     """docs/threats.md names each test of this file, and of others only tests that there are."""
-    named = set(re.findall(r"`(?:([\w/]*test_\w+\.py)::)?(test_\w+)`", DOC.read_text(encoding="utf-8")))
+    named = set(re.findall(r"`(?:([\w./]*test_\w+\.py)::)?(test_\w+)`", DOC.read_text(encoding="utf-8")))
     here = Path(__file__)
     there = {
         (file, test)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from functools import partial
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
 from tracline.stream.console import ledger, pages
-from tracline.stream.console.feed import FEEDS_MAX, Feeds, Writer, feed
+from tracline.stream.console.feed import Writer, feed
 from tracline.stream.console.kept import ANSWERS_KEPT_MAX, REST, Kept
+from tracline.stream.files import FEEDS_MAX
 
 from ..console_store import empty, fill, session, user, writing
-from .asking import DESK, app, get
+from .asking import DESK, app
 
 pytestmark = pytest.mark.slow
 
@@ -22,13 +24,10 @@ class Heard:
     """A feed that a test asks for its next event; between two looks at the store it does what it is told."""
 
     def __init__(self, store: Path, after: int, *, breaches: bool = False, kept: Kept | None = None) -> None:
-        self.readers: list[int] = []
         self.between = [lambda: None]
         parts = pages.templates(DESK.rules).get_template("parts.html").module
         writer = Writer(parts.verdict_rows, parts.position)
-        self.events = feed(
-            store, after, breaches, writer, Feeds(self.readers.append), kept or Kept(), self.wait
-        )
+        self.events = feed(store, after, breaches, writer, kept or Kept(), self.wait)
 
     async def wait(self) -> None:
         """Do the next thing."""
@@ -47,14 +46,14 @@ def test_the_feed_tells_what_is_new(store: Path) -> None:
             values = {**last, "number": 3, "id": "f" * 32, "rule": "answered"}
             db.execute(f"INSERT INTO verdict VALUES ({marks})", tuple(values.values()))
 
-    async def follow() -> tuple[list, list[int]]:
+    async def follow() -> list:
         heard = Heard(store, after=1)
         heard.between = [lambda: None, insert, lambda: None]
         events = [await anext(heard.events) for _ in range(4)]
         await heard.events.aclose()
-        return events, heard.readers
+        return events
 
-    (first, position, second, _), readers = asyncio.run(follow())
+    first, position, second, _ = asyncio.run(follow())
     assert [(event.event, event.id) for event in (first, position, second)] == [
         ("verdicts", "2"),
         ("position", None),
@@ -63,7 +62,6 @@ def test_the_feed_tells_what_is_new(store: Path) -> None:
     assert first.data.count("<tr") == second.data.count("<tr") == 1
     assert 'data-said="violated, high: Calls are answered"' in second.data
     assert "Verdicts given</dt><dd>2<" in position.data
-    assert readers == [1, 0]
 
 
 def rows(db, query: str) -> tuple[list[str], tuple]:
@@ -111,20 +109,31 @@ def test_a_feed_of_breaches_leaves_the_unjudged_out(store: Path) -> None:
 
 
 def test_there_are_only_so_many_feeds(store: Path) -> None:
-    """One more than the limit is refused, and told when to come again."""
+    """Of more than the limit that are asked for at one moment the others are refused; later there is room."""
     console = app(empty(store))
-    route = next(route for route in console.routes if route.path == "/feed")
-    held = closure(route).feeds
-    held.open = FEEDS_MAX
-    answer = get(console, "/feed")
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "60")
+    many = Counter(asyncio.run(asked_at_once(console, FEEDS_MAX + 5)))
+    assert many == {(200, None): FEEDS_MAX, (503, b"60"): 5}
+    assert asyncio.run(asked_at_once(console, 1)) == [(200, None)]
 
 
-def closure(route) -> pages.Console:
-    """The console behind a route."""
-    endpoint = route.endpoint
-    assert isinstance(endpoint, partial)
-    return endpoint.args[0]
+async def asked_at_once(console: Starlette, count: int) -> list[tuple[int, bytes | None]]:
+    """Ask for so many feeds, and leave them once all are answered: each status, and when to come again."""
+    answers: list[tuple[int, bytes | None]] = []
+    all_answered = asyncio.Event()
+
+    async def receive() -> dict[str, str]:
+        await all_answered.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict) -> None:
+        if message["type"] == "http.response.start":
+            answers.append((message["status"], dict(message["headers"]).get(b"retry-after")))
+        if len(answers) == count:
+            all_answered.set()
+
+    scope = {"type": "http", "method": "GET", "path": "/feed", "query_string": b"", "headers": []}
+    await asyncio.gather(*(console(dict(scope), receive, send) for _ in range(count)))
+    return answers
 
 
 def test_answers_are_kept_for_as_long_as_they_cost() -> None:
