@@ -110,8 +110,8 @@ def test_who_has_nothing_to_do_any_more_says_so() -> None:
 
 def test_prometheus_reads_them() -> None:
     """`/metrics` answers in Prometheus' own content type, and two processes' metrics do not mix."""
-    with running() as server:
-        response = httpx.get(f"{server.url}/metrics")
+    with running() as server, httpx.Client() as client:
+        response = client.get(f"{server.url}/metrics")
         assert response.headers["content-type"].startswith("text/plain; version=")
         assert response.content == server.metrics.text()
     Metrics()
