@@ -152,7 +152,7 @@ def test_strangers_who_come_without_end_cannot_keep_the_owner_out(serving: Servi
 
 
 def test_a_silent_connection_is_closed(serving: Serving, grpc_port: int) -> None:
-    """One that sends no whole head of a request is closed after a while, though bytes of it come; it counts."""
+    """One that sends no whole head of a request is closed after a while, though bytes come; it is counted."""
     with holding(serving.port, 1, b"GET /") as http, holding(grpc_port, 1, b"PRI") as calls:
         calls[0].settimeout(WAIT_S)
         http[0].settimeout(0.5)
