@@ -15,6 +15,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 
 from .answer import export_response, status_of
 from .connections import ConnectionLimits, ConnectionMeter
+from .error import StreamError
 from .gate import Gate, check_token
 from .grpc_relay import Relay
 from .intake import Encoding
@@ -66,7 +67,8 @@ def grpc_server(
 ) -> tuple[GrpcReceiver, int]:
     """Return a server that listens on the address, and its port (asked for as 0: a free one).
 
-    Raises StreamError (TRL713) where the address cannot be had.
+    Raises StreamError (TRL713) where the address cannot be had, or the folder for temporary files cannot
+    hold the socket behind it.
     """
     sock = listening(host, port)
     limits = reception.limits
@@ -86,7 +88,13 @@ def grpc_server(
         [grpc.method_handlers_generic_handler(SERVICE, {"Export": takes})]
         + [grpc.method_handlers_generic_handler(name, {"Export": refuses}) for name in OTHERS]
     )
-    server.add_insecure_port(relay.target)
+    try:
+        server.add_insecure_port(relay.target)
+    except RuntimeError:
+        sock.close()
+        relay.remove()
+        hint = "set TMPDIR to a folder that can be written to and has a short name"
+        raise StreamError("TRL713", f"{relay.target} cannot be listened on", hint) from None
     return GrpcReceiver(server, relay), sock.getsockname()[1]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import grpc
 import httpx
@@ -289,6 +291,25 @@ def test_a_port_is_not_shared() -> None:
             server.call(second)
     assert caught.value.code == "TRL713"
     assert "another port" in caught.value.hint
+
+
+def test_a_folder_that_cannot_hold_the_socket_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the name of the folder for temporary files is too long for a socket the error says what to do."""
+    folder = tmp_path / ("x" * 120)
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+
+    async def make() -> None:
+        heard = Heard()
+        gate, meter = gate_for("127.0.0.1", None), heard.connections.of(Transport.GRPC)
+        grpc_server(Reception(Kept(), heard), gate, "127.0.0.1", 0, ConnectionLimits(64), meter)
+
+    with pytest.raises(StreamError) as caught:
+        asyncio.run(make())
+    assert (caught.value.code, "TMPDIR" in caught.value.hint) == ("TRL713", True)
+    assert list(folder.iterdir()) == []
 
 
 def test_nothing_that_was_said_is_told(
