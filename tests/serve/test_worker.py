@@ -294,8 +294,8 @@ def test_nothing_is_taken_while_the_disk_is_full(live: Live) -> None:
 
 
 def test_nothing_is_taken_once_it_stops(live: Live) -> None:
-    """Whoever sends to a process that ends is told to come again."""
+    """A process that ends refuses requests as one that stops."""
     live.pipeline.stop()
     told = Told(paced(SESSION, START_NS, 30), Manner())
-    with pytest.raises(Busy, match="queue"):
+    with pytest.raises(Busy, match="stopping"):
         live.send(*schedule([told], Random(1)))
