@@ -82,12 +82,15 @@ class Formula:
     bounds: tuple[int, int] | None = None
     looks_ahead: bool = field(init=False, repr=False, compare=False, default=False)
     """Whether a future operator stands anywhere in it."""
+    size: int = field(init=False, repr=False, compare=False, default=1)
+    """The nodes of its tree."""
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
         # Kept, since passes ask it of every node, and the answer is otherwise a walk over the tree below.
         looks_ahead = self.op in FUTURE or any(arg.looks_ahead for arg in self.args)
         object.__setattr__(self, "looks_ahead", looks_ahead)
+        object.__setattr__(self, "size", 1 + sum(arg.size for arg in self.args))
         object.__setattr__(self, "_hash", hash((self.op, self.args, self.name, self.bounds)))
 
     def __hash__(self) -> int:

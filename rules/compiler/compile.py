@@ -22,7 +22,7 @@ from .events import Events
 from .explore import INVARIANT, Graph, State, Subject, closing, explore
 from .history import history
 from .letters import Alphabet, alphabet, letters_of
-from .limits import DEFAULT, TABLE_LETTERS_MAX, Limits, exceeded
+from .limits import DEFAULT, TABLE_LETTERS_MAX, Limits, Work, exceeded
 from .minimise import blocks, columns
 from .normal import Nodes, normal_form
 from .residual import Residuals, initial
@@ -77,25 +77,25 @@ def _compiled(
     limits: Limits,
 ) -> Machine:
     bits = dict(transitions)
+    work = Work(name, limits)
     applies = antecedent(formula) if applies_to is None else applies_to
     body = invariant_body(formula, bits)
-    letters = alphabet((formula, applies, *bits.values()), bits, name, limits)
+    letters = alphabet((formula, applies, *bits.values()), bits, work)
     past = history((formula, applies), bits)
-    nodes = Nodes(name, limits)
-    residuals = Residuals(nodes, name, limits)
-    events = Events(letters, past)
+    nodes = Nodes(work)
+    residuals = Residuals(nodes, work)
+    events = Events(letters, past, work)
     start = INVARIANT if body is not None else initial(residuals, normal_form(formula, nodes))
     subject = Subject(
-        name=name,
         body=body,
         start=start,
         applies=applies,
         recover=recover,
         residuals=residuals,
-        decider=Decider(residuals, Tableau(nodes, events, name, limits), events, nodes.leaves),
+        decider=Decider(residuals, Tableau(nodes, events, work), events, nodes.leaves, work),
         events=events,
         history=past,
-        limits=limits,
+        work=work,
     )
     return _table(subject, explore(subject), letters, formula)
 
@@ -105,14 +105,14 @@ def _table(subject: Subject, graph: Graph, letters: Alphabet, formula: Formula) 
         (closing(subject, state), _asked(subject, state), tuple(outputs))
         for state, outputs in zip(graph.states, graph.output, strict=True)
     ]
-    block = blocks(shown, graph.next)
+    block = blocks(shown, graph.next, subject.work)
     first = [block.index(number) for number in range(max(block) + 1)]
     next_rows = [[block[target] for target in graph.next[s]] for s in first]
     output_rows = [graph.output[s] for s in first]
     merged = columns([*next_rows, *output_rows])
     if max(merged) >= TABLE_LETTERS_MAX:
         hint = "split the rule, or put propositions that only stand together into one"
-        raise exceeded(subject.name, "letters of the table", TABLE_LETTERS_MAX, hint)
+        raise exceeded(subject.work.rule, "letters of the table", TABLE_LETTERS_MAX, hint)
     column = [merged.index(letter) for letter in range(max(merged) + 1)]
     return Machine(
         propositions=letters.propositions,
@@ -133,7 +133,7 @@ def _asked(subject: Subject, state: State) -> int | str:
 
 def _texts(subject: Subject, states: Sequence[State], formula: Formula) -> tuple[str, ...]:
     rule = to_text(formula)
-    wording = None if subject.start == INVARIANT else Wording(subject.residuals, formula, subject.start)
+    wording = None if subject.start == INVARIANT else Wording(subject.residuals, formula, subject.start, subject.work)
     texts: list[str] = []
     for state in states:
         asked = _asked(subject, state)

@@ -9,6 +9,7 @@ from ..formula import Formula
 from .emptiness import Obligations, Tableau
 from .events import Events, Value
 from .history import Memory
+from .limits import Work
 from .residual import Progression, Residuals
 
 
@@ -16,8 +17,9 @@ class Decider:
     """Answers about the residuals of one rule, each found once."""
 
     def __init__(
-        self, residuals: Residuals, tableau: Tableau, events: Events, leaves: Sequence[Formula]
+        self, residuals: Residuals, tableau: Tableau, events: Events, leaves: Sequence[Formula], work: Work
     ) -> None:
+        self._work = work
         self._residuals = residuals
         self._tableau = tableau
         self._events = events
@@ -27,6 +29,7 @@ class Decider:
 
     def progressed(self, residual: int, value: Value) -> int:
         """The residual after an event at which future-free formulas have these values."""
+        self._work.spend(1 + len(self._leaves) // 4)
         key = tuple(value(leaf) for leaf in self._leaves)
         known = self._progressions.get(key)
         if known is None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from .events import Events, Value
 from .history import Memory
-from .limits import Limits, exceeded
+from .limits import Work, exceeded
 from .normal import Kind, Nodes
 
 Obligations = frozenset[int]
@@ -29,11 +29,10 @@ _MET: tuple[Clause, ...] = ((frozenset(), frozenset()),)
 class Tableau:
     """Decides emptiness for places of one rule's tableau, remembering every answer."""
 
-    def __init__(self, nodes: Nodes, events: Events, rule: str, limits: Limits) -> None:
+    def __init__(self, nodes: Nodes, events: Events, work: Work) -> None:
         self._nodes = nodes
         self._events = events
-        self._rule = rule
-        self._limits = limits
+        self._work = work
         self._nonempty: dict[Place, bool] = {}
         self._memo: dict[tuple[int, Value], tuple[Clause, ...]] = {}
         self._visited = 0
@@ -51,12 +50,15 @@ class Tableau:
         Lazily, since a search that succeeds mostly does with the first.
         """
         self._visited += 1
-        if self._visited > self._limits.tableau_max:
-            raise exceeded(self._rule, "tableau states", self._limits.tableau_max, "split the rule")
+        limit = self._work.limits.tableau_max
+        if self._visited > limit:
+            raise exceeded(self._work.rule, "tableau states", limit, "split the rule")
         obligations, memory = place
         later: dict[tuple[Place, frozenset[int]], None] = {}
         for after, value in self._events(memory):
-            for rest, promised in self._all(obligations, value):
+            ways = self._all(obligations, value)
+            self._work.spend(1 + len(obligations) + len(ways))
+            for rest, promised in ways:
                 if not promised and rest <= obligations:
                     yield (rest, after), promised
                 else:
@@ -74,7 +76,7 @@ class Tableau:
     def _all(self, obligations: Obligations, value: Value) -> tuple[Clause, ...]:
         clauses = _MET
         for node in obligations:
-            clauses = _product(clauses, self._ways(node, value))
+            clauses = self._product(clauses, self._ways(node, value))
             if not clauses:
                 break
         return clauses
@@ -86,6 +88,7 @@ class Tableau:
         return known
 
     def _find_ways(self, node: int, value: Value) -> tuple[Clause, ...]:
+        self._work.spend(2)
         nodes = self._nodes
         args = nodes.args[node]
         match nodes.kind[node]:
@@ -100,35 +103,36 @@ class Tableau:
             case Kind.AND:
                 return self._all(frozenset(args), value)
             case Kind.OR:
-                return _least([clause for arg in args for clause in self._ways(arg, value)])
+                return self._least([clause for arg in args for clause in self._ways(arg, value)])
             case Kind.X | Kind.N:
                 return ((frozenset(args), frozenset()),)
             case Kind.U:
                 own = (frozenset({node}), frozenset({node}))
-                wait = _product(self._ways(args[0], value), (own,))
-                return _least([*self._ways(args[1], value), *wait])
+                wait = self._product(self._ways(args[0], value), (own,))
+                return self._least([*self._ways(args[1], value), *wait])
             case Kind.R:
                 own = (frozenset({node}), frozenset[int]())
-                wait = _least([*self._ways(args[0], value), own])
-                return _product(self._ways(args[1], value), wait)
+                wait = self._least([*self._ways(args[0], value), own])
+                return self._product(self._ways(args[1], value), wait)
 
+    def _product(self, left: tuple[Clause, ...], right: tuple[Clause, ...]) -> tuple[Clause, ...]:
+        if left is _MET:
+            return right
+        if right is _MET:
+            return left
+        self._work.spend(len(left) * len(right))
+        return self._least([(a | c, b | d) for a, b in left for c, d in right])
 
-def _product(left: tuple[Clause, ...], right: tuple[Clause, ...]) -> tuple[Clause, ...]:
-    if left is _MET:
-        return right
-    if right is _MET:
-        return left
-    return _least([(a | c, b | d) for a, b in left for c, d in right])
-
-
-def _least(clauses: list[Clause]) -> tuple[Clause, ...]:
-    """Without the clauses that ask and promise at least what another does."""
-    ordered = sorted(set(clauses), key=lambda clause: len(clause[0]) + len(clause[1]))
-    kept: list[Clause] = []
-    for rest, promised in ordered:
-        if not any(a <= rest and b <= promised for a, b in kept):
-            kept.append((rest, promised))
-    return tuple(kept)
+    def _least(self, clauses: list[Clause]) -> tuple[Clause, ...]:
+        """Return the clauses without those that ask and promise at least what another does."""
+        self._work.spend(1 + len(clauses))
+        ordered = sorted(set(clauses), key=lambda clause: len(clause[0]) + len(clause[1]))
+        kept: list[Clause] = []
+        for rest, promised in ordered:
+            self._work.spend(len(kept) // 4)
+            if not any(a <= rest and b <= promised for a, b in kept):
+                kept.append((rest, promised))
+        return tuple(kept)
 
 
 class _Search:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ..formula import Formula
 from .history import History, Memory
 from .letters import Alphabet
+from .limits import Work
 
 Value = Callable[[Formula], bool]
 """The value of a future-free formula at one event."""
@@ -15,8 +16,10 @@ Value = Callable[[Formula], bool]
 class Events:
     """For a memory, every letter's values and the memory after it, found once."""
 
-    def __init__(self, alphabet: Alphabet, history: History) -> None:
+    def __init__(self, alphabet: Alphabet, history: History, work: Work) -> None:
         self._history = history
+        self._work = work
+        self._cost = 1 + sum(node.size for node in history.nodes)
         self._known: dict[Memory, list[tuple[Memory, Value]]] = {}
         # By letter, the values of the formulas that the event alone decides.
         self._truths = [
@@ -28,6 +31,7 @@ class Events:
         """For every letter, in order, the memory after it and the values of future-free formulas at it."""
         events = self._known.get(memory)
         if events is None:
+            self._work.spend(self._cost * len(self._truths))
             events = [self._event(memory, truth) for truth in self._truths]
             self._known[memory] = events
         return events

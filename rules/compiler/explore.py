@@ -14,7 +14,7 @@ from ..formula import Formula, has_past, names
 from .decide import Decider
 from .events import Events, Value
 from .history import History, Memory
-from .limits import Limits, exceeded
+from .limits import Work, exceeded
 from .residual import Residuals
 
 INVARIANT = -1
@@ -45,7 +45,6 @@ class Graph:
 class Subject:
     """Everything the search needs to know about one rule."""
 
-    name: str
     body: Formula | None
     """An invariant's body; None for an ordinary rule."""
     start: int
@@ -56,7 +55,7 @@ class Subject:
     decider: Decider
     events: Events
     history: History
-    limits: Limits
+    work: Work
 
 
 def explore(subject: Subject) -> Graph:
@@ -78,12 +77,13 @@ class _Exploration:
     def run(self) -> Graph:
         graph = self._graph
         self._visit(State(self._subject.start, self._subject.history.start))
-        limits = self._subject.limits
+        work = self._subject.work
         for state in graph.states:  # grows while it is walked
             events = self._subject.events(state.memory)
-            if len(events) * len(graph.states) > limits.edges_max:
+            if len(events) * len(graph.states) > work.limits.edges_max:
                 hint = "split the rule, or put propositions that only stand together into one"
-                raise exceeded(self._subject.name, "machine edges", limits.edges_max, hint)
+                raise exceeded(work.rule, "machine edges", work.limits.edges_max, hint)
+            work.spend(2 * len(events))
             edges = [self._edge(state, after, value) for after, value in events]
             graph.next.append([self._visit(target) for target, _ in edges])
             graph.output.append([output for _, output in edges])
@@ -93,9 +93,10 @@ class _Exploration:
         number = self._number.get(state)
         if number is None:
             self._pairs.add((state.residual, state.memory))
-            if len(self._pairs) > self._subject.limits.states_max:
+            limit = self._subject.work.limits.states_max
+            if len(self._pairs) > limit:
                 hint = "use smaller bounds and counts, or split the rule"
-                raise exceeded(self._subject.name, "machine states", self._subject.limits.states_max, hint)
+                raise exceeded(self._subject.work.rule, "machine states", limit, hint)
             number = self._number[state] = len(self._graph.states)
             self._graph.states.append(state)
         return number

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..formula import BOOLEAN, Formula, Op, walk
-from .limits import Limits, exceeded
+from .limits import Work, exceeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +36,28 @@ def is_propositional(formula: Formula, bits: Iterable[str]) -> bool:
     return all(node.op in BOOLEAN and node.name not in bits for node in walk(formula))
 
 
-def alphabet(formulas: Iterable[Formula], bits: Iterable[str], rule: str, limits: Limits) -> Alphabet:
+def alphabet(formulas: Iterable[Formula], bits: Iterable[str], work: Work) -> Alphabet:
     """The coarsest letters that all maximal propositional subformulas of `formulas` can be read from."""
     bits = frozenset(bits)
     tests: dict[Formula, None] = {}
     for formula in formulas:
         _collect(formula, bits, tests)
     propositions = tuple(sorted({n.name for test in tests for n in walk(test) if n.op is Op.PROP}))
+    limits = work.limits
     if len(propositions) > limits.propositions_max:
         hint = "split the rule, or name a proposition that stands for several (a in [...])"
-        raise exceeded(rule, "propositions", limits.propositions_max, hint)
+        raise exceeded(work.rule, "propositions", limits.propositions_max, hint)
     size = 1 << len(propositions)
     everything = (1 << size) - 1
     columns = {name: _column(i, size) for i, name in enumerate(propositions)}
     tables = {test: _table(test, columns, everything) for test in tests}
     classes = [everything]
     for table in tables.values():
+        work.spend(len(classes) * (1 + size // 2048))
         classes = [part for block in classes for part in (block & table, block & ~table) if part]
         if len(classes) > limits.letters_max:
             hint = "split the rule, or put propositions that only stand together into one"
-            raise exceeded(rule, "letter classes", limits.letters_max, hint)
+            raise exceeded(work.rule, "letter classes", limits.letters_max, hint)
     truth = {
         test: sum(1 << letter for letter, block in enumerate(classes) if block & table)
         for test, table in tables.items()

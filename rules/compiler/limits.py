@@ -27,12 +27,36 @@ class Limits:
     """States of the machine, before it is minimised, times letter classes."""
     tableau_max: int = 50_000
     """States of the tableau that decides which residuals can still be satisfied."""
+    steps_max: int = 5_000_000
+    """Steps of all of the compiler's passes together; a processor of 2026 does a million a second or more."""
 
 
 DEFAULT = Limits()
 
 TABLE_LETTERS_MAX = 250
 """Letter classes of a finished table: the kernel's letters are bytes, and a few are reserved."""
+
+
+class Work:
+    """The work that one search has done, in steps: a pass counts what it repeats, never seconds.
+
+    So a rule compiles on every machine or on none. A step is a few operations of Python; what takes longer
+    counts as several.
+    """
+
+    __slots__ = ("limits", "rule", "spent")
+
+    def __init__(self, rule: str, limits: Limits = DEFAULT) -> None:
+        self.rule = rule
+        self.limits = limits
+        self.spent = 0
+
+    def spend(self, steps: int) -> None:
+        """Count steps. Raises RuleError (TRL301) where there are more than the limit."""
+        self.spent += steps
+        if self.spent > self.limits.steps_max:
+            hint = "use smaller bounds and fewer operators inside each other, or split the rule"
+            raise exceeded(self.rule, "steps of work", self.limits.steps_max, hint)
 
 
 def exceeded(rule: str, name: str, limit: int, hint: str) -> RuleError:

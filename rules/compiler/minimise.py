@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+from .limits import Work
 
-def blocks(shown: Sequence[Hashable], rows: Sequence[Sequence[int]]) -> list[int]:
+
+def blocks(shown: Sequence[Hashable], rows: Sequence[Sequence[int]], work: Work) -> list[int]:
     """The block of each state, numbered in the order of the states; state 0 is in block 0.
 
     `shown[s]` is what tells states apart at once and `rows[s]` the successor for each letter.
     """
     block = _numbered(shown)
+    edges = sum(map(len, rows))
     while True:
+        work.spend(1 + (len(rows) + edges) // 4)
         refined = _numbered([(block[s], tuple(block[t] for t in row)) for s, row in enumerate(rows)])
         if refined == block:
             return block

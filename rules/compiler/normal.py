@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from ..formula import Formula, Op, has_future
-from .limits import Limits, exceeded
+from .limits import Work, exceeded
 
 
 class Kind(Enum):
@@ -48,9 +48,10 @@ _DUAL = {
 class Nodes:
     """The hash-consed nodes of one rule: equal nodes have equal numbers."""
 
-    def __init__(self, rule: str, limits: Limits) -> None:
-        self._rule = rule
-        self._limits = limits
+    def __init__(self, work: Work) -> None:
+        self._rule = work.rule
+        self._limits = work.limits
+        self._work = work
         self._number: dict[Key, int] = {}
         self.kind: list[Kind] = []
         self.args: list[tuple[int, ...]] = []
@@ -111,6 +112,7 @@ class Nodes:
                 flat.update(self.args[arg])
             elif arg != unit:
                 flat.add(arg)
+        self._work.spend(1 + len(flat))
         if not flat:
             return unit
         return flat.pop() if len(flat) == 1 else self._make(kind, tuple(sorted(flat)))

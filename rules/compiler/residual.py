@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..formula import Formula
-from .limits import Limits, exceeded
+from .limits import Work, exceeded
 from .normal import TRUE as TRUE_NODE
 from .normal import Kind, Nodes
 
@@ -24,10 +24,11 @@ TRUE = 1
 class Residuals:
     """The residuals of one rule, hash-consed, over the obligations of one `Nodes` table."""
 
-    def __init__(self, nodes: Nodes, rule: str, limits: Limits) -> None:
+    def __init__(self, nodes: Nodes, work: Work) -> None:
         self.nodes = nodes
-        self._rule = rule
-        self._limits = limits
+        self._rule = work.rule
+        self._limits = work.limits
+        self._work = work
         self._number: dict[tuple[int, int, int], int] = {}
         self.variable: list[int] = [-1, -1]
         self._depth: list[int] = [0, 0]
@@ -91,6 +92,7 @@ class Residuals:
 
     def _split(self, f: int, g: int) -> tuple[int, int, int, int, int]:
         """The first variable of the two, and both parts of each on it."""
+        self._work.spend(2)
         x = max(self.variable[f], self.variable[g])
         f_low, f_high = (self.low[f], self.high[f]) if self.variable[f] == x else (f, f)
         g_low, g_high = (self.low[g], self.high[g]) if self.variable[g] == x else (g, g)
@@ -137,9 +139,11 @@ class Residuals:
             return
         if f == FALSE:
             return
+        self._work.spend(1)
         yield from self.primes(self.low[f])
         x, low = self.variable[f], self.low[f]
         for rest in self.primes(self.high[f]):
+            self._work.spend(1 + self._depth[low] // 16)
             if not self.holds(low, rest):
                 yield rest | {x}
 

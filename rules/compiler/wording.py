@@ -15,15 +15,12 @@ from ..formula import Formula, Op
 from ..text import to_text
 from .normal import FALSE as FALSE_NODE
 from .normal import TRUE as TRUE_NODE
+from .limits import Work
 from .normal import Kind, Nodes
 from .residual import FALSE, TRUE, Residuals
 
 CLAUSES_MAX = 64
 """Clauses of one normal form that are still written out; beyond, the other one is taken if it has fewer."""
-
-
-def _shortest(candidates: Iterable[Formula]) -> Formula:
-    return min(candidates, key=_length_and_text)
 
 
 def _length_and_text(formula: Formula) -> tuple[int, str]:
@@ -35,19 +32,16 @@ def _negated(formula: Formula) -> Formula:
     return formula.args[0] if formula.op is Op.NOT else Formula(Op.NOT, (formula,))
 
 
-def _joined(op: Op, parts: Iterable[Formula]) -> Formula:
-    """`and` or `or` of one or more parts, in the alphabet's order."""
-    ordered = sorted(set(parts), key=to_text)
-    result = ordered[0]
-    for part in ordered[1:]:
-        result = Formula(op, (result, part))
-    return result
+def _cost(formula: Formula) -> int:
+    """Return the steps of writing a formula down."""
+    return 1 + formula.size // 4
 
 
 class Wording:
     """The texts of one rule's residuals."""
 
-    def __init__(self, residuals: Residuals, rule: Formula, start: int) -> None:
+    def __init__(self, residuals: Residuals, rule: Formula, start: int, work: Work) -> None:
+        self._work = work
         self._residuals = residuals
         self._nodes: Nodes = residuals.nodes
         self._rule = rule
@@ -59,18 +53,21 @@ class Wording:
 
     def text(self, asked: int) -> str:
         """The text of what the next event is asked (`Residuals.asked`)."""
-        return to_text(self._function(asked))
+        formula = self._function(asked)
+        self._work.spend(_cost(formula))
+        return to_text(formula)
 
     def _function(self, f: int) -> Formula:
         if f in (TRUE, FALSE):
             return TRUE_FORMULA if f == TRUE else FALSE_FORMULA
         candidates = [self._rule] if f == self._start else []
-        return _shortest([*candidates, self._factored(f)])
+        return self._shortest([*candidates, self._factored(f)])
 
     def _factored(self, f: int) -> Formula:
         """Variables that every model needs (or that alone suffice) stand outside of the rest."""
         r = self._residuals
         support = self._support(f)
+        self._work.spend(1 + len(support) * len(support) // 4)
         # f is monotone: without x it is false everywhere when it is false with all the others true.
         needed = [x for x in support if not r.holds(f, support - {x})]
         enough = [x for x in support if r.holds(f, frozenset({x}))]
@@ -89,10 +86,10 @@ class Wording:
         )
         spellings: list[Formula] = []
         if not few or len(implicants) == few:
-            spellings.append(_joined(Op.OR, [self._join(Op.AND, sorted(c), []) for c in implicants]))
+            spellings.append(self._joined(Op.OR, [self._join(Op.AND, sorted(c), []) for c in implicants]))
         if not few or len(implicates) == few:
-            spellings.append(_joined(Op.AND, [self._join(Op.OR, sorted(c), []) for c in implicates]))
-        return _shortest(spellings)
+            spellings.append(self._joined(Op.AND, [self._join(Op.OR, sorted(c), []) for c in implicates]))
+        return self._shortest(spellings)
 
     def _support(self, f: int) -> frozenset[int]:
         found: set[int] = set()
@@ -130,15 +127,30 @@ class Wording:
         plain, folded = self._folded(op, sorted(members))
         parts = [*(self._node(node) for node in plain), *folded, *more]
         if op is Op.AND:
-            return _joined(Op.AND, parts)
-        candidates = [_joined(Op.OR, parts)]
+            return self._joined(Op.AND, parts)
+        candidates = [self._joined(Op.OR, parts)]
         negative = [part for part in parts if part.op is Op.NOT]
         rest = [part for part in parts if part.op is not Op.NOT]
         if negative and rest:
             # not p or q  =  p -> q
-            antecedent = _joined(Op.AND, [part.args[0] for part in negative])
-            candidates.append(Formula(Op.IMPLIES, (antecedent, _joined(Op.OR, rest))))
-        return _shortest(candidates)
+            antecedent = self._joined(Op.AND, [part.args[0] for part in negative])
+            candidates.append(Formula(Op.IMPLIES, (antecedent, self._joined(Op.OR, rest))))
+        return self._shortest(candidates)
+
+    def _shortest(self, candidates: Iterable[Formula]) -> Formula:
+        found = list(candidates)
+        self._work.spend(sum(map(_cost, found)))
+        return min(found, key=_length_and_text)
+
+    def _joined(self, op: Op, parts: Iterable[Formula]) -> Formula:
+        """Return `and` or `or` of one or more parts, in the alphabet's order."""
+        found = set(parts)
+        self._work.spend(sum(map(_cost, found)))
+        ordered = sorted(found, key=to_text)
+        result = ordered[0]
+        for part in ordered[1:]:
+            result = Formula(op, (result, part))
+        return result
 
     def _folded(self, op: Op, members: list[int]) -> tuple[list[int], list[Formula]]:
         """Members that stay, and `F[a,b]` (in `or`) or `G[a,b]` (in `and`) for runs of two or more delays."""
@@ -163,7 +175,7 @@ class Wording:
     def _node(self, node: int) -> Formula:
         known = self._of_node.get(node)
         if known is None:
-            known = _shortest([*self._written.get(node, ()), *self._spelled(node)])
+            known = self._shortest([*self._written.get(node, ()), *self._spelled(node)])
             self._of_node[node] = known
         return known
 
