@@ -1,7 +1,7 @@
 """What `tracline check` costs for a pack of many rules: `python benchmarks/check.py [RULES]`.
 
-Makes a pack of 3,000 rules in the manner of the shipped ones, each over tools, words and amounts of its own, and prints
-the processor time of `tracline check` over it, best and median of three.
+Makes a pack of 3,000 rules in the manner of the shipped ones, each over tools, words and amounts of its own,
+and prints the processor time of `tracline check` over it, best and median of three.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SUBJECT = """\
   {verb}: kind == "tool_call" and tool == "{verb}"
   large_{n}: kind == "tool_call" and tool in ["{verb}", "{other}"] and args.amount > {amount}
   {verb}_ok: kind == "tool_result" and tool == "{verb}" and error is null and not result starts with "Error"
-  {verb}_failed: kind == "tool_result" and tool == "{verb}" and (error is not null or result starts with "Error")
+  {verb}_failed: kind == "tool_result" and tool == "{verb}" and error is not null
   confirms_{n}: kind == "assistant" and not nested and text contains "{verb}"
 """
 """The propositions of one subject, a tool and what is said of it."""

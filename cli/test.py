@@ -29,12 +29,13 @@ def command(packs: tuple[str, ...], format: str) -> None:
     \b
         tracline test rules/retail.yaml
     """
-    from ..rules.compiler.compile import compile_rule
+    from ..rules.compiler.compile import compile_rules
     from ..rules.examples import trials
     from ..rules.pack import load_packs
 
     rules = load_packs(packs).rules
-    done = [trial for rule in rules for trial in trials(rule, compile_rule(rule))]
+    pairs = zip(rules, compile_rules(rules), strict=True)
+    done = [trial for rule, machine in pairs for trial in trials(rule, machine)]
     if format == "json":
         _write_json(done)
     elif format == "junit":

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ..schemas.verdict import Recover, Verdict
-from .compiler.compile import compile_rule
+from .compiler.compile import compile_counted
+from .compiler.limits import RULES_STEPS_MAX, Limits, TooLarge, Work, too_much_together
 from .compiler.shape import invariant_body
 from .document import Document, Fields, Items, Node, Scalar, read_document
-from .error import Place, Problem, RuleError, Snippet, by_place
+from .error import Place, Problem, Snippet, by_place
 from .finite import contradicted
 from .formula import FUTURE, STEPPED, Formula, Op, has_future, has_past, walk
 from .label_guard import TRUE, as_predicate
@@ -27,13 +28,29 @@ def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) ->
     """Every warning about the rules, pack by pack in the order of the file.
 
     `documents` are the packs as read (`read_packs`), for the places; without them a place's source is the
-    pack's name. A rule that is too large to compile is an error among the warnings (TRL301).
+    pack's name. A rule that is too large to compile is an error among the warnings (TRL301), and so are rules
+    that are too large together (TRL302). Where the search for a warning takes too much work, it is not given.
     """
     known = documents or {name: read_document(text, name) for name, text in rule_set.sources.items()}
     found: list[Problem] = []
-    for name in sorted(known):
-        rules = [rule for rule in rule_set.rules if rule.pack == name]
-        here = [problem for rule in rules for problem in _of_rule(rule, _formula_place(known[name], rule))]
+    rules_of: dict[str, list[Rule]] = {name: [] for name in sorted(known)}
+    for rule in rule_set.rules:
+        rules_of[rule.pack].append(rule)
+    compiling = questions = 0
+    for name, rules in rules_of.items():
+        here: list[Problem] = []
+        places = _formula_places(known[name])
+        for rule in rules:
+            place = places.get(rule.id) or known[name].place(known[name].root)
+            machine, steps, problems = _compiled(rule, place)
+            here += problems
+            compiling += steps
+            if compiling > RULES_STEPS_MAX:
+                return (*found, *here, *too_much_together(len(rule_set.rules)).problems)
+            if machine is not None and questions < QUESTIONS_STEPS_MAX:
+                work = Work(f"{rule.pack}/{rule.id}", QUESTIONS)
+                here += _of_rule(rule, machine, place, work)
+                questions += work.spent
         here += [*_impossible(rules, known[name]), *_vacuous(rules, known[name])]
         here += [*_misread(known[name]), *_unused(rules, known[name])]
         found += sorted(here, key=by_place)
@@ -45,34 +62,51 @@ def is_warning(problem: Problem) -> bool:
     return problem.code.startswith("TRL5")
 
 
-def _formula_place(document: Document, rule: Rule) -> Place:
-    """Where the rule's formula stands."""
+QUESTIONS = Limits(steps_max=2_000_000)
+"""The work on the warnings of one rule, beside compiling it."""
+
+QUESTIONS_STEPS_MAX = 100_000_000
+"""The work on the warnings of all rules; those that come behind it have none."""
+
+
+def _formula_places(document: Document) -> dict[str, Place]:
+    """Return where the formula of each rule stands, by the rule's id."""
     rules = document.at(("rules",))
-    for i, node in enumerate(rules.items if isinstance(rules, Items) else ()):
+    places: dict[str, Place] = {}
+    for node in rules.items if isinstance(rules, Items) else ():
         name = node.value("id") if isinstance(node, Fields) else None
-        if isinstance(name, Scalar) and name.text == rule.id:
-            return document.place(document.at(("rules", i, "formula")))
-    return document.place(rules)
+        if isinstance(name, Scalar) and isinstance(node, Fields):
+            places.setdefault(name.text, document.place(node.value("formula") or node))
+    return places
 
 
-def _of_rule(rule: Rule, place: Place) -> Iterator[Problem]:
-    """The warnings that the rule's formula and machine give."""
+def _compiled(rule: Rule, place: Place) -> tuple[Machine | None, int, list[Problem]]:
+    """Return the rule's machine and the steps it took, or why there is none."""
     try:
-        machine = met(rule, compile_rule(rule))
+        return *compile_counted(rule), []
+    except TooLarge as error:
+        problems = [replace(problem, place=problem.place or place) for problem in error.problems]
+        return None, error.spent, problems
+
+
+def _of_rule(rule: Rule, compiled: Machine, place: Place, work: Work) -> Iterator[Problem]:
+    """The warnings that the rule's formula and machine give, as far as `work` goes."""
+    try:
+        machine = met(rule, compiled, work)
         body = invariant_body(rule.formula, rule.transitions)
         if never_broken(machine):
             yield Problem("TRL501", f"rule `{rule.id}` can never be broken", NEVER_HINT, place)
         elif always_broken(machine):
             yield Problem("TRL502", f"rule `{rule.id}` is broken by every session", ALWAYS_HINT, place)
         elif body is not None:
-            yield from _of_invariant(rule, body, machine, place)
+            yield from _of_invariant(rule, body, machine, place, work)
         else:
-            yield from _of_restarts(rule, machine, place)
-        if body is None and contradicted(rule.formula, rule.transitions):
+            yield from _of_restarts(rule, machine, place, work)
+        if body is None and contradicted(rule.formula, rule.transitions, work):
             message = f"rule `{rule.id}` is decided where the session, ending there, would read the other way"
             yield Problem("TRL507", message, _past_spelling(rule.formula), place)
-    except RuleError as error:
-        yield from (replace(problem, place=problem.place or place) for problem in error.problems)
+    except TooLarge:
+        return  # the search for a warning ran out of work, and the rule itself compiles
 
 
 VACUOUS = {
@@ -90,17 +124,17 @@ NEVER_HINT = "no session whose events are possible gives `violated` or `unmet`: 
 ALWAYS_HINT = "every session gives `violated` or `unmet`: say what would keep it"
 
 
-def _of_invariant(rule: Rule, body: Formula, machine: Machine, place: Place) -> Iterator[Problem]:
+def _of_invariant(rule: Rule, body: Formula, machine: Machine, place: Place, work: Work) -> Iterator[Problem]:
     """The warning about an invariant that goes on flagging."""
-    if rule.recover is not Recover.NONE and is_sticky(machine):
+    if rule.recover is not Recover.NONE and is_sticky(machine, work):
         message = f"once rule `{rule.id}` is violated, every later event is flagged too"
         yield Problem("TRL506", message, f"write `{cause(body)}`, which flags the cause alone", place)
 
 
-def _of_restarts(rule: Rule, machine: Machine, place: Place) -> Iterator[Problem]:
+def _of_restarts(rule: Rule, machine: Machine, place: Place, work: Work) -> Iterator[Problem]:
     """The warnings about a rule that begins anew."""
     if rule.recover is not Recover.NONE:
-        dropped = forgotten(rule.formula, rule.transitions)
+        dropped = forgotten(rule.formula, rule.transitions, work)
         if dropped is not None:
             kept, broken = map(to_text, dropped)
             message = f"when rule `{rule.id}` is violated, all of it begins anew and forgets what it had seen"
@@ -135,7 +169,7 @@ def always_broken(machine: Machine) -> bool:
     return True
 
 
-def is_sticky(machine: Machine) -> bool:
+def is_sticky(machine: Machine, work: Work) -> bool:
     """Whether some violation leaves every later event a violation too, whatever it is.
 
     `not previous once handover` is not: there every event flagged is one too many itself, and the
@@ -143,6 +177,7 @@ def is_sticky(machine: Machine) -> bool:
     """
     stuck = set(range(len(machine.next)))
     while True:
+        work.spend(len(stuck) * len(machine.next[0]) // 4)
         left = {
             state
             for state in stuck

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..schemas.verdict import Recover
-from .compiler.compile import compile_formula
-from .error import RuleError
+from .compiler.compile import compile_within
+from .compiler.limits import Work
 from .formula import FUTURE, STEPPED, Formula, Op, has_future, names, prop, walk
 from .machine import (
     PENDING,
@@ -21,29 +20,27 @@ from .machine import (
 from .product import PROPOSITIONS_MAX, Step, meets
 
 
-def contradicted(formula: Formula, transitions: Mapping[str, Formula]) -> bool:
+def contradicted(formula: Formula, transitions: Mapping[str, Formula], work: Work) -> bool:
     """Whether some session is decided one way over infinite traces and reads the other way if it ends there.
 
     Both readings are machines: the rule's own, and one of the rule with an end written into it, which is
-    given that end after every event. False as well where that machine would be too large.
+    given that end after every event. Raises TooLarge where
+    that machine would be too large, or the search takes more than `work` allows.
     """
     if not _counts(formula, transitions):
         return False
     end = _end_name(formula, transitions)
-    own = compile_formula(formula, transitions=transitions, recover=Recover.NONE)
+    own = compile_within(work, formula, transitions)
     if len(own.propositions) > PROPOSITIONS_MAX:
         return False
-    try:
-        ended = compile_formula(_ended(formula, end), transitions=transitions, recover=Recover.NONE)
-    except RuleError:
-        return False
+    ended = compile_within(work, _ended(formula, end), transitions)
     last = ended.word({end})
 
     def found(one: Step, two: Step) -> bool:
         verdict = one[1] & VERDICT_MASK
-        return verdict != PENDING and _reading(ended, *two, last) == OTHER[verdict]
+        return verdict != PENDING and _reading(ended, *two, last, work) == OTHER[verdict]
 
-    return meets(own, ended, found, never={end})
+    return meets(own, ended, found, work, never={end})
 
 
 OTHER = {
@@ -58,12 +55,13 @@ OTHER = {
 FIRST = {SATISFIED: SATISFIED, STAYS_SATISFIED: SATISFIED, VIOLATED: VIOLATED, STAYS_VIOLATED: VIOLATED}
 
 
-def _reading(machine: Machine, state: int, output: int, last: int) -> int:
+def _reading(machine: Machine, state: int, output: int, last: int, work: Work) -> int:
     """What the ended rule says when only the end follows; what it said before stays said."""
     passed: set[int] = set()
     while output & VERDICT_MASK == PENDING and state not in passed:
         passed.add(state)
         state, output = machine.step(state, last)
+    work.spend(len(passed))
     return FIRST.get(output & VERDICT_MASK, PENDING)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from . import kernel, kernel_loop
-from .compiler.compile import compile_rule
+from .compiler.compile import compile_rules
 from .digest import rule_digest
 from .kernel import I32, I64, U8, Found, Memory, Program
 from .label import Labeler
@@ -85,7 +85,7 @@ def statute_of(rule_set: RuleSet) -> Statute:
     Raises RuleError when a rule runs into a limit of the compiler.
     """
     rules = rule_set.rules
-    machines = tuple(compile_rule(rule) for rule in rules)
+    machines = compile_rules(rules)
     labels = Labeler(rule_set)
     keys = [None if rule.for_each is None else labels.slice_keys.index(rule.for_each) for rule in rules]
     return Statute(

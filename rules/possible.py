@@ -28,8 +28,8 @@ from .predicate import (
     is_number,
 )
 
-SORTS_MAX = 20_000
-"""Sorts of events that are tried before a proposition counts as possible."""
+STEPS_MAX = 200_000
+"""Questions that are asked of sorts of events before a proposition counts as possible."""
 
 GUESSES_MAX = 10
 """Questions without a sure answer that are guessed both ways; with more, a proposition counts as possible."""
@@ -68,29 +68,37 @@ Values = Mapping[Path, Sort]
 NOTHING: Mapping[Leaf, bool] = MappingProxyType({})
 
 
-@lru_cache(maxsize=4096)
 def can_hold(predicate: Predicate) -> bool:
     """False only if no event whatever makes the predicate true.
 
     Fields are taken to be free of each other, but for those that only some kinds of events have. What a
     regular expression matches is not looked into.
     """
+    return tried(predicate)[0]
+
+
+@lru_cache(maxsize=16_384)
+def tried(predicate: Predicate) -> tuple[bool, int]:
+    """Return whether the predicate can hold, and the steps it takes to find out."""
     asked = list(dict.fromkeys(leaves(predicate)))
     sorts = {
         path: sorts_of(path, asked) for path in dict.fromkeys(leaf.path for leaf in asked) if path != KIND
     }
-    tried = 0
+    cost = sum(1 + len(leaf.operands) for leaf in leaves(predicate))
+    steps = cost * (1 + len(asked))
     for kind in FIELDS["kind"].choices:
         values = {KIND: Sort(kind)}
+        steps += cost
         if value_on(predicate, values) is False:
             continue
         fitting = [[sort for sort in own if _fits(kind, path, sort)] for path, own in sorts.items()]
         for event in product(*fitting):
             values.update(zip(sorts, event, strict=True))
-            tried += 1
-            if tried > SORTS_MAX or _holds(predicate, asked, values):
-                return True
-    return False
+            holds, guesses = _holds(predicate, asked, values)
+            steps += cost * (1 + guesses)
+            if holds or steps > STEPS_MAX:
+                return True, steps
+    return False, steps
 
 
 def _fits(kind: str, path: Path, sort: Sort) -> bool:
@@ -161,19 +169,24 @@ def _compared(test: Test, value: Sort, operand: Scalar) -> bool | None:
     return ORDER[test](value.text, compared_text(operand))
 
 
-def _holds(predicate: Predicate, asked: list[Leaf], values: Values) -> bool:
-    """Whether the predicate is true of an event with these values and some guess of what is open."""
+def _holds(predicate: Predicate, asked: list[Leaf], values: Values) -> tuple[bool, int]:
+    """Return whether the predicate is true of an event with these values and some guess of what is open.
+
+    The guesses that were made are counted beside it.
+    """
     sure = value_on(predicate, values)
     if sure is not None:
-        return sure
+        return sure, 0
     # An unknown event stays unknown: whether it was the user's is nothing to guess.
     unsure = [leaf for leaf in asked if leaf.path != KIND and answer_on(leaf, values[leaf.path]) is None]
     if len(unsure) > GUESSES_MAX:
-        return True
-    return any(
-        value_on(predicate, values, dict(zip(unsure, guess, strict=True)))
-        for guess in product((True, False), repeat=len(unsure))
-    )
+        return True, 0
+    guesses = 0
+    for guess in product((True, False), repeat=len(unsure)):
+        guesses += 1
+        if value_on(predicate, values, dict(zip(unsure, guess, strict=True))):
+            return True, guesses
+    return False, guesses
 
 
 def value_on(predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] = NOTHING) -> bool | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 
+from .compiler.limits import Work
 from .machine import Machine
 
 PROPOSITIONS_MAX = 12
@@ -40,22 +41,26 @@ def meets(
     left: Machine,
     right: Machine,
     found: Callable[[Step, Step], bool],
+    work: Work,
     goes_on: Callable[[Step, Step], bool] = _always,
     never: Collection[str] = (),
 ) -> bool:
     """Whether some session, none of whose events has a `never` name, brings both machines to a found step.
 
-    The session ends where `goes_on` is false. False as well where the search would run into the limits.
+    The session ends where `goes_on` is false. False as well where the search would run into
+    the limits above. Raises TooLarge where it takes more than `work` allows.
     """
     names = sorted({*left.propositions, *right.propositions}.difference(never))
     if len(names) > PROPOSITIONS_MAX:
         return False
+    work.spend(len(names) << len(names))
     words = [(left.word(true), right.word(true)) for true in sets_of(names)]
     sorts = {(left.letters[a], right.letters[b]): (a, b) for a, b in words}.values()
     known = {(0, 0)}
     todo = [(0, 0)]
     while todo and len(known) * len(sorts) < STEPS_MAX:
         states = todo.pop()
+        work.spend(len(sorts))
         for word, other in sorts:
             one, two = left.step(states[0], word), right.step(states[1], other)
             if found(one, two):

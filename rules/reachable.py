@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from .compiler.limits import Work
 from .examples import truth
 from .formula import names
 from .machine import Machine
-from .possible import can_hold
+from .possible import tried
 from .predicate import And
 from .product import PROPOSITIONS_MAX, sets_of
 from .rule import Rule
 
 
-def met(rule: Rule, machine: Machine) -> Machine:
+def met(rule: Rule, machine: Machine, work: Work) -> Machine:
     """The machine with the states and letters alone that the rule can meet; `letters` of words are lost.
 
     Events that `steps` leaves out are not met, nor are those at which two propositions would have to hold
-    that exclude each other, or one that never holds.
+    that exclude each other, or one that never holds. Raises TooLarge where
+    that takes more than `work` allows.
     """
-    possible = _letters(rule, machine)
+    possible = _letters(rule, machine, work)
     number = {0: 0}
     order = [0]
     for state in order:  # grows while it is walked
@@ -36,20 +38,22 @@ def met(rule: Rule, machine: Machine) -> Machine:
     )
 
 
-def _letters(rule: Rule, machine: Machine) -> list[int]:
+def _letters(rule: Rule, machine: Machine, work: Work) -> list[int]:
     """The letters of events that the rule can meet."""
     asked = sorted({*machine.propositions, *(names(rule.steps) if rule.steps else ())})
     if len(asked) > PROPOSITIONS_MAX:
         return sorted(set(machine.letters))
-    apart = {name: {other for other in asked if not _together(rule, name, other)} for name in asked}
+    apart = {name: {other for other in asked if not _together(rule, name, other, work)} for name in asked}
     sets = sets_of(asked, apart)
+    work.spend(len(sets) * (len(asked) + (rule.steps.size if rule.steps else 0)))
     counted = [true for true in sets if rule.steps is None or truth(rule.steps, true)]
     return sorted({machine.letters[machine.word(true)] for true in counted})
 
 
-def _together(rule: Rule, one: str, other: str) -> bool:
+def _together(rule: Rule, one: str, other: str, work: Work) -> bool:
     """Whether some event makes both propositions true (or the one, where they are the same)."""
-    if one == other:
-        return can_hold(rule.propositions[one])
     # In one order for both ways to ask, so that the answer is found once.
-    return can_hold(And((rule.propositions[min(one, other)], rule.propositions[max(one, other)])))
+    both = [rule.propositions[name] for name in sorted({one, other})]
+    answer, steps = tried(both[0] if len(both) == 1 else And(tuple(both)))
+    work.spend(steps)
+    return answer

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
 
-from ..schemas.verdict import Recover, Verdict
-from .compiler.compile import compile_formula
+from ..schemas.verdict import Verdict
+from .compiler.compile import compile_within
+from .compiler.limits import Work
 from .formula import FUTURE, Formula, Op, has_future, walk
 from .machine import PENDING, SATISFIED, STAYS_SATISFIED, VERDICT_MASK, VIOLATED, Machine
 from .product import Step, meets
@@ -70,28 +71,29 @@ def _negated(formula: Formula) -> Formula:
     return Formula(Op.NOT, (formula,))
 
 
-def forgotten(formula: Formula, transitions: Mapping[str, Formula]) -> tuple[Formula, Formula] | None:
+def forgotten(
+    formula: Formula, transitions: Mapping[str, Formula], work: Work
+) -> tuple[Formula, Formula] | None:
     """A part that loses something when another part is broken, and that other part.
 
     It loses the obligations that are open then, or, where it was satisfied, is asked for again. Two parts
-    about a fixed number of first events lose nothing that would not end with them.
+    about a fixed number of first events lose nothing that would not end with them. Raises TooLarge where the
+    search takes more than `work` allows.
     """
     found = parts(formula)
     later = {(part.op, part.bounds) for part in found}
     if len(later) == 1 and found[0].op in (Op.NEXT, Op.WEAK_NEXT):
         # All begins later: what a part asks before that is not what it asks at its start.
-        inner = forgotten(_all(part.args[0] for part in found), transitions)
+        inner = forgotten(_all(part.args[0] for part in found), transitions, work)
         return None if inner is None else (_later(found[0], inner[0]), _later(found[0], inner[1]))
     if len(found) == 1:
         return None
-    machines = [
-        (part, compile_formula(part, transitions=transitions, recover=Recover.NONE)) for part in found
-    ]
+    machines = [(part, compile_within(work, part, transitions)) for part in found]
     breakable = [(part, machine) for part, machine in machines if _has(machine, VIOLATED)]
     for kept, left in machines:
         for broken, right in breakable:
             fixed = _is_anchored(kept) and _is_anchored(broken)
-            if kept != broken and not fixed and _loses(left, right):
+            if kept != broken and not fixed and _loses(left, right, work):
                 return kept, broken
     return None
 
@@ -141,7 +143,7 @@ def _has(machine: Machine, verdict: int) -> bool:
     return any(output & VERDICT_MASK == verdict for row in machine.output for output in row)
 
 
-def _loses(left: Machine, right: Machine) -> bool:
+def _loses(left: Machine, right: Machine, work: Work) -> bool:
     """Whether the right machine can be violated where the left one asks otherwise than at its start."""
     if not _has(left, VIOLATED) and Verdict.UNMET not in left.closing:
         return False
@@ -155,4 +157,4 @@ def _loses(left: Machine, right: Machine) -> bool:
     def goes_on(kept: Step, broken: Step) -> bool:
         return kept[1] & VERDICT_MASK != VIOLATED and broken[1] & VERDICT_MASK == PENDING
 
-    return meets(left, right, found, goes_on)
+    return meets(left, right, found, work, goes_on)

@@ -22,7 +22,16 @@ from .events import Events
 from .explore import INVARIANT, Graph, State, Subject, closing, explore
 from .history import history
 from .letters import Alphabet, alphabet, letters_of
-from .limits import DEFAULT, TABLE_LETTERS_MAX, Limits, Work, exceeded
+from .limits import (
+    DEFAULT,
+    RULES_STEPS_MAX,
+    TABLE_LETTERS_MAX,
+    Limits,
+    TooLarge,
+    Work,
+    exceeded,
+    too_much_together,
+)
 from .minimise import blocks, columns
 from .normal import Nodes, normal_form
 from .residual import Residuals, initial
@@ -38,13 +47,47 @@ def compile_rule(rule: Rule) -> Machine:
     Raises:
         RuleError: the rule runs into a named limit (`compiler.limits`).
     """
-    return compile_formula(
-        rule.formula,
-        transitions=rule.transitions,
-        recover=rule.recover,
-        applies_to=rule.applies_to,
-        name=f"{rule.pack}/{rule.id}",
-    )
+    return compile_counted(rule)[0]
+
+
+def compile_rules(rules: Sequence[Rule]) -> tuple[Machine, ...]:
+    """Return the machines of the rules of a set.
+
+    Raises:
+        RuleError: a rule runs into a named limit, or they take too much work together (TRL302).
+    """
+    machines: list[Machine] = []
+    spent = 0
+    for rule in rules:
+        machine, steps = compile_counted(rule)
+        machines.append(machine)
+        spent += steps
+        if spent > RULES_STEPS_MAX:
+            raise too_much_together(len(rules))
+    return tuple(machines)
+
+
+def compile_counted(rule: Rule) -> tuple[Machine, int]:
+    """Return the machine of a rule and the steps of work in it, whether it was compiled before or not.
+
+    Raises:
+        RuleError: the rule runs into a named limit (`compiler.limits`).
+    """
+    transitions = tuple(sorted(rule.transitions.items()))
+    name = f"{rule.pack}/{rule.id}"
+    return _compiled(rule.formula, transitions, rule.recover, rule.applies_to, name, DEFAULT)
+
+
+def compile_within(work: Work, formula: Formula, transitions: Mapping[str, Formula]) -> Machine:
+    """Return the machine of a formula that never begins again, its steps counted into `work` as well.
+
+    Raises:
+        TooLarge: the formula runs into a named limit, or `work` into its own.
+    """
+    bits = tuple(sorted(transitions.items()))
+    machine, spent = _compiled(formula, bits, Recover.NONE, None, work.rule, DEFAULT)
+    work.spend(spent)
+    return machine
 
 
 def compile_formula(
@@ -64,7 +107,7 @@ def compile_formula(
     Raises:
         RuleError: it runs into one of the `limits`.
     """
-    return _compiled(formula, tuple(sorted(transitions.items())), recover, applies_to, name, limits)
+    return _compiled(formula, tuple(sorted(transitions.items())), recover, applies_to, name, limits)[0]
 
 
 @lru_cache(maxsize=512)
@@ -75,9 +118,19 @@ def _compiled(
     applies_to: Formula | None,
     name: str,
     limits: Limits,
-) -> Machine:
+) -> tuple[Machine, int]:
     bits = dict(transitions)
     work = Work(name, limits)
+    try:
+        return _machine(work, formula, bits, recover, applies_to), work.spent
+    except TooLarge as error:
+        error.spent = work.spent
+        raise
+
+
+def _machine(
+    work: Work, formula: Formula, bits: Mapping[str, Formula], recover: Recover, applies_to: Formula | None
+) -> Machine:
     applies = antecedent(formula) if applies_to is None else applies_to
     body = invariant_body(formula, bits)
     letters = alphabet((formula, applies, *bits.values()), bits, work)
@@ -133,7 +186,11 @@ def _asked(subject: Subject, state: State) -> int | str:
 
 def _texts(subject: Subject, states: Sequence[State], formula: Formula) -> tuple[str, ...]:
     rule = to_text(formula)
-    wording = None if subject.start == INVARIANT else Wording(subject.residuals, formula, subject.start, subject.work)
+    wording = (
+        None
+        if subject.start == INVARIANT
+        else Wording(subject.residuals, formula, subject.start, subject.work)
+    )
     texts: list[str] = []
     for state in states:
         asked = _asked(subject, state)

@@ -27,7 +27,7 @@ class Limits:
     """States of the machine, before it is minimised, times letter classes."""
     tableau_max: int = 50_000
     """States of the tableau that decides which residuals can still be satisfied."""
-    steps_max: int = 5_000_000
+    steps_max: int = 4_000_000
     """Steps of all of the compiler's passes together; a processor of 2026 does a million a second or more."""
 
 
@@ -37,8 +37,21 @@ TABLE_LETTERS_MAX = 250
 """Letter classes of a finished table: the kernel's letters are bytes, and a few are reserved."""
 
 
+RULES_STEPS_MAX = 100_000_000
+"""Steps of compiling all the rules of a set together."""
+
+
+class TooLarge(RuleError):
+    """A rule, or a search about it, that runs into a named limit of size or of work.
+
+    `spent` is the work that was done until then, where it is known.
+    """
+
+    spent: int = 0
+
+
 class Work:
-    """The work that one search has done, in steps: a pass counts what it repeats, never seconds.
+    """The work that the searches about one rule have done, in steps: what a pass repeats, never seconds.
 
     So a rule compiles on every machine or on none. A step is a few operations of Python; what takes longer
     counts as several.
@@ -52,14 +65,20 @@ class Work:
         self.spent = 0
 
     def spend(self, steps: int) -> None:
-        """Count steps. Raises RuleError (TRL301) where there are more than the limit."""
+        """Count steps. Raises TooLarge where there are more than the limit."""
         self.spent += steps
         if self.spent > self.limits.steps_max:
             hint = "use smaller bounds and fewer operators inside each other, or split the rule"
             raise exceeded(self.rule, "steps of work", self.limits.steps_max, hint)
 
 
-def exceeded(rule: str, name: str, limit: int, hint: str) -> RuleError:
+def exceeded(rule: str, name: str, limit: int, hint: str) -> TooLarge:
     """The error for a rule that does not fit under the limit of that name."""
     message = f"rule {rule} is too large to compile: more than {limit} of {name}"
-    return RuleError((Problem("TRL301", message, hint, None),))
+    return TooLarge((Problem("TRL301", message, hint, None),))
+
+
+def too_much_together(rules: int) -> TooLarge:
+    """Return the error for a rule set whose rules are too much work together."""
+    message = f"the {rules} rules take more than {RULES_STEPS_MAX} steps of work to compile"
+    return TooLarge((Problem("TRL302", message, "use fewer rules, or smaller bounds", None),))

@@ -13,9 +13,9 @@ from ..formula import FALSE as FALSE_FORMULA
 from ..formula import TRUE as TRUE_FORMULA
 from ..formula import Formula, Op
 from ..text import to_text
+from .limits import Work
 from .normal import FALSE as FALSE_NODE
 from .normal import TRUE as TRUE_NODE
-from .limits import Work
 from .normal import Kind, Nodes
 from .residual import FALSE, TRUE, Residuals
 

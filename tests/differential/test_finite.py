@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+from tracline.rules.compiler.limits import Work
 from tracline.rules.finite import contradicted
 from tracline.rules.formula import Formula
 from tracline.rules.meaning import advance, begin, holds, invariant_body
@@ -38,7 +39,7 @@ def agree(formulas: list[Formula]) -> tuple[int, int]:
     found = 0
     for formula in asked:
         trace = contradicting(formula)
-        assert contradicted(formula, {}) == (trace is not None), f"{formula}: {trace}"
+        assert contradicted(formula, {}, Work("formula")) == (trace is not None), f"{formula}: {trace}"
         found += trace is not None
     return len(asked), found
 
