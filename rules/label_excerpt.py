@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from .label_guard import CONTENT_FIELDS, TRUE, any_of, breadth, guards, implies, is_cheap
+from .label_guard import CONTENT_FIELDS, TRUE, any_of, guards, is_cheap, parts_of
 from .label_search import Family, family
 from .label_sheet import Sheet, combined, pattern_of
 from .label_slice import slice_columns
@@ -113,19 +113,27 @@ def _homes(guards: Mapping[Leaf, Predicate]) -> dict[Leaf, Predicate]:
     around: dict[Path, list[Predicate]] = {}
     for leaf, guard in guards.items():
         around.setdefault(leaf.path, []).append(guard)
-    searched: dict[Path, list[Predicate]] = {}
+    searched: dict[Path, dict[frozenset[str], Predicate]] = {}
     for leaf, guard in guards.items():
         if pattern_of(leaf) is not None:
-            searched.setdefault(leaf.path, []).append(guard)
+            searched.setdefault(leaf.path, {}).setdefault(parts_of(guard), guard)
+    shared = {path: any_of(found) for path, found in around.items() if _is_inside(path)}
 
     def home(leaf: Leaf, guard: Predicate) -> Predicate:
-        if leaf.path.steps and leaf.path.field in JSON_FIELDS:
-            return any_of(around[leaf.path])
+        if _is_inside(leaf.path):
+            return shared[leaf.path]
         if pattern_of(leaf) is None:
             return guard
-        return min((weak for weak in searched[leaf.path] if implies(guard, weak)), key=breadth)
+        parts = parts_of(guard)
+        weaker = [weak for weak in searched[leaf.path] if weak <= parts]
+        return searched[leaf.path][min(weaker, key=len)]
 
     return {leaf: home(leaf, guard) for leaf, guard in guards.items()}
+
+
+def _is_inside(path: Path) -> bool:
+    """Return whether the path leads into JSON."""
+    return bool(path.steps) and path.field in JSON_FIELDS
 
 
 def _company(homes: Mapping[Leaf, Predicate]) -> dict[str, dict[Path, Family]]:

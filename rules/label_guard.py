@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from .formula import Formula, Op
@@ -76,19 +77,26 @@ def any_of(parts: Iterable[Predicate]) -> Predicate:
     found = _flat(parts, Or)
     if TRUE in found or not found:
         return TRUE
-    # p or (p and q)  =  p
-    weakest = [one for one in found if not any(one is not other and implies(one, other) for other in found)]
+    weakest = _weakest(found)
     return weakest[0] if len(weakest) == 1 else Or(tuple(weakest))
 
 
-def implies(strong: Predicate, weak: Predicate) -> bool:
-    """Whether every part of `weak`, a conjunction or a single part, is one of `strong`; `true` has none."""
-    return _parts(weak) <= _parts(strong)
+def _weakest(predicates: list[Predicate]) -> list[Predicate]:
+    """Return the predicates without those that imply another one; of equal ones the first stays."""
+    # p or (p and q)  =  p
+    parts = [parts_of(predicate) for predicate in predicates]
+    uses = Counter(part for some in parts for part in some)
+    # What a predicate implies has its rarest part among the predicate's own: few are compared.
+    by_rarest: dict[str, list[int]] = {}
+    for place, some in enumerate(parts):
+        by_rarest.setdefault(min(some, key=lambda part: (uses[part], part)), []).append(place)
 
+    def stays(place: int) -> bool:
+        strong = parts[place]
+        weaker = (other for part in strong for other in by_rarest.get(part, ()))
+        return not any(parts[other] < strong or (parts[other] == strong and other < place) for other in weaker)
 
-def breadth(predicate: Predicate) -> int:
-    """How many parts must hold together: the fewer, the more rows there may be."""
-    return len(_parts(predicate))
+    return [predicate for place, predicate in enumerate(predicates) if stays(place)]
 
 
 def steps_shadow(steps: Formula | None, propositions: Mapping[str, Predicate]) -> Predicate:
@@ -136,7 +144,7 @@ def _surroundings(predicate: Predicate, guard: Predicate) -> Iterator[tuple[Leaf
             return
 
 
-def _parts(predicate: Predicate) -> frozenset[str]:
+def parts_of(predicate: Predicate) -> frozenset[str]:
     """What a conjunction is of, by its text."""
     if predicate == TRUE:
         return frozenset()

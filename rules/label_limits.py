@@ -11,20 +11,45 @@ from .predicate import Path, Predicate, Test
 REGEX_CHARS_MAX = 4_096
 """Characters of one regular expression; what it compiles to is limited to 10 MiB by the engine."""
 
+PATH_STEPS_MAX = 127
+"""Steps of one path: JSON is read with so many levels, and Polars' JSONPath parser recurses over the steps."""
+
+LEAVES_MAX = 500
+"""Questions of one proposition; Polars' expressions of more nest too deeply to be planned in good time."""
+
+MEMBERS_MAX = 1_000
+"""Literals of one `in` list."""
+
 INDEX_MAX = 2**32
 """Array indices in JSON paths are below this."""
 
 
 def problems(predicate: Predicate) -> Iterator[Problem]:
     """Everything in a predicate that the engine cannot do; places are left out."""
+    yield from size_problems(predicate)
     for leaf in leaves(predicate):
         yield from path_problems(leaf.path)
         if leaf.test is Test.MATCHES:
             yield from regex_problems(str(leaf.operands[0]))
 
 
+def size_problems(predicate: Predicate) -> Iterator[Problem]:
+    """Yield what makes a predicate larger than the engine can plan."""
+    count = sum(1 for _ in leaves(predicate))
+    if count > LEAVES_MAX:
+        hint = "ask for one of several values with `in [...]`, or make several propositions of it"
+        yield Problem("TRL143", f"a proposition asks {count} questions, more than {LEAVES_MAX}", hint)
+    longest = max((len(leaf.operands) for leaf in leaves(predicate)), default=0)
+    if longest > MEMBERS_MAX:
+        hint = "split the list over several propositions, joined by `or` in the formula"
+        yield Problem("TRL144", f"an `in` list has {longest} literals, more than {MEMBERS_MAX}", hint)
+
+
 def path_problems(path: Path) -> Iterator[Problem]:
-    """Steps that the engine's JSONPath has no spelling for."""
+    """Steps that the engine's JSONPath has no spelling for, or that are too many."""
+    if len(path.steps) > PATH_STEPS_MAX:
+        hint = "JSON that nests deeper is not read: ask for something further out"
+        yield Problem("TRL145", f"a path has {len(path.steps)} steps, more than {PATH_STEPS_MAX}", hint)
     if path.field != "attributes" and any(isinstance(step, str) and "\\" in step for step in path.steps):
         hint = "ask for the object around it, or rename the key where the events are made"
         yield Problem("TRL142", "a key with a backslash cannot be asked for", hint)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lark import Token
 
 from .error import Problem, RuleError, Snippet, did_you_mean
 from .field import FIELDS, Field, Shape
-from .label_limits import path_problems, regex_problems
+from .label_limits import path_problems, regex_problems, size_problems
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
 from .syntax import Node, nodes, span, tokens
 
@@ -28,6 +28,9 @@ def predicate_of(snippet: Snippet, tree: Node) -> Predicate:
     reading = _Reading(snippet)
     (top,) = nodes(tree)
     predicate = reading.predicate(top)
+    reading.problems += [
+        replace(problem, place=snippet.place(*span(top))) for problem in size_problems(predicate)
+    ]
     if reading.problems:
         raise RuleError(reading.problems)
     return predicate
