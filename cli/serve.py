@@ -78,10 +78,17 @@ def command(
     """
     import asyncio
 
+    from ..rules.compiler.compile import compile_rules
+    from ..rules.pack import load_packs
+    from ..stream.trial import begin_trial
+
+    rule_set = load_packs(rules)
+    compile_rules(rule_set.rules)
+    # Its process loads what it needs while this one does.
+    trial = begin_trial(rule_set.sources)
     from ..batch.rulesets import write_rule_set
     from ..rules.digest import rule_set_digest
     from ..rules.judge import statute_of
-    from ..rules.pack import load_packs
     from .settings import session_settings
 
     try:
@@ -93,7 +100,10 @@ def command(
             raise
         raise told from error
 
-    rule_set = load_packs(rules)
+    try:
+        trial.require()
+    except StreamError as error:
+        raise told_error(error.code, "tracline serve", str(error), error.hint) from error
     statute = statute_of(rule_set)
     write_rule_set(archive, rule_set_digest(rule_set), rule_set.sources)
     service = Service(statute, state, session_settings(), partial(opened_archive, archive), note)

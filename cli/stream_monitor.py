@@ -67,18 +67,22 @@ def command(
     from ..stream.kafka.shelves import locked
     from ..stream.metrics import MonitorMetrics
     from ..stream.topic import Topic
+    from ..stream.trial import Trials
 
     logging.basicConfig(level=logging.WARNING, format="monitor: %(name)s: %(message)s")
     given = {"bootstrap_servers": bootstrap_servers, "store": store, "data_folder": data}
     kafka, sessions = kafka_settings(given), session_settings()
     packs = load_packs(rules) if rules else None
+    trials = Trials()
+    if packs is not None:
+        trials.require(packs.sources)
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
     metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, SENDS), named, LETTERS)
     around = Surroundings(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stopping())
     with ExitStack() as stack:
         if kafka.store == "rocksdict":
             stack.enter_context(locked(Path(kafka.data_folder)))
-        process = monitoring(kafka, sessions, packs, around)
+        process = monitoring(kafka, sessions, packs, around, trials)
         port = stack.enter_context(serving(metrics.kafka, address, lambda: process.is_ready))
         name = kafka.topic(Topic.EVENTS)
         note(f"monitor: reads {name}; metrics and health on {address.url(port)}")

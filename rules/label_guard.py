@@ -94,7 +94,9 @@ def _weakest(predicates: list[Predicate]) -> list[Predicate]:
     def stays(place: int) -> bool:
         strong = parts[place]
         weaker = (other for part in strong for other in by_rarest.get(part, ()))
-        return not any(parts[other] < strong or (parts[other] == strong and other < place) for other in weaker)
+        return not any(
+            parts[other] < strong or (parts[other] == strong and other < place) for other in weaker
+        )
 
     return [predicate for place, predicate in enumerate(predicates) if stays(place)]
 

@@ -12,7 +12,10 @@ REGEX_CHARS_MAX = 4_096
 """Characters of one regular expression; what it compiles to is limited to 10 MiB by the engine."""
 
 PATH_STEPS_MAX = 127
-"""Steps of one path: JSON is read with so many levels, and Polars' JSONPath parser recurses over the steps."""
+"""Steps of one path: JSON is read with so many levels, and Polars parses paths by recursion."""
+
+KEY_CHARS_MAX = 1_000
+"""Characters of one key in a path; what JSONPath takes to read it grows with their square."""
 
 LEAVES_MAX = 500
 """Questions of one proposition; Polars' expressions of more nest too deeply to be planned in good time."""
@@ -50,6 +53,13 @@ def path_problems(path: Path) -> Iterator[Problem]:
     if len(path.steps) > PATH_STEPS_MAX:
         hint = "JSON that nests deeper is not read: ask for something further out"
         yield Problem("TRL145", f"a path has {len(path.steps)} steps, more than {PATH_STEPS_MAX}", hint)
+    keys = [step for step in path.steps if isinstance(step, str)]
+    if any(len(key) > KEY_CHARS_MAX for key in keys):
+        hint = "ask for the object around it, or rename the key where the events are made"
+        yield Problem("TRL145", f"a key has more than {KEY_CHARS_MAX} characters", hint)
+    if path.field != "attributes" and any(key.count("'") > 1 for key in keys):
+        hint = "ask for the object around it, or rename the key where the events are made"
+        yield Problem("TRL142", "a key with two apostrophes cannot be asked for", hint)
     if path.field != "attributes" and any(isinstance(step, str) and "\\" in step for step in path.steps):
         hint = "ask for the object around it, or rename the key where the events are made"
         yield Problem("TRL142", "a key with a backslash cannot be asked for", hint)

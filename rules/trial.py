@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle
+from typing import cast
 
 from ..schemas.event import Content, Event, Kind
 from ..schemas.frame import event_frame
@@ -22,7 +23,7 @@ from .rule import RuleSet
 FEW = 200
 """Events that are labelled as the few of a live session are."""
 SECOND = 1_000_000_000
-WORDS = "caf\u00e9, please \u2019 confirm: 12.50 \u4e2d\u6587 [1] {\"a\": 1} "
+WORDS = 'caf\u00e9, please \u2019 confirm: 12.50 \u4e2d\u6587 [1] {"a": 1} '
 """A text with letters beyond ASCII, signs, numbers and what looks like JSON."""
 KINDS = (Kind.USER, Kind.ASSISTANT, Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.UNKNOWN)
 VALUES: tuple[object, ...] = ("text", 1, 1.5, 2**60, True, None, [1], {"a": 1})
@@ -126,6 +127,7 @@ def _json(paths: list[Path], field: str) -> str:
         value = VALUES[place % len(VALUES)]
         for step in reversed(path.steps):
             value = {step: value} if isinstance(step, str) else [*[None] * min(step, 3), value]
-        both = isinstance(whole, dict) and isinstance(value, dict)
-        whole = {**whole, **value} if both else value  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(whole, dict) and isinstance(value, dict):
+            value = {**cast(dict[str, object], whole), **cast(dict[str, object], value)}
+        whole = value
     return json.dumps(whole, ensure_ascii=False)

@@ -26,6 +26,7 @@ CODES: dict[str, str] = {
     "TRL745": "a monitor that cannot go on",
     "TRL746": "a monitor whose partitions others took over while it slept",
     "TRL747": "a message that Kafka's client did not hand on",
+    "TRL748": "rules that a process does not survive judging by",
     "TRL741": "a partition's state that another release wrote, or that is damaged",
     "TRL751": "a topic that was made anew since an archive was written of it",
     "TRL761": "an alert's state that another release wrote, or that is damaged",

@@ -82,6 +82,13 @@ class AlertFault(StrEnum):
     """Receivers have an alert, and it is not noted that they do."""
 
 
+class TrialFault(StrEnum):
+    """The place where a trial of rules may die."""
+
+    RULE = "trial-rule"
+    """A rule is about to be tried; it is counted from the first of the set."""
+
+
 class MonitorFault(StrEnum):
     """The gaps while the monitor works a message off."""
 

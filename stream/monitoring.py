@@ -181,14 +181,19 @@ class Monitoring:
         """How far the time has come in each partition."""
         return {number: one.facts.watermark for number, one in self._partitions.items()}
 
-    def step(self, record: Record) -> Step:
-        """Take a message in. Raises StreamError where this release may not go on with it."""
+    def step(self, record: Record, packs: RuleTexts | None = None) -> Step:
+        """Take a message in; where it is an activation, `packs` come into force in place of its own.
+
+        Raises StreamError where this release may not go on with it.
+        """
         partition = self._partitions[record.partition]
         done = Step(watermark=partition.facts.watermark)
         if record.offset <= partition.facts.offset:
             return done
         try:
             message = decode_message(record.value)
+            if isinstance(message, Activation) and packs is not None:
+                message = Activation(packs)
             activated = self._activated(record.partition, partition.facts, message, done)
         except Damaged as error:
             self._bury(done, record, [("record", "damaged", str(error))])

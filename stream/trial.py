@@ -10,6 +10,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,35 +18,54 @@ from .error import StreamError
 
 CPU_S = 60
 """Processor seconds that a trial may take."""
-WALL_S = 120.0
+WALL_S = 300.0
 """Seconds on the wall, for one that waits for ever."""
 MEMORY_BYTES = 8 << 30
 """Addresses that it may use; the libraries take one or two gigabytes before they begin."""
 COMMAND = (sys.executable, "-m", "tracline.stream.trial")
-_PASSED, _REFUSED = 0, 3
+_PASSED = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A trial that has begun; `passed` waits for its end."""
+    """A trial of packs that has begun, in a process of its own."""
 
     texts: Mapping[str, str]
     process: subprocess.Popen[bytes]
 
     def require(self) -> None:
-        """Wait for the end. Raises StreamError (TRL748) where the process did not come to it."""
+        """Wait for the end. Raises StreamError (TRL748) where the process does not come to it."""
         how = _ended(self.process, self.texts)
         if how is not None:
             raise _refusal(self.texts, how)
 
 
 def begin_trial(texts: Mapping[str, str]) -> Trial:
-    """Begin to judge by the packs, texts by their names, in a process of its own."""
+    """Start the process that is to judge by the packs; it loads what it needs until `require` hands them over."""
     return Trial(texts, _begun())
 
 
+class Trials:
+    """Trials of rule sets, each made once, whichever threads ask for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._passed: set[str] = set()
+
+    def require(self, texts: Mapping[str, str]) -> None:
+        """As `require_trial`, unless the same texts have passed before."""
+        written = json.dumps(dict(texts), sort_keys=True)
+        with self._lock:
+            if written not in self._passed:
+                require_trial(texts)
+                self._passed.add(written)
+
+
 def require_trial(texts: Mapping[str, str]) -> None:
-    """Judge by the packs in a process of its own. Raises StreamError (TRL748) where that is killed."""
+    """Judge by the packs, texts by their names, in a process of its own.
+
+    Raises StreamError (TRL748) where that does not come to its end.
+    """
     begin_trial(texts).require()
 
 
@@ -98,18 +118,25 @@ def _main() -> int:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 5))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    from ..rules.error import RuleError
     from ..rules.pack import load_texts
     from ..rules.rule import RuleSet
     from ..rules.trial import try_rules
+    from .faults import TrialFault, reach
 
-    rule_set = load_texts(json.loads(sys.stdin.buffer.read()))
-    if sys.argv[1:] == ["each"]:
-        for rule in rule_set.rules:
+    try:
+        rule_set = load_texts(json.loads(sys.stdin.buffer.read()))
+        if sys.argv[1:] != ["each"]:
+            for _ in rule_set.rules:
+                reach(TrialFault.RULE)
+            try_rules(rule_set)
+        for rule in rule_set.rules if sys.argv[1:] == ["each"] else ():
             sys.stdout.write(f"{rule.pack}/{rule.id}\n")
             sys.stdout.flush()
+            reach(TrialFault.RULE)
             try_rules(RuleSet((rule,), {}))
-    else:
-        try_rules(rule_set)
+    except RuleError:
+        pass  # rules with errors come into force nowhere, and whoever loads them says what is wrong
     return _PASSED
 
 

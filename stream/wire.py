@@ -56,9 +56,14 @@ class Tick(msgspec.Struct, frozen=True, tag_field="type", tag="tick"):
 
 
 class Activation(msgspec.Struct, frozen=True, tag_field="type", tag="activation"):
-    """A rule set that comes into force with this message."""
+    """A rule set that comes into force with this message.
+
+    `supersedes` are digests of rule sets in whose place it comes into force, wherever they were activated
+    before it in the same partition (`activation.in_force`).
+    """
 
     packs: RuleTexts
+    supersedes: list[str] = []
 
 
 Message: TypeAlias = Batch | Tick | Activation

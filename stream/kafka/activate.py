@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kafka.errors import InvalidProducerEpochError, KafkaError, MessageSizeTooLargeError, ProducerFencedError
 
@@ -18,8 +18,10 @@ PROCESS = "activate"
 TIMEOUT_S = 30.0
 
 
-def activate(kafka: KafkaSettings, packs: Mapping[str, str]) -> int:
+def activate(kafka: KafkaSettings, packs: Mapping[str, str], supersedes: Collection[str] = ()) -> int:
     """Write the packs, texts by their names, into every events partition; gives how many there are.
+
+    `supersedes` are digests of rule sets that were activated before and are not to come into force.
 
     Of two that are written at a time one fails, so that every partition has them in the same order. Raises
     StreamError: TRL721 to TRL724 as `require`, TRL723 where Kafka does not answer, TRL733 where another
@@ -30,7 +32,7 @@ def activate(kafka: KafkaSettings, packs: Mapping[str, str]) -> int:
         found = look(admin, kafka)
         require(found, kafka, Topic.EVENTS)
     count = found[Topic.EVENTS].partitions
-    message = activation_of(kafka, packs)
+    message = activation_of(kafka, packs, supersedes)
     transactions = Transactions(kafka, PROCESS, "all", TIMEOUT_S)
     try:
         transactions.open()
@@ -50,9 +52,9 @@ def activate(kafka: KafkaSettings, packs: Mapping[str, str]) -> int:
     return count
 
 
-def activation_of(kafka: KafkaSettings, packs: Mapping[str, str]) -> bytes:
+def activation_of(kafka: KafkaSettings, packs: Mapping[str, str], supersedes: Collection[str] = ()) -> bytes:
     """The message that brings packs into force. Raises StreamError (TRL734) where they are too large."""
-    message = encode(Activation(dict(packs)))
+    message = encode(Activation(dict(packs), sorted(supersedes)))
     if len(message) > kafka.message_bytes_max:
         what = f"the packs have {len(message)} bytes, and a message may have {kafka.message_bytes_max}"
         raise StreamError("TRL734", what, "use fewer packs, or set a larger message_bytes_max")

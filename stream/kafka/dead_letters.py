@@ -110,9 +110,9 @@ def read_letters(kafka: KafkaSettings, choice: Choice) -> Read:
     first, last = choice.numbers or (None, None)
     letters: list[Letter] = []
     damaged = 0
-    consumer = _reader(kafka)
+    consumer = reader_in_no_group(kafka)
     try:
-        for record in _all(consumer, place, first):
+        for record in records_from(consumer, place, first):
             if last is not None and record.offset > last:
                 break
             try:
@@ -138,7 +138,7 @@ def replay(kafka: KafkaSettings, letters: Sequence[Letter]) -> list[tuple[Place,
     digests = {one.place: one.letter.sha256 for one in letters}
     topics = {kafka.topic(topic) for topic in REPLAYED}
     told: list[tuple[Place, Outcome]] = []
-    consumer, producer = _reader(kafka), KafkaProducer(**producing(kafka, PROCESS))
+    consumer, producer = reader_in_no_group(kafka), KafkaProducer(**producing(kafka, PROCESS))
     try:
         for place, sha256 in sorted(digests.items()):
             told.append((place, _again(consumer, producer, topics, place, sha256)))
@@ -190,12 +190,12 @@ def _record(consumer: Any, place: Place) -> Any:
     end = consumer.end_offsets([part], timeout_ms=ASK_MS)[part]
     if not begin <= place.offset < end:
         return None
-    for record in _all(consumer, part, place.offset):
+    for record in records_from(consumer, part, place.offset):
         return record if record.offset == place.offset else None
     return None
 
 
-def _all(consumer: Any, place: TopicPartition, begin: int | None = None) -> Iterator[Any]:
+def records_from(consumer: Any, place: TopicPartition, begin: int | None = None) -> Iterator[Any]:
     """The records of a partition from an offset on, or from its first, up to its end as it is now.
 
     Raises KafkaTimeoutError where they do not come.
@@ -216,7 +216,7 @@ def _all(consumer: Any, place: TopicPartition, begin: int | None = None) -> Iter
             raise KafkaTimeoutError(f"no record within {WAIT_S} s")
 
 
-def _reader(kafka: KafkaSettings) -> Any:
+def reader_in_no_group(kafka: KafkaSettings) -> Any:
     """A consumer in no group, of what is committed."""
     return KafkaConsumer(
         **connecting(kafka, PROCESS),

@@ -26,13 +26,17 @@ from ...rules.rule import RuleSet
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ...schemas.verdict import Verdict
+from ..activation import activation_in, digest_of, in_force
 from ..error import StreamError
 from ..faults import MonitorFault, reach
 from ..metrics import MonitorMetrics
 from ..monitoring import Monitoring, Step, Terms
 from ..rekeyer import Output, Record
 from ..topic import Topic
+from ..trial import Trials
+from ..wire import RuleTexts
 from .activate import activation_of
+from .activations import activations_after
 from .ground import MARKS, Ground, deleted, looked_at, uneven
 from .lane import Lane
 from .moves import not_taken
@@ -98,8 +102,10 @@ class Monitor:
         rules: RuleSet | None,
         ground: Ground,
         around: Surroundings,
+        trials: Trials,
     ) -> None:
         """`rules` are in force until others are activated."""
+        self._trials = trials
         self._kafka, self._ground, self._around = kafka, ground, around
         self._names = {topic: kafka.topic(topic) for topic in Topic}
         self._shelves = Shelves(ground.partitions, self._shelf)
@@ -231,7 +237,7 @@ class Monitor:
         lost = await deleted(self._app.consumer, place, expected, message.offset)
         self._tell_deleted(message.partition, lost)
         record = Record(message.partition, message.offset, self._time(message), message.value or b"")
-        step = self._monitoring.step(record)
+        step = self._monitoring.step(record, await self._coming_into_force(record))
         reach(MonitorFault.STEPPED)
         if step.outputs:
             await self._send(step.outputs)
@@ -239,6 +245,25 @@ class Monitor:
         await self._table.write(record.partition, step.writes)
         self._next[record.partition] = max(record.offset + 1, self._next[record.partition])
         self._count(record, step)
+
+    async def _coming_into_force(self, record: Record) -> RuleTexts | None:
+        """Return the packs that come into force with a record, if it is an activation, once they are tried.
+
+        Raises StreamError (TRL748) where no process survives judging by them, with the way past them.
+        """
+        met = activation_in(record.value)
+        if met is None or record.offset < self._next[record.partition]:
+            return None
+        name = self._names[Topic.EVENTS]
+        later = await asyncio.to_thread(activations_after, self._kafka, name, record.partition, record.offset)
+        packs = in_force(met, later).packs
+        try:
+            await asyncio.to_thread(self._trials.require, packs)
+        except StreamError as error:
+            what = f"the rules activated at offset {record.offset} of partition {record.partition}: {error}"
+            hint = f"bring others into force: tracline stream activate PACK... --supersede {digest_of(packs)}"
+            raise StreamError("TRL748", what, hint) from error
+        return packs
 
     def _tell_deleted(self, number: int, count: int) -> None:
         """Say that messages are lost, if there are any."""
@@ -350,7 +375,11 @@ class Monitor:
 
 
 def monitoring(
-    kafka: KafkaSettings, sessions: SessionSettings, rules: RuleSet | None, around: Surroundings
+    kafka: KafkaSettings,
+    sessions: SessionSettings,
+    rules: RuleSet | None,
+    around: Surroundings,
+    trials: Trials,
 ) -> Monitor:
     """The process over the topics as they are.
 
@@ -370,7 +399,7 @@ def monitoring(
         if (count := len(topic["partitions"])) != events.partitions:
             raise uneven(kafka.topic(Topic.EVENTS), events.partitions, count)
     ground = Ground(kafka.topic(Topic.EVENTS), changelog, events.partitions, events.replicas)
-    return Monitor(kafka, sessions, rules, ground, around)
+    return Monitor(kafka, sessions, rules, ground, around, trials)
 
 
 def _listed(partitions: Iterable[int]) -> str:

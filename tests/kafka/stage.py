@@ -73,12 +73,13 @@ def environment(kafka: KafkaSettings) -> dict[str, str]:
     }
 
 
-def ran(kafka: KafkaSettings, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def ran(
+    kafka: KafkaSettings, *arguments: str | Path, fault: str | None = None
+) -> subprocess.CompletedProcess[str]:
     """What `tracline stream` with these arguments said, once it has ended."""
     command = [TRACLINE, "stream", *arguments]
-    return subprocess.run(
-        command, env=environment(kafka), capture_output=True, text=True, timeout=WAIT_S, check=False
-    )
+    settings = environment(kafka) | ({} if fault is None else {VARIABLE: fault})
+    return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=WAIT_S, check=False)
 
 
 @contextmanager

@@ -8,13 +8,14 @@ import pytest
 from tracline.rules.digest import rule_set_digest
 from tracline.rules.pack import load_packs, load_texts
 from tracline.stream.error import StreamError
+from tracline.stream.faults import TrialFault
 from tracline.stream.kafka.activate import activate
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.topic import Topic
-from tracline.stream.wire import Activation, decode
+from tracline.stream.wire import Activation, decode, decode_judged
 
 from .reading import read
-from .stage import ran
+from .stage import TIMEOUT_S, ran, running
 
 pytestmark = pytest.mark.slow
 
@@ -78,3 +79,49 @@ def test_rules_of_the_start_that_are_larger_are_refused(topics: KafkaSettings, t
     done = ran(topics, "monitor", "--rules", tmp_path / "small.yaml")
     assert done.returncode == 2
     assert "TRL734" in done.stderr
+
+
+POISON = """\
+pack: poison
+propositions: {a: kind == "user"}
+rules:
+  - {id: one, formula: always a}
+  - {id: two, formula: eventually a}
+  - {id: three, formula: a}
+"""
+
+
+def test_rules_that_nobody_survives_are_superseded(topics: KafkaSettings, tmp_path: Path) -> None:
+    """Every monitor ends at them and names the way out; behind it they are never loaded, and others judge.
+
+    The trial of a rule set dies at its third rule; the rules were activated by a release without trials.
+    """
+    fault = f"{TrialFault.RULE}:3"
+    digest = rule_set_digest(load_texts({"poison": POISON}))
+    activate(topics, {"poison": POISON})
+    for start in ("first", "second"):
+        with running(topics, tmp_path / start, "monitor", "--timeout-s", TIMEOUT_S, fault=fault) as stage:
+            assert stage.ended() == 2
+        said = (tmp_path / start).read_text()
+        assert "TRL748" in said
+        assert "rule poison/three" in said
+        assert f"tracline stream activate PACK... --supersede {digest}" in said
+    (tmp_path / "small.yaml").write_text(PACK)
+    done = ran(topics, "activate", tmp_path / "small.yaml", "--supersede", digest)
+    assert done.returncode == 0, done.stderr
+    with running(topics, tmp_path / "past", "monitor", "--timeout-s", TIMEOUT_S, fault=fault) as stage:
+        stage.until("tracline_kafka_sent_records_total", lambda values: sum(values) >= 16)
+        assert stage.stop() == 0
+    judged = [decode_judged(record.value) for record in read(topics, topics.topic(Topic.JUDGED))]
+    # Twice in each of four partitions: in the place of the other rules, and in their own.
+    assert [set(message.activated) for message in judged] == [{done.stdout.strip()}] * 8
+
+
+def test_rules_that_fail_their_trial_are_not_activated(topics: KafkaSettings, tmp_path: Path) -> None:
+    """The process that tries them was killed: the command says so, names the rule, and writes nothing."""
+    (tmp_path / "poison.yaml").write_text(POISON)
+    done = ran(topics, "activate", tmp_path / "poison.yaml", fault=f"{TrialFault.RULE}:3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "TRL748" in done.stderr
+    assert "rule poison/three" in done.stderr
+    assert activations(topics) == {}
