@@ -1,8 +1,8 @@
 """Activations that supersede others: the way past rules that end every process that tries them.
 
 A later activation names the digests of rule sets that are not to come into force. Wherever one of those
-stands before it in the same partition, its own rules come into force instead, at that place. No monitor loads the
-rules that it replaces, and no replay that finds the later activation.
+stands before it in the same partition, its own rules come into force instead, at that place. No monitor loads
+the rules that it replaces, and no replay that finds the later activation.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Trial:
 
 
 def begin_trial(texts: Mapping[str, str]) -> Trial:
-    """Start the process that is to judge by the packs; it loads what it needs until `require` hands them over."""
+    """Start the process that is to judge by the packs; it loads what it needs until `require` is called."""
     return Trial(texts, _begun())
 
 

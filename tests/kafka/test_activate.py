@@ -110,7 +110,7 @@ def test_rules_that_nobody_survives_are_superseded(topics: KafkaSettings, tmp_pa
     done = ran(topics, "activate", tmp_path / "small.yaml", "--supersede", digest)
     assert done.returncode == 0, done.stderr
     with running(topics, tmp_path / "past", "monitor", "--timeout-s", TIMEOUT_S, fault=fault) as stage:
-        stage.until("tracline_kafka_sent_records_total", lambda values: sum(values) >= 16)
+        stage.until("tracline_kafka_messages_sent_total", lambda values: sum(values) >= 16)
         assert stage.stop() == 0
     judged = [decode_judged(record.value) for record in read(topics, topics.topic(Topic.JUDGED))]
     # Twice in each of four partitions: in the place of the other rules, and in their own.

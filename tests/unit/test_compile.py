@@ -59,6 +59,7 @@ def test_an_exponential_rule_is_refused_by_name_and_limit() -> None:
         (Limits(nodes_max=40), "F[0,50] p", "formula nodes"),
         (Limits(states_max=5), "always (p -> F[0,16] q)", "machine states"),
         (Limits(edges_max=30), "always (p -> F[0,16] q)", "machine edges"),
+        (Limits(steps_max=500), "always (p -> F[0,16] q)", "steps of work"),
         (Limits(tableau_max=3), "(F G p) and (F G q) and (F G (p xor_ q))", "tableau states"),
     ],
 )

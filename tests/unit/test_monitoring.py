@@ -356,6 +356,16 @@ def test_other_rules_come_into_force(finish: bool, rule: str) -> None:
     assert decode_judged(told.value or b"").activated == {new: OTHER_TEXTS}
 
 
+def test_superseded_rules_are_never_loaded() -> None:
+    """Packs that are given with an activation come into force at its place, and its own do not."""
+    monitor = Monitor()
+    given = Record(0, 0, 0, encode(Activation({"desk": "no pack at all"})))
+    done = monitor.monitoring.step(given, OTHER_TEXTS)
+    [told] = [one for one in done.outputs if one.topic is Topic.JUDGED]
+    assert decode_judged(told.value or b"").activated == {rule_set_digest(pack_text(OTHER)): OTHER_TEXTS}
+    assert codes(done.outputs) == []
+
+
 def test_rules_are_known_when_they_come_into_force() -> None:
     """Before any verdict of theirs, and after a restart before any message: each is told once."""
     monitor = Monitor()
