@@ -67,15 +67,15 @@ def command(
     from ..stream.kafka.shelves import locked
     from ..stream.metrics import MonitorMetrics
     from ..stream.topic import Topic
-    from ..stream.trial import Trials
+    from ..stream.trial import Trials, begin_trial
 
     logging.basicConfig(level=logging.WARNING, format="monitor: %(name)s: %(message)s")
     given = {"bootstrap_servers": bootstrap_servers, "store": store, "data_folder": data}
     kafka, sessions = kafka_settings(given), session_settings()
     packs = load_packs(rules) if rules else None
+    # Its process loads what it needs while this one asks Kafka.
+    trial = None if packs is None else begin_trial(packs.sources)
     trials = Trials()
-    if packs is not None:
-        trials.require(packs.sources)
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
     metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, SENDS), named, LETTERS)
     around = Surroundings(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stopping())
@@ -83,6 +83,8 @@ def command(
         if kafka.store == "rocksdict":
             stack.enter_context(locked(Path(kafka.data_folder)))
         process = monitoring(kafka, sessions, packs, around, trials)
+        if trial is not None:
+            trials.wait(trial)
         port = stack.enter_context(serving(metrics.kafka, address, lambda: process.is_ready))
         name = kafka.topic(Topic.EVENTS)
         note(f"monitor: reads {name}; metrics and health on {address.url(port)}")

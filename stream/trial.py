@@ -54,11 +54,22 @@ class Trials:
 
     def require(self, texts: Mapping[str, str]) -> None:
         """As `require_trial`, unless the same texts have passed before."""
-        written = json.dumps(dict(texts), sort_keys=True)
         with self._lock:
-            if written not in self._passed:
-                require_trial(texts)
-                self._passed.add(written)
+            if _written(texts) not in self._passed:
+                self._require(begin_trial(texts))
+
+    def wait(self, trial: Trial) -> None:
+        """Wait for a trial that has begun. Raises StreamError (TRL748) where its process is killed."""
+        with self._lock:
+            self._require(trial)
+
+    def _require(self, trial: Trial) -> None:
+        trial.require()
+        self._passed.add(_written(trial.texts))
+
+
+def _written(texts: Mapping[str, str]) -> str:
+    return json.dumps(dict(texts), sort_keys=True)
 
 
 def require_trial(texts: Mapping[str, str]) -> None:
