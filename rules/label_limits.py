@@ -20,6 +20,9 @@ KEY_CHARS_MAX = 1_000
 LEAVES_MAX = 500
 """Questions of one proposition; Polars' expressions of more nest too deeply to be planned in good time."""
 
+LITERAL_CHARS_MAX = 4_096
+"""Characters of one string that values are compared with or searched for."""
+
 MEMBERS_MAX = 1_000
 """Literals of one `in` list."""
 
@@ -42,6 +45,10 @@ def size_problems(predicate: Predicate) -> Iterator[Problem]:
     if count > LEAVES_MAX:
         hint = "ask for one of several values with `in [...]`, or make several propositions of it"
         yield Problem("TRL143", f"a proposition asks {count} questions, more than {LEAVES_MAX}", hint)
+    texts = (str(one) for leaf in leaves(predicate) if leaf.test is not Test.MATCHES for one in leaf.operands)
+    if any(len(text) > LITERAL_CHARS_MAX for text in texts):
+        hint = "compare with its beginning: `starts with`"
+        yield Problem("TRL146", f"a string has more than {LITERAL_CHARS_MAX} characters", hint)
     longest = max((len(leaf.operands) for leaf in leaves(predicate)), default=0)
     if longest > MEMBERS_MAX:
         hint = "split the list over several propositions, joined by `or` in the formula"

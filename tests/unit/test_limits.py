@@ -39,6 +39,7 @@ HOSTILE = [
     ("TRL142", pack("""args["it's Bob's"] == 1""")),
     ("TRL143", pack(" or ".join(f'text contains "{i}"' for i in range(501)))),
     ("TRL144", pack("args.a in [" + ", ".join(map(str, range(1_001))) + "]")),
+    ("TRL146", pack('text contains "' + "a" * 4_097 + '"')),
     ("TRL151", pack("not " * 3_000 + "nested")),
     ("TRL151", pack(formula="next " * 3_000 + "p")),
     ("TRL151", pack(formula=" and ".join(["p"] * 3_000))),

@@ -32,7 +32,7 @@ OTHER, THIRD = PACK.replace("eventually p", "always p"), PACK.replace("formula: 
 
 
 def test_made_up_events_are_of_every_kind_and_content() -> None:
-    """Whatever a rule asks for is there: each kind with each content, and the paths and tools that it names."""
+    """Each kind comes with each content, and the paths and tools that a rule names are there."""
     events = list(made_up(pack_text(PACK)))
     assert {(event.kind, event.content) for event in events} >= {
         (kind, content) for kind in Kind if kind is not Kind.END for content in Content
