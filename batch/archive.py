@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Container, Generator, Iterable, Mapping
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -103,7 +103,15 @@ class Reached:
     watermark: int | None
 
 
-Line = Entry | Origin | tuple[Origin, int] | Begun | Reached
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A source that was imported whole; where it stands for several (`combined`), they are its `members`."""
+
+    source: Origin
+    members: tuple[Origin, ...] = ()
+
+
+Line = Entry | Finished | tuple[Origin, int] | Begun | Reached
 """A line of a manifest: a file, a source that was imported whole, or how far it is with a live one."""
 
 
@@ -125,8 +133,9 @@ def read_manifest(root: Path) -> Manifest:
         match read_line(line, f"{root / MANIFEST}:{number}"):
             case Entry() as entry:
                 entries.append(entry)
-            case Origin() as origin:
-                finished.append(origin)
+            case Finished(origin, members):
+                writing.pop(origin, None)
+                finished += [origin, *members]
             case Begun(origin, offsets):
                 writing[origin] = _file_name(origin, offsets)
             case Reached(origin, _, watermark):
@@ -159,6 +168,21 @@ class Writer:
         self._known.update(entry.file for entry in entries)
         return entries
 
+    def write_combined(self, events: pl.DataFrame, members: Sequence[Origin]) -> list[Entry]:
+        """Write all events of small sources into the same files, and enter that the sources are whole.
+
+        The files are entered with the source that stands for all (`combined`), in which a member's offset is
+        its place. The first of the lines says that not all may be there, the last one that they are: where a
+        crash cuts them off, readers take none of the files and the next import reads the members again.
+        """
+        source, offsets = combined(members), (0, len(members) - 1)
+        entries = write_files(self.root, events, source, offsets, self._known)
+        begun = {"archiving": offsets, "source": asdict(source)}
+        whole = {"finished": asdict(source), "sources": [asdict(member) for member in members]}
+        self._enter(begun, *map(asdict, entries), whole, sync=True)
+        self._known.update(entry.file for entry in entries)
+        return entries
+
     def finish(self, origin: Origin) -> None:
         """Enter that a source is in the archive whole, so that it is not read again.
 
@@ -184,6 +208,13 @@ class Writer:
         if self._file is None:
             self._file = _open_manifest(self.root)
         enter(self._file, lines, sync=sync)
+
+
+def combined(members: Sequence[Origin]) -> Origin:
+    """Return the source that stands for several: the digest of their digests, in their order."""
+    digest = hashlib.sha256("".join(member.sha256 for member in members).encode()).hexdigest()
+    name = f"{members[0].name} and {len(members) - 1} more"
+    return Origin(name, digest, members[0].timezone)
 
 
 @contextmanager
@@ -276,7 +307,8 @@ def read_line(line: bytes, where: str) -> Line:
     try:
         told = cast("dict[str, Any]", orjson.loads(line))
         if "finished" in told:
-            return Origin(**told["finished"])
+            members = tuple(Origin(**member) for member in told.get("sources", ()))
+            return Finished(Origin(**told["finished"]), members)
         source = Origin(**told["source"])
         if "archived" in told:
             watermark = None if told["watermark"] is None else _time(told["watermark"])

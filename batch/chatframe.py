@@ -26,12 +26,16 @@ FRAME_CHARS_MAX = 1 << 26
 class Batch:
     """Whole conversations of one file, in its order: events in judged order with their `end` rows.
 
-    `first` and `last` number the conversations, from 0, among all that the file holds.
+    `first` and `last` number the conversations, from 0, among all that the file holds. `size` and `chars`
+    count the events and their characters. `is_full` is false of a file's last batch only.
     """
 
-    events: pl.DataFrame
+    events: Sequence[Event]
     first: int
     last: int
+    size: int
+    chars: int
+    is_full: bool
 
 
 @dataclass(slots=True)
@@ -55,6 +59,10 @@ class _Filling:
     def is_full(self) -> bool:
         """Whether nothing more should be added."""
         return self.size >= FRAME_EVENTS_MAX or self.chars >= FRAME_CHARS_MAX
+
+    def batch(self, first: int, last: int) -> Batch:
+        """Return the events as a batch of the conversations with these numbers."""
+        return Batch(self.events, first, last, self.size, self.chars, self.is_full)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +88,12 @@ def chat_batches(part: Part, population: Population, met: Met, zone: tzinfo = UT
         filling.add(told)
         if filling.is_full:
             if filling.events:
-                yield Batch(event_frame(filling.events), first, number)
+                yield filling.batch(first, number)
                 # Ranges follow each other, over batches that were left out whole: a gap is a loss.
                 first = number + 1
             filling = _Filling()
     if filling.events:
-        yield Batch(event_frame(filling.events), first, number)
+        yield filling.batch(first, number)
 
 
 def chat_frames(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,11 +15,13 @@ import polars as pl
 from ..schemas.candidate_frame import candidate_frame
 from ..schemas.chat import END_CONVERSATION
 from ..schemas.event import Kind
+from ..schemas.frame import event_frame
 from .archive import Entry, Manifest, Origin, Writer, digest_of, writing
 from .chatframe import chat_batches
 from .chatnames import Met, survey
 from .error import SourceError
 from .read import Format, Part, Population, Reject, discover
+from .small_sources import SMALL_ROWS, SmallChats, rows_by_file, together
 from .spanframe import resolved
 
 SPAN_ROWS = 50_000
@@ -78,17 +81,28 @@ def _import_chats(
     zone: ZoneInfo,
     tell: Callable[[str], None] | None,
 ) -> None:
-    """Write the judged events of chat logs, file by file."""
+    """Write the judged events of chat logs, small ones together."""
     met = survey([part for part, _ in new], zone)
     _add_archived(met, archive.root, archive.manifest, to_be_read={origin.sha256 for _, origin in new})
+    small = SmallChats(archive)
     for part, origin in new:
         if tell is not None:
             tell(part.name)
         rejected = imported.population.rejected.total()
-        for batch in chat_batches(part, imported.population, met, zone):
-            imported.written.extend(archive.write(batch.events, origin, (batch.first, batch.last)))
+        batches = chat_batches(part, imported.population, met, zone)
+        first = next(batches, None)
+        is_small = first is None or (first.size < SMALL_ROWS and not first.is_full)
+        if is_small and imported.population.rejected.total() == rejected:
+            imported.written.extend(small.add(origin, first))
+            continue
+        # What is a repeat here may stand in those: they are in the archive before this one is.
+        imported.written.extend(small.write())
+        for batch in chain([first] if first else [], batches):
+            offsets = (batch.first, batch.last)
+            imported.written.extend(archive.write(event_frame(batch.events), origin, offsets))
         if imported.population.rejected.total() == rejected:
             archive.finish(origin)
+    imported.written.extend(small.write())
 
 
 def _import_spans(
@@ -115,15 +129,53 @@ def _import_spans(
             frame.write_ipc(scratch / f"{number:06d}.ipc")
         imported.spans = imported.population.rows - before
         held = pl.scan_ipc(scratch / "*.ipc")
-        for number, (part, origin) in enumerate(new):
-            if tell is not None:
-                tell(part.name)
-            own = held.filter(pl.col("file") == number)
-            for first, last in _ranges(own):
-                rows = own.filter(pl.col("request").is_between(first, last)).drop("file", "request")
-                imported.written.extend(archive.write(rows.collect(), origin, (first, last)))
-            if imported.population.rejected.total() == rejected:
-                archive.finish(origin)
+        if imported.population.rejected.total() == rejected:
+            _write_whole_dumps(held, new, archive, imported, tell)
+        else:
+            _write_dumps(held, new, archive, imported, tell)
+
+
+def _write_whole_dumps(
+    held: pl.LazyFrame,
+    new: Sequence[tuple[Part, Origin]],
+    archive: Writer,
+    imported: Imported,
+    tell: Callable[[str], None] | None,
+) -> None:
+    """Write the candidates of dumps of which nothing was rejected, small ones together."""
+    rows = rows_by_file(held, len(new))
+    for begin, last in together(rows, SPAN_ROWS):
+        members = [number for number in range(begin, last + 1) if rows[number]]
+        if len(members) > 1:
+            for part, _ in new[begin : last + 1]:
+                if tell is not None:
+                    tell(part.name)
+            own = held.filter(pl.col("file").is_between(begin, last)).drop("file", "request")
+            origins = [new[number][1] for number in members]
+            imported.written.extend(archive.write_combined(own.collect(engine="streaming"), origins))
+        else:
+            _write_dumps(held, new[begin : last + 1], archive, imported, tell, begin)
+        for number in range(begin, last + 1):
+            if len(members) <= 1 or not rows[number]:
+                archive.finish(new[number][1])
+
+
+def _write_dumps(
+    held: pl.LazyFrame,
+    new: Sequence[tuple[Part, Origin]],
+    archive: Writer,
+    imported: Imported,
+    tell: Callable[[str], None] | None,
+    begin: int = 0,
+) -> None:
+    """Write the candidates of dumps, of which the first has the number `begin`, into files of their own."""
+    for number, (part, origin) in enumerate(new, begin):
+        if tell is not None:
+            tell(part.name)
+        own = held.filter(pl.col("file") == number)
+        for first, last in _ranges(own):
+            rows = own.filter(pl.col("request").is_between(first, last)).drop("file", "request")
+            imported.written.extend(archive.write(rows.collect(), origin, (first, last)))
 
 
 def _ranges(rows: pl.LazyFrame) -> Iterator[tuple[int, int]]:
@@ -185,7 +237,9 @@ def _add_archived(met: Met, out: Path, manifest: Manifest, to_be_read: set[str])
     """Add the conversations that the archive has, by their `end` rows."""
     for again in (False, True):
         files = [
-            out / entry.file for entry in manifest.entries if (entry.source.sha256 in to_be_read) == again
+            out / entry.file
+            for entry in manifest.entries
+            if (entry.source.sha256 in to_be_read) == again and Path(entry.file).name not in manifest.writing
         ]
         if not files:
             continue
