@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Container, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -198,11 +198,14 @@ class Writer:
         self._enter({"watermark": rfc3339(watermark), "source": asdict(origin)}, sync=False)
 
     def close(self) -> None:
-        """Sync what was entered."""
+        """Sync what was entered. Raises SourceError (TRL409) where the disk does not take it."""
         if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+            try:
+                enter(self._file, (), sync=True)
+            finally:
+                # Closing tries once more to write what the disk did not take.
+                with suppress(OSError):
+                    self._file.close()
 
     def _enter(self, *lines: dict[str, Any], sync: bool) -> None:
         if self._file is None:
@@ -242,37 +245,57 @@ def write_files(
         "day", "occurrence", "session_id", "seq"
     )
     entries: list[Entry] = []
-    for (day,), rows in days.group_by("day", maintain_order=True):
-        file = f"day={day}/{_file_name(origin, offsets)}"
-        if file not in known:
-            entries.append(_write(root, file, rows.drop("day"), origin, offsets))
-    for folder in {(root / entry.file).parent for entry in entries}:
-        sync_path(folder)
+    try:
+        for (day,), rows in days.group_by("day", maintain_order=True):
+            file = f"day={day}/{_file_name(origin, offsets)}"
+            if file not in known:
+                entries.append(_write(root, file, rows.drop("day"), origin, offsets))
+        for folder in {(root / entry.file).parent for entry in entries}:
+            sync_path(folder)
+    except BaseException:
+        # No manifest lists them: a reader would name them as cut off for as long as they are there.
+        for entry in entries:
+            (root / entry.file).unlink(missing_ok=True)
+        raise
     return entries
 
 
 def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> Entry:
     """Write a file whole and sync it; its folder is not synced yet."""
     path = root / file
-    if not path.parent.is_dir():
-        path.parent.mkdir(parents=True)
-        sync_path(root)
     temporary = path.with_name(_TEMPORARY + path.name)
     try:
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True)
+            sync_path(root)
         rows.write_parquet(temporary, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+        sync_path(temporary)
+        entry = _entry(temporary, file, rows, origin, offsets)
+        temporary.replace(path)
     except (pl.exceptions.PolarsError, OSError):
         # Polars says of a full disk that a file is out of specification.
-        hint = "see that the disk has room and takes writes, and start again: nothing is lost"
-        raise SourceError("TRL409", str(path), "cannot be written", hint) from None
-    sync_path(temporary)
+        raise _unwritten(path) from None
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return entry
+
+
+def _unwritten(path: Path) -> SourceError:
+    hint = "see that the disk has room and takes writes, and start again: nothing is lost"
+    return SourceError("TRL409", str(path), "cannot be written", hint)
+
+
+def _entry(written: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> Entry:
+    """Return the entry of a file that was written under another name."""
     times: Any = rows.select(
         pl.col("time").min().to_physical(), pl.col("time").max().to_physical().alias("max")
     )
     first, last = times.row(0)
-    entry = Entry(
+    return Entry(
         file=file,
-        sha256=digest_of(temporary),
-        bytes=temporary.stat().st_size,
+        sha256=digest_of(written),
+        bytes=written.stat().st_size,
         rows=rows.height,
         events=rows.filter(pl.col("kind") != Kind.END).height,
         first_time=rfc3339(first),
@@ -280,8 +303,6 @@ def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: t
         offsets=offsets,
         source=origin,
     )
-    temporary.replace(path)
-    return entry
 
 
 def _open_manifest(root: Path) -> BinaryIO:
@@ -295,11 +316,18 @@ def _open_manifest(root: Path) -> BinaryIO:
 
 
 def enter(manifest: BinaryIO, lines: Iterable[Mapping[str, Any]], *, sync: bool) -> None:
-    """Add lines to a manifest that is open; with `sync` they are on disk when it returns."""
-    manifest.writelines(orjson.dumps(line) + b"\n" for line in lines)
-    manifest.flush()
-    if sync:
-        os.fsync(manifest.fileno())
+    """Add lines to a manifest that is open; with `sync` they are on disk when it returns.
+
+    Raises SourceError (TRL409) where the disk does not take them.
+    """
+    text = b"".join(orjson.dumps(line) + b"\n" for line in lines)
+    try:
+        manifest.write(text)
+        manifest.flush()
+        if sync:
+            os.fsync(manifest.fileno())
+    except OSError:
+        raise _unwritten(Path(manifest.name)) from None
 
 
 def read_line(line: bytes, where: str) -> Line:

@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 
+from ..schemas.decoded import TIME_MAX
 from ..schemas.event import Content
-from ..schemas.frame import EVENT_SCHEMA, REQUIRED
+from ..schemas.frame import EVENT_SCHEMA, REQUIRED, TIME
+from ..schemas.time import EVENT_TIME_MIN
 from .error import SourceError
 from .read import REJECTS_KEPT_MAX, Part, Population, Reject
 
 _DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
+_TIMES = ("time", "occurrence")
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
 _INVALID = {
     "row-session": "has no session_id",
-    "row-time": "has no time between 1678 and 2261",
+    "row-time": "has no time, or an occurrence that is none, between 1678 and 2262",
     "row-kind": "has a kind that is none of user, assistant, tool_call, tool_result, unknown, end",
     "row-content": "has a content that is none of captured, absent, truncated, redacted",
     "row-seq": "has a seq that is no number from 1 to 4294967295",
@@ -150,7 +153,7 @@ def _bad(part: Part) -> dict[str, pl.Expr]:
     found = columns_of(part)
     unsure = {
         "row-session": null_count(part, "session_id") > 0,
-        "row-time": found.get("time") != EVENT_SCHEMA["time"] or null_count(part, "time") > 0,
+        "row-time": null_count(part, "time") > 0 or any(map(partial(_may_be_no_time, part), _TIMES)),
         "row-kind": found.get("kind") != EVENT_SCHEMA["kind"] or null_count(part, "kind") > 0,
         "row-content": found.get("content", EVENT_SCHEMA["content"]) != EVENT_SCHEMA["content"],
         "row-seq": null_count(part, "seq") < row_count(part),
@@ -173,7 +176,36 @@ def _columns(part: Part, more: Mapping[str, pl.DataType]) -> list[pl.Expr]:
             hint = f"event Parquet needs at least the columns {', '.join(REQUIRED)}"
             raise SourceError("TRL402", part.name, f"lacks the column {name}", hint)
     wanted = {**EVENT_SCHEMA, **more}
-    return [_column(part, name, found.get(name), dtype) for name, dtype in wanted.items()]
+    columns = {name: _column(part, name, found.get(name), dtype) for name, dtype in wanted.items()}
+    if "occurrence" in found and _may_be_no_time(part, "occurrence"):
+        # Null would be an occurrence that the row does not name: it has no time, so it is rejected.
+        is_none = pl.col("occurrence").is_not_null() & columns["occurrence"].is_null()
+        columns["time"] = pl.when(~is_none).then(columns["time"]).alias("time")
+    return list(columns.values())
+
+
+def _may_be_no_time(part: Part, name: str) -> bool:
+    """Whether a row may have a time in that column that no event can have, by the file's footer."""
+    found = columns_of(part).get(name)
+    if found is None or found == pl.Null:
+        return False
+    return found != TIME or _least(part, name) < EVENT_TIME_MIN
+
+
+def _least(part: Part, name: str) -> int:
+    """Return the least number in a column, or one below every time where the footer does not have it."""
+    footer = _footer(part)
+    index = next((i for i in range(footer.num_columns) if footer.schema.column(i).path == name), None)
+    if index is None:
+        return EVENT_TIME_MIN - 1
+    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
+    told = [(group.num_rows, group.column(index).statistics) for group in groups]
+    known = [
+        about.min_raw if about.has_min_max else EVENT_TIME_MIN - 1
+        for rows, about in told
+        if about is not None and not (about.has_null_count and about.null_count == rows)
+    ]
+    return min(known, default=0) if all(about is not None for _, about in told) else EVENT_TIME_MIN - 1
 
 
 def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
@@ -186,10 +218,14 @@ def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataTyp
     if isinstance(wanted, pl.Datetime) and isinstance(found, pl.Datetime):
         zoned = column.dt.replace_time_zone("UTC") if found.time_zone is None else column
         utc = zoned.dt.convert_time_zone("UTC")
-        if found.time_unit == "ns":
+        if found.time_unit == "ns" and not _may_be_no_time(part, name):
+            # Only where the footer does not say that all are: a comparison costs as much as reading them.
             return utc
-        # Nanoseconds in 64 bits reach from 1677 to 2262: what lies outside would wrap around.
-        return pl.when(utc.dt.year().is_between(1678, 2261)).then(utc.dt.cast_time_unit("ns"))
+        # Nanoseconds in 64 bits reach to 2262: what lies outside would wrap around. Polars gives no year of
+        # a number that is too far away.
+        unit = {"ns": 1, "us": 1_000, "ms": 1_000_000}[found.time_unit]
+        is_time = column.to_physical().is_between(EVENT_TIME_MIN // unit, TIME_MAX // unit)
+        return pl.when(is_time).then(utc).dt.cast_time_unit("ns").alias(name)
     if isinstance(wanted, pl.Enum) and found != wanted:
         word = column.cast(pl.String)
         return (word.fill_null(_DEFAULTS[name]) if name in _DEFAULTS else word).cast(wanted, strict=False)
@@ -198,6 +234,10 @@ def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataTyp
     if name == "seq" and found != wanted:
         # A number that does not fit is no place; null would make a candidate of the row.
         return pl.when(column.is_not_null()).then(column.cast(wanted, strict=False).fill_null(0)).alias(name)
+    if isinstance(wanted, pl.Map) and isinstance(found, pl.List):
+        # A map holds no null and no key that is null.
+        entry = pl.element()
+        column = column.list.eval(entry.filter(entry.struct.field("key").is_not_null()))
     return column if found == wanted else column.cast(wanted, strict=False)
 
 

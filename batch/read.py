@@ -115,9 +115,13 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
         except OSError:
             population.reject(Reject(name, "whole file", "source-closed", "cannot be opened"))
             continue
-        if told is not None:
+        claims = path.name.lower().endswith(_DATA_SUFFIXES)
+        if not _is_utf8(path) and (told is not None or claims):
+            text = "has a name, or stands in a folder with one, that is not UTF-8: rename it"
+            population.reject(Reject(name, "whole file", "source-name", text))
+        elif told is not None:
             parts.append(Part(path, name, told))
-        elif path.name.lower().endswith(_DATA_SUFFIXES) or Path(source).is_file():
+        elif claims or Path(source).is_file():
             text = "is neither event Parquet nor a chat log in JSON nor a dump of spans"
             population.reject(Reject(name, "whole file", "source-kind", text))
         else:
@@ -220,7 +224,7 @@ def _files(source: str | Path, population: Population) -> list[tuple[Path, str]]
     text = str(source)
     path = Path(text)
     if path.is_file():
-        return [(path, path.name)]
+        return [(path, _name_of(path, path.parent))]
     if path.is_dir():
         root, found = path, list(_below(path, population))
     elif glob.has_magic(text):
@@ -230,28 +234,42 @@ def _files(source: str | Path, population: Population) -> list[tuple[Path, str]]
     else:
         hint = "check the path; a glob must be quoted, or the shell expands it"
         raise SourceError("TRL401", text, "there is no such file or folder", hint)
-    names = [(file, file.relative_to(root).as_posix()) for file in found]
+    names = [(file, _name_of(file, root)) for file in found]
     visible = [(file, name) for file, name in names if not any(part[0] == "." for part in name.split("/"))]
     return sorted(visible, key=lambda pair: pair[1])
+
+
+def _name_of(path: Path, root: Path) -> str:
+    """Return the path from the source's folder, as text: a byte that is not UTF-8 becomes `\\xff`."""
+    return os.fsencode(path.relative_to(root).as_posix()).decode("utf-8", "backslashreplace")
+
+
+def _is_utf8(path: Path) -> bool:
+    """Whether the path is text; Parquet's readers and the archive's manifest take no other."""
+    try:
+        os.fsencode(path).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _below(root: Path, population: Population) -> Iterator[Path]:
     """The files in a folder and all below it, but for hidden folders and bundles."""
 
     def closed(error: OSError) -> None:
-        name = Path(error.filename).relative_to(root).as_posix()
+        name = _name_of(Path(error.filename), root)
         population.reject(Reject(name, "whole folder", "source-closed", "cannot be listed"))
 
     for folder, inner, files in os.walk(root, onerror=closed):
         here = Path(folder)
         if IN_EVERY_BUNDLE.issubset(files):
-            population.skipped.append(f"{here.relative_to(root).as_posix()}/")
+            population.skipped.append(f"{_name_of(here, root)}/")
             inner.clear()
             continue
         inner[:] = sorted(name for name in inner if name[0] != ".")
         for name in inner:
             if (here / name).is_symlink():
-                told = (here / name).relative_to(root).as_posix()
+                told = _name_of(here / name, root)
                 text = "is a link to a folder, which is not followed: name the folder itself"
                 population.reject(Reject(told, "whole folder", "source-link", text))
         yield from (here / file for file in files)
@@ -267,5 +285,5 @@ def _outside_bundles(files: Iterable[Path], root: Path, population: Population) 
                 bundles[folder] = all((folder / name).is_file() for name in IN_EVERY_BUNDLE)
         if not any(bundles[folder] for folder in folders):
             yield file
-    skipped = [f"{folder.relative_to(root).as_posix()}/" for folder in sorted(bundles) if bundles[folder]]
+    skipped = [f"{_name_of(folder, root)}/" for folder in sorted(bundles) if bundles[folder]]
     population.skipped.extend(skipped)

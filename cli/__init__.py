@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
-from .error import WorldError, file_error
+from ..schemas.shown import QUOTED_CHARS_MAX, shortened
+from .error import WorldError, file_error, world_error
 from .lazy import LazyGroup
 from .options import colors
-from .shown import clean
+from .shown import clean, quoted
 
 COMMANDS = {
     "demo": ("demo", "Make an archive with the simulated support bot and audit it."),
@@ -39,8 +40,13 @@ class Tracline(LazyGroup):
     """The group of all commands, which says what went wrong."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does, without colours where `NO_COLOR` is set."""
+        """Parse as click does, without colours where `NO_COLOR` is set. Arguments are UTF-8."""
         ctx.color = colors()
+        for arg in args:
+            # What writes Parquet takes no other path, and no JSON can hold one.
+            if (text := os.fsencode(arg).decode("utf-8", "backslashreplace")) != arg:
+                hint = "rename the file or folder, or write the argument as UTF-8"
+                raise world_error("TRL604", text, "is an argument that is not UTF-8", hint)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -53,7 +59,11 @@ class Tracline(LazyGroup):
         except RuleError as error:
             raise WorldError(str(error)) from error
         except SourceError as error:
-            raise WorldError("\n".join(map(clean, str(error).splitlines()))) from error
+            raise WorldError("\n".join(map(quoted, str(error).splitlines()))) from error
+        except click.UsageError as error:
+            if len(text := error.format_message()) <= QUOTED_CHARS_MAX:
+                raise
+            raise click.UsageError(shortened(text), error.ctx) from error
         except BrokenPipeError:
             ctx.exit(2)
         except OSError as error:

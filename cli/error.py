@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from .shown import clean
+from .shown import quoted
 
 CODES: dict[str, str] = {
     "TRL601": "a file cannot be read or written",
     "TRL602": "a line of a trace is not a JSON array of names",
     "TRL603": "more of the input was rejected than is allowed",
+    "TRL604": "an argument that is not UTF-8",
     "TRL610": "tracline.toml is no TOML",
     "TRL611": "a setting that there is not",
     "TRL612": "a setting's value cannot be used",
@@ -39,7 +40,7 @@ def world_error(code: str, where: str, what: str, hint: str) -> WorldError:
 
 def told_error(code: str, where: str, what: str, hint: str) -> WorldError:
     """As `world_error`, with a code of another room's."""
-    return WorldError(f"{clean(where)}: {code} {clean(what)}\n  hint: {hint}")
+    return WorldError(f"{quoted(where)}: {code} {quoted(what)}\n  hint: {quoted(hint)}")
 
 
 def package_error(error: ModuleNotFoundError, where: str) -> WorldError | None:

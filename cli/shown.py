@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..schemas.shown import visible
+from ..schemas.shown import shortened, visible
 from .options import colors
 
 if TYPE_CHECKING:
@@ -15,6 +15,11 @@ def clean(text: str, width: int | None = None) -> str:
     """The text without hidden characters (`visible`), and cut to `width` characters."""
     shown = visible(text)
     return shown if width is None or len(shown) <= width else f"{shown[: width - 1]}…"
+
+
+def quoted(text: str) -> str:
+    """The text as an error quotes it: without hidden characters, and without its middle where it is long."""
+    return visible(shortened(text))
 
 
 def plain_console() -> Console:

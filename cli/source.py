@@ -9,7 +9,7 @@ import click
 
 from .error import world_error
 from .options import note
-from .shown import clean
+from .shown import quoted
 
 if TYPE_CHECKING:
     from ..batch.read import Reject
@@ -55,7 +55,7 @@ def tell_rejected(rejects: Sequence[Reject], by_reason: Mapping[str, int], sourc
     told[REJECTS_SHOWN:] = [
         "rejected: " + ", ".join(f"{number:,} {code}" for code, number in by_reason.items())
     ]
-    shown = "\n".join(map(clean, told))
+    shown = "\n".join(map(quoted, told))
     if count <= allowed:
         note(shown)
         return

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..schemas.shown import visible
+from ..schemas.shown import shortened, visible
 
 CODES: dict[str, str] = {
     # 1xx: one expression (a formula, a predicate, a path, an operator's head)
@@ -168,13 +168,17 @@ class Snippet:
 def render(problem: Problem) -> str:
     """The problem for a person: `file:line:column: CODE message`, the line, its caret and the hint."""
     place = problem.place
-    where = f"{place.source}:{place.line}:{place.column}: " if place else ""
-    lines = [f"{visible(where)}{problem.code} {visible(problem.message)}"]
+    where = f"{_quoted(place.source)}:{place.line}:{place.column}: " if place else ""
+    lines = [f"{where}{problem.code} {_quoted(problem.message)}"]
     if place and place.text.strip():
         lines += _excerpt(place)
     if problem.hint:
-        lines.append(f"  hint: {visible(problem.hint)}")
+        lines.append(f"  hint: {_quoted(problem.hint)}")
     return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    return visible(shortened(text))
 
 
 def counted(number: int, noun: str) -> str:

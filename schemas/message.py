@@ -13,7 +13,7 @@ from .calls import OpenCalls
 from .conversation import is_object
 from .event import Content, Event, Kind
 from .jsontext import encode, json_text
-from .time import parse_time
+from .time import EVENT_TIME_MIN, parse_time
 
 ATTRIBUTES_MAX = 64
 """Attributes of one event; further ones are left out."""
@@ -48,7 +48,7 @@ def time_of(message: Mapping[str, object], zone: tzinfo) -> int | None:
         value = message.get(key)
         if value is not None:
             ns = parse_time(value, zone)
-            if ns is None:
+            if ns is None or ns < EVENT_TIME_MIN:
                 raise Unreadable("chat-time", f"has a `{key}` that is no time between 1678 and 2262")
             return ns
     return None

@@ -8,6 +8,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 NS = 1_000_000_000
 """Nanoseconds in a second."""
 
+EVENT_TIME_MIN = -9_214_560_000 * NS
+"""The first nanosecond of 1678: no event is before it, so that every time has a text that others can read."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NS_MIN, _NS_MAX = -(2**63), 2**63 - 1
 _TEXT = re.compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 import polars as pl
@@ -14,8 +15,10 @@ from ..schemas.time import parse_time
 from ..schemas.verdict import Verdict
 from .standing import Standing
 from .state import SessionState, encode
-from .store import Batch
+from .store import Batch, damaged
 from .worker import Outputs
+
+T = TypeVar("T")
 
 _ROW = msgspec.json.Encoder()
 _EVENT = msgspec.json.Decoder(Event)
@@ -92,9 +95,17 @@ def _ns(text: str) -> int:
 
 def frame_of(rows: Sequence[bytes]) -> pl.DataFrame:
     """Rows of the table `event` as an event frame."""
-    return event_frame([_EVENT.decode(row) for row in rows])
+    return event_frame(_read(_EVENT, rows))
 
 
 def rules_of(rows: Sequence[bytes]) -> list[str | None]:
     """The digest of the rule set that judged each of these rows, None where it does not say."""
-    return [_JUDGED_BY.decode(row).rules for row in rows]
+    return [one.rules for one in _read(_JUDGED_BY, rows)]
+
+
+def _read(decoder: msgspec.json.Decoder[T], rows: Sequence[bytes]) -> list[T]:
+    """Return what the rows hold. Raises StreamError (TRL702) where one of them is damaged."""
+    try:
+        return [decoder.decode(row) for row in rows]
+    except (msgspec.MsgspecError, TypeError, UnicodeDecodeError):
+        raise damaged() from None

@@ -6,6 +6,7 @@ CODES: dict[str, str] = {
     "TRL701": "a session's state that another release wrote, or that is damaged",
     "TRL702": "a store that another release made, or that is damaged",
     "TRL703": "a store that another process has open",
+    "TRL704": "a store that cannot be read or written, for the disk or another program",
     "TRL711": "an address that others can reach, and no token",
     "TRL712": "a token that cannot be used",
     "TRL713": "an address that cannot be listened on",

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from ..schemas.assemble import Session
 from ..schemas.candidate import Candidate
 from ..schemas.conversation import Flaw
@@ -27,7 +29,7 @@ from .intake import Busy, Request, decode
 from .source import Source
 from .state import SessionState
 from .state import decode as read_state
-from .store import Batch, DeadLetter, Store, Stored
+from .store import Batch, DeadLetter, Store, Stored, damaged, is_of_the_disk
 from .worker import Worker, poisoned
 
 WAITING_BYTES_MAX = 64 << 20
@@ -122,7 +124,11 @@ class Pipeline:
 
     async def put(self, request: Request) -> None:
         """Return once the request is on disk. Raises Busy where it was not taken."""
-        if self._world.free_bytes() < DISK_FREE_BYTES_MIN:
+        try:
+            has_room = self._world.free_bytes() >= DISK_FREE_BYTES_MIN
+        except OSError:
+            has_room = False  # The folder is gone.
+        if not has_room:
             raise Busy("disk", RETRY_DISK_S)
         arrival = _Arrival(request, asyncio.get_running_loop().create_future())
         with self._queue.lock:
@@ -191,9 +197,17 @@ class Pipeline:
             self._source.idle(now)
         self._work_off(works)
         if now - self._archived_at >= round(self._pace.archive_s * NS):
+            self._archived_at = now
+            self._archive_if_the_disk_lets(now)
+
+    def _archive_if_the_disk_lets(self, now: int) -> None:
+        """Archive and prune; where the disk does not take what the store notes of it, the next time."""
+        try:
             self.archive()
             self._store.prune(now - round(self._pace.retain_s * NS))
-            self._archived_at = now
+        except sqlite3.OperationalError as error:
+            if not is_of_the_disk(error):
+                raise
 
     def _accept(self, arrivals: Sequence[_Arrival]) -> list[_Work]:
         """Write what came to disk, and let its senders know."""
@@ -201,7 +215,9 @@ class Pipeline:
         requests = [one.request for one in arrivals]
         try:
             numbers = self._store.accept([(one.received, one.encoding, one.body) for one in requests])
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
+            if not is_of_the_disk(error):
+                raise
             _refuse(arrivals, Busy("disk", RETRY_DISK_S))
             return []
         reach(Fault.ACCEPTED)
@@ -247,8 +263,8 @@ class Pipeline:
         while True:
             try:
                 return self._store.commit(batch)
-            except sqlite3.OperationalError:
-                if self._queue.closed:
+            except sqlite3.OperationalError as error:
+                if self._queue.closed or not is_of_the_disk(error):
                     raise
                 self._queue.came.wait(RETRY_QUEUE_S)
                 _refuse(self._arrived(), Busy("disk", RETRY_DISK_S))
@@ -309,13 +325,17 @@ class Pipeline:
 
     def _reload(self, watermark: int = 0) -> None:
         """Go back to what the store says; the time does not go back before `watermark`."""
-        stored = max(watermark, int(self._store.fact("watermark") or 0))
-        self._source = Source(self._settings, {name: [data] for name, data in self._store.traces()}, stored)
+        stored = max(watermark, self._store.number("watermark"))
+        try:
+            traces = {name: [data] for name, data in self._store.traces()}
+            self._source = Source(self._settings, traces, stored)
+        except (msgspec.MsgspecError, TypeError):
+            raise damaged() from None
         self._states.clear()
 
     def archive(self) -> None:
         """Archive what was judged since the last time, and how far that goes."""
-        while rows := self._store.events(int(self._store.fact("archived") or 0), ARCHIVE_ROWS):
+        while rows := self._store.events(self._store.number("archived"), ARCHIVE_ROWS):
             self._store.note("archiving", rows[-1][0])
             reach(Fault.ARCHIVING)
             self._archive_rows(rows)
@@ -329,7 +349,7 @@ class Pipeline:
 
     def _archive_begun(self) -> None:
         """Archive again what a crash may have left half archived: the same events, in the same file."""
-        archived, begun = (int(self._store.fact(name) or 0) for name in ("archived", "archiving"))
+        archived, begun = (self._store.number(name) for name in ("archived", "archiving"))
         if begun > archived:
             self._archive_rows([row for row in self._store.events(archived, ARCHIVE_ROWS) if row[0] <= begun])
 

@@ -42,7 +42,7 @@ from .pipeline import Archive, Pipeline, World
 from .receiver import routes as receiver_routes
 from .receiver_grpc import grpc_server
 from .reception import Reception
-from .store import FILE, Batch, open_store
+from .store import FILE, Batch, open_store, using
 from .worker import Bench, Worker
 
 PAGES_MAX = 8
@@ -78,8 +78,9 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     share = shares(files_max())
     anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
     metrics = Metrics((rule.pack, rule.id) for rule in service.statute.rules)
-    metrics.store_bytes.set_function(lambda: (service.store / FILE).stat().st_size)
+    metrics.store_bytes.set_function(partial(_size, service.store / FILE))
     with (
+        using(service.store / FILE),
         closing(open_store(service.store, token_hex(32))) as store,
         service.archive_for(str(store.fact("id"))) as archive,
         ThreadPoolExecutor(1, "pipeline") as thread,
@@ -151,6 +152,14 @@ def _application(
         middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
         exception_handlers={404: lambda _request, _error: pages.missing_page(spans_to)},
     )
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file, 0 where it is gone."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _addresses(address: Address, grpc_port: int | None) -> Iterator[str]:

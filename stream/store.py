@@ -20,6 +20,7 @@ from .tables import TABLES, VERSION
 
 FILE = "tracline.sqlite3"
 LOCK = "tracline.lock"
+_ENCODINGS = frozenset(encoding.value for encoding in Encoding)
 _FACTS = ("version", "id", "watermark", "archived", "archiving")
 """`version` of the tables; `id` of the store; the source's `watermark`; the last event that is `archived`,
 and the last one of the range that was being archived."""
@@ -106,6 +107,8 @@ class Store:
     def inbox(self) -> Iterator[Stored]:
         """The requests that were acknowledged and are not worked off, in their order."""
         for number, received, encoding, body in self._db.execute("SELECT * FROM inbox ORDER BY id"):
+            if encoding not in _ENCODINGS:
+                raise damaged()
             yield Stored(number, received, Encoding(encoding), body)
 
     def session(self, session_id: str) -> bytes | None:
@@ -131,6 +134,13 @@ class Store:
         assert name in _FACTS, name
         row = self._db.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
         return None if row is None else row[0]
+
+    def number(self, name: str) -> int:
+        """A fact that is a number, 0 where it was never noted. Raises StreamError where it is none."""
+        value = self.fact(name)
+        if not isinstance(value, int | None):
+            raise damaged()
+        return value or 0
 
     def note(self, name: str, value: int | str) -> None:
         """Note a fact on disk."""
@@ -239,13 +249,55 @@ def open_store(folder: Path, new_id: str) -> Store:
     except StreamError:
         store.close()
         raise
-    except sqlite3.DatabaseError as error:
+    except sqlite3.Error as error:
         store.close()
-        hint = "restore the file from a copy, or begin with an empty folder"
-        raise StreamError(
-            "TRL702", f"{folder / FILE} cannot be used ({error.sqlite_errorname})", hint
-        ) from None
+        raise unusable(folder / FILE, error) from None
     return store
+
+
+def is_of_the_disk(error: sqlite3.Error) -> bool:
+    """Whether the disk, or another process, keeps the file from being written: that may pass."""
+    return error.sqlite_errorcode & 0xFF in _OF_THE_DISK
+
+
+_OF_THE_DISK = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+}
+_MEND = "keep a copy of the folder, restore the file from an earlier copy, or begin with an empty folder"
+
+
+def unusable(path: Path, error: sqlite3.Error) -> StreamError:
+    """What is wrong with the store's file, by what SQLite says of it."""
+    name = error.sqlite_errorname
+    if is_of_the_disk(error):
+        hint = "see that the disk has room and takes writes and no other program has the file open"
+        text = f"{path} cannot be read or written ({name})"
+        return StreamError("TRL704", text, f"{hint}, and start again: nothing that was acknowledged is lost")
+    return StreamError("TRL702", f"{path} cannot be used ({name})", _MEND)
+
+
+def damaged() -> StreamError:
+    """What the store holds is not what was written."""
+    return StreamError("TRL702", "what the store holds is damaged", _MEND)
+
+
+@contextmanager
+def using(path: Path) -> Generator[None]:
+    """Raise StreamError with the path of the store's file for what goes wrong with it inside."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise unusable(path, error) from error
+    except StreamError as error:
+        if error.code in ("TRL701", "TRL702") and str(path) not in str(error):
+            raise StreamError(error.code, f"{path}: {error}", error.hint) from error
+        raise
 
 
 def _locked(folder: Path) -> IO[bytes]:
@@ -266,6 +318,8 @@ def _prepare(connection: sqlite3.Connection, store: Store, new_id: str) -> None:
         assert new_id.isalnum(), "an id of letters and digits"
         facts = f"INSERT INTO fact VALUES ('version', {VERSION}), ('id', '{new_id}');"
         connection.executescript(f"BEGIN IMMEDIATE; {TABLES} {facts} COMMIT;")
+    if not str(store.fact("id") or "").isalnum():
+        raise damaged()
     version = store.fact("version")
     if version != VERSION:
         hint = "start the release that made it, let it finish, and begin with an empty folder"

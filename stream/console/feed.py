@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,8 +64,8 @@ async def feed(
     event's id is the number of its newest verdict.
     """
     version, shown = None, None
-    db = await to_thread.run_sync(ledger.connect, store)
-    with closing(db):
+    # A store that cannot be read ends the feed: the browser asks again, and pages say what it is.
+    with suppress(sqlite3.Error), closing(await to_thread.run_sync(ledger.connect, store)) as db:
         while True:
             now = await to_thread.run_sync(ledger.version, db)
             if now != version:

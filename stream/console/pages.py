@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 from jinja2 import Environment
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.datastructures import MutableHeaders
@@ -157,6 +158,9 @@ def _answer(console: Console, page: Answer, request: Request) -> Response:
             return page(console, db, request)
     except sqlite3.Error as error:
         return console.page("unreadable.html", 503, reason=error.sqlite_errorname)
+    except (msgspec.MsgspecError, ValueError, OverflowError):
+        # SQLite has no sum of what stands in a page.
+        return console.page("unreadable.html", 503, reason="SQLITE_OK, but a row is damaged")
 
 
 def _file(content: bytes, kind: str, _request: Request) -> Response:
