@@ -47,7 +47,10 @@ class Tracline(LazyGroup):
             if (text := os.fsencode(arg).decode("utf-8", "backslashreplace")) != arg:
                 hint = "rename the file or folder, or write the argument as UTF-8"
                 raise world_error("TRL604", text, "is an argument that is not UTF-8", hint)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            raise _shortened(error) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the world becomes its text on standard error and exit code 2."""
@@ -61,9 +64,7 @@ class Tracline(LazyGroup):
         except SourceError as error:
             raise WorldError("\n".join(map(quoted, str(error).splitlines()))) from error
         except click.UsageError as error:
-            if len(text := error.format_message()) <= QUOTED_CHARS_MAX:
-                raise
-            raise click.UsageError(shortened(text), error.ctx) from error
+            raise _shortened(error) from error
         except BrokenPipeError:
             ctx.exit(2)
         except OSError as error:
@@ -72,6 +73,12 @@ class Tracline(LazyGroup):
             # Click would exit 1, which means findings.
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
+
+
+def _shortened(error: click.UsageError) -> click.UsageError:
+    """The error, quoting no more of an argument than other errors do."""
+    text = error.format_message()
+    return error if len(text) <= QUOTED_CHARS_MAX else click.UsageError(shortened(text), error.ctx)
 
 
 @click.group(cls=Tracline, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

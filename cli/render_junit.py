@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from .shown import clean
+from .shown import clean, quoted
 
 
 def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[dict[str, Any]]]) -> str:
@@ -38,7 +38,7 @@ def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[dict[str,
             case,
             "failure",
             type=rule["severity"],
-            message=f"{clean(rule['title'])}: {broken} times, in {sessions}",
+            message=f"{quoted(rule['title'])}: {broken} times, in {sessions}",
         )
         failure.text = "\n".join(
             f"session {clean(found['session_id'])}, step {found['seq']}: {found['verdict']}, "

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from .render_json import array
-from .shown import clean
+from .shown import clean, quoted
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {"info": "note", "low": "note", "medium": "warning", "high": "error", "critical": "error"}
@@ -50,7 +50,7 @@ def sarif(summary: dict[str, Any], verdicts: Iterator[dict[str, Any]]) -> Iterat
 def _rule(key: str, rule: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": key,
-        "shortDescription": {"text": clean(rule["title"]) or key},
+        "shortDescription": {"text": quoted(rule["title"]) or key},
         "defaultConfiguration": {"level": LEVELS[rule["severity"]]},
         "properties": {"pack": rule["pack"], "severity": rule["severity"], "digest": rule["rule_digest"]},
     }
@@ -66,7 +66,7 @@ def _result(verdict: dict[str, Any], rules: dict[str, Any], place: int, key: str
         # SARIF: a kind other than `fail` goes with the level `none`.
         "kind": "open" if open_ else "fail",
         "level": "none" if open_ else LEVELS[verdict["severity"]],
-        "message": {"text": f"{clean(rules[key]['title']) or key}: {told} (step {verdict['seq']})"},
+        "message": {"text": f"{quoted(rules[key]['title']) or key}: {told} (step {verdict['seq']})"},
         "locations": [
             {
                 "logicalLocations": [

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..schemas.verdict import Severity
-from .shown import clean, plain_console
+from .shown import clean, plain_console, quoted
 
 if TYPE_CHECKING:
     from ..batch.audit import Outcome
@@ -98,7 +98,7 @@ def _examples(outcome: Outcome, broken: list[str]) -> Group:
     parts: list[Text | Table] = [Text("First examples", style="bold")]
     for key in broken:
         rule = outcome.summary["rules"][key]
-        parts.append(Text.assemble((clean(key), STYLES[rule["severity"]]), ": ", clean(rule["title"])))
+        parts.append(Text.assemble((clean(key), STYLES[rule["severity"]]), ": ", quoted(rule["title"])))
         grid = Table.grid(padding=(0, 2))
         for _ in range(5):
             grid.add_column(no_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tomllib
 from collections import Counter, defaultdict
 from importlib import import_module
@@ -33,6 +34,19 @@ BUDGETS_S = {
 
 ROOT = Path(__file__).parents[1]
 
+PROGRAMS = (
+    ("kafka", "java", "a Java of 17 or newer, or KAFKA_BOOTSTRAP_SERVERS"),
+    ("kafka", "mvn", "Maven, which `make kafka` needs once"),
+    ("kafka", "openssl", "openssl, for test_security.py"),
+    ("browser", "chromium", "Chromium"),
+    ("docker", "promtool", "promtool of Prometheus"),
+    ("docker", "prometheus", "Prometheus"),
+    ("docker", "amtool", "amtool of Alertmanager"),
+    ("docker", "prometheus-alertmanager", "Alertmanager"),
+    ("docker", "docker-compose", "docker-compose"),
+)
+"""Programs that tests of a folder skip without: the folder, the command, and what it is."""
+
 took_s: dict[str, float] = defaultdict(float)
 skipped: Counter[tuple[str, str]] = Counter()
 
@@ -46,6 +60,25 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TZ", "UTC")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Say before the first test which folders will skip tests, because of which programs."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(session.config, "workerinput"):
+        return
+    asked = [Path(arg.split("::")[0]).resolve() for arg in session.config.args]
+    for folder, command, what in PROGRAMS:
+        path = ROOT / "tests" / folder
+        is_asked = any(path == one or path in one.parents or one in path.parents for one in asked)
+        if is_asked and shutil.which(command) is None and not _is_had_otherwise(command):
+            reporter.write_line(f"tests/{folder:<13} WILL SKIP: there is no `{command}` here: {what}")
+
+
+def _is_had_otherwise(command: str) -> bool:
+    """Whether nothing is skipped without the command: jars were fetched, or Kafka runs elsewhere."""
+    elsewhere = bool(os.environ.get("KAFKA_BOOTSTRAP_SERVERS"))
+    return {"mvn": elsewhere or (ROOT / ".kafka" / ".ready").exists(), "java": elsewhere}.get(command, False)
 
 
 @pytest.hookimpl(tryfirst=True)
