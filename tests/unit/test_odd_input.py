@@ -75,7 +75,7 @@ def test_an_occurrence_that_is_no_time_rejects_its_rows(tmp_path: Path, unit: An
     assert (result.exit_code, result.stderr.count(": row-time: ")) == (2, 2)
 
 
-@pytest.mark.parametrize("time", [*ENDS, 2**63, 10**400, "1677-12-31T23:59:59Z", "9999-12-31T23:59:59Z"])
+@pytest.mark.parametrize("time", [*ENDS, 2**63, "1677-12-31T23:59:59Z", "9999-12-31T23:59:59Z"])
 def test_a_message_at_any_time_is_judged_or_rejected(tmp_path: Path, time: int | str) -> None:
     """Chat logs are read to verdicts, or the message is rejected with its reason; import and audit agree."""
     text = json.dumps([{"role": "user", "content": "hi", "timestamp": time}])
