@@ -25,6 +25,8 @@ COMMANDS = {
 }
 """Each command's module in this room, which exports it as `command`, and its line in the help."""
 
+WAIT_S = 60.0
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -82,6 +84,17 @@ def timeout_option(default: float, what: str) -> Callable[[F], F]:
         default=default,
         show_default=True,
         help=f"How long the process may be silent before {what}.",
+    )
+
+
+def wait_option() -> Callable[[F], F]:
+    """`--wait-s`, the float `wait_s`: how long the process waits at its start for a broker."""
+    return click.option(
+        "--wait-s",
+        type=Seconds(0, 86_400),
+        default=WAIT_S,
+        show_default=True,
+        help="How long the process waits at its start for a broker that is away; 0: it ends at once.",
     )
 
 

@@ -13,7 +13,7 @@ from .error import file_error
 from .options import Command, Seconds, health_options, note
 from .settings import kafka_settings, session_settings
 from .stopping import stopping
-from .stream import broker_option, instance_option, timeout_option
+from .stream import broker_option, instance_option, timeout_option, wait_option
 
 if TYPE_CHECKING:
     from ..stream.alerts.rates import Tolerance
@@ -65,6 +65,7 @@ TIMEOUT_S = 10.0
 )
 @instance_option()
 @timeout_option(TIMEOUT_S, "another takes over")
+@wait_option()
 @health_options
 @broker_option()
 def command(
@@ -78,6 +79,7 @@ def command(
     resend_s: float,
     instance: str,
     timeout_s: float,
+    wait_s: float,
     address: Address,
     bootstrap_servers: str | None,
 ) -> None:
@@ -130,7 +132,9 @@ def command(
                 receivers, metrics, jitter=random.random, tell=lambda text: note(f"alerts: {text}"), pace=pace
             ),
         )
-        process = alerts_process(kafka, around)
+        process = alerts_process(kafka, around, wait_s)
+        if process is None:
+            return
         with serving(metrics.kafka, address, lambda: process.is_ready) as port:
             note(f"alerts: reads {verdicts}; metrics and health on {address.url(port)}")
             if not receivers:

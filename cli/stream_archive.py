@@ -10,7 +10,7 @@ import click
 from .options import Command, Seconds, health_options, note
 from .settings import kafka_settings
 from .stopping import stopping
-from .stream import broker_option, timeout_option
+from .stream import broker_option, timeout_option, wait_option
 
 if TYPE_CHECKING:
     from ..stream.listening import Address
@@ -45,6 +45,7 @@ TIMEOUT_S = 10.0
     " makes a file for each partition.",
 )
 @timeout_option(TIMEOUT_S, "others take over its partitions")
+@wait_option()
 @health_options
 @broker_option()
 def command(
@@ -52,6 +53,7 @@ def command(
     rows: int,
     every_s: float,
     timeout_s: float,
+    wait_s: float,
     address: Address,
     bootstrap_servers: str | None,
 ) -> None:
@@ -67,6 +69,7 @@ def command(
     from ..stream.archiving import Pace
     from ..stream.kafka.archive import LETTERS, Archiving, Surroundings, source_of
     from ..stream.kafka.health import serving
+    from ..stream.kafka.topics import Patience
     from ..stream.metrics import ArchiveMetrics
     from ..stream.topic import Topic
 
@@ -76,7 +79,10 @@ def command(
     around = Surroundings(
         metrics=metrics, say=lambda text: note(f"archive: {text}"), stopping=stopping(), timeout_s=timeout_s
     )
-    name, identity = source_of(kafka)
+    source = source_of(kafka, Patience(wait_s, around.stopping, around.say))
+    if source is None:
+        return
+    name, identity = source
     files = LiveArchive(archive, name, sha256(identity.encode()).hexdigest())
     process = Archiving(kafka, files, around, Pace(rows=rows, every_s=every_s))
     with serving(metrics.kafka, address, lambda: process.is_ready) as port:

@@ -15,7 +15,7 @@ from .error import told_error
 from .options import Command, Several, health_options, note
 from .settings import kafka_settings, session_settings
 from .stopping import stopping
-from .stream import broker_option, kafka_error, timeout_option
+from .stream import broker_option, kafka_error, timeout_option, wait_option
 
 if TYPE_CHECKING:
     from ..stream.listening import Address
@@ -43,6 +43,7 @@ FAILED = 2
     help="Where rocksdict keeps it; each process needs a folder of its own.",
 )
 @timeout_option(TIMEOUT_S, "others take over its partitions")
+@wait_option()
 @health_options
 @broker_option()
 def command(
@@ -50,6 +51,7 @@ def command(
     store: str | None,
     data: str | None,
     timeout_s: float,
+    wait_s: float,
     address: Address,
     bootstrap_servers: str | None,
 ) -> None:
@@ -82,7 +84,9 @@ def command(
     with ExitStack() as stack:
         if kafka.store == "rocksdict":
             stack.enter_context(locked(Path(kafka.data_folder)))
-        process = monitoring(kafka, sessions, packs, around, trials)
+        process = monitoring(kafka, sessions, packs, around, trials, wait_s)
+        if process is None:
+            return
         if trial is not None:
             trials.wait(trial)
         port = stack.enter_context(serving(metrics.kafka, address, lambda: process.is_ready))

@@ -9,7 +9,7 @@ import click
 from .options import Command, health_options, note
 from .settings import kafka_settings, session_settings
 from .stopping import stopping
-from .stream import broker_option, instance_option, timeout_option
+from .stream import broker_option, instance_option, timeout_option, wait_option
 
 if TYPE_CHECKING:
     from ..stream.listening import Address
@@ -20,11 +20,13 @@ TIMEOUT_S = 10.0
 @click.command("rekey", cls=Command)
 @instance_option()
 @timeout_option(TIMEOUT_S, "others take over its partitions, and how long one of its transactions may take")
+@wait_option()
 @health_options
 @broker_option()
 def command(
     instance: str,
     timeout_s: float,
+    wait_s: float,
     address: Address,
     bootstrap_servers: str | None,
 ) -> None:
@@ -48,7 +50,9 @@ def command(
         say=lambda text: note(f"rekey: {text}"),
         stopping=stopping(),
     )
-    process = rekeying(kafka, sessions, around)
+    process = rekeying(kafka, sessions, around, wait_s)
+    if process is None:
+        return
     with serving(metrics.kafka, address, lambda: process.is_ready) as port:
         note(f"rekey: reads {kafka.spans_topic}; metrics and health on {address.url(port)}")
         process.run()

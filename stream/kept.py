@@ -34,7 +34,7 @@ class Facts(msgspec.Struct, frozen=True):
     `offset` is that of the last message that is done with, `watermarks` those of the sources by partition,
     of which there are `sources`; `watermark` the least of them once all are known. `active` is the key of
     the rule set in force, None before there is one. `unfinished` are the sessions of which a source's next
-    message has more.
+    message has more. `topic_id` is that of the topic of events, empty in state of an earlier release.
     """
 
     offset: int = -1
@@ -43,6 +43,7 @@ class Facts(msgspec.Struct, frozen=True):
     watermark: int | None = None
     active: str | None = None
     unfinished: dict[int, str] = {}
+    topic_id: str = ""
 
 
 class Head(NamedTuple):

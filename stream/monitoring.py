@@ -80,14 +80,16 @@ class Terms:
     """How the monitor works, the same for all partitions.
 
     `finish`: an open occurrence goes on under the rule set that it began with; else it begins anew. `rules`
-    are in force until the first activation, None: there must be one. `partitions` of the events' topic;
-    `bytes_max` is about how large a message may be. `satisfied`: satisfactions and held rules are told, too.
+    are in force until the first activation, None: there must be one. `partitions` of the events' topic, whose
+    id is `events_id`; `bytes_max` is about how large a message may be. `satisfied`: satisfactions and held
+    rules are told, too.
     """
 
     sessions: SessionSettings
     partitions: int
     bytes_max: int
     events_topic: str = "tracline.events"
+    events_id: str = ""
     finish: bool = True
     rules: RuleTexts | None = None
     satisfied: bool = False
@@ -176,6 +178,10 @@ class Monitoring:
     def offsets(self) -> dict[int, int]:
         """The offset of the last message that is done with in each partition, -1 before there is one."""
         return {number: one.facts.offset for number, one in self._partitions.items()}
+
+    def topic_ids(self) -> set[str]:
+        """Return the ids of the topics that the state is of, as far as it says so."""
+        return {one.facts.topic_id for one in self._partitions.values()} - {""}
 
     def watermarks(self) -> dict[int, int | None]:
         """How far the time has come in each partition."""
@@ -349,6 +355,7 @@ class Monitoring:
         return data is not None and read_head(data).offset >= offset
 
     def _write_facts(self, done: Step, record: Record, facts: Facts) -> None:
+        facts = msgspec.structs.replace(facts, topic_id=self._terms.events_id)
         self._partitions[record.partition].facts = facts
         done.writes.append((f"{_PARTITION}{record.partition}", write_facts(facts)))
 

@@ -30,9 +30,10 @@ from ..topic import Topic
 from .compacted import read_compacted
 from .moves import Moves, join, not_taken
 from .reach import LISTEN_S, must_listen
-from .reading import Identity, lost, must_reach
+from .reading import lost
 from .settings import KafkaSettings, connecting
-from .topics import administering, look, require
+from .topic_checks import CHECK_S, TopicChecks
+from .topics import Patience, ask_at_start, look, require
 from .transactions import FENCED, Sent, Transactions
 
 SENDS = (Topic.ALERTS, Topic.ALERTS_STATE, Topic.DEAD_LETTER)
@@ -46,8 +47,6 @@ ASK_MS = 2_000
 CLOSE_MS = 5_000
 RETRY_S = 1.0
 """How long to wait before what Kafka did not do is tried again."""
-LOOK_S = 5.0
-"""How often it is looked whether the verdicts are still there, while none come."""
 REFUSALS_MAX = 5
 """Transactions in a row that Kafka may refuse, for a reason that waiting does not mend."""
 
@@ -87,14 +86,14 @@ class AlertsProcess:
         self._moves = Moves()
         self._member: Any = None
         self._reader: Any = None
-        self._identity: Any = None
+        self._checks = TopicChecks(kafka, PROCESS)
         self._settled: int | None = None
         self._alerting = around.alerting(partitions)
         self._delivery = around.delivery()
         self._worked: int | None = None
         self._undelivered: deque[tuple[int, Alert | None]] = deque()
         self._refusals = 0
-        self._looked = around.clock()
+        self._checked = around.clock()
         self._is_away = False
 
     @property
@@ -116,6 +115,7 @@ class AlertsProcess:
                     self._wait_for_kafka(error)
         finally:
             self._transactions.discard()
+            self._checks.close()
             for consumer in (self._reader, self._member):
                 if consumer is not None:
                     consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
@@ -139,16 +139,12 @@ class AlertsProcess:
         if not self._moves.owned:
             return
         polled = self._reader.poll(POLL_MS, max_records=RECORDS_MAX)
-        if self._identity.has_changed:
-            hint = "it was made anew while it was read: start again, to hear it from its beginning"
-            raise StreamError("TRL735", f"{self._names[Topic.VERDICTS]} is another topic now", hint)
+        is_due = self._around.clock() - self._checked >= CHECK_S
+        if is_due or self._checks.is_recreated(self._names[Topic.VERDICTS], self._reader):
+            self._checked = self._around.clock()
+            self._check(self._next)
         self._is_away = False
         records = [record for some in polled.values() for record in some]
-        if not records and self._around.clock() - self._looked >= LOOK_S:
-            # kafka-python waits for ever at the end of what was there, and says nothing.
-            self._looked = self._around.clock()
-            for place in self._verdicts:
-                must_reach(self._reader, place, self._next[place])
         # A letter is written before the alert that it tells of is taken for delivered.
         if records or self._alerting.has_letters:
             reach(AlertFault.RECEIVED)
@@ -212,7 +208,6 @@ class AlertsProcess:
         self._undelivered.clear()
         if self._reader is None:
             self._reader = _reader(self._kafka, self._names[Topic.VERDICTS], self._partitions)
-            self._identity = Identity(self._reader, self._names[Topic.VERDICTS])
         try:
             self._member.seek(self._place, begin.pop(self._place))
             self._member.resume(self._place)
@@ -228,10 +223,17 @@ class AlertsProcess:
         """Where to go on. Raises KafkaTimeoutError while a transaction is open that may still say so."""
         committed: int | None = self._member.committed(place, timeout_ms=ASK_MS)
         first: int = self._member.beginning_offsets([place], timeout_ms=ASK_MS)[place]
+        self._check({place: committed or 0})
         if committed is not None:
-            must_reach(self._member, place, committed)
             self._tell_deleted(place, committed, first)
         return first if committed is None else max(first, committed)
+
+    def _check(self, read: Mapping[TopicPartition, int]) -> None:
+        """Raise StreamError (TRL735) where a topic is not the one that was read up to these offsets."""
+        for topic in {place.topic for place in read}:
+            own = {place.partition: offset for place, offset in read.items() if place.topic == topic}
+            if (loss := self._checks.find_loss(topic, own)) is not None:
+                raise lost(loss)
 
     def _tell_deleted(self, place: TopicPartition, expected: int, first: int) -> None:
         """Say that messages are lost, if there are any: a partition begins behind the one that comes next."""
@@ -240,8 +242,11 @@ class AlertsProcess:
             self._around.say(f"{text} before they were read; let it keep them for longer")
             self._around.metrics.kafka.deleted(place.topic, first - expected)
 
-    def _look_for_gaps(self, records: Sequence[Any]) -> None:
-        """Say what Kafka has deleted, where kafka-python went on by itself. Raises StreamError (TRL735)."""
+    def _unread(self, records: Sequence[Any]) -> list[Any]:
+        """Return the records that were not read before, and say what Kafka has deleted.
+
+        Raises StreamError (TRL735) where what was read comes again because the topic is another one.
+        """
         for record in {record.partition: record for record in reversed(records)}.values():
             place = TopicPartition(self._names[Topic.VERDICTS], record.partition)
             expected, found = self._next[place], record.offset
@@ -249,9 +254,14 @@ class AlertsProcess:
                 first: int = self._reader.beginning_offsets([place], timeout_ms=ASK_MS)[place]
                 self._tell_deleted(place, expected, min(first, found))
             if found < expected:
-                raise lost(place, f"begins anew, and was read up to {expected}")
-        for record in records:
+                self._check({place: expected})
+        # A fetch may come from before a seek: what was read is the same topic's, and is not read twice.
+        unread = [
+            record for record in records if record.offset >= self._next[self._verdicts[record.partition]]
+        ]
+        for record in unread:
             self._next[self._verdicts[record.partition]] = record.offset + 1
+        return unread
 
     def _compare_marks(self, repeated: Mapping[int, int]) -> None:
         """Raise StreamError (TRL766) where marks for which messages were dropped are of other events.
@@ -261,18 +271,14 @@ class AlertsProcess:
         if not repeated:
             return
         events = self._names[Topic.EVENTS]
-        marks = {TopicPartition(events, number): offset for number, offset in repeated.items()}
-        ends: dict[TopicPartition, int] = self._reader.end_offsets(list(marks), timeout_ms=ASK_MS)
-        for place, offset in marks.items():
-            if offset >= ends[place]:
-                what = f"{events}, partition {place.partition} ends at offset {ends[place]}, before what was"
-                hint = "let the alerts begin with an empty state, or choose another prefix"
-                text = f"it was made anew, and {self._names[Topic.VERDICTS]} was not: {hint}"
-                raise StreamError("TRL766", f"{what} heard of it", text)
+        judged = {number: offset + 1 for number, offset in repeated.items()}
+        if (loss := self._checks.find_loss(events, judged)) is not None:
+            hint = f"{self._names[Topic.VERDICTS]} was not: let the alerts begin with an empty state"
+            raise StreamError("TRL766", loss.what, hint)
 
     def _take(self, records: Sequence[Any], member: Any) -> None:
         """Take messages in, and commit what comes of them with their offsets. Raises KafkaError."""
-        self._look_for_gaps(records)
+        records = self._unread(records)
         for record in records:
             self._alerting.take(_record(record))
         turned = self._alerting.turn()
@@ -282,7 +288,8 @@ class AlertsProcess:
             self._transactions.begin()
             self._transactions.produce(self._sent(turned))
             reach(AlertFault.PRODUCED)
-            self._transactions.offsets({place: self._position(place) for place in self._verdicts}, member)
+            going_on = {place: max(self._position(place), self._next[place]) for place in self._verdicts}
+            self._transactions.offsets(going_on, member)
             self._transactions.commit()
         except KafkaError as error:
             raise self._aborted(error) from None
@@ -375,13 +382,15 @@ class AlertsProcess:
         self._around.stopping.wait(RETRY_S)
 
 
-def alerts_process(kafka: KafkaSettings, around: Surroundings) -> AlertsProcess:
-    """The process over the topics as they are.
+def alerts_process(kafka: KafkaSettings, around: Surroundings, wait_s: float) -> AlertsProcess | None:
+    """The process over the topics as they are; None where it is to end before a broker answers.
 
     Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be.
     """
-    with administering(kafka, PROCESS) as admin:
-        found = look(admin, kafka)
+    patience = Patience(wait_s, around.stopping, around.say)
+    found = ask_at_start(kafka, PROCESS, patience, lambda admin: look(admin, kafka))
+    if found is None:
+        return None
     require(found, kafka, Topic.VERDICTS, *SENDS)
     return AlertsProcess(kafka, found[Topic.VERDICTS].partitions, around)
 

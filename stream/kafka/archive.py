@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -28,9 +28,9 @@ from ..rekeyer import Record
 from ..topic import Topic
 from ..wire import DeadLetter, encode_letter
 from .moves import Moves, join, not_taken
-from .reading import Identity
 from .settings import KafkaSettings, producing
-from .topics import administering, look, require
+from .topic_checks import CHECK_S, TopicChecks
+from .topics import Patience, ask_at_start, look, require
 
 PROCESS = "archive"
 LETTERS = ("TRL731",)
@@ -39,8 +39,6 @@ RECORDS_MAX = 500
 """Messages that are read at a time."""
 POLL_MS = 200
 RETRY_S = 1.0
-LOOK_S = 5.0
-"""How often it is looked whether what was read is still there, while nothing comes."""
 ASK_MS = 5_000
 CLOSE_MS = 5_000
 
@@ -108,11 +106,11 @@ class Archiving:
         self._moves = Moves()
         self._settled: int | None = None
         self._consumer: Any = None
-        self._identity: Any = None
+        self._checks = TopicChecks(kafka, PROCESS)
         self._producer: Any = None
         self._open: dict[int, Gathering] = {}
         self._bases: dict[int, Standing | None] = {}
-        self._heard = self._looked = around.clock()
+        self._heard = self._checked = around.clock()
         self._is_away = False
 
     @property
@@ -137,6 +135,7 @@ class Archiving:
             with suppress(KafkaError):
                 self._archive_ready()
         finally:
+            self._checks.close()
             if self._producer is not None:
                 self._producer.close(timeout=CLOSE_MS / 1000)
             if self._consumer is not None:
@@ -149,14 +148,15 @@ class Archiving:
             self._consumer = join(
                 self._kafka, PROCESS, self._topic, timeout_s, self._moves, max_partition_fetch_bytes=size
             )
-            self._identity = Identity(self._consumer, self._topic)
         polled = self._consumer.poll(POLL_MS, max_records=RECORDS_MAX)
-        if self._identity.has_changed:
-            raise self._anew("another topic has its name now")
         if not self.is_ready:
             # What was read began where the group stands, not the archive.
             self._settle()
             return
+        is_due = self._around.clock() - self._checked >= CHECK_S
+        if is_due or self._checks.is_recreated(self._topic, self._consumer):
+            self._checked = self._around.clock()
+            self._check({number: one.next for number, one in self._open.items()})
         self._is_away = False
         for place, records in polled.items():
             self._heard = self._around.clock()
@@ -164,8 +164,6 @@ class Archiving:
             self._gather(place, records)
         for number in too_many(self._open):
             self._archive_one(number)
-        if not polled and self._around.clock() - self._looked >= LOOK_S:
-            self._look()
         patience_s = min((one.patience_s for one in self._open.values()), default=self._pace.every_s)
         if self._around.clock() - self._heard >= patience_s:
             # No message tells the time any more.
@@ -181,9 +179,10 @@ class Archiving:
         places = [TopicPartition(self._topic, number) for number in sorted(owned)]
         if places:
             begins = self._consumer.beginning_offsets(places, timeout_ms=ASK_MS)
-            ends = self._consumer.end_offsets(places, timeout_ms=ASK_MS)
+            known = {place.partition: self._archive.standing(place.partition) for place in places}
+            self._check({number: one.next for number, one in known.items() if one is not None})
             for place in places:
-                if not self._begin(place, begins[place], ends[place]):
+                if not self._begin(place, begins[place], known[place.partition]):
                     return
         if count == self._moves.count:
             self._settled = count
@@ -191,12 +190,9 @@ class Archiving:
             if owned:
                 self._around.say(f"goes on with partitions {', '.join(map(str, sorted(owned)))}")
 
-    def _begin(self, place: TopicPartition, first: int, end: int) -> bool:
-        """Go on with a partition whose messages are at `first` to `end`; false where it is not ours."""
-        standing = self._bases[place.partition] = self._archive.standing(place.partition)
-        if standing is not None and standing.next > end:
-            what = f"ends at offset {end}, and the archive has come to {standing.next}"
-            raise self._anew(f"partition {place.partition} {what}")
+    def _begin(self, place: TopicPartition, first: int, standing: Standing | None) -> bool:
+        """Go on with a partition whose messages begin at `first`; false where it is not ours."""
+        self._bases[place.partition] = standing
         begin = Standing(first, first) if standing is None else resumed(standing, first)
         if standing is not None and begin.next != standing.next:
             text = f"partition {place.partition}: Kafka has deleted messages {standing.next} to"
@@ -210,20 +206,21 @@ class Archiving:
         self._open[place.partition] = Gathering(self._topic, place.partition, begin, self._pace)
         return True
 
-    def _look(self) -> None:
-        """Raise StreamError (TRL751) where a partition ends before what was read; kafka-python only waits."""
-        self._looked = self._around.clock()
-        places = [TopicPartition(self._topic, number) for number in self._open]
-        for place, end in self._consumer.end_offsets(places, timeout_ms=ASK_MS).items():
-            if (read := self._open[place.partition].next) > end:
-                raise self._anew(f"partition {place.partition} ends at {end}, and was read up to {read}")
+    def _check(self, read: Mapping[int, int]) -> None:
+        """Raise StreamError (TRL751) where the topic is not the one that was read up to these offsets."""
+        if (loss := self._checks.find_loss(self._topic, read)) is not None:
+            hint = "the archive is of the old topic, or messages are lost: begin with a new archive folder"
+            raise StreamError("TRL751", loss.what, hint)
 
     def _gather(self, place: TopicPartition, records: Sequence[Any]) -> None:
         """Take messages of a partition in, and archive what is due."""
         gathering = self._open[place.partition]
         if records[0].offset < gathering.next:
-            # kafka-python begins anew where Kafka has no such offset.
-            raise self._anew(f"partition {place.partition} begins anew, and was read up to {gathering.next}")
+            # A fetch may come from before a seek: what was read is the same topic's, and is not read twice.
+            self._check({place.partition: gathering.next})
+            records = [record for record in records if record.offset >= gathering.next]
+            if not records:
+                return
         self._around.metrics.kafka.read(self._topic, len(records), sum(len(r.value or b"") for r in records))
         if records[0].offset > gathering.next and self._is_lost(place, gathering.next):
             # What was gathered is archived as it is; what follows begins behind the gap.
@@ -249,21 +246,15 @@ class Archiving:
         Raises StreamError (TRL751) where their topic ends before: all that is judged would be dropped.
         """
         events = self._kafka.topic(Topic.EVENTS)
-        place = TopicPartition(events, number)
-        end = self._consumer.end_offsets([place], timeout_ms=ASK_MS)[place]
-        if gathering.mark is not None and gathering.mark[0] >= end:
-            what = f"{events}, partition {number} ends at offset {end}, before what was judged of it"
-            hint = f"it was made anew, and {self._topic} was not: choose another prefix"
-            raise StreamError("TRL751", what, hint)
+        judged = {} if gathering.mark is None else {number: gathering.mark[0] + 1}
+        if (loss := self._checks.find_loss(events, judged)) is not None:
+            hint = f"what is judged of it would be dropped as repeats of {self._topic}: choose another prefix"
+            raise StreamError("TRL751", loss.what, hint)
         self._around.metrics.repeats.inc()
 
     def _is_lost(self, place: TopicPartition, offset: int) -> bool:
         """Whether a message was deleted: a marker of a transaction leaves its offset out, too."""
         return self._consumer.beginning_offsets([place], timeout_ms=ASK_MS)[place] > offset
-
-    def _anew(self, what: str) -> StreamError:
-        hint = "the topic was made anew, or has lost messages: begin with a new archive folder"
-        return StreamError("TRL751", f"{self._topic}: {what}", hint)
 
     def _archive_ready(self) -> None:
         """Archive whatever was gathered."""
@@ -336,13 +327,17 @@ class Archiving:
         self._around.stopping.wait(RETRY_S)
 
 
-def source_of(kafka: KafkaSettings) -> tuple[str, str]:
+def source_of(kafka: KafkaSettings, patience: Patience) -> tuple[str, str] | None:
     """The name of the topic of judged events as a source, and what identifies it: cluster and topic.
 
-    Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be.
+    None where the process is to end before a broker answers. Raises StreamError: TRL721 to TRL724 where
+    settings, brokers or topics are not as they must be.
     """
     topic = kafka.topic(Topic.JUDGED)
-    with administering(kafka, PROCESS) as admin:
+
+    def ask(admin: Any) -> str:
         require(look(admin, kafka), kafka, Topic.JUDGED, Topic.DEAD_LETTER)
-        cluster = str(admin.describe_cluster()["cluster_id"])
-    return f"kafka-{topic}", f"{cluster}/{topic}"
+        return str(admin.describe_cluster()["cluster_id"])
+
+    cluster = ask_at_start(kafka, PROCESS, patience, ask)
+    return None if cluster is None else (f"kafka-{topic}", f"{cluster}/{topic}")

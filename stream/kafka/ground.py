@@ -2,60 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from aiokafka.errors import KafkaTimeoutError  # pyright: ignore[reportMissingTypeStubs]
 from faust.types import TP
+from kafka.errors import KafkaError
 
 from ..error import StreamError
+from .topic_checks import Loss, TopicChecks
 
 MARKS = 1
 """Offsets that may be no messages: the mark of the last transaction has one, too."""
+RETRY_S = 1.0
+"""How long to wait before Kafka is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The names of the topic of events and of the state's changelog; partitions and replicas of each."""
+    """The names of the topic of events and of the state's changelog; partitions and replicas of each.
+
+    `events_id` is the id of the topic of events.
+    """
 
     events: str
+    events_id: str
     changelog: str
     partitions: int
     replicas: int
 
 
-async def looked_at(
-    ground: Ground, consumer: Any, offsets: Mapping[int, int], applied: Mapping[int, int]
-) -> dict[int, int]:
-    """Where to go on in each partition: behind what was judged, and behind what Kafka has deleted.
+async def where_to_go_on(ground: Ground, consumer: Any, offsets: Mapping[int, int]) -> dict[int, int]:
+    """Return where to go on in each partition: behind what was judged, and behind what Kafka has deleted.
 
-    `offsets` are those of the last events that were judged of each partition, `applied` up to where the
-    state here has its changelog. Raises StreamError (TRL744) where the topics end before that.
+    `offsets` are those of the last events that were judged of each partition. Raises StreamError (TRL744)
+    where the topic has another number of partitions.
     """
-    going_on: dict[int, int] = {}
     events = {number: TP(ground.events, number) for number in offsets}
     begins: Mapping[TP, int] = await consumer.earliest_offsets(*events.values()) if events else {}
-    for number, end in (await _ends(consumer, ground.events, offsets)).items():
-        done = offsets[number] + 1
-        if end < done:
-            raise made_anew(f"{ground.events} partition {number} ends at {end}")
-        going_on[number] = max(done, begins.get(events[number], 0))
-    for number, end in (await _ends(consumer, ground.changelog, applied)).items():
-        if end <= applied[number]:
-            what = f"{ground.changelog} partition {number} ends at {end}, before the state on disk"
-            hint = "the state is of another topic: delete the folder of --data, or choose another"
-            raise StreamError("TRL744", what, hint)
     if (found := consumer.topic_partitions(ground.events)) not in (None, ground.partitions):
         raise uneven(ground.events, found, ground.partitions)
-    return going_on
+    return {number: max(done + 1, begins.get(events[number], 0)) for number, done in offsets.items()}
 
 
-async def _ends(consumer: Any, topic: str, numbers: Mapping[int, int]) -> dict[int, int]:
-    """Where these partitions of a topic end."""
-    places = [TP(topic, number) for number in numbers]
-    ends: Mapping[TP, int | None] = await consumer.highwaters(*places) if places else {}
-    return {place.partition: ends.get(place) or 0 for place in places}
+async def check(checks: TopicChecks, topic: str, read: Mapping[int, int]) -> Loss | None:
+    """Do as `TopicChecks.find_loss`, beside other work; wait for Kafka where it does not answer."""
+    while True:
+        try:
+            return await asyncio.to_thread(checks.find_loss, topic, read)
+        except KafkaError:
+            await asyncio.sleep(RETRY_S)
 
 
 async def deleted(consumer: Any, place: TP, expected: int, found: int) -> int:
@@ -74,10 +72,18 @@ async def deleted(consumer: Any, place: TP, expected: int, found: int) -> int:
         return max(0, min(begins[place], found) - expected)
 
 
-def made_anew(what: str) -> StreamError:
-    """The error (TRL744) that a topic of events is not the one that was judged."""
-    hint = "it was made anew, and what comes behind it was not: choose another prefix"
-    return StreamError("TRL744", f"{what}, before what was judged of it", hint)
+def lost_events(loss: Loss) -> StreamError:
+    """The error (TRL744) that the topic of events is not the one that was judged."""
+    hint = "the state and the topics behind it are of the old one: choose another prefix"
+    if not loss.is_recreated:
+        hint = f"nothing is changed: start again once all brokers are back. Else {hint}"
+    return StreamError("TRL744", loss.what, hint)
+
+
+def lost_state(loss: Loss) -> StreamError:
+    """The error (TRL744) that the changelog is not the one that the state on disk is of."""
+    hint = "the state on disk is of another topic: delete the folder of --data, or choose another"
+    return StreamError("TRL744", loss.what, hint)
 
 
 def uneven(name: str, found: int, kept: int) -> StreamError:

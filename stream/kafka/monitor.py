@@ -37,13 +37,14 @@ from ..trial import Trials
 from ..wire import RuleTexts
 from .activate import activation_of
 from .activations import activations_after
-from .ground import MARKS, Ground, deleted, looked_at, uneven
+from .ground import MARKS, Ground, check, deleted, lost_events, lost_state, uneven, where_to_go_on
 from .lane import Lane
 from .moves import not_taken
 from .settings import KafkaSettings, faust_broker
 from .shelves import DiskShelf, MemoryShelf, Shelf, Shelves
 from .tables import StateTable, Tables
-from .topics import Count, Spec, administering, config_of, look, require
+from .topic_checks import CHECK_S, Loss, TopicChecks, topic_id
+from .topics import Count, Patience, Spec, ask_at_start, config_of, look, require
 from .transport import Transport
 
 PROCESS = "monitor"
@@ -114,10 +115,12 @@ class Monitor:
             ground.partitions,
             kafka.message_bytes_max,
             self._names[Topic.EVENTS],
+            ground.events_id,
             finish=kafka.on_rule_change == "finish",
             rules=None if rules is None else dict(rules.sources),
         )
         self._monitoring = Monitoring(terms, self._shelves)
+        self._checks = TopicChecks(kafka, PROCESS, {ground.events: ground.events_id})
         self._lanes: dict[int, Lane] = {}
         self._next: dict[int, int] = {}
         self._moves = 0
@@ -149,7 +152,10 @@ class Monitor:
         self._monitoring.assign(partitions, self._shelves.items(partitions))
         self._around.metrics.judging.know(self._monitoring.met())
         offsets = self._monitoring.offsets()
-        going_on = await looked_at(self._ground, consumer, offsets, self._shelves.held(partitions))
+        await self._check_state(offsets, self._shelves.held(partitions))
+        going_on = await where_to_go_on(self._ground, consumer, offsets)
+        if moves != self._moves:
+            return
         for number, offset in going_on.items():
             self._tell_deleted(number, offset - offsets[number] - 1)
         if passed_over := self._monitoring.passed_over():
@@ -170,6 +176,34 @@ class Monitor:
         text = f"goes on with partitions {_listed(partitions)}" if partitions else "has no partition"
         self._around.say(text)
 
+    async def _check_state(self, offsets: Mapping[int, int], applied: Mapping[int, int]) -> None:
+        """Raise StreamError (TRL744) where the topics are not those that the state is of.
+
+        `offsets` are those of the last events that were judged, `applied` up to where the state on disk holds
+        the changelog.
+        """
+        events, changelog = self._ground.events, self._ground.changelog
+        if self._monitoring.topic_ids() - {self._ground.events_id}:
+            raise lost_events(Loss(f"{events} was deleted and created again", is_recreated=True))
+        judged = {number: offset + 1 for number, offset in offsets.items()}
+        if (loss := await check(self._checks, events, judged)) is not None:
+            raise lost_events(loss)
+        held = {number: offset + 1 for number, offset in applied.items()}
+        if held and (loss := await check(self._checks, changelog, held)) is not None:
+            raise lost_state(loss)
+
+    async def _check_events(self) -> None:
+        """End the process where the topic of events is not the one that was judged (TRL744)."""
+        judged = {place.partition: offset for place, offset in self.going_on().items()}
+        if (loss := await check(self._checks, self._ground.events, judged)) is not None:
+            self.fail(lost_events(loss))
+
+    async def _keep_checking(self) -> None:
+        """Check the topic of events now and then."""
+        while True:
+            await asyncio.sleep(CHECK_S)
+            await self._check_events()
+
     async def finish(self) -> None:
         """Finish the messages in hand, commit, and forget all partitions: the group divides them anew."""
         self._moves += 1
@@ -186,6 +220,7 @@ class Monitor:
     async def _work(self) -> None:
         self._build()
         starting = asyncio.create_task(self._app.start())
+        checking = asyncio.create_task(self._keep_checking())
         while not self._around.stopping.is_set():
             if starting.done() and (error := starting.exception()) is not None:
                 self.fail(error)
@@ -196,6 +231,7 @@ class Monitor:
                 self.fail(refused or _crashed(refusal))
             self._measure()
             await asyncio.sleep(PULSE_S)
+        checking.cancel()
         leaving = asyncio.create_task(self._leave())
         # Faust would take no notice of a cancellation.
         await asyncio.wait([leaving], timeout=STOP_S)
@@ -206,6 +242,7 @@ class Monitor:
             )
         leaving.result()
         starting.cancel()
+        self._checks.close()
 
     async def _leave(self) -> None:
         await self.finish()
@@ -234,6 +271,9 @@ class Monitor:
     async def _work_off(self, message: Any) -> None:
         reach(MonitorFault.RECEIVED)
         place, expected = TP(message.topic, message.partition), self._next[message.partition]
+        if place in self._app.consumer.repeated:
+            await self._check_events()
+            self._app.consumer.repeated.discard(place)
         lost = await deleted(self._app.consumer, place, expected, message.offset)
         self._tell_deleted(message.partition, lost)
         record = Record(message.partition, message.offset, self._time(message), message.value or b"")
@@ -380,26 +420,33 @@ def monitoring(
     rules: RuleSet | None,
     around: Surroundings,
     trials: Trials,
-) -> Monitor:
-    """The process over the topics as they are.
+    wait_s: float,
+) -> Monitor | None:
+    """The process over the topics as they are; None where it is to end before a broker answers.
 
     Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be; TRL744
     where the topic of events has more or fewer partitions than the state that is kept of it, TRL734 where
     the rules are too large for a message.
     """
-    with administering(kafka, PROCESS) as admin:
-        found = look(admin, kafka)
-        changelog = f"{kafka.group(PROCESS)}-state-changelog"
-        kept = [topic for topic in admin.describe_topics() if topic["name"] == changelog]
-    require(found, kafka, Topic.EVENTS, *SENDS)
+    patience = Patience(wait_s, around.stopping, around.say)
+    ground = ask_at_start(kafka, PROCESS, patience, lambda admin: _ground(admin, kafka))
+    if ground is None:
+        return None
     if rules is not None:
         activation_of(kafka, rules.sources)
-    events = found[Topic.EVENTS]
-    for topic in kept:
-        if (count := len(topic["partitions"])) != events.partitions:
-            raise uneven(kafka.topic(Topic.EVENTS), events.partitions, count)
-    ground = Ground(kafka.topic(Topic.EVENTS), changelog, events.partitions, events.replicas)
     return Monitor(kafka, sessions, rules, ground, around, trials)
+
+
+def _ground(admin: Any, kafka: KafkaSettings) -> Ground:
+    """Return the topics that the monitor stands on. Raises StreamError (TRL724, TRL744)."""
+    found = look(admin, kafka)
+    require(found, kafka, Topic.EVENTS, *SENDS)
+    name, events = kafka.topic(Topic.EVENTS), found[Topic.EVENTS]
+    changelog = f"{kafka.group(PROCESS)}-state-changelog"
+    for topic in admin.describe_topics():
+        if topic["name"] == changelog and (count := len(topic["partitions"])) != events.partitions:
+            raise uneven(name, events.partitions, count)
+    return Ground(name, topic_id(admin, name), changelog, events.partitions, events.replicas)
 
 
 def _listed(partitions: Iterable[int]) -> str:

@@ -19,6 +19,12 @@ LISTEN_S = 2.0
 """How long `must_listen` usually waits for an address."""
 CLOSE_S = 5.0
 """How long a producer that is let go of may take to end its thread."""
+_AWAY = ("NoBrokersAvailable", "NodeNotReadyError", "KafkaTimeoutError", "RequestTimedOutError")
+"""The errors of both clients that only say that no broker has answered yet."""
+
+
+class BrokerAwayError(StreamError):
+    """A broker that does not listen or does not answer (TRL723); one that refuses is no such error."""
 
 
 def listened_to(settings: KafkaSettings, within_s: float) -> None:
@@ -37,7 +43,7 @@ def listened_to(settings: KafkaSettings, within_s: float) -> None:
             reason = error.strerror if isinstance(error, OSError) else None
             refused.append(f"{server}: {(reason or str(error)).lower()}")
     hint = "check that the brokers run, and bootstrap_servers"
-    raise StreamError("TRL723", f"no broker listens ({'; '.join(refused)})", hint)
+    raise BrokerAwayError("TRL723", f"no broker listens ({'; '.join(refused)})", hint)
 
 
 def let_in(settings: KafkaSettings, process: str, within_s: float) -> None:
@@ -60,8 +66,10 @@ def let_in(settings: KafkaSettings, process: str, within_s: float) -> None:
                 return
             except (OtherKafkaError, OSError) as error:
                 refused = error
-    why = str(refused.__cause__ or refused).partition("\n")[0][:REASON_LENGTH_MAX]
-    raise refusal(refused, settings, why) from refused
+    cause = refused.__cause__ or refused
+    why = str(cause).partition("\n")[0][:REASON_LENGTH_MAX]
+    is_away = isinstance(cause, (ConnectionRefusedError, TimeoutError))
+    raise refusal(refused, settings, why, is_away=is_away) from refused
 
 
 async def _connect(server: str, arguments: dict[str, Any]) -> None:
@@ -81,14 +89,17 @@ def must_listen(settings: KafkaSettings, within_s: float) -> None:
         raise KafkaConnectionError(str(error)) from None
 
 
-def refusal(error: Exception, settings: KafkaSettings, why: str = "") -> StreamError:
+def refusal(
+    error: Exception, settings: KafkaSettings, why: str = "", *, is_away: bool = False
+) -> StreamError:
     """An error of a Kafka client as TRL723: which brokers were asked, and the error's name.
 
-    Not its text, which may be a page long and quote what was sent.
+    Not its text, which may be a page long and quote what was sent. `is_away`: no broker has answered.
     """
     what = f"Kafka at {', '.join(settings.bootstrap_servers)}: {type(error).__name__}"
     hint = "check that the brokers run, their addresses, TLS and SASL, and what this user may do"
-    return StreamError("TRL723", f"{what} ({why})" if why else what, hint)
+    kind = BrokerAwayError if is_away or type(error).__name__ in _AWAY else StreamError
+    return kind("TRL723", f"{what} ({why})" if why else what, hint)
 
 
 class _Reasons(logging.Handler):

@@ -5,7 +5,7 @@ The group divides the partitions anew whenever a process comes or goes; `moves` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +15,7 @@ from kafka.structs import TopicPartition
 from ..error import StreamError
 from .moves import Moves, join
 from .settings import KafkaSettings
+from .topic_checks import CHECK_S, Loss, TopicChecks
 
 RECORDS_MAX = 1_000
 """Records that are gathered; collectors send one for each trace."""
@@ -42,11 +43,14 @@ class Reader:
     def __init__(self, settings: KafkaSettings, process: str, topic: str, timeout_s: float) -> None:
         self.moves = Moves()
         self._topic = topic
+        self._checks = TopicChecks(settings, process)
+        self._checked = 0.0
         sizes = {"max_partition_fetch_bytes": FETCH_BYTES, "fetch_max_bytes": 2 * FETCH_BYTES}
         self._consumer = join(settings, process, topic, timeout_s, self.moves, **sizes)
 
     def close(self) -> None:
         """Leave the group."""
+        self._checks.close()
         with suppress(KafkaError):
             self._consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
 
@@ -82,12 +86,11 @@ class Reader:
         """Where to go on reading a partition, and how many records were deleted before that.
 
         Raises KafkaTimeoutError while a transaction is open that may still say so, and StreamError (TRL735)
-        where the partition ends before that.
+        where the topic is not the one that was read, or the partition ends before that.
         """
         place = TopicPartition(self._topic, number)
         committed: int | None = self._consumer.committed(place, timeout_ms=ASK_MS)
-        if committed is not None:
-            must_reach(self._consumer, place, committed)
+        self.check({} if committed is None else {number: committed})
         first = self._first(place)
         return (first, 0) if committed is None else (max(first, committed), max(0, first - committed))
 
@@ -95,12 +98,23 @@ class Reader:
         """How many records were deleted where one was expected next, and another was found.
 
         A marker of a transaction leaves its offset out, too. Raises StreamError (TRL735) where what was read
-        comes again: kafka-python begins anew where Kafka has no such offset.
+        comes again because the topic is not the one that was read.
         """
-        place = TopicPartition(self._topic, number)
         if found < expected:
-            raise lost(place, f"begins anew, and was read up to {expected}")
+            self.check({number: expected})
+        place = TopicPartition(self._topic, number)
         return max(0, self._first(place) - expected) if found > expected else 0
+
+    def check(self, read: Mapping[int, int]) -> None:
+        """Raise StreamError (TRL735) where the topic is not the one that was read up to these offsets."""
+        if (loss := self._checks.find_loss(self._topic, read)) is not None:
+            raise lost(loss)
+
+    def check_again(self, now: float, read: Mapping[int, int]) -> None:
+        """Do as `check` where the consumer knows of another topic, or the last time was `CHECK_S` ago."""
+        if self._checks.is_recreated(self._topic, self._consumer) or now - self._checked >= CHECK_S:
+            self._checked = now
+            self.check(read)
 
     def _first(self, place: TopicPartition) -> int:
         """The offset of the first record that is there."""
@@ -126,30 +140,9 @@ class Reader:
         return left
 
 
-class Identity:
-    """Which topic a consumer reads: one that is deleted and made again is another, whatever its name."""
-
-    def __init__(self, consumer: Any, topic: str) -> None:
-        # Its brokers know the id (Kafka 2.8 and later), and kafka-python tells nobody.
-        self._cluster, self._topic = consumer._cluster, topic
-        self._first: Any = None
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether another topic has the name now; known once the client has heard of it."""
-        found = self._cluster.topic_id(self._topic)
-        self._first = self._first or found
-        return found is not None and found != self._first
-
-
-def must_reach(consumer: Any, place: TopicPartition, offset: int) -> None:
-    """Raise StreamError (TRL735) where a partition ends before an offset that was read."""
-    end: int = consumer.end_offsets([place], timeout_ms=ASK_MS)[place]
-    if end < offset:
-        raise lost(place, f"ends at offset {end}, and was read up to {offset}")
-
-
-def lost(place: TopicPartition, what: str) -> StreamError:
-    """The error (TRL735) that a partition is not the one that was read."""
+def lost(loss: Loss) -> StreamError:
+    """The error (TRL735) that a topic is not the one that was read."""
+    if loss.is_recreated:
+        return StreamError("TRL735", loss.what, "start again, to read the new topic from its beginning")
     hint = "brokers have lost records: tell the group with Kafka's own tools at which offset to go on"
-    return StreamError("TRL735", f"{place.topic}, partition {place.partition} {what}", hint)
+    return StreamError("TRL735", loss.what, hint)

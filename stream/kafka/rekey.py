@@ -30,7 +30,7 @@ from .compacted import read_compacted
 from .moves import not_taken
 from .reading import Reader
 from .settings import KafkaSettings
-from .topics import administering, look, require
+from .topics import Patience, ask_at_start, look, require
 from .transactions import FENCED, Sent, Transactions
 
 PROCESS = "rekey"
@@ -120,6 +120,7 @@ class Rekeying:
         if member is None or not self._is_settled(reader):
             self._settle(reader)
             return
+        reader.check_again(around.clock(), self._next)
         if records:
             self._carry(reader, records, member)
         if self._is_settled(reader) and around.clock() - self._ticked >= self._tick_s:
@@ -201,6 +202,10 @@ class Rekeying:
         for record in {record.partition: record for record in reversed(records)}.values():
             number, offset = record.partition, record.offset
             self._tell_deleted(number, reader.deleted(number, self._next[number], offset))
+        # A fetch may come from before a seek: what was read is the same topic's, and is not read twice.
+        records = [record for record in records if record.offset >= self._next[record.partition]]
+        if not records:
+            return
         try:
             done = self._taken(records)
         except Exception as error:
@@ -335,13 +340,17 @@ class Rekeying:
         self._around.stopping.wait(RETRY_S)
 
 
-def rekeying(kafka: KafkaSettings, sessions: SessionSettings, around: Surroundings) -> Rekeying:
-    """The process over the topics as they are.
+def rekeying(
+    kafka: KafkaSettings, sessions: SessionSettings, around: Surroundings, wait_s: float
+) -> Rekeying | None:
+    """The process over the topics as they are; None where it is to end before a broker answers.
 
     Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be.
     """
-    with administering(kafka, PROCESS) as admin:
-        found = look(admin, kafka)
+    patience = Patience(wait_s, around.stopping, around.say)
+    found = ask_at_start(kafka, PROCESS, patience, lambda admin: look(admin, kafka))
+    if found is None:
+        return None
     require(found, kafka, Topic.SPANS, *SENDS)
     counts = (found[Topic.SPANS].partitions, found[Topic.EVENTS].partitions)
     rekeyer = Rekeyer(sessions, *counts, kafka.message_bytes_max, kafka.spans_topic)

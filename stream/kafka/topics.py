@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from ..error import StreamError
 from ..topic import Topic
-from .reach import asking, let_in, listened_to
+from .reach import BrokerAwayError, asking, let_in, listened_to
 from .settings import KafkaSettings, connecting
 
 PARTITIONS = 8
 """How many partitions spans and sessions have where nothing else is said; no process can use more."""
 BOOTSTRAP_S = 10.0
+RETRY_S = 1.0
+"""How long a process waits before it asks again whether there is a broker."""
+Answer = TypeVar("Answer")
 NO_ERROR, THERE_ALREADY = 0, 36
 """Kafka's codes; the second where another process makes the same topic at the same time."""
 DAY_MS = 86_400_000
@@ -117,6 +122,39 @@ def administering(settings: KafkaSettings, process: str = "topics") -> Generator
             yield admin
         finally:
             admin.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a process waits at its start for a broker: up to `wait_s`, or until `stopping` is set."""
+
+    wait_s: float
+    stopping: threading.Event
+    say: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+
+
+def ask_at_start(
+    settings: KafkaSettings, process: str, patience: Patience, ask: Callable[[Any], Answer]
+) -> Answer | None:
+    """Return what `ask` returns of the admin client, once a broker answers; None where the process is to end.
+
+    Raises StreamError as `administering`: TRL723 after `wait_s` where no broker answers, and at once where
+    one refuses.
+    """
+    until, is_said = patience.clock() + patience.wait_s, False
+    while not patience.stopping.is_set():
+        try:
+            with administering(settings, process) as admin:
+                return ask(admin)
+        except BrokerAwayError:
+            if patience.clock() >= until:
+                raise
+        if not is_said:
+            patience.say(f"waiting for the broker, for up to {patience.wait_s:g} s")
+            is_said = True
+        patience.stopping.wait(min(RETRY_S, max(0.0, until - patience.clock())))
+    return None
 
 
 def look(admin: Any, settings: KafkaSettings) -> dict[Topic, Found]:

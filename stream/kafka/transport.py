@@ -23,7 +23,6 @@ from mode.utils.futures import notify
 
 from ..error import StreamError
 from ..faults import MonitorFault, reach
-from .ground import made_anew
 
 ASK_S = 0.05
 
@@ -57,6 +56,8 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
         super().__init__(*args, **kwargs)
         self._last: dict[TP, int] = {}
         self._before: dict[TP, dict[int, int]] = {}
+        self.repeated: set[TP] = set()
+        """Partitions of which an offset came again since they were assigned, until the topic was checked."""
 
     def before(self, tp: TP, offset: int) -> int | None:
         """The offset of the message before that one, or the one behind which reading was to begin.
@@ -84,12 +85,12 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
                 before = self._before.setdefault(tp, {})
                 for record in records:
                     offset: int = record.offset
-                    last = before[offset] = self._last.get(tp, offset - 1)
+                    last = self._last.get(tp, offset - 1)
                     if offset <= last:
-                        # aiokafka begins anew where Kafka has no such offset, and Faust drops what it gives.
-                        what = f"{tp.topic} partition {tp.partition} begins anew at {offset}"
-                        self.app.progress.fail(made_anew(what))
-                    self._last[tp] = offset
+                        # Either this was fetched before a seek, or aiokafka begins at 0 in another topic.
+                        self.repeated.add(tp)
+                        continue
+                    before[offset], self._last[tp] = last, offset
         return fetched
 
     async def on_start(self) -> None:
@@ -114,6 +115,8 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         """Have partitions: the group has just said so."""
         self.member_at, self.is_outsider = time.monotonic(), False
+        # What was fetched when partitions were here before may be fetched again.
+        self._last, self._before, self.repeated = {}, {}, set()
         await super().on_partitions_assigned(assigned, generation_id)
 
     def _create_worker_consumer(self, transport: driver.Transport) -> Any:
@@ -226,7 +229,7 @@ class Consumer(driver.Consumer):
         """Leave gaps alone: every transaction's mark leaves one, and nobody asks for them here."""
 
     def resume_partitions(self, tps: Iterable[TP]) -> None:
-        """Read the changelog; events not before `resume_flow`.
+        """Read the changelog; events not before the last `resume_flow`.
 
         Faust would read them already while it looks for where to begin, and then throw away what it has.
         """
@@ -240,8 +243,10 @@ class Consumer(driver.Consumer):
         self._held = set()
 
     def resume_flow(self) -> None:
-        """Let messages through."""
+        """Let messages through; events not before recovery has ended, which seeks where to go on."""
         super().resume_flow()
+        if self.app.in_recovery:
+            return
         held, self._held = self._held, set()
         super().resume_partitions(held)
 
@@ -255,6 +260,11 @@ class Consumer(driver.Consumer):
     def before(self, message: Any) -> int | None:
         """The offset of the message before that one, as `CommittedThread.before` has it."""
         return self._thread.before(message.tp, message.offset)
+
+    @property
+    def repeated(self) -> set[TP]:
+        """The partitions of which an offset came again, until the topic was checked."""
+        return self._thread.repeated
 
 
 class Producer(driver.Producer):

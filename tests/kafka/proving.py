@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -45,6 +45,7 @@ SESSIONS = {
     f"TRACLINE_SESSIONS_{name.upper()}": str(getattr(SETTINGS, name))
     for name in ("lateness_s", "hold_s", "idle_s", "tick_s", "skew_s")
 }
+IDLE_S = SETTINGS.idle_s
 END_NS = START_NS + 24 * 3_600 * NS
 """When the time has passed every conversation."""
 WAIT_S = 240.0
@@ -96,10 +97,10 @@ class Proof:
     places: Counter[Place]
 
 
-def proof(pack: Path) -> Proof:
+def proof(pack: Path, held: Sequence[Told] | None = None) -> Proof:
     """Hours of conversations, told in every manner; at the end the time passes all of them everywhere."""
     random = Random("proof")
-    told = [_anywhere(one) for one in day(3, 15)]
+    told = [_anywhere(one) for one in held or day(3, 15)]
     coming = [(time, source_of(span.trace_id), span) for time, span in arriving(told, random, again=0.1)]
     coming += list(_closing())
     offsets = [0] * SOURCES

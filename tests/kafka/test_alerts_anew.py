@@ -67,7 +67,7 @@ def test_marks_of_events_that_were_made_anew_are_refused(topics: KafkaSettings, 
         assert stage.ended() == 2
     said = stage.log.read_text()
     assert "TRL766" in said
-    assert "ends at offset 0, before what was heard of it" in said
+    assert "ends at offset 0, and was read up to" in said
 
 
 def test_verdicts_that_are_deleted_meanwhile_are_said(topics: KafkaSettings, tmp_path: Path) -> None:

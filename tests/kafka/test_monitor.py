@@ -279,9 +279,11 @@ def test_what_it_goes_on_without_is_said(topics: KafkaSettings, case: Case, tmp_
 def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tmp_path: Path) -> None:
     """State of another release, of a topic made anew, of fewer partitions or of another broker is refused."""
     facts = msgspec.msgpack.encode(Facts(offset=1_000))
+    other = msgspec.msgpack.encode(Facts(topic_id="another topic's"))
     tried = {
         "release": (PARTITIONS, b"\x63" + facts, "TRL741", "finish the sessions with the release"),
-        "anew": (PARTITIONS, bytes([STATE_VERSION]) + facts, "TRL744", "it was made anew"),
+        "ends": (PARTITIONS, bytes([STATE_VERSION]) + facts, "TRL744", "once all brokers are back"),
+        "anew": (PARTITIONS, bytes([STATE_VERSION]) + other, "TRL744", "was deleted and created again"),
         "uneven": (PARTITIONS - 1, bytes([STATE_VERSION]) + facts, "TRL744", "begin with new topics"),
         "disk": (PARTITIONS, bytes([STATE_VERSION]) + msgspec.msgpack.encode(Facts()), "TRL744", "of --data"),
     }

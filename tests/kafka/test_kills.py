@@ -1,0 +1,277 @@
+"""Two processes of each kind, killed at random by seed: `make kills KILLS=80 SEED=1`.
+
+Conversations come all the while. Nothing but a kill may end a process: each exit with a code is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack, closing
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from random import Random
+
+import pytest
+from tracline.stream.alerting import Alerting
+from tracline.stream.alerts.alert import decode
+from tracline.stream.alerts.detector import Settings
+from tracline.stream.alerts.rates import tolerance, unknown
+from tracline.stream.faults import AlertFault, ArchiveFault, MonitorFault, RekeyFault
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.topics import administering
+from tracline.stream.rekeyer import Record
+from tracline.stream.topic import Topic
+
+from ..serve.days import day
+from ..serve.truth import Told, write_pack
+from .judging import Listener
+from .keyed import PARTITIONS
+from .proving import IDLE_S, SESSIONS, Pipeline, Proof, Sender, assert_whole, proof
+from .reading import is_read, read
+from .rekeying import make_topics, until, until_carried
+from .stage import Stage, running
+
+pytestmark = pytest.mark.exhaustive
+
+KILLS = int(os.environ.get("KILLS", "80"))
+SEED = int(os.environ.get("SEED", "1"))
+SILENT_S = "8"
+"""How long a process may be silent: a busy machine must not part it from its partitions."""
+APART_S = 4.0
+"""The longest time between two kills; the shortest is none, so that several processes are away at a time."""
+AT_A_PLACE = 0.4
+"""The share of starts at which a process is to die at one of its fault points, not at any time."""
+WAIT_S = 300.0
+POLL_S = 0.05
+TICK_S = 60
+ARL_TICKS = 100
+FAULTS: dict[str, type[StrEnum]] = {
+    "rekey": RekeyFault,
+    "monitor": MonitorFault,
+    "archive": ArchiveFault,
+    "alerts": AlertFault,
+}
+
+
+@dataclass
+class Slot:
+    """One of the two processes of a kind, in the life that it has now."""
+
+    kind: str
+    number: int
+    lives: int = 0
+    stack: ExitStack = field(default_factory=ExitStack)
+    running: Stage | None = None
+
+    @property
+    def stage(self) -> Stage:
+        """The process."""
+        assert self.running is not None, "it was started"
+        return self.running
+
+    def live(self, process: AbstractContextManager[Stage]) -> None:
+        """Live on in another process."""
+        self.stack.close()
+        self.running = self.stack.enter_context(process)
+
+
+@dataclass
+class Toll:
+    """What ended processes: kills by kind, and exits that no kill explains, each with its last words."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    exits: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Killing:
+    """The processes, which are killed and started again as the seed has it."""
+
+    pipeline: Pipeline
+    random: Random
+    toll: Toll = field(default_factory=Toll)
+    slots: list[Slot] = field(default_factory=list)
+
+    def start_all(self) -> None:
+        """Start two processes of each kind."""
+        for kind in FAULTS:
+            for number in (1, 2):
+                self.slots.append(Slot(kind, number))
+                self._start(self.slots[-1], None)
+
+    def raise_the_dead(self, *, may_die: bool) -> None:
+        """Count the processes that have ended, and start each again."""
+        for slot in self.slots:
+            if (code := slot.stage.process.poll()) is None:
+                continue
+            if code == -signal.SIGKILL:
+                self.toll.kills[slot.kind] += 1
+            else:
+                self.toll.exits.append(f"{slot.stage.log.name}: {code}: {slot.stage.log.read_text()[-1500:]}")
+            self._start(slot, self._fault(slot) if may_die else None)
+
+    def kill_one(self) -> None:
+        """Kill any process at once."""
+        self.random.choice(self.slots).stage.process.kill()
+
+    def disarm(self) -> None:
+        """Kill those that are to die at a place, which may never come; the next ones are not to die."""
+        for slot in self.slots:
+            slot.stage.process.kill()
+            slot.stage.ended()
+        self.raise_the_dead(may_die=False)
+
+    def stop(self) -> None:
+        """Ask all to end; each exits 0."""
+        for slot in self.slots:
+            assert slot.stage.stop() == 0, slot.stage.log.read_text()
+
+    def close(self) -> None:
+        """End all that are left."""
+        for slot in self.slots:
+            slot.stack.close()
+
+    def _fault(self, slot: Slot) -> str | None:
+        if self.random.random() > AT_A_PLACE:
+            return None
+        return f"{self.random.choice(list(FAULTS[slot.kind]))}:{self.random.randint(1, 12)}"
+
+    def _start(self, slot: Slot, fault: str | None) -> None:
+        slot.lives += 1
+        log = self.pipeline.folder / f"{slot.kind}-{slot.number}-{slot.lives:03}.log"
+        return running(
+            self.pipeline.kafka, log, slot.kind, "--timeout-s", SILENT_S, *self._flags(slot), fault=fault
+        )
+
+    def _flags(self, slot: Slot) -> Sequence[str]:
+        folder = self.pipeline.folder
+        match slot.kind:
+            case "rekey":
+                # One keeps its name, the other has a new one each time.
+                return ("--instance", "kept") if slot.number == 1 else ()
+            case "monitor":
+                store = ("--store", "rocksdict", "--data", str(folder / "state")) if slot.number == 1 else ()
+                return ("--rules", str(self.pipeline.pack), *store)
+            case "archive":
+                return ("--archive", str(self.pipeline.archive), "--rows", "20", "--every-s", "2")
+            case _:
+                return ("--tick-s", str(TICK_S), "--arl", str(ARL_TICKS))
+
+
+@pytest.fixture(autouse=True)
+def sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings of sessions that every process has, and the audit."""
+    for name, value in SESSIONS.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Proof:
+    """Conversations, the more the more often is killed, their records, and what must come of them."""
+    seeds = range(SEED, SEED + max(1, KILLS // 20))
+    return proof(write_pack(tmp_path), [renamed(one, seed) for seed in seeds for one in day(seed, 15)])
+
+
+def renamed(told: Told, seed: int) -> Told:
+    """The conversation under a name that no other day has."""
+    return replace(told, session=replace(told.session, session_id=f"{told.session.session_id}-day-{seed}"))
+
+
+def test_killed_at_any_time_nothing_is_lost_and_nobody_gives_up(
+    kafka: KafkaSettings, made: Proof, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Live, archive and audit find what the conversations were; no process ended but by a kill."""
+    make_topics(kafka)
+    random, began = Random(f"kills {SEED}"), time.monotonic()
+    killing = Killing(Pipeline(kafka, made.pack, tmp_path), random)
+    with closing(Sender(kafka, made)) as sender, closing(Listener(kafka)) as listener, closing(killing):
+        killing.start_all()
+        feed_and_kill(killing, sender)
+        killing.disarm()
+        sender.send()
+        until("all is heard", lambda: tended(killing) and hears(listener, sender), within_s=WAIT_S)
+        until_carried(kafka)
+        with administering(kafka, "test") as admin:
+            for kind in ("monitor", "alerts"):
+                read_to_end = lambda kind=kind: tended(killing) and is_read(admin, kafka, kind, marks=1)  # noqa: E731
+                until(f"{kind} has read all", read_to_end, within_s=WAIT_S)
+        until("archived", lambda: tended(killing) and is_archived(killing), within_s=WAIT_S)
+        killing.stop()
+        heard = listener.until(lambda _: False, alive=lambda: False)
+    toll, notes = killing.toll, said(tmp_path, "go on under the rules in force there")
+    with capsys.disabled():
+        print(f"\n{sum(toll.kills.values())} kills in {time.monotonic() - began:.0f} s: {dict(toll.kills)}")
+        print(f"{len(made.records)} records, {len(made.ids)} verdicts, {heard.again} messages told twice")
+        codes = Counter(code for text in toll.exits for code in re.findall(r"TRL\d+", text))
+        print(f"exits without a kill: {len(toll.exits)} {dict(codes)}; TRL744: {codes['TRL744']}")
+        print(f"notes that other rules are in force: {notes}")
+        print("\n".join(toll.exits))
+    assert_whole(killing.pipeline, sender, heard)
+    assert alerts(kafka) == expected_alerts(kafka)
+    assert sum(toll.kills.values()) >= KILLS
+    assert not toll.exits
+    assert not notes, "the rules were the same everywhere"
+
+
+def feed_and_kill(killing: Killing, sender: Sender) -> None:
+    """Send records while processes die, so many for each kill."""
+    portion, due, sent_at = max(1, sender.left // (KILLS + 1)), 0.0, 0
+    while (count := sum(killing.toll.kills.values())) < KILLS:
+        if count >= sent_at and sender.left > 2 * portion:
+            sender.send(portion)
+            sent_at = count + 1
+        if time.monotonic() >= due:
+            killing.kill_one()
+            due = time.monotonic() + killing.random.uniform(0, APART_S)
+        killing.raise_the_dead(may_die=True)
+        time.sleep(POLL_S)
+
+
+def tended(killing: Killing) -> bool:
+    """Start again who has ended; always true."""
+    killing.raise_the_dead(may_die=False)
+    return True
+
+
+def hears(listener: Listener, sender: Sender) -> bool:
+    """Whether all that must come has come, once what there is was heard."""
+    return sender.is_heard(listener.until(lambda _: False, alive=lambda: False))
+
+
+def is_archived(killing: Killing) -> bool:
+    """Whether the archivers have read to the end."""
+    lags = [
+        lag
+        for slot in killing.slots
+        if slot.kind == "archive"
+        for lag in slot.stage.metric("tracline_kafka_lag")
+    ]
+    return len(lags) == PARTITIONS and max(lags) <= 1
+
+
+def said(folder: Path, text: str) -> int:
+    """How often any process has said that."""
+    return sum(log.read_text().count(text) for log in folder.glob("*.log"))
+
+
+def alerts(kafka: KafkaSettings) -> Counter[tuple[str, str]]:
+    """The id and status of each alert that was written."""
+    told = [decode(record.value) for record in read(kafka, kafka.topic(Topic.ALERTS))]
+    return Counter((one.id, one.status) for one in told)
+
+
+def expected_alerts(kafka: KafkaSettings) -> Counter[tuple[str, str]]:
+    """The alerts that one process raises which reads all verdicts at once and was never killed."""
+    name = kafka.topic(Topic.VERDICTS)
+    one = Alerting(tolerance(unknown(TICK_S, IDLE_S)), Settings(arl_ticks=ARL_TICKS), PARTITIONS, name)
+    for record in read(kafka, name):
+        one.take(Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value))
+    raised = Counter((alert.id, alert.status) for alert in one.turn().alerts)
+    assert raised, "no alert would be shown"
+    return raised
