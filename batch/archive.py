@@ -265,25 +265,18 @@ def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: t
     path = root / file
     temporary = path.with_name(_TEMPORARY + path.name)
     try:
-        if not path.parent.is_dir():
-            path.parent.mkdir(parents=True)
-            sync_path(root)
-        rows.write_parquet(temporary, compression="zstd", row_group_size=ROW_GROUP_ROWS)
-        sync_path(temporary)
-        entry = _entry(temporary, file, rows, origin, offsets)
-        temporary.replace(path)
-    except (pl.exceptions.PolarsError, OSError):
-        # Polars says of a full disk that a file is out of specification.
-        raise _unwritten(path) from None
+        with disk_errors(path):
+            if not path.parent.is_dir():
+                path.parent.mkdir(parents=True)
+                sync_path(root)
+            rows.write_parquet(temporary, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+            sync_path(temporary)
+            entry = _entry(temporary, file, rows, origin, offsets)
+            temporary.replace(path)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
     return entry
-
-
-def _unwritten(path: Path) -> SourceError:
-    hint = "see that the disk has room and takes writes, and start again: nothing is lost"
-    return SourceError("TRL409", str(path), "cannot be written", hint)
 
 
 def _entry(written: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> Entry:
@@ -321,13 +314,11 @@ def enter(manifest: BinaryIO, lines: Iterable[Mapping[str, Any]], *, sync: bool)
     Raises SourceError (TRL409) where the disk does not take them.
     """
     text = b"".join(orjson.dumps(line) + b"\n" for line in lines)
-    try:
+    with disk_errors(Path(manifest.name)):
         manifest.write(text)
         manifest.flush()
         if sync:
             os.fsync(manifest.fileno())
-    except OSError:
-        raise _unwritten(Path(manifest.name)) from None
 
 
 def read_line(line: bytes, where: str) -> Line:
@@ -380,6 +371,18 @@ def digest_of(path: Path) -> str:
     """The SHA-256 of a file's content, 64 hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def disk_errors(path: Path) -> Generator[None]:
+    """Raise SourceError (TRL409), which names the file, where the disk does not take what is written."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError) as error:
+        # Polars calls a file on a full disk out of specification, and the system names no file on a write.
+        reason = f": {error.strerror.lower()}" if isinstance(error, OSError) and error.strerror else ""
+        hint = "see that the disk has room and takes writes, and start again: nothing is lost"
+        raise SourceError("TRL409", str(path), f"cannot be written{reason}", hint) from None
 
 
 def sync_path(path: Path) -> None:

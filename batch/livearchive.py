@@ -27,6 +27,7 @@ from .archive import (
     Entry,
     Origin,
     Reached,
+    disk_errors,
     enter,
     read_line,
     sync_path,
@@ -75,7 +76,8 @@ class LiveArchive:
         with (self._root / _LOCK).open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             is_new = not path.exists()
-            with path.open("ab") as self._manifest:
+            # To close the manifest writes what is left of it.
+            with disk_errors(path), path.open("ab") as self._manifest:
                 if is_new:
                     sync_path(self._root)
                 if self._refresh():

@@ -13,7 +13,7 @@ import rfc8785
 from ..rules.digest import rule_set_digest
 from ..rules.pack import load_texts
 from ..rules.rule import RuleSet
-from .archive import RULE_SETS, sync_path
+from .archive import RULE_SETS, disk_errors, sync_path
 from .error import SourceError
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -25,14 +25,15 @@ def write_rule_set(root: Path, digest: str, packs: Mapping[str, str]) -> None:
     path = root / RULE_SETS / f"{digest}.json"
     if path.exists():
         return
-    if not path.parent.is_dir():
-        path.parent.mkdir(parents=True)
-        sync_path(root)
     temporary = path.with_name(f".writing-{path.name}")
-    temporary.write_bytes(rfc8785.dumps({"packs": dict(packs)}) + b"\n")
-    sync_path(temporary)
-    temporary.replace(path)
-    sync_path(path.parent)
+    with disk_errors(path):
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True)
+            sync_path(root)
+        temporary.write_bytes(rfc8785.dumps({"packs": dict(packs)}) + b"\n")
+        sync_path(temporary)
+        temporary.replace(path)
+        sync_path(path.parent)
 
 
 def read_rule_set(roots: Iterable[Path], digest: str) -> RuleSet:

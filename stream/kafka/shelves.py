@@ -12,7 +12,7 @@ import os
 import shutil
 import struct
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +23,8 @@ from ..wire import partition_of
 STALE_S = 12 * 3_600
 """How old a shelf on disk may be: its topic keeps for twice that long what says that a key is forgotten."""
 WRITE_BUFFER_BYTES = 16 << 20
+_FULL = ("no space left", "file too large", "quota exceeded")
+"""How the system calls a disk, or a share of one, that is full."""
 _APPLIED = b"@applied"
 _AT = struct.Struct(">qq")
 _NOTHING = -1
@@ -107,7 +109,8 @@ class DiskShelf:
     def __init__(self, path: Path, now: Callable[[], int]) -> None:
         self._path, self._now = path, now
         self._base = _opened(path)
-        self.applied, at = self._applied()
+        with _disk_errors(path):
+            self.applied, at = self._applied()
         # A clock that was ahead then says as little of its age as one that is behind now.
         if self.applied != _NOTHING and abs(now() - at) > STALE_S * NS:
             self.discard()
@@ -118,7 +121,8 @@ class DiskShelf:
     def size(self) -> int:
         """How many bytes there are on disk and on their way there, as RocksDB estimates."""
         names = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-active-mem-table")
-        return sum(self._base.property_int_value(name) or 0 for name in names)
+        with _disk_errors(self._path):
+            return sum(self._base.property_int_value(name) or 0 for name in names)
 
     def _applied(self) -> tuple[int, int]:
         data: bytes | None = self._base.get(_APPLIED)
@@ -126,14 +130,23 @@ class DiskShelf:
 
     def get(self, key: bytes) -> bytes | None:
         """What is under a key."""
-        return self._base.get(key)
+        with _disk_errors(self._path):
+            return self._base.get(key)
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """All keys and what is under them."""
-        return ((key, value) for key, value in self._base.items() if key != _APPLIED)
+        """All keys and what is under them. Raises StreamError (TRL743) where a file is damaged."""
+        with _disk_errors(self._path):
+            cursor = self._base.iter()
+            cursor.seek_to_first()
+            while cursor.valid():
+                if (key := cursor.key()) != _APPLIED:
+                    yield key, cursor.value()
+                cursor.next()
+            # The cursor ends at a damaged block as it does at the end; only its status tells them apart.
+            cursor.status()
 
     def put(self, writes: Iterable[tuple[bytes, bytes | None]], applied: int) -> None:
-        """Put all of this there."""
+        """Put all of this there. Raises StreamError (TRL743) where the disk does not take it."""
         from rocksdict import WriteBatch
 
         batch: Any = WriteBatch(raw_mode=True)
@@ -143,17 +156,22 @@ class DiskShelf:
             else:
                 batch.put(key, value)
         batch.put(_APPLIED, _AT.pack(applied, self._now()))
-        self._base.write(batch)
+        with _disk_errors(self._path):
+            self._base.write(batch)
         self.applied = applied
 
     def close(self) -> None:
         """Let go of it; what is on disk stays."""
-        self._base.close()
+        with _disk_errors(self._path):
+            self._base.close()
 
     def discard(self) -> None:
         """Let go of it, and leave nothing on disk."""
-        self._base.close()
-        shutil.rmtree(self._path)
+        with suppress(Exception):
+            # What it could not write is deleted next.
+            self._base.close()
+        with _disk_errors(self._path):
+            shutil.rmtree(self._path)
 
 
 def _opened(path: Path) -> Any:
@@ -162,12 +180,23 @@ def _opened(path: Path) -> Any:
     options: Any = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_write_buffer_size(WRITE_BUFFER_BYTES)
-    try:
+    with _disk_errors(path):
         return Rdict(str(path), options)
+
+
+@contextmanager
+def _disk_errors(path: Path) -> Generator[None]:
+    """Raise StreamError (TRL743), which names the folder, for an error of RocksDB inside.
+
+    RocksDB has no errors of its own; its texts name files alone.
+    """
+    try:
+        yield
     except Exception as error:
-        # RocksDB has no errors of its own; its texts name files alone.
-        hint = f"delete {path}, which is made again from Kafka, or choose another data_folder"
-        raise StreamError("TRL743", f"{path} cannot be opened: {error}", hint) from None
+        hint = "make room on the disk and start again: nothing is lost"
+        if not any(text in str(error).lower() for text in _FULL):
+            hint = f"delete {path}, which is made again from Kafka, or choose another data_folder"
+        raise StreamError("TRL743", f"{path} cannot be used: {error}", hint) from None
 
 
 @contextmanager

@@ -105,7 +105,7 @@ def test_a_damaged_shelf_is_said(tmp_path: Path) -> None:
     shelf.put([(b"a", b"1")], 0)
     shelf.close()
     (tmp_path / "shelf" / "CURRENT").write_text("nonsense\n")
-    with pytest.raises(StreamError, match="cannot be opened") as caught:
+    with pytest.raises(StreamError, match="cannot be used: Corruption") as caught:
         DiskShelf(tmp_path / "shelf", lambda: NOW)
     assert caught.value.code == "TRL743"
     assert "made again from Kafka" in caught.value.hint

@@ -1,0 +1,132 @@
+"""A disk that is full, or damages a file, ends a process with a code and the path, and loses nothing."""
+
+from __future__ import annotations
+
+import resource
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tracline.batch.archive import Origin, writing
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.shelves import DiskShelf
+
+from .judging import Listener, send
+from .stage import Stage
+from .test_archive import archiver, assert_whole, read_all
+from .test_archive import send as send_judged
+from .test_monitor import Case, case, monitor, sessions, until_committed  # noqa: F401 (fixtures)
+
+pytestmark = pytest.mark.slow
+
+ROOM_BYTES = 6_000
+"""How large a file may become that a process writes: enough for what it logs."""
+
+
+def fill_disk(stage: Stage) -> None:
+    """Let the system refuse what would make a file larger than that, as a full disk refuses it."""
+    resource.prlimit(stage.process.pid, resource.RLIMIT_FSIZE, (ROOM_BYTES, ROOM_BYTES))
+
+
+def assert_said(stage: Stage, code: str, path: Path, *, hint: str) -> None:
+    """The process ended with the code and the path, what to do, and no traceback."""
+    assert stage.ended() == 2, stage.log.read_text()
+    said = stage.log.read_text()
+    assert code in said
+    assert str(path) in said
+    assert hint in said
+    assert "Traceback" not in said
+    assert 'File "' not in said
+
+
+def test_a_disk_that_is_full_ends_the_monitor_and_loses_nothing(
+    topics: KafkaSettings,
+    case: Case,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """The monitor names the folder of its state; started again with room, it says everything, once."""
+    flags = ("--store", "rocksdict", "--data", str(tmp_path / "data"))
+    middle = len(case.sent) // 3
+    with closing(Listener(topics)) as listener:
+        with monitor(topics, tmp_path / "full", case, *flags) as stage:
+            send(topics, case.sent[:middle])
+            until_committed(topics, stage)
+            fill_disk(stage)
+            send(topics, case.sent[middle:])
+            assert_said(stage, "TRL743", tmp_path / "data", hint="make room on the disk and start again")
+        with monitor(topics, tmp_path / "room", case, *flags) as stage:
+            case.assert_heard(listener.until(case.is_heard))
+            assert stage.stop() == 0
+
+
+@pytest.mark.parametrize("files", ["CURRENT", "*.sst"])
+def test_a_damaged_file_of_the_monitor_is_said_at_its_start(
+    topics: KafkaSettings,
+    case: Case,  # noqa: F811
+    tmp_path: Path,
+    files: str,
+) -> None:
+    """The folder is named; deleted, it is made again from Kafka, and everything is said once."""
+    flags = ("--store", "rocksdict", "--data", str(tmp_path / "data"))
+    middle = len(case.sent) // 2
+    with closing(Listener(topics)) as listener:
+        send(topics, case.sent[:middle])
+        with monitor(topics, tmp_path / "first", case, *flags) as stage:
+            until_committed(topics, stage)
+            assert stage.stop() == 0
+        shelves = sorted((tmp_path / "data" / topics.group("monitor")).iterdir())
+        for shelf in shelves:
+            damage(shelf, files)
+        with monitor(topics, tmp_path / "second", case, *flags) as stage:
+            assert_said(stage, "TRL743", tmp_path / "data", hint="which is made again from Kafka")
+        for shelf in shelves:
+            for file in shelf.iterdir():
+                file.unlink()
+        send(topics, case.sent[middle:])
+        with monitor(topics, tmp_path / "third", case, *flags) as stage:
+            case.assert_heard(listener.until(case.is_heard))
+            assert stage.stop() == 0
+
+
+def damage(folder: Path, files: str) -> None:
+    """Change the first bytes of files in a shelf's folder; what was in its log is in tables by then."""
+    DiskShelf(folder, time.time_ns).close()
+    for file in folder.glob(files):
+        data = file.read_bytes()
+        file.write_bytes(bytes(255 - byte for byte in data[:100]) + data[100:])
+
+
+def test_a_disk_that_is_full_ends_the_archiver_and_loses_nothing(
+    topics: KafkaSettings, tmp_path: Path
+) -> None:
+    """The archiver names a file of the archive; started again with room, it has every event once."""
+    with archiver(topics, tmp_path) as stage:
+        until_ready(stage)
+        fill_disk(stage)
+        sent = send_judged(topics)
+        assert_said(stage, "TRL409", tmp_path / "archive", hint="see that the disk has room")
+    with archiver(topics, tmp_path, "room") as stage:
+        read_all(stage)
+        assert stage.stop() == 0, stage.log.read_text()
+    assert_whole(tmp_path / "archive", sent)
+
+
+def test_a_manifest_that_cannot_grow_ends_the_archiver(topics: KafkaSettings, tmp_path: Path) -> None:
+    """The manifest is named, though the system names no file on a write."""
+    manifest = tmp_path / "archive" / "manifest.jsonl"
+    manifest.parent.mkdir()
+    with writing(manifest.parent) as writer:
+        for number in range(100):
+            writer.mark(Origin("another source", "0" * 64, partition=number), 0)
+    assert manifest.stat().st_size > ROOM_BYTES
+    with archiver(topics, tmp_path) as stage:
+        until_ready(stage)
+        fill_disk(stage)
+        send_judged(topics)
+        assert_said(stage, "TRL409", manifest, hint="see that the disk has room")
+
+
+def until_ready(stage: Stage) -> None:
+    """Wait until the process reads."""
+    stage.until("tracline_kafka_lag", bool)
