@@ -174,7 +174,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def made(tmp_path: Path) -> Proof:
     """Conversations, the more the more often is killed, their records, and what must come of them."""
-    seeds = range(SEED, SEED + max(1, KILLS // 20))
+    seeds = range(SEED, SEED + max(1, KILLS // 4))
     return proof(write_pack(tmp_path), [renamed(one, seed) for seed in seeds for one in day(seed, 15)])
 
 

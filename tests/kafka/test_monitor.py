@@ -182,6 +182,30 @@ def test_a_second_worker_comes_and_goes(
     print(f"workers came and went; {heard.again} messages told twice")
 
 
+def test_a_neighbour_that_comes_and_is_killed_ends_nobody(
+    topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
+) -> None:
+    """Partitions move while much is read and not judged: it is fetched again, and no topic seems recreated.
+
+    Nor does anybody say that other rules are in force: they are the same everywhere.
+    """
+    with monitor(topics, tmp_path / "first", case) as first:
+        settled(first, 1)
+        for number, half in enumerate((case.sent[: len(case.sent) // 2], case.sent[len(case.sent) // 2 :])):
+            with monitor(topics, tmp_path / f"other-{number}", case) as other:
+                wait(other, lambda log=other.log: "metrics and health" in log.read_text())
+                other.process.send_signal(signal.SIGSTOP)
+                send(topics, half)
+                other.process.send_signal(signal.SIGCONT)
+                settled(other, 1)
+                other.process.kill()
+        heard = listener.until(case.is_heard, alive=lambda: first.process.poll() is None)
+        assert first.process.poll() is None, first.log.read_text()
+        assert first.stop() == 0
+    case.assert_heard(heard)
+    assert not any("not those of --rules" in log.read_text() for log in tmp_path.iterdir())
+
+
 def test_who_slept_overwrites_nothing(
     topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
 ) -> None:

@@ -161,6 +161,16 @@ def test_nobody_gets_in_otherwise(secured: dict[str, KafkaSettings], tmp_path: P
         assert "horse" not in one.stderr
 
 
+def test_a_process_that_is_refused_does_not_wait(secured: dict[str, KafkaSettings], tmp_path: Path) -> None:
+    """A wrong password or an unknown authority end a process at once, which would wait for a broker."""
+    wrong = replace(secured["plain"], sasl_password_file=None, sasl_password="wrong horse")
+    for settings in (wrong, replace(secured["tls"], ssl_ca_file=None)):
+        ended = stream(settings, tmp_path, "rekey", "--wait-s", "600")
+        assert ended.returncode == 2
+        assert "TRL723" in ended.stderr
+        assert "waiting" not in ended.stderr
+
+
 def test_a_wrong_key_password_is_said(secured: dict[str, KafkaSettings], tmp_path: Path) -> None:
     """TRL722 names the certificate; nobody asks the terminal."""
     (tmp_path / "wrong").write_text("wrong")
