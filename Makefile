@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo pipeline check lint types fast test kafka soak bench exhaustive generated lock clean test-collector
+.PHONY: help setup demo pipeline check lint types fast test kafka soak kills bench exhaustive generated lock clean test-collector
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ $(COLLECTOR)/otelcol: tests/collector/builder.yaml
 
 soak: setup ## the pipeline under simulated faults: SEEDS=2000, FROM=1
 	SIMULATION_SEEDS=$(or $(SEEDS),2000) SIMULATION_FROM=$(or $(FROM),1) $(BIN)/python -m pytest tests/simulation -s
+
+kills: setup kafka ## two processes of each kind on a real Kafka, killed at random: KILLS=80, SEED=1
+	KILLS=$(or $(KILLS),80) SEED=$(or $(SEED),1) $(BIN)/python -m pytest tests/kafka/test_kills.py -m exhaustive -s
 
 exhaustive: setup ## the differential sets that are too large for every day
 	$(BIN)/python -m pytest tests/differential -m exhaustive

@@ -145,9 +145,8 @@ class Killing:
     def _start(self, slot: Slot, fault: str | None) -> None:
         slot.lives += 1
         log = self.pipeline.folder / f"{slot.kind}-{slot.number}-{slot.lives:03}.log"
-        return running(
-            self.pipeline.kafka, log, slot.kind, "--timeout-s", SILENT_S, *self._flags(slot), fault=fault
-        )
+        flags = ("--timeout-s", SILENT_S, *self._flags(slot))
+        slot.live(running(self.pipeline.kafka, log, slot.kind, *flags, fault=fault))
 
     def _flags(self, slot: Slot) -> Sequence[str]:
         folder = self.pipeline.folder
