@@ -269,7 +269,11 @@ def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: t
             if not path.parent.is_dir():
                 path.parent.mkdir(parents=True)
                 sync_path(root)
-            rows.write_parquet(temporary, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+            try:
+                rows.write_parquet(temporary, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+            except pl.exceptions.PolarsError:
+                # Polars calls a file on a full disk out of specification.
+                raise OSError from None
             sync_path(temporary)
             entry = _entry(temporary, file, rows, origin, offsets)
             temporary.replace(path)
@@ -378,9 +382,9 @@ def disk_errors(path: Path) -> Generator[None]:
     """Raise SourceError (TRL409), which names the file, where the disk does not take what is written."""
     try:
         yield
-    except (pl.exceptions.PolarsError, OSError) as error:
-        # Polars calls a file on a full disk out of specification, and the system names no file on a write.
-        reason = f": {error.strerror.lower()}" if isinstance(error, OSError) and error.strerror else ""
+    except OSError as error:
+        # The system names no file where a write fails.
+        reason = f": {error.strerror.lower()}" if error.strerror else ""
         hint = "see that the disk has room and takes writes, and start again: nothing is lost"
         raise SourceError("TRL409", str(path), f"cannot be written{reason}", hint) from None
 

@@ -273,7 +273,7 @@ class AlertsProcess:
         events = self._names[Topic.EVENTS]
         judged = {number: offset + 1 for number, offset in repeated.items()}
         if (loss := self._checks.find_loss(events, judged)) is not None:
-            hint = f"{self._names[Topic.VERDICTS]} was not: let the alerts begin with an empty state"
+            hint = "its new verdicts would be dropped as repeats: let the alerts begin with an empty state"
             raise StreamError("TRL766", loss.what, hint)
 
     def _take(self, records: Sequence[Any], member: Any) -> None:

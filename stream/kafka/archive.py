@@ -209,7 +209,9 @@ class Archiving:
     def _check(self, read: Mapping[int, int]) -> None:
         """Raise StreamError (TRL751) where the topic is not the one that was read up to these offsets."""
         if (loss := self._checks.find_loss(self._topic, read)) is not None:
-            hint = "the archive is of the old topic, or messages are lost: begin with a new archive folder"
+            hint = "the archive is of the old topic: begin with a new archive folder"
+            if not loss.is_recreated:
+                hint = f"nothing is changed: start again once all brokers are back. Else {hint}"
             raise StreamError("TRL751", loss.what, hint)
 
     def _gather(self, place: TopicPartition, records: Sequence[Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,29 @@ async def where_to_go_on(ground: Ground, consumer: Any, offsets: Mapping[int, in
     return {number: max(done + 1, begins.get(events[number], 0)) for number, done in offsets.items()}
 
 
+async def check_state(
+    ground: Ground,
+    checks: TopicChecks,
+    ids: Collection[str],
+    offsets: Mapping[int, int],
+    applied: Mapping[int, int],
+) -> None:
+    """Raise StreamError (TRL744) where the topics are not those that the state is of.
+
+    `ids` are those of the topic of events that the state names, `offsets` those of the last events that were
+    judged of each partition, `applied` up to where the state on disk holds the changelog.
+    """
+    if set(ids) - {ground.events_id}:
+        raise lost_events(Loss(f"{ground.events} was deleted and created again", is_recreated=True))
+    judged = {number: offset + 1 for number, offset in offsets.items()}
+    if (loss := await check(checks, ground.events, judged)) is not None:
+        raise lost_events(loss)
+    held = {number: offset + 1 for number, offset in applied.items()}
+    if held and (loss := await check(checks, ground.changelog, held)) is not None:
+        hint = "the state on disk is of another topic: delete the folder of --data, or choose another"
+        raise StreamError("TRL744", loss.what, hint)
+
+
 async def check(checks: TopicChecks, topic: str, read: Mapping[int, int]) -> Loss | None:
     """Do as `TopicChecks.find_loss`, beside other work; wait for Kafka where it does not answer."""
     while True:
@@ -77,12 +100,6 @@ def lost_events(loss: Loss) -> StreamError:
     hint = "the state and the topics behind it are of the old one: choose another prefix"
     if not loss.is_recreated:
         hint = f"nothing is changed: start again once all brokers are back. Else {hint}"
-    return StreamError("TRL744", loss.what, hint)
-
-
-def lost_state(loss: Loss) -> StreamError:
-    """The error (TRL744) that the changelog is not the one that the state on disk is of."""
-    hint = "the state on disk is of another topic: delete the folder of --data, or choose another"
     return StreamError("TRL744", loss.what, hint)
 
 

@@ -37,13 +37,13 @@ from ..trial import Trials
 from ..wire import RuleTexts
 from .activate import activation_of
 from .activations import activations_after
-from .ground import MARKS, Ground, check, deleted, lost_events, lost_state, uneven, where_to_go_on
+from .ground import MARKS, Ground, check, check_state, deleted, lost_events, uneven, where_to_go_on
 from .lane import Lane
 from .moves import not_taken
 from .settings import KafkaSettings, faust_broker
 from .shelves import DiskShelf, MemoryShelf, Shelf, Shelves
 from .tables import StateTable, Tables
-from .topic_checks import CHECK_S, Loss, TopicChecks, topic_id
+from .topic_checks import CHECK_S, TopicChecks, topic_id
 from .topics import Count, Patience, Spec, ask_at_start, config_of, look, require
 from .transport import Transport
 
@@ -152,7 +152,8 @@ class Monitor:
         self._monitoring.assign(partitions, self._shelves.items(partitions))
         self._around.metrics.judging.know(self._monitoring.met())
         offsets = self._monitoring.offsets()
-        await self._check_state(offsets, self._shelves.held(partitions))
+        held = self._shelves.held(partitions)
+        await check_state(self._ground, self._checks, self._monitoring.topic_ids(), offsets, held)
         going_on = await where_to_go_on(self._ground, consumer, offsets)
         if moves != self._moves:
             return
@@ -176,22 +177,6 @@ class Monitor:
         text = f"goes on with partitions {_listed(partitions)}" if partitions else "has no partition"
         self._around.say(text)
 
-    async def _check_state(self, offsets: Mapping[int, int], applied: Mapping[int, int]) -> None:
-        """Raise StreamError (TRL744) where the topics are not those that the state is of.
-
-        `offsets` are those of the last events that were judged, `applied` up to where the state on disk holds
-        the changelog.
-        """
-        events, changelog = self._ground.events, self._ground.changelog
-        if self._monitoring.topic_ids() - {self._ground.events_id}:
-            raise lost_events(Loss(f"{events} was deleted and created again", is_recreated=True))
-        judged = {number: offset + 1 for number, offset in offsets.items()}
-        if (loss := await check(self._checks, events, judged)) is not None:
-            raise lost_events(loss)
-        held = {number: offset + 1 for number, offset in applied.items()}
-        if held and (loss := await check(self._checks, changelog, held)) is not None:
-            raise lost_state(loss)
-
     async def _check_events(self) -> None:
         """End the process where the topic of events is not the one that was judged (TRL744)."""
         judged = {place.partition: offset for place, offset in self.going_on().items()}
@@ -200,9 +185,13 @@ class Monitor:
 
     async def _keep_checking(self) -> None:
         """Check the topic of events now and then."""
-        while True:
-            await asyncio.sleep(CHECK_S)
-            await self._check_events()
+        try:
+            while True:
+                await asyncio.sleep(CHECK_S)
+                await self._check_events()
+        except Exception as error:
+            self.fail(error)
+            raise
 
     async def finish(self) -> None:
         """Finish the messages in hand, commit, and forget all partitions: the group divides them anew."""

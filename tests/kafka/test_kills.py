@@ -45,7 +45,7 @@ SILENT_S = "8"
 """How long a process may be silent: a busy machine must not part it from its partitions."""
 APART_S = 4.0
 """The longest time between two kills; the shortest is none, so that several processes are away at a time."""
-AT_A_PLACE = 0.4
+AT_A_PLACE = 0.6
 """The share of starts at which a process is to die at one of its fault points, not at any time."""
 WAIT_S = 300.0
 POLL_S = 0.05
@@ -68,6 +68,7 @@ class Slot:
     lives: int = 0
     stack: ExitStack = field(default_factory=ExitStack)
     running: Stage | None = None
+    is_shot: bool = False
 
     @property
     def stage(self) -> Stage:
@@ -78,14 +79,19 @@ class Slot:
     def live(self, process: AbstractContextManager[Stage]) -> None:
         """Live on in another process."""
         self.stack.close()
+        self.is_shot = False
         self.running = self.stack.enter_context(process)
 
 
 @dataclass
 class Toll:
-    """What ended processes: kills by kind, and exits that no kill explains, each with its last words."""
+    """What ended processes: kills by kind, and exits that no kill explains, each with its last words.
+
+    `at_a_place` are those of the kills that came at a fault point.
+    """
 
     kills: Counter[str] = field(default_factory=Counter)
+    at_a_place: Counter[str] = field(default_factory=Counter)
     exits: list[str] = field(default_factory=list)
 
 
@@ -112,17 +118,21 @@ class Killing:
                 continue
             if code == -signal.SIGKILL:
                 self.toll.kills[slot.kind] += 1
+                self.toll.at_a_place[slot.kind] += not slot.is_shot
             else:
                 self.toll.exits.append(f"{slot.stage.log.name}: {code}: {slot.stage.log.read_text()[-1500:]}")
             self._start(slot, self._fault(slot) if may_die else None)
 
     def kill_one(self) -> None:
         """Kill any process at once."""
-        self.random.choice(self.slots).stage.process.kill()
+        slot = self.random.choice(self.slots)
+        slot.is_shot = True
+        slot.stage.process.kill()
 
     def disarm(self) -> None:
         """Kill those that are to die at a place, which may never come; the next ones are not to die."""
         for slot in self.slots:
+            slot.is_shot = True
             slot.stage.process.kill()
             slot.stage.ended()
         self.raise_the_dead(may_die=False)
@@ -140,7 +150,7 @@ class Killing:
     def _fault(self, slot: Slot) -> str | None:
         if self.random.random() > AT_A_PLACE:
             return None
-        return f"{self.random.choice(list(FAULTS[slot.kind]))}:{self.random.randint(1, 12)}"
+        return f"{self.random.choice(list(FAULTS[slot.kind]))}:{self.random.randint(1, 6)}"
 
     def _start(self, slot: Slot, fault: str | None) -> None:
         slot.lives += 1
@@ -206,6 +216,7 @@ def test_killed_at_any_time_nothing_is_lost_and_nobody_gives_up(
     toll, notes = killing.toll, said(tmp_path, "go on under the rules in force there")
     with capsys.disabled():
         print(f"\n{sum(toll.kills.values())} kills in {time.monotonic() - began:.0f} s: {dict(toll.kills)}")
+        print(f"of these at fault points: {dict(toll.at_a_place)}")
         print(f"{len(made.records)} records, {len(made.ids)} verdicts, {heard.again} messages told twice")
         codes = Counter(code for text in toll.exits for code in re.findall(r"TRL\d+", text))
         print(f"exits without a kill: {len(toll.exits)} {dict(codes)}; TRL744: {codes['TRL744']}")

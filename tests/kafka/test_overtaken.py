@@ -86,15 +86,16 @@ def test_what_is_deleted_meanwhile_is_said_and_counted(
     assert lost <= sum(behind[place] - max(0, before[place] - 1) for place in before)
 
 
-def test_a_topic_that_is_made_anew_meanwhile_is_refused(
-    topics: KafkaSettings, sent: list[list[Sent]], tmp_path: Path
+@pytest.mark.parametrize("times", [0, 3])
+def test_a_topic_that_is_recreated_meanwhile_is_refused(
+    topics: KafkaSettings, sent: list[list[Sent]], tmp_path: Path, times: int
 ) -> None:
-    """Its messages have offsets that were judged: none of them is left out as if it had come before."""
+    """The process ends, whether the new topic ends before the offsets that were judged, or behind them."""
     with stopped(topics, tmp_path / "log", sent[:-1]) as stage:
         make_anew(topics, Topic.EVENTS, PARTITIONS)
-        send(topics, sent[-1:], "later")
+        send(topics, [*sent * times, *sent[-1:]], "later")
         stage.process.send_signal(signal.SIGCONT)
         assert stage.ended() == 2
     said = stage.log.read_text()
     assert "TRL744" in said
-    assert "begins anew at 0, before what was judged of it" in said
+    assert "was deleted and created again" in said

@@ -24,6 +24,7 @@ from tracline.stream.rekeyer import Record, Rekeyer, Transaction
 from tracline.stream.topic import Topic
 from tracline.stream.wire import Tick
 
+from .anew import make_anew
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, pure, work
 from .rekeying import (
     WAIT_S,
@@ -357,6 +358,20 @@ def test_what_was_deleted_before_a_start_is_said(kafka: KafkaSettings, done: Wor
         until_carried(kafka)
         assert running.count("tracline_kafka_deleted_total", topic=kafka.spans_topic) == len(own) - 3
     assert running.error is None
+
+
+def test_a_topic_that_is_recreated_meanwhile_is_refused(kafka: KafkaSettings, done: Work) -> None:
+    """The process ends (TRL735), though the new topic has as many records as were read of the old one."""
+    own = [record for record in done.records if record.partition == 0]
+    send(kafka, own)
+    with here(kafka) as running:
+        until_carried(kafka)
+        make_anew(kafka, Topic.SPANS, PARTITIONS)
+        send(kafka, own)
+        until("it ends", lambda: running.error)
+    assert running.error is not None
+    assert running.error.code == "TRL735"
+    assert "was deleted and created again" in str(running.error)
 
 
 def test_a_topic_that_ends_before_what_was_read_is_refused(kafka: KafkaSettings, done: Work) -> None:
