@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 from kafka.structs import TopicPartition
 
 from ..error import StreamError
@@ -61,7 +61,11 @@ class Reader:
 
     def partitions(self) -> int:
         """How many partitions the topic has, as far as it knows."""
-        return len(self._consumer.partitions_for_topic(self._topic))
+        found = self._consumer.partitions_for_topic(self._topic)
+        if not found:
+            # It is deleted, and may be created again.
+            raise UnknownTopicOrPartitionError(self._topic)
+        return len(found)
 
     def gather(self, clock: Callable[[], float], until: float) -> list[Any]:
         """Records in the order of each partition, as many as come together; none where none come by then.

@@ -159,6 +159,9 @@ def refusal_of(consumer: Any) -> BaseException | None:
     Faust is not told, and would wait for ever: it reads in a way in which aiokafka raises nothing.
     """
     coordinator = consumer._coordinator
+    if coordinator is None:
+        # It is about to start.
+        return None
     task = coordinator._coordination_task
     if task.done() and not task.cancelled() and (error := task.exception()) is not None:
         return error

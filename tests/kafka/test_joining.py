@@ -84,6 +84,7 @@ async def go_on_without(kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch) -
         raise ZeroDivisionError
 
     consumer = consumer_of(kafka)
+    assert refusal_of(consumer) is None
     await consumer.start()
     await reader_of([consumer])
     assert refusal_of(consumer) is None

@@ -140,6 +140,8 @@ class Killing:
     def stop(self) -> None:
         """Ask all to end; each exits 0."""
         for slot in self.slots:
+            # One that has only just begun knows no signals yet.
+            until("it has begun", lambda slot=slot: "metrics and health" in slot.stage.log.read_text())
             assert slot.stage.stop() == 0, slot.stage.log.read_text()
 
     def close(self) -> None:

@@ -370,7 +370,7 @@ def test_a_topic_that_is_recreated_meanwhile_is_refused(kafka: KafkaSettings, do
         send(kafka, own)
         until("it ends", lambda: running.error)
     assert running.error is not None
-    assert running.error.code == "TRL735"
+    assert running.error.code == "TRL735", running.error
     assert "was deleted and created again" in str(running.error)
 
 
