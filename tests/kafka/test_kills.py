@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -242,7 +243,7 @@ def feed_and_kill(killing: Killing, sender: Sender) -> None:
             killing.kill_one()
             due = time.monotonic() + killing.random.uniform(0, APART_S)
         killing.raise_the_dead(may_die=True)
-        time.sleep(POLL_S)
+        threading.Event().wait(POLL_S)
 
 
 def tended(killing: Killing) -> bool:
