@@ -76,8 +76,10 @@ class Tracline(LazyGroup):
 
 
 def _shortened(error: click.UsageError) -> click.UsageError:
-    """The error, quoting no more of an argument than other errors do."""
+    """Return the error, quoting no more of an argument than other errors do; a command's help stays whole."""
     text = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error
     return error if len(text) <= QUOTED_CHARS_MAX else click.UsageError(shortened(text), error.ctx)
 
 
