@@ -26,7 +26,7 @@ BUDGETS_S = {
     "serve": 200,
     "browser": 50,
     "docker": 30,
-    "kafka": 780,
+    "kafka": 860,
     "collector": 120,
     "simulation": 50,
 }
