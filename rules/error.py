@@ -45,6 +45,7 @@ CODES: dict[str, str] = {
     "TRL144": "an `in` list has too many literals",
     "TRL145": "a path has too many steps, or a key in it is too long",
     "TRL146": "a string of a question is too long",
+    "TRL147": "`for_each` names too many paths",
     "TRL150": "the text is too long",
     "TRL151": "the text is nested too deeply",
     "TRL152": "a step bound or count is too large",

@@ -26,6 +26,9 @@ LITERAL_CHARS_MAX = 4_096
 MEMBERS_MAX = 1_000
 """Literals of one `in` list."""
 
+SLICE_PATHS_MAX = 50
+"""Paths of one `for_each`; each becomes part of one expression."""
+
 INDEX_MAX = 2**32
 """Array indices in JSON paths are below this."""
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 from .document import Document, Fields, Items, Node, Scalar, data
 from .error import Problem, RuleError, Snippet, by_place, did_you_mean
 from .formula import BOOLEAN, Formula, Op, has_future, names, walk
+from .label_limits import SLICE_PATHS_MAX
 from .parse import Operator, parse_formula, parse_name, parse_operators, parse_path, parse_predicate
 from .predicate import Path, Predicate
 from .rule import Examples, Rule, SliceKey
@@ -282,6 +283,11 @@ class _Resolver:
             ways = [(*way, 0, i) for i in range(len(value[0]))] if len(value) == 1 else []
         if not ways:
             self.say(*SHAPES["for_each"], self.document.at(way))
+            return None
+        if len(ways) > SLICE_PATHS_MAX:
+            hint = "name the few paths that tell one slice from another"
+            message = f"`for_each` names {len(ways)} paths, more than {SLICE_PATHS_MAX}"
+            self.say("TRL147", message, hint, self.document.at(way))
             return None
         paths = [self.attempt(self.document.at(part), parse_path) for part in ways]
         whole: tuple[Path, ...] = tuple(path for path in paths if path is not None)

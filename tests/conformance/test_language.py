@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tracline.rules import Monitor, document
+from tracline.rules import Monitor, document, label_limits
 from tracline.rules.compiler.compile import compile_formula, compile_rule
 from tracline.rules.compiler.limits import DEFAULT, TABLE_LETTERS_MAX
 from tracline.rules.error import RuleError, Snippet
@@ -208,6 +208,20 @@ def test_the_words_and_limits_are_those_of_the_language() -> None:
     limits = [int(cell.replace(",", "")) for _, cell in _table("limit", "value")[2:]]
     of_files = [document.TEXT_CHARACTERS_MAX, document.NODES_MAX, document.DEPTH_MAX, document.ALIASES_MAX]
     assert limits == [TEXT_CHARS_MAX, DEPTH_MAX, BOUND_MAX, NODES_MAX, *of_files]
+
+
+def test_the_limits_of_questions_are_those_that_hold() -> None:
+    """The table has every limit of predicates and slices with its value."""
+    values = [int(cell.replace(",", "")) for _, cell in _table("limit of a question", "value")[2:]]
+    assert values == [
+        label_limits.LEAVES_MAX,
+        label_limits.MEMBERS_MAX,
+        label_limits.LITERAL_CHARS_MAX,
+        label_limits.REGEX_CHARS_MAX,
+        label_limits.PATH_STEPS_MAX,
+        label_limits.KEY_CHARS_MAX,
+        label_limits.SLICE_PATHS_MAX,
+    ]
 
 
 def test_the_limits_of_machines_are_those_of_the_compiler() -> None:

@@ -37,6 +37,8 @@ HOSTILE = [
     ("TRL145", pack('args["' + "a" * 1_001 + '"] == 1')),
     ("TRL145", pack('attributes["' + "a" * 1_001 + '"] == "x"')),
     ("TRL142", pack("""args["it's Bob's"] == 1""")),
+    ("TRL147", pack(extra=f"    for_each: [{', '.join(f'args.a{i}' for i in range(51))}]\n")),
+    ("TRL147", pack(extra=f"    for_each: [[{', '.join(f'args.a{i}' for i in range(51))}]]\n")),
     ("TRL143", pack(" or ".join(f'text contains "{i}"' for i in range(501)))),
     ("TRL144", pack("args.a in [" + ", ".join(map(str, range(1_001))) + "]")),
     ("TRL146", pack('text contains "' + "a" * 4_097 + '"')),
