@@ -16,6 +16,7 @@ from typing import Protocol, cast
 import orjson
 import rfc8785
 
+from .canonical_json import canonical_json
 from .time import rfc3339
 
 
@@ -155,9 +156,9 @@ CANONICAL_KEPT_CHARS_MAX = 4_096
 
 
 def canonical_text(text: str) -> str:
-    """JSON text in canonical form (RFC 8785); text that is not JSON, or has no such form, as it is.
+    """Return JSON text in canonical form (`schemas/canonical_json.py`), and text that is not JSON as it is.
 
-    Integers beyond 2**53 and numbers that no double holds have no canonical form.
+    That is the form of RFC 8785 for every text that has one.
     """
     return _canonical(text) if len(text) > CANONICAL_KEPT_CHARS_MAX else _kept_canonical(text)
 
@@ -166,8 +167,12 @@ def _canonical(text: str) -> str:
     try:
         value = cast("object", json.loads(text))
         return rfc8785.dumps(value).decode()  # pyright: ignore[reportArgumentType]
-    except (ValueError, RecursionError):
+    except json.JSONDecodeError:
         return text
+    except (ValueError, RecursionError):
+        # RFC 8785 has no form for it, or the text nests deeper than Python recurses.
+        canonical = canonical_json(text)
+        return text if canonical is None else canonical
 
 
 _kept_canonical = lru_cache(maxsize=4096)(_canonical)

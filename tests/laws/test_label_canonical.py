@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from random import Random
 from typing import Any
 
+import polars as pl
+import pytest
 import rfc8785
 from tracline.rules.formula import TRUE
 from tracline.rules.label import Labeler
+from tracline.rules.label_slice import FEW_ROWS
 from tracline.rules.parse import parse_path
 from tracline.rules.rule import Rule, RuleSet, SliceKey
 from tracline.schemas.event import Event, Kind
@@ -18,6 +22,7 @@ from .label_oracle import vast
 
 DOCUMENTS = 5_000
 INTEGERS = [0, -1, 5, 10**15, 2**53 - 1, 123456789012345, 1 - 2**53]
+LONG_INTEGERS = [2**53, 2**53 + 1, -(2**53) - 1, 2**63, 2**64 - 1, -(2**63), 10**16 + 1]
 DOUBLES = [
     0.1,
     100.0,
@@ -62,10 +67,7 @@ def test_any_arguments_are_written_as_rfc_8785_has_it() -> None:
     """
     random = Random(8785)
     documents = [{key: _value(random, 2) for key in random.sample(KEYS, 3)} for _ in range(DOCUMENTS)]
-    key = SliceKey((parse_path("args"),), joint=True)
-    rule = Rule("p", "r", "", TRUE, "true", {}, for_each=key)
-    rows = [Event("s", 0, 0, i, Kind.TOOL_CALL, args=json.dumps(one)) for i, one in enumerate(documents, 1)]
-    found = Labeler(RuleSet((rule,), {})).label(event_frame(rows).lazy()).collect()
+    found = _sliced(documents)
     vague = [vast(one) for one in documents]
     assert found["su0"].to_list() == vague
     exact = [
@@ -74,6 +76,34 @@ def test_any_arguments_are_written_as_rfc_8785_has_it() -> None:
     ]
     assert found["s0"].to_list() == exact
     assert 0 < sum(vague) < DOCUMENTS // 2
+
+
+@pytest.mark.parametrize("count", [FEW_ROWS, DOCUMENTS])
+def test_integers_of_64_bits_keep_their_digits_in_any_order_of_keys(count: int) -> None:
+    """Beside the largest integers, too, an object is one slice however it is written."""
+    random = Random(64)
+    documents = [
+        {key: random.choice([*LONG_INTEGERS, *INTEGERS, *TEXTS]) for key in random.sample(KEYS, 3)}
+        for _ in range(count)
+    ]
+    reversed_ = [dict(reversed(one.items())) for one in documents]
+    found, again = _sliced(documents), _sliced(reversed_)
+    assert not found["su0"].any()
+    assert found["s0"].to_list() == again["s0"].to_list() == list(map(_exact, documents))
+
+
+def _sliced(documents: list[dict[str, Any]]) -> pl.DataFrame:
+    """The labels of calls with these arguments, by a rule for each of them."""
+    key = SliceKey((parse_path("args"),), joint=True)
+    rule = Rule("p", "r", "", TRUE, "true", {}, for_each=key)
+    rows = [Event("s", 0, 0, i, Kind.TOOL_CALL, args=json.dumps(one)) for i, one in enumerate(documents, 1)]
+    return Labeler(RuleSet((rule,), {})).label(event_frame(rows).lazy()).collect()
+
+
+def _exact(document: dict[str, Any]) -> str:
+    """The canonical array of a flat object: RFC 8785, with marks where it has no integers so large."""
+    marked = {key: f"<{value}>" if value in LONG_INTEGERS else value for key, value in document.items()}
+    return re.sub('"<(-?[0-9]+)>"', r"\1", rfc8785.dumps([marked]).decode())
 
 
 def _value(random: Random, depth: int) -> Any:

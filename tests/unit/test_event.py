@@ -48,11 +48,9 @@ def test_spaces_and_order_in_arguments_do_not_make_another_call() -> None:
     assert a == b != event_content("tool_call", tool="t", args='{"x":2,"y":[true,null]}')
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "not json", '{"n":12345678901234567890}', "NaN", "[1e999]", "[" * 5000, '"\\ud800"']
-)
-def test_text_without_a_canonical_form_stays_as_it_is(text: str) -> None:
-    """Broken JSON, integers beyond 2**53, numbers beyond doubles, lone surrogates: the text itself."""
+@pytest.mark.parametrize("text", ["", "{", "not json", "[1,]", "{'a': 1}", "01", "[" * 5000])
+def test_text_that_is_not_json_stays_as_it_is(text: str) -> None:
+    """Broken JSON is no JSON: its canonical text is the text itself."""
     assert canonical_text(text) == text
 
 

@@ -1,0 +1,135 @@
+"""Canonical text is that of RFC 8785 wherever there is one, and one text for each value beyond it."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+import rfc8785
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tracline.schemas.canonical_json import canonical_json
+from tracline.schemas.event import canonical_text
+
+SAFE = 2**53 - 1
+DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
+CLEAN = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+ANY = st.text(st.characters(), max_size=5)
+BLANKS = st.text(" \t\n\r", max_size=2)
+
+
+def values(scalars: st.SearchStrategy[Any], keys: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    """JSON values with these scalars and keys."""
+    return st.recursive(
+        st.none() | st.booleans() | keys | scalars,
+        lambda some: st.lists(some, max_size=4) | st.dictionaries(keys, some, max_size=4),
+        max_leaves=12,
+    )
+
+
+def shuffled(value: Any, random: Random) -> Any:
+    """The same value with the keys of its objects in another order."""
+    if isinstance(value, list):
+        return [shuffled(one, random) for one in value]
+    if not isinstance(value, dict):
+        return value
+    items = [(key, shuffled(one, random)) for key, one in value.items()]
+    random.shuffle(items)
+    return dict(items)
+
+
+def as_doubles(read: Any, value: Any) -> Any:
+    """What was read, with a double wherever the value has one: its text may look like an integer."""
+    match value:
+        case list():
+            return [as_doubles(*pair) for pair in zip(read, value, strict=True)]
+        case dict():
+            return {key: as_doubles(read[key], one) for key, one in value.items()}
+        case float():
+            return float(read)
+    return read
+
+
+@given(values(st.integers(-SAFE, SAFE) | DOUBLES, CLEAN), BLANKS, st.booleans())
+@settings(max_examples=500, deadline=None)
+def test_what_has_an_rfc_8785_form_has_these_bytes(value: Any, blank: str, ascii_only: bool) -> None:
+    """Both ways to a canonical text, the fast one and the total one, give what rfc8785 gives."""
+    separators = f"{blank},{blank}", f"{blank}:"
+    text = f"{blank}{json.dumps(value, separators=separators, ensure_ascii=ascii_only)}{blank}"
+    expected = rfc8785.dumps(json.loads(text)).decode()
+    assert canonical_text(text) == canonical_json(text) == expected
+
+
+@given(values(st.integers() | st.integers(-(2**70), 2**70) | DOUBLES, ANY), st.integers(0, 99))
+@settings(max_examples=500, deadline=None)
+def test_any_value_has_one_text_that_holds_it(value: Any, seed: int) -> None:
+    """Key order and spaces change nothing; the text reads as the value, to the last digit, and is its own."""
+    value = json.loads(json.dumps(value))
+    text = canonical_text(json.dumps(value))
+    assert canonical_text(json.dumps(shuffled(value, Random(seed)), indent=2)) == text
+    assert canonical_text(text) == canonical_json(text) == text
+    assert as_doubles(json.loads(text), value) == value
+    text.encode()
+
+
+@given(st.integers(-(10**6), 10**6).filter(bool), st.integers(1, 420))
+def test_integers_of_one_value_have_one_text(digits: int, zeros: int) -> None:
+    """`1e2`, `100` and `100.0` are one number, however large; in doubles each as RFC 8785 has it."""
+    spelled = f"{digits}{'0' * zeros}", f"{digits}e{zeros}", f"{digits}0.0E{zeros - 1:+}"
+    assert len({canonical_text(one) for one in spelled}) == 1
+
+
+@given(st.integers(2**53, 2**1200))
+def test_an_integer_differs_from_its_neighbours(value: int) -> None:
+    """No digit of an integer is lost: ids that differ by one stay two."""
+    assert len({canonical_text(str(one)) for one in (value - 1, value, value + 1, -value)}) == 4
+
+
+@given(
+    st.lists(
+        st.sampled_from([*'[]{},:" -019.eE\\u\n', "true", "null", "NaN", "Infinity", '"a":']), max_size=9
+    )
+)
+@settings(max_examples=1_000)
+def test_text_is_json_where_python_reads_it(parts: list[str]) -> None:
+    """The total way refuses what Python's parser refuses, and nothing else."""
+    text = "".join(parts)
+    try:
+        json.loads(text)
+    except ValueError:
+        assert canonical_json(text) is None
+        assert canonical_text(text) == text
+    else:
+        assert canonical_json(text) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ('{"b": 1.0, "a": 9007199254740993}', '{"a":9007199254740993,"b":1}'),
+        ("[9007199254740992, -9007199254740993]", "[9007199254740992,-9007199254740993]"),
+        ("[1000000000000000000000, 1e21, 1152921504606846976]", "[1e+21,1e+21,1152921504606846976]"),
+        ("[1e400, -10.50e400, 1E-400, 0e999]", "[1e+400,-1.05e+401,0,0]"),
+        ("[1e9999999999999999999]", "[1e9999999999999999999]"),
+        ('{"z": NaN, "a": [Infinity, -Infinity]}', '{"a":[Infinity,-Infinity],"z":NaN}'),
+        (
+            r'{"\ud83d": "\uDE00", "\ud83d\ude00": 9007199254740993}',
+            '{"\\ud83d":"\\ude00","😀":9007199254740993}',
+        ),
+        ('{"\ufb01": 1e999, "😀": 2}', '{"😀":2,"\ufb01":1e+999}'),
+        ('{"a": 1, "a": 9007199254740993}', '{"a":9007199254740993}'),
+    ],
+)
+def test_what_rfc_8785_leaves_out_has_a_form_too(text: str, canonical: str) -> None:
+    """Large integers, numbers beyond doubles, what is no JSON number, halves of characters, equal keys."""
+    assert canonical_text(text) == canonical
+
+
+@pytest.mark.parametrize("levels", [500, 3_000, 50_000])
+def test_deep_nesting_is_canonical_too(levels: int) -> None:
+    """However deep a value is nested, its keys are in order."""
+    text = f'{"[" * levels}{{"b": 1.0, "a": 2}}{"]" * levels}'
+    assert canonical_text(text) == f'{"[" * levels}{{"a":2,"b":1}}{"]" * levels}'
+    assert canonical_text(text[:-1]) == text[:-1]
