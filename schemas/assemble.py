@@ -17,7 +17,7 @@ import orjson
 
 from .candidate import Candidate, Telling
 from .event import Content, Event, Kind, content_of, end_event, event_id
-from .told import CLOSED_MAX, REMEMBERED_MAX, Teller, Told, answering, expect, partner_of, teller_of, wait
+from .told import CLOSED_MAX, REMEMBERED_MAX, Teller, Told, answering, claim_use, expect, teller_of
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
 _NO_PLACE = 1 << 32
@@ -157,18 +157,19 @@ class Session:
         known = [
             one for one in reversed(self.told) if one.closed is None or telling.time <= one.closed + self.idle
         ]
-        before = teller_of(known, candidate, telling)
+        teller = teller_of(known, candidate, telling)
+        before = None if teller is None else teller.time
         if before is None and telling.kind in _OF_TOOLS:
             telling = answering(known, telling)
-            before = partner_of(known, telling)
+            before = claim_use(known, telling, candidate, key)
         if before is None:
             yield self._judge(telling, key, candidate)
         else:
             self.repeats += 1
-            self.late += telling.time < before.time
+            self.late += telling.time < before
         messages = self.told[-1].messages
         if telling.key and (telling.key in messages or len(messages) < REMEMBERED_MAX):
-            time = telling.time if before is None else before.time
+            time = telling.time if before is None else before
             teller = Teller(candidate.start, candidate.end, candidate.failed, time)
             messages[telling.key] = teller
 
@@ -199,11 +200,8 @@ class Session:
         return _event(telling, candidate, occurrence=now.time, seq=now.seq, late=late, event_id=named)
 
     def _note_call(self, telling: Telling) -> None:
-        """Let a call or a result wait for the other side's telling, and a call for its result."""
-        if telling.kind not in _OF_TOOLS:
-            return
-        wait(self.told[-1], telling)
-        if telling.call_id is None:
+        """Let a call with an id wait for its result, or end that."""
+        if telling.kind not in _OF_TOOLS or telling.call_id is None:
             return
         if telling.kind is Kind.TOOL_RESULT:
             # A call is answered once; another result of its id answers none that is known.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from json.decoder import scanstring
-from typing import TypeAlias
+from collections.abc import Callable
+from json import decoder
+from typing import Any, TypeAlias, cast
 
 import rfc8785
 
@@ -15,6 +16,7 @@ _SCALAR = re.compile(
     r"(true|false|null|NaN|-?Infinity)|-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII
 )
 _DECIMAL = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([-+]?)0*([0-9]+))?", re.ASCII)
+_scan_string: Callable[[str, int, bool], tuple[str, int]] = cast("Any", decoder).scanstring
 _ESCAPED = re.compile('[\x00-\x1f"\\\\\ud800-\udfff]')
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -50,7 +52,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._place = 0
+        self._place: int = 0
         self._open: list[list[_Node] | dict[str, _Node]] = []
         self._keys: list[str] = []
 
@@ -127,7 +129,7 @@ class _Reader:
         self._place += 1
 
     def _string(self) -> str:
-        value, self._place = scanstring(self._text, self._place + 1, True)
+        value, self._place = _scan_string(self._text, self._place + 1, True)
         return value
 
     def _add(self, value: _Node) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from .candidate import Candidate, Telling
-from .event import Content, Kind, canonical_text
+from .claimed_text import brief
+from .event import Content, Kind
+from .tool_use import UNLINKED, ToolUse, claimed, join, use_of
 
 WAITING_MAX = 1_000
-"""Calls (and results) of one session that may wait to be told from the other side; the oldest is given up."""
+"""Uses of tools of an occurrence that spans may still claim, and open calls; the oldest is given up."""
 
 REMEMBERED_MAX = 50_000
 """Spans, messages, open calls and distinct events that are remembered of an occurrence, of each so many.
@@ -25,7 +26,7 @@ CARRIED_CHARS_MAX = 30_000
 """Characters of a call's arguments that its result carries: an event then fits where its span did."""
 NAME_CHARS_MAX = 1_000
 """Characters of a call's id and tool together beyond which it is not remembered for its result."""
-_SHORT_CHARS = 64
+_STORED_DIGEST_CHARS = 64
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class Teller:
 
 @dataclass(slots=True)
 class Waiting:
-    """A call or a result that one side told, the model's or the tool's, and the other has not yet."""
+    """A call or a result that only one side had claimed, as earlier releases stored it."""
 
     by_model: bool
     kind: Kind
@@ -56,7 +57,8 @@ class Told:
 
     `spans` are the digests of the spans that told it, `within` the spans that need not tell it any more,
     `messages` who last told each message of a model's call, `calls` the tool and arguments of each call
-    that was not answered, by its id.
+    that was not answered, by its id. `uses` are the uses of tools that a span may still claim. `waiting`
+    holds what earlier releases stored instead of `uses`, and is empty once it was read.
     """
 
     closed: int | None = None
@@ -67,11 +69,18 @@ class Told:
     calls: dict[str, tuple[str | None, str | None]] = field(
         default_factory=dict[str, tuple[str | None, str | None]]
     )
+    uses: list[ToolUse] = field(default_factory=list[ToolUse])
+
+    def __post_init__(self) -> None:
+        """Read what an earlier release stored."""
+        for one in self.waiting:
+            _note(self.uses, one)
+        self.waiting = []
 
     @property
     def size(self) -> int:
         """How much is remembered."""
-        return len(self.spans) + len(self.within) + len(self.messages) + len(self.waiting)
+        return len(self.spans) + len(self.within) + len(self.messages) + len(self.uses)
 
 
 def teller_of(told: Iterable[Told], candidate: Candidate, telling: Telling) -> Teller | None:
@@ -88,34 +97,32 @@ def teller_of(told: Iterable[Told], candidate: Candidate, telling: Telling) -> T
     return None
 
 
-def partner_of(told: Iterable[Told], telling: Telling) -> Waiting | None:
-    """The first call or result that the other side told and that is this one; it waits no more.
+def claim_use(told: Sequence[Told], telling: Telling, candidate: Candidate, key: str) -> int | None:
+    """Join a call or a result to the use of a tool that it belongs to; `told` has the open occurrence first.
 
-    They are one by call id and tool, or by tool and arguments where either lacks an id. Where a side lacks
-    what is compared (a tool's name, arguments that were not captured) it fits any.
+    Return the time of the event that says the same already, None where there is none.
     """
-    this = _waiting(telling)
-    for one in told:
-        for index, other in enumerate(one.waiting):
-            if (
-                other.by_model is not this.by_model
-                and other.kind == this.kind
-                and _fits(other.tool, this.tool)
-                and (
-                    other.call_id == this.call_id
-                    if other.call_id is not None and this.call_id is not None
-                    else _fits(other.args, this.args)
-                )
-            ):
-                return one.waiting.pop(index)
-    return None
-
-
-def wait(told: Told, telling: Telling) -> None:
-    """Let a call or result wait to be told from the other side."""
-    told.waiting.append(_waiting(telling))
-    if len(told.waiting) > WAITING_MAX:
-        del told.waiting[0]
+    claim = claimed(telling, candidate, key)
+    newest = told[0].uses
+    known = newest if len(told) == 1 else [use for one in told for use in one.uses]
+    use = use_of(known, claim, telling.kind)
+    if use is None:
+        use = claim
+        newest.append(use)
+        if len(newest) > WAITING_MAX:
+            del newest[0]
+    else:
+        join(use, claim)
+    if telling.kind is Kind.TOOL_CALL:
+        before = use.called
+        use.called = telling.time if before is None else before
+    else:
+        before = use.returned
+        use.returned = telling.time if before is None else before
+    if use.is_complete:
+        for one in told:
+            one.uses = [other for other in one.uses if other is not use]
+    return before
 
 
 def expect(told: Sequence[Told], telling: Telling) -> None:
@@ -151,19 +158,31 @@ def answering(told: Iterable[Told], telling: Telling) -> Telling:
     return telling
 
 
-def _waiting(telling: Telling) -> Waiting:
-    args = None if telling.args is None else canonical_text(telling.args)
-    names = {"call_id": telling.call_id, "tool": telling.tool, "args": args}
-    shortened = {name: _short(text) for name, text in names.items()}
-    return Waiting(by_model=telling.place is not None, kind=telling.kind, time=telling.time, **shortened)
+def _note(uses: list[ToolUse], waiting: Waiting) -> None:
+    """Add what an earlier release stored of a call or a result whose event it had judged."""
+    claim = ToolUse(_stored(waiting.call_id), _stored(waiting.tool), _stored(waiting.args))
+    claim.lacks_id = claim.call_id is None
+    is_call = waiting.kind is Kind.TOOL_CALL
+    if not waiting.by_model:
+        claim.run, claim.began, claim.ended = UNLINKED, waiting.time, waiting.time
+        claim.is_ended = not is_call
+    elif is_call:
+        claim.since = claim.asked = waiting.time
+    else:
+        claim.answered = waiting.time
+    use = use_of(uses, claim, waiting.kind)
+    if use is None:
+        uses.append(use := claim)
+    else:
+        join(use, claim)
+    if is_call:
+        use.called = waiting.time
+    else:
+        use.returned = waiting.time
 
 
-def _short(text: str | None) -> str | None:
-    """A text, or of a long one its digest: it is only compared."""
-    if text is None or len(text) <= _SHORT_CHARS:
-        return text
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
-
-
-def _fits(one: str | None, other: str | None) -> bool:
-    return one is None or other is None or one == other
+def _stored(text: str | None) -> str | None:
+    """Return a text that an earlier release stored, None where it stored the digest of a long one."""
+    if text is None or (len(text) == _STORED_DIGEST_CHARS and not text.strip("0123456789abcdef")):
+        return None
+    return brief(text)
