@@ -130,6 +130,15 @@ def test_a_session_that_comes_back_keeps_its_results(tmp_path: Path) -> None:
     assert found(tmp_path / "dump", spans + later) == []
 
 
+@pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
+def test_a_result_that_only_its_run_tells_is_no_earlier_one(ids: bool, tmp_path: Path) -> None:
+    """The answer of a turn without a span does not swallow the next run's result, which no model tells."""
+    denied = ("log_in", {"user": "anna"}, "no")
+    spans = talk([denied, LOG_IN, REFUND], ids, {1, 2}, 10)
+    del spans[4]
+    assert found(tmp_path / "dump", spans) == []
+
+
 def test_integers_beyond_doubles_make_no_second_call(tmp_path: Path) -> None:
     """A call that model and run write with their keys in another order is one, whatever its integers."""
     asked, ran = {"b": 2**60 + 1, "a": 1}, {"a": 1, "b": 2**60 + 1}
