@@ -16,6 +16,7 @@ from typing import TypeAlias
 import orjson
 
 from .candidate import Candidate, Telling
+from .coverage import half_key
 from .event import Content, Event, Kind, content_of, end_event, event_id
 from .told import CLOSED_MAX, REMEMBERED_MAX, Teller, Told, answering, claim_use, expect, teller_of
 
@@ -235,8 +236,9 @@ def _items(ready: dict[str, Candidate], covered: set[str]) -> Iterator[_Item]:
     """What the candidates tell; nothing of what others tell for them."""
     for key, candidate in ready.items():
         is_covered = candidate.covered or candidate.key in covered
+        halves = {time for half, time in candidate.halves if half_key(candidate.key, half) in covered}
         for telling in candidate.tellings:
-            if not is_covered or telling.kind is Kind.END:
+            if telling.kind is Kind.END or not (is_covered or telling.time in halves):
                 yield telling, key, candidate
 
 

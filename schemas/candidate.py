@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from .event import Content, Kind
-from .step import Part
+from .step import INPUT, OUTPUT, Part
 
 
 class Telling(msgspec.Struct, frozen=True, gc=False):
@@ -76,7 +76,21 @@ class Candidate:
     def copy_order(self) -> tuple[object, ...]:
         """Which of several copies of a span goes first: the earlier, then by what they inherited."""
         named = ((one is None, one or "") for one in (self.agent, self.model, self.service))
-        return self.start, self.end, *named, self.nested, self.covered
+        return self.start, self.end, *named, self.nested, self.covered, -len(self.tellings), self._said
+
+    @property
+    def _said(self) -> str:
+        """What copies of a span, which say the same, were told by others of its trace."""
+        return "" if self.part is not Part.TOOL else repr(self.tellings)
+
+    @property
+    def halves(self) -> tuple[tuple[str, int], ...]:
+        """The halves of a conversation with the times at which they are told.
+
+        None where these are one time: nothing says which half a telling is of.
+        """
+        is_one = self.part is Part.TOOL or self.start == self.end
+        return () if is_one else ((INPUT, self.start), (OUTPUT, self.end))
 
     @property
     def key(self) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from .candidate import Candidate, part_key
 from .conversation import Flaw
+from .coverage import Elsewhere, captured_halves, completed, covers, elsewhere
 from .dialect import tell
 from .message import string_of
+from .semconv import opentelemetry_1_41 as otel
+from .semconv import scopes
 from .span import Span, Value
 from .step import Call, Part, Step
 from .telling import tellings
@@ -21,6 +24,8 @@ ANCESTORS_MAX = 200
 SAME_ID_MAX = 100
 """Spans sent under one id, the earliest, among which a parent is looked for."""
 
+CLOCK_ERROR = 1_000_000
+"""Nanoseconds by which a span may seem to outlive one that waits for it."""
 _SPEAKING = (Part.CHAT, Part.AGENT)
 _NEVER = 1 << 64
 _NO_CALL = Call(None, None, None)
@@ -32,7 +37,9 @@ class Heard:
 
     `scope` is what is put before its session's id. `record_time` is when it was received, 0 where nobody
     wrote that down. `tells` is whether it tells of messages, calls or results. `origin` is the record that
-    it came in, by offset and SHA-256; None where there are no records.
+    it came in, by offset and SHA-256; None where there are no records. `captured` are its `halves` where the
+    content itself is no longer here. `beside` is whether its instrumentation puts agents beside each other,
+    also where one works for a tool of another. `coarse` is whether its clock may be wrong by `CLOCK_ERROR`.
     """
 
     trace_id: str
@@ -45,11 +52,29 @@ class Heard:
     record_time: int = 0
     tells: bool = True
     origin: tuple[int, bytes] | None = None
+    captured: tuple[str, ...] | None = None
+    beside: bool = False
+    coarse: bool = False
 
     @property
     def speaks_for_itself(self) -> bool:
-        """Whether it says session and agent, so that nothing above it need be waited for."""
-        return self.step.session is not None and self.step.agent is not None
+        """Whether it says session and agent, so that nothing above it need be waited for.
+
+        A conversation of its own may be that of a sub-agent: then the session is said above it.
+        """
+        step = self.step
+        is_own = step.own_conversation and self.parent_id is not None
+        return step.session is not None and step.agent is not None and not is_own
+
+    @property
+    def halves(self) -> tuple[str, ...]:
+        """The halves of what it tells whose content was captured."""
+        return captured_halves(self.step) if self.captured is None else self.captured
+
+    @property
+    def age(self) -> tuple[int | str, ...]:
+        """What sorts earlier spans first, and tells all that differ apart."""
+        return _age(self)
 
     @property
     def began(self) -> int:
@@ -77,6 +102,9 @@ class Heard:
             service=step.service,
             nested=step.nested,
             call=step.call,
+            own_conversation=step.own_conversation,
+            response_id=step.response_id,
+            error=step.error,
         )
         return Heard(
             self.trace_id,
@@ -87,6 +115,9 @@ class Heard:
             said,
             record_time=self.record_time,
             tells=self.tells,
+            captured=self.halves,
+            beside=self.beside,
+            coarse=self.coarse,
         )
 
 
@@ -108,6 +139,8 @@ def hear(
         record_time=record_time,
         tells=step.part is Part.TOOL or is_told or (step.part in _SPEAKING and has_messages),
         origin=origin,
+        beside=span.scope in scopes.AGENTS_BESIDE,
+        coarse=any(span.resource.get(name) in otel.JAVASCRIPT for name in otel.LANGUAGES),
     )
 
 
@@ -173,11 +206,9 @@ class Trace:
         """
         return max(one.ended for one in (heard, *(() if heard.speaks_for_itself else self.above(heard))))
 
-    def told_inside(self) -> frozenset[str]:
-        """The keys of the spans that need not tell anything: one inside each tells the same."""
-        return frozenset(
-            key for heard in self.all() if heard.tells for key in _within(heard, self.above(heard))
-        )
+    def told_inside(self) -> Elsewhere:
+        """What of its spans need not be told: others of them tell the same."""
+        return elsewhere([(heard, self.above(heard)) for heard in self.all()])
 
 
 def in_turn(ready: Sequence[Heard], waiting: Iterable[Heard]) -> list[Heard]:
@@ -194,7 +225,7 @@ def in_turn(ready: Sequence[Heard], waiting: Iterable[Heard]) -> list[Heard]:
     return going
 
 
-def candidate_of(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Candidate | Flaw:
+def candidate_of(trace: Trace, heard: Heard, told_inside: Elsewhere) -> Candidate | Flaw:
     """The span with its session, by what is known of its trace; a flaw where nothing says when it was.
 
     `told_inside` is that of the trace.
@@ -205,6 +236,11 @@ def candidate_of(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Can
     if times is None:
         return Flaw("", "span-time", "has no time, nor has its parent, and nobody noted when it came")
     told, digest = tellings(heard.step, *times)
+    left = told_inside.halves(heard.key)
+    if len(left) == 1:
+        told, _ = tellings(heard.step, *times, without=left)
+    elif (run := told_inside.runs.get(heard.key)) is not None:
+        told, _ = tellings(_with_run(heard.step, *run), *times)
     return Candidate(
         session_id=heard.scope + _session_key(trace, chain),
         part=heard.step.part,
@@ -215,14 +251,21 @@ def candidate_of(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Can
         span_id=heard.span_id,
         digest=digest,
         failed=heard.step.error is not None,
-        within=tuple(_within(heard, above)),
-        covered=heard.key in told_inside,
+        within=tuple(covers(heard, above)),
+        covered=len(left) > 1,
         agent=_nearest(one.step.agent for one in chain),
         model=_nearest(one.step.model for one in chain),
         service=_nearest(one.step.service for one in chain),
-        nested=_is_nested(chain),
+        nested=_is_nested(chain, told_inside),
         attributes=heard.step.attributes,
     )
+
+
+def _with_run(step: Step, call: Call, error: str | None) -> Step:
+    """Return a tool's run with what others know of it; another span under its ids may run another tool."""
+    if step.call is None or step.call.tool != call.tool:
+        return step
+    return replace(step, call=completed(step.call, call), error=step.error or error)
 
 
 def cut_links(trace: Trace) -> int:
@@ -241,6 +284,7 @@ def _age(heard: Heard) -> tuple[int | str, ...]:
     """What is earlier: by start (one without any is last), then by span id, then by what others inherit."""
     step, call = heard.step, heard.step.call or _NO_CALL
     said = (step.session, step.agent, step.model, step.service, call.call_id, call.tool, call.args)
+    said += (step.response_id, str(step.own_conversation), step.error, *heard.halves)
     return (
         *(heard.start or heard.end or _NEVER, heard.span_id, heard.end, heard.parent_id or "", step.part),
         *("" if one is None else f"={one}" for one in (*said, step.nested)),
@@ -248,12 +292,19 @@ def _age(heard: Heard) -> tuple[int | str, ...]:
 
 
 def _session_key(trace: Trace, chain: Sequence[Heard]) -> str:
-    """Its own key, else its nearest ancestor's, else that of its trace's earliest span, else the trace id."""
-    own = _nearest(one.step.session for one in chain)
-    if own is not None:
-        return own
-    keyed = trace.keyed.step.session if trace.keyed else None
-    return keyed if keyed is not None else chain[0].trace_id
+    """Its own key, else its nearest ancestor's, else that of its trace's earliest span, else the trace id.
+
+    A conversation that a run below a tool has of its own is a sub-agent's: its session is the caller's.
+    """
+    said: Heard | None = None
+    for one in chain:
+        if one.step.part is Part.TOOL and one is not chain[0] and said is not None:
+            said = None if said.step.own_conversation else said
+        if said is None and one.step.session is not None:
+            said = one
+    keyed = said or trace.keyed
+    own = None if keyed is None else keyed.step.session
+    return chain[0].trace_id if own is None else own
 
 
 def _nearest(said: Iterable[str | None]) -> str | None:
@@ -265,12 +316,22 @@ def _times(chain: Sequence[Heard]) -> tuple[int, int] | None:
     for one in chain:
         start, end = one.start or one.end, one.end or one.start
         if end:
+            end = _inside(end, chain[1:]) if one.coarse else end
             return min(start, end), end
     received = chain[0].record_time
     return (received, received) if received else None
 
 
-def _is_nested(chain: Sequence[Heard]) -> bool:
+def _inside(end: int, above: Sequence[Heard]) -> int:
+    """Return the end of a span, which is not after that of a tool's run around it by the clock's error alone.
+
+    JavaScript's SDK takes the ends of spans from clocks that differ by less than a millisecond.
+    """
+    tools = (upper.ended for upper in above if upper.step.part is Part.TOOL)
+    return min((told for told in tools if told < end <= told + CLOCK_ERROR), default=end)
+
+
+def _is_nested(chain: Sequence[Heard], told_inside: Elsewhere) -> bool:
     """Whether a span belongs to a sub-agent: to an agent below another one, or to one that works for a tool.
 
     What a span says of itself and of those below it goes before.
@@ -280,7 +341,7 @@ def _is_nested(chain: Sequence[Heard]) -> bool:
     for one in chain:
         if one.step.nested is not None:
             return one.step.nested
-        if one.step.part is Part.TOOL and works:
+        if (one.step.part is Part.TOOL and works) or one.key in told_inside.helpers:
             return True
         works = works or one.step.part in _SPEAKING
         if one.step.part is Part.AGENT and one.step.agent is not None:
@@ -288,34 +349,3 @@ def _is_nested(chain: Sequence[Heard]) -> bool:
             if len(agents) > 1:
                 return True
     return False
-
-
-def _within(heard: Heard, above: Sequence[Heard]) -> Iterator[str]:
-    """The keys of the spans above that would tell what this one tells.
-
-    Of a model call or an agent these are its wrappers and its agent, up to the tool or the other agent that
-    it works for; of a tool's run the runs around it of the same call.
-    """
-    part, agent = heard.step.part, heard.step.agent if heard.step.part is Part.AGENT else None
-    for upper in above:
-        step = upper.step
-        if part is Part.TOOL and step.part is Part.TOOL and _same_call(heard.step, step):
-            yield upper.key
-        elif part in _SPEAKING and step.part in _SPEAKING:
-            if step.part is Part.AGENT and step.agent is not None:
-                if agent is not None and step.agent != agent:
-                    return
-                agent = step.agent
-            yield upper.key
-        elif Part.TOOL in (part, step.part) and step.part is not Part.OTHER:
-            return
-
-
-def _same_call(inner: Step, outer: Step) -> bool:
-    """Whether two nested runs of a tool are one: by id where both have one, else by arguments."""
-    one, other = inner.call, outer.call
-    if one is None or other is None or one.tool != other.tool:
-        return False
-    if one.call_id is not None and other.call_id is not None:
-        return one.call_id == other.call_id
-    return one.args == other.args

@@ -17,7 +17,7 @@ from .order import Judged, judged_order, numbered_order
 from .step import Part
 from .time import NS
 
-_COPY_ORDER = ("span_start", "span_end", "agent", "model", "service", "nested", "covered")
+_COPY_ORDER = ("span_start", "span_end", "agent", "model", "service", "nested", "covered", "call_id", "args")
 """Which of several copies of one span goes first, as `Candidate.copy_order` has it."""
 
 

@@ -11,6 +11,11 @@ from enum import StrEnum
 
 from .event import Content
 
+INPUT, OUTPUT = "in", "out"
+"""The halves of a conversation, or of a tool's run, that one span tells."""
+RETOLD = "retold "
+"""Begins a `Step.response_id` that only stands for one: of a call that one span begins and another tells."""
+
 
 class Part(StrEnum):
     """The part that a span plays in a session."""
@@ -70,7 +75,9 @@ class Message:
 class Step:
     """What a span says itself; what it inherits from others is not here.
 
-    `session` is its own session key. `input` and `output` are None where messages were not captured (then
+    `session` is its own session key; `own_conversation` is whether that is the id of a conversation, which a
+    sub-agent's run may have of its own. `response_id` names a model's answer: two spans with the same one
+    tell of one call. `input` and `output` are None where messages were not captured (then
     `content` says why), and empty where there were none, as of a call that failed. `call`
     and `result` are those of a tool's run. `error` is the error type of a failed span. `ends` marks the end
     of the session. `nested` is whether it belongs to a sub-agent, where it says so. `attributes` are what
@@ -90,6 +97,8 @@ class Step:
     result: Result | None = None
     error: str | None = None
     ends: bool = False
+    own_conversation: bool = False
+    response_id: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import count
 
 import msgspec
@@ -13,16 +13,20 @@ from .calls import Call as OpenCall
 from .calls import OpenCalls
 from .candidate import Telling
 from .event import Content, Kind, canonical_text
-from .step import Message, Part, Role, Step
+from .history import with_ids_of_results
+from .step import INPUT, OUTPUT, Message, Part, Role, Step
 
 _DIGEST_BYTES = 16
 
 
-def tellings(step: Step, start: int, end: int) -> tuple[tuple[Telling, ...], str]:
+def tellings(
+    step: Step, start: int, end: int, *, without: Container[str] = ()
+) -> tuple[tuple[Telling, ...], str]:
     """The tellings of a step that began and ended then, and a digest of them, 32 hex digits.
 
     A model's input is told at its start, its output at its end, and so are a tool's call and result. A half
-    whose messages were not captured is one `unknown` event.
+    whose messages were not captured is one `unknown` event. The halves `without` (`INPUT`, `OUTPUT`) of a
+    conversation are left out; the digest covers them all the same.
     """
     told: list[Telling] = []
     if step.part in (Part.CHAT, Part.AGENT):
@@ -32,7 +36,16 @@ def tellings(step: Step, start: int, end: int) -> tuple[tuple[Telling, ...], str
     if step.ends:
         told.append(Telling(Kind.END, end))
     said = [[t.kind, t.key, t.place, t.rank, t.tool, t.call_id, t.args, t.result, t.error] for t in told]
-    return tuple(told), hashlib.blake2b(orjson.dumps(said), digest_size=_DIGEST_BYTES).hexdigest()
+    digest = hashlib.blake2b(orjson.dumps(said), digest_size=_DIGEST_BYTES).hexdigest()
+    inputs = len(step.input or ())
+    return tuple(one for one in told if _half_of(one, inputs) not in without), digest
+
+
+def _half_of(telling: Telling, inputs: int) -> str:
+    """The half of a conversation of which a telling is; empty for what is no part of one."""
+    if telling.place is None:
+        return ""
+    return INPUT if telling.place < inputs else OUTPUT
 
 
 class _Setting(msgspec.Struct, frozen=True):
@@ -48,7 +61,7 @@ class _Setting(msgspec.Struct, frozen=True):
 
 def _conversation(step: Step, start: int, end: int) -> Iterator[Telling]:
     """The messages of a model's call, or of an agent's, in their order."""
-    heard, spoken = step.input or (), step.output or ()
+    heard, spoken = with_ids_of_results(step.input or ()), step.output or ()
     calls = OpenCalls()
     if step.input is None and step.part is Part.CHAT:
         # Before the outputs, which begin at 0, also where the span's clock has but one time.

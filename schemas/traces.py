@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from .candidate import Candidate
 from .conversation import Flaw
+from .coverage import Elsewhere
 from .resolve import Heard, Trace, candidate_of, in_turn
 
 TRACES_MAX = 100_000
@@ -179,7 +180,7 @@ class Traces:
             changes.gone += gone
 
 
-def _made(trace: Trace, heard: Heard, told_inside: frozenset[str]) -> Candidate | Flaw:
+def _made(trace: Trace, heard: Heard, told_inside: Elsewhere) -> Candidate | Flaw:
     """What comes of a span, whatever it says."""
     place = f"trace {heard.trace_id}, span {heard.span_id}"
     try:

@@ -23,6 +23,8 @@ from .reception import Reception
 from .refusal import Reason, Refused
 
 TRACES = "/v1/traces"
+LANGFUSE = "/api/public/otel/v1/traces"
+"""The path to which Langfuse's SDKs send the same requests."""
 OTHERS = ("/v1/metrics", "/v1/logs", "/v1development/profiles")
 """The paths of OTLP's other signals."""
 
@@ -30,7 +32,7 @@ OTHERS = ("/v1/metrics", "/v1/logs", "/v1development/profiles")
 def routes(reception: Reception) -> list[Route]:
     """The routes of a receiver, to be put into a Starlette app behind a `GateMiddleware`."""
     return [
-        Route(TRACES, _Traces(reception)),
+        *(Route(path, _Traces(reception)) for path in (TRACES, LANGFUSE)),
         *(Route(path, _OtherSignal(reception)) for path in OTHERS),
     ]
 

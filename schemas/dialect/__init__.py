@@ -10,13 +10,14 @@ from dataclasses import replace
 from ..event import Content
 from ..span import Span
 from ..step import Part, Result, Role, Step
-from . import genai, openinference, openllmetry, vercel
+from . import genai, observations, openinference, openllmetry, vercel
 from .about import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
+from .answers import response_of
 from .parts import marked_if_cut
 from .said import ABSENT, TRUNCATED, Half, Said, worst
 from .session import session_of
 
-_READERS = (vercel.read, openinference.read, openllmetry.read, genai.read)
+_READERS = (vercel.read, openinference.read, openllmetry.read, observations.read, genai.read)
 """Who is asked first: GenAI's names also stand on the spans of the others."""
 _OTHERS = (Role.USER, Role.TOOL)
 _EMPTY = Half(())
@@ -30,10 +31,11 @@ def tell(span: Span) -> Step:
     """
     said, error = _said(span), error_of(span)
     is_whole = not (span.dropped_attributes or span.dropped_events)
+    session, own_conversation = session_of(span.attributes)
     output = _EMPTY if error is not None and said.output is ABSENT and is_whole else said.output
     return Step(
         part=said.part,
-        session=session_of(span.attributes),
+        session=session,
         agent=said.agent or agent_of(span.attributes),
         model=said.model,
         service=service_of(span.resource),
@@ -45,6 +47,8 @@ def tell(span: Span) -> Step:
         result=_result(said, error) if is_whole else said.result,
         error=error,
         ends=truth_of(span.attributes.get(END)) is True,
+        own_conversation=own_conversation,
+        response_id=response_of(span) if said.part is Part.CHAT else None,
         attributes=attributes_of(span),
     )
 

@@ -9,12 +9,15 @@ from math import isfinite
 from ..jsontext import encode, json_text
 from ..message import ATTRIBUTE_CHARS_MAX, ATTRIBUTES_MAX, string_of
 from ..semconv import frameworks as fw
+from ..semconv import langfuse_3 as lf
+from ..semconv import mlflow_3 as ml
 from ..semconv import openinference_0_1 as oi
 from ..semconv import openllmetry_0_4 as tl
 from ..semconv import opentelemetry_1_36 as old
 from ..semconv import opentelemetry_1_41 as otel
 from ..semconv import vercel_ai_6 as ai
 from ..span import Span, Value
+from .carried import is_object, parsed_if_nested
 from .parts import name_of
 
 END = "tracline.session.end"
@@ -53,8 +56,8 @@ CONTENTS = frozenset(
         *(tl.ENTITY_INPUT, tl.ENTITY_OUTPUT, ai.PROMPT, ai.TOOL_ARGS, ai.TOOL_RESULT, *ai.RESPONSE_TEXT),
         *(*ai.RESPONSE_CALLS, *ai.RESPONSE_OBJECT, "ai.response.reasoning", "ai.value", "ai.values"),
         *("ai.embedding", "ai.embeddings", "ai.schema", "gen_ai.agent.system_prompt", "gen_ai.agent.tools"),
-        *("langfuse.observation.input", "langfuse.observation.output", "langfuse.trace.input"),
-        *("langfuse.trace.output", "mlflow.spanInputs", "mlflow.spanOutputs", "all_messages_events"),
+        *(lf.INPUT, lf.OUTPUT, lf.STATUS_MESSAGE, lf.TRACE_INPUT, lf.TRACE_OUTPUT),
+        *(ml.INPUT, ml.OUTPUT, "all_messages_events"),
         *(
             "pydantic_ai.all_messages",
             "final_result",
@@ -82,20 +85,26 @@ def error_of(span: Span) -> str | None:
     and overcome is no failure, unless it is said to have left the span.
     """
     given = span.attributes.get(otel.ERROR_TYPE)
+    failed = span.failed or span.attributes.get(lf.LEVEL) == lf.ERROR
     if given not in _NO_ERROR:
         return name_of(given) or UNNAMED_ERROR
     for event in reversed(span.events):
         escaped = event.attributes.get("exception.escaped") in (True, "true", "True")
-        if event.name == otel.EXCEPTION_EVENT and (span.failed or escaped):
+        if event.name == otel.EXCEPTION_EVENT and (failed or escaped):
             return string_of(event.attributes.get(otel.EXCEPTION_TYPE)) or UNNAMED_ERROR
-    return UNNAMED_ERROR if span.failed else None
+    return UNNAMED_ERROR if failed else None
 
 
 def agent_of(attributes: Mapping[str, Value]) -> str | None:
     """The agent that a span of any part names."""
-    return next(
-        (agent for name in _AGENTS if name in attributes and (agent := string_of(attributes[name]))), None
-    )
+    for name in _AGENTS:
+        if name in attributes and (agent := string_of(attributes[name])):
+            return agent
+    metadata = attributes.get(oi.METADATA)
+    if not isinstance(metadata, str) or oi.LANGCHAIN_AGENT not in metadata:
+        return None
+    told = parsed_if_nested(metadata)
+    return string_of(told.get(oi.LANGCHAIN_AGENT)) if is_object(told) else None
 
 
 def service_of(resource: Mapping[str, Value]) -> str | None:

@@ -11,13 +11,16 @@ from ..semconv import frameworks as fw
 from ..semconv import openinference_0_1 as oi
 from ..semconv import opentelemetry_1_36 as old
 from ..semconv import opentelemetry_1_41 as otel
+from ..semconv import scopes
 from ..span import Span, SpanEvent, Value
 from ..step import Call, Part, Result, Role
 from . import span_events
 from .carried import arguments, result
+from .chunks import joined
 from .messages import listed, worded
 from .openllmetry import flat_half
 from .parts import name_of
+from .runs import text_parts, unquoted
 from .said import ABSENT, TRUNCATED, Half, Said
 
 _ARGUMENTS = (
@@ -36,7 +39,8 @@ def read(span: Span) -> Said | None:
     attributes = span.attributes
     operation = string_of(attributes.get(otel.OPERATION))
     if operation == otel.TOOL_OPERATION or (operation is None and otel.TOOL_NAME in attributes):
-        return _tool(span)
+        is_run = attributes.get(otel.TOOL_NAME) != fw.MERGED_TOOLS
+        return _tool(span) if is_run else Said(Part.OTHER)
     if operation in otel.OTHER_OPERATIONS:
         return Said(Part.OTHER)
     if operation is None and not _has_any(attributes):
@@ -77,7 +81,8 @@ def _half_of(
     attributes = span.attributes
     for name in names:
         if not _is_nothing(attributes, name):
-            return listed(attributes[name], speaker)
+            half = listed(attributes[name], speaker)
+            return half if speaker is Role.USER else joined(attributes[name], half)
     events = span_events.all_of(span)
     found = of_events(events, span.dropped_events) if events else ABSENT
     if found is ABSENT:
@@ -101,7 +106,9 @@ def _tool(span: Span) -> Said:
     attributes = span.attributes
     tool, call_id = string_of(attributes.get(otel.TOOL_NAME)), name_of(attributes.get(otel.TOOL_CALL_ID))
     args, asked = _value(attributes, _ARGUMENTS, arguments)
-    body, given = _value(attributes, _RESULTS, result)
+    body, given = _value(
+        attributes, _RESULTS, _returned_parts if span.scope in scopes.TEXT_PARTS else _returned
+    )
     said = Said(
         Part.TOOL, call=Call(call_id, tool, args, asked), result=Result(call_id, tool, body, None, given)
     )
@@ -111,6 +118,16 @@ def _tool(span: Span) -> Said:
     if call is not None:
         call = replace(call, call_id=call_id or call.call_id, tool=tool or call.tool)
     return said.filled(Said(Part.TOOL, call=call, result=answer))
+
+
+def _returned(value: Value) -> tuple[str | None, Content]:
+    """Read what a tool returned; text that some write as JSON, in quotes, without these."""
+    told = unquoted(value)
+    return result(told if isinstance(told, str) else value)
+
+
+def _returned_parts(value: Value) -> tuple[str | None, Content]:
+    return result(text_parts(value))
 
 
 def _value(

@@ -48,6 +48,8 @@ _WRAPPERS = (
     "prompt",
 )
 """Fields of a request or a response that may hold its messages, in order of preference."""
+_RESPONSES = frozenset({"response", "chat.completion"})
+"""What OpenAI's interfaces call the object that they answer with."""
 _SAYINGS = ("content", "parts", "contents", "tool_calls", "function_call", "function_call_name", "refusal")
 """Fields of which a message has at least one."""
 
@@ -141,7 +143,10 @@ def found_in(value: Value, speaker: Role, depth: int = 0) -> list[Value] | None:
     """The messages that a list, a request or a response holds; None where nothing looks like one."""
     if isinstance(value, list):
         flat = [one for inner in value for one in (inner if isinstance(inner, list) else [inner])]
-        return flat if all(map(is_message, flat)) else None
+        if all(map(is_message, flat)):
+            return flat
+        inside = [_of_response(one, speaker, depth) for one in flat]
+        return [message for found in inside for message in found or ()] if None not in inside else None
     if not is_object(value) or depth > 2:
         return None
     if is_message(value):
@@ -156,6 +161,12 @@ def found_in(value: Value, speaker: Role, depth: int = 0) -> list[Value] | None:
         if found is not None:
             return found
     return None
+
+
+def _of_response(value: Value, speaker: Role, depth: int) -> list[Value] | None:
+    """Return the messages of a response where that stands for its messages (OpenAI's Agents SDK)."""
+    is_response = is_object(value) and kind_of(value, "object") in _RESPONSES
+    return found_in(value, speaker, depth + 1) if is_response else None
 
 
 def is_message(value: Value) -> bool:
@@ -287,11 +298,12 @@ def _is_silent(fields: Mapping[str, Value]) -> bool:
 
 def _read_calls(fields: Mapping[str, Value], parts: Parts) -> None:
     calls, legacy = (parsed_if_nested(fields.get(name)) for name in ("tool_calls", "function_call"))
-    told = {call.call_id for call in parts.calls if call.call_id is not None}
+    known = [*parts.calls]
+    told = {call.call_id for call in known if call.call_id is not None}
     for call in calls if isinstance(calls, list) else [calls] if calls else []:
         if is_object(call):
             # Some write the calls among the content's parts and here again.
-            parts.calls.extend(one for one in [call_of(call)] if one.call_id not in told)
+            parts.calls.extend(one for one in [call_of(call)] if one.call_id not in told and one not in known)
         else:
             parts.content = worst(parts.content, _hidden(call))
     if is_object(legacy):

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from ..event import Content
 from ..message import string_of
 from ..semconv import openinference_0_1 as oi
+from ..semconv import scopes
 from ..span import Span, Value
 from ..step import Call, Part, Role
-from .carried import arguments, is_object, parsed_if_nested
+from .carried import REDACTIONS, arguments, is_object, parsed_if_nested
 from .flat import Cut, flattened
 from .messages import flat_listed, listed, spoken, worded
-from .parts import first_name
-from .runs import tool_result
+from .parts import call_of, first_name
+from .retold import messages_of
+from .runs import called_arguments, tool_result
 from .said import ABSENT, TRUNCATED, Half, Said
 
 _MESSAGES = (oi.INPUT_MESSAGES + ".", oi.OUTPUT_MESSAGES + ".")
@@ -31,6 +33,8 @@ def read(span: Span) -> Said | None:
         # The kind is set first, and so is what an SDK forgets first where there are too many attributes.
         kind = oi.LLM
     if kind.upper() == oi.LLM:
+        if not _is_model_call(span):
+            return Said(Part.OTHER)
         models = (oi.RESPONSE_MODEL, oi.MODEL, oi.REQUEST_MODEL)
         return Said(
             Part.CHAT,
@@ -38,8 +42,9 @@ def read(span: Span) -> Said | None:
             input=_EMPTY if _has_no_input(span) else _sure(span, _input(span)),
             output=_sure(span, _output(span)),
         )
-    if kind.upper() == oi.TOOL:
-        return _tool(span)
+    if kind.upper() == oi.TOOL or (kind.upper() == oi.AGENT and oi.TOOL_NAME in attributes):
+        # LangChain's spans are an agent's where the name of the tool has that in it.
+        return Said(Part.OTHER) if _is_hand_off(span) else _tool(span)
     if kind.upper() == oi.AGENT:
         names = (oi.AGENT_NAME, oi.GRAPH_NODE_NAME, oi.GRAPH_NODE_ID)
         return Said(
@@ -48,7 +53,29 @@ def read(span: Span) -> Said | None:
             input=_input(span),
             output=_output(span, unread=ABSENT),
         )
-    return Said(Part.OTHER)
+    return Said(Part.OTHER, call=_started(span))
+
+
+def _is_model_call(span: Span) -> bool:
+    """Return whether a span of a model is the call of one, not what prepares or wraps it (LlamaIndex)."""
+    method = span.name.rpartition(".")[2]
+    return span.scope != scopes.LLAMA_INDEX or not span.name or method in scopes.LLAMA_INDEX_CALLS
+
+
+def _is_hand_off(span: Span) -> bool:
+    """Return whether a span is the Agents SDK's of a hand-off: the model called a tool, and none was run."""
+    return span.scope == scopes.OPENAI_AGENTS and oi.TOOL_NAME not in span.attributes
+
+
+def _started(span: Span) -> Call | None:
+    """Return the call that a node of LangGraph was given to run, with the id that the tool's span lacks."""
+    if span.scope != scopes.LANGCHAIN:
+        return None
+    told = parsed_if_nested(span.attributes.get(oi.INPUT_VALUE))
+    only = told[0] if isinstance(told, list) and len(told) == 1 else told
+    call = only.get("tool_call", only) if is_object(only) else None
+    is_call = is_object(call) and call.get("type") == "tool_call" and "args" in call
+    return call_of(call) if is_call and is_object(call) else None
 
 
 def _sure(span: Span, half: Half) -> Half:
@@ -83,7 +110,13 @@ def _input(span: Span) -> Half:
 
 
 def _output(span: Span, unread: Half | None = None) -> Half:
-    """What the model, or the agent, said; a model may answer in JSON."""
+    """What the model, or the agent, said.
+
+    A model may answer in JSON; where the type says that a value was written as JSON it is what a program
+    made, a response or a request, and its words are only those of the messages in it.
+    """
+    if span.attributes.get(oi.OUTPUT_TYPE) == oi.JSON:
+        unread = ABSENT
     found = _listed(span, (oi.OUTPUT_MESSAGES, oi.CHOICES, "completion"), Role.ASSISTANT)
     if found is not ABSENT:
         return found
@@ -98,8 +131,7 @@ def _listed(span: Span, names: tuple[str, str, str], speaker: Role) -> Half:
         if found is None:
             found = _texts(span, texts, wrapper)
         else:
-            inner = [one.get("message", one) if is_object(one) else one for one in found]
-            return flat_listed(inner, speaker)
+            return flat_listed(messages_of(span, found), speaker)
     except Cut:
         return TRUNCATED
     return ABSENT if found is None else listed(found, speaker)
@@ -130,11 +162,27 @@ def _tool(span: Span) -> Said:
     for name in (oi.INPUT_VALUE, oi.TOOL_CALL_ARGUMENTS, oi.TOOL_PARAMETERS):
         value = attributes.get(name)
         if value is not None and not (name == oi.TOOL_PARAMETERS and _is_schema(value)):
-            args, asked = arguments(value)
+            args, asked = _arguments(span, name, value)
             break
     answer = tool_result(attributes.get(oi.OUTPUT_VALUE), tool)
     call_id = first_name(attributes, (oi.TOOL_CALL_ID, oi.TOOL_ID)) or answer.call_id
     return Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=answer)
+
+
+def _arguments(span: Span, name: str, value: Value) -> tuple[str | None, Content]:
+    """Read what a tool was given.
+
+    Some write the call of the function that runs it. LangChain's integration writes the only argument
+    without its name, which then is not known.
+    """
+    if span.scope in scopes.FUNCTIONS_CALLED:
+        schema = parsed_if_nested(span.attributes.get(oi.TOOL_PARAMETERS))
+        names = schema.get("properties", schema) if is_object(schema) else {}
+        return arguments(called_arguments(value, [*names] if is_object(names) else []))
+    if span.scope == scopes.LANGCHAIN and name == oi.INPUT_VALUE and value not in REDACTIONS:
+        told = parsed_if_nested(value)
+        return arguments(value) if is_object(told) else (None, Content.ABSENT)
+    return arguments(value)
 
 
 def _is_schema(value: Value) -> bool:

@@ -9,11 +9,13 @@ from ..event import Content
 from ..message import string_of
 from ..semconv import openllmetry_0_4 as tl
 from ..semconv import opentelemetry_1_41 as otel
+from ..semconv import scopes
 from ..span import Span, Value
-from ..step import Call, Part, Role
+from ..step import Call, Message, Part, Role
 from .carried import arguments, is_object, parsed_if_nested
 from .flat import Cut, flattened
-from .messages import flat_listed, spoken, unforged, worded
+from .messages import flat_listed, listed, spoken, unforged, worded
+from .parts import call_of, marked_if_cut
 from .runs import tool_result, unquoted, unwrapped_arguments
 from .said import ABSENT, TRUNCATED, Half, Said
 
@@ -41,7 +43,7 @@ def read(span: Span) -> Said | None:
         Part.CHAT,
         model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
         input=_model_half(span, (tl.PROMPT, tl.OLD_PROMPT), Role.USER),
-        output=_model_half(span, (tl.COMPLETION, tl.OLD_COMPLETION), Role.ASSISTANT),
+        output=_litellm(span) if span.scope == scopes.LITELLM else _output(span),
     )
 
 
@@ -57,6 +59,25 @@ def flat_half(span: Span, prefix: str, speaker: Role) -> Half:
     if any(one is not other for one, other in zip(found, opened, strict=True)):
         opened = list(unforged(zip(found, opened, repeat(speaker))))
     return flat_listed(opened, speaker)
+
+
+def _output(span: Span) -> Half:
+    return _model_half(span, (tl.COMPLETION, tl.OLD_COMPLETION), Role.ASSISTANT)
+
+
+def _litellm(span: Span) -> Half:
+    """Read LiteLLM's answer, which tells calls where choices belong, and text where OpenTelemetry has it."""
+    said = listed(span.attributes.get(otel.OUTPUT_MESSAGES), Role.ASSISTANT)
+    try:
+        found = flattened(span, tl.COMPLETION) or []
+    except Cut:
+        return TRUNCATED
+    calls = [call_of(one) for one in found if is_object(one) and is_object(one.get("function_call"))]
+    if not calls:
+        return _output(span) if said is ABSENT else said
+    texts = [message.text for message in said.messages or () if message.text]
+    texts += [text for one in found if is_object(one) and isinstance(text := one.get("content"), str)]
+    return Half((Message(Role.ASSISTANT, texts[0] if texts else None, tuple(map(marked_if_cut, calls))),))
 
 
 def _model_half(span: Span, prefixes: tuple[str, ...], speaker: Role) -> Half:

@@ -76,7 +76,7 @@ class Parts:
             self.content = worst(self.content, Content.TRUNCATED)
         else:
             inner = part.get("message_content")
-            self._add_object(inner if isinstance(inner, dict) else part)
+            self._add_object({**part, **inner} if isinstance(inner, dict) else part)
 
     def _add_object(self, part: dict[str, Value]) -> None:
         kind, text = kind_of(part), part.get("text", part.get("content"))
@@ -119,10 +119,18 @@ def kind_of(value: Mapping[str, Value], key: str = "type") -> str:
     return told if isinstance(told, str) else ""
 
 
+def text_of_parts(message: Mapping[str, Value]) -> str | None:
+    """Return the texts of a message's content, a line each."""
+    content, parts = message.get("contents", message.get("content")), Parts()
+    for part in content if isinstance(content, list) else [] if content is None else [content]:
+        parts.add(part)
+    return parts.text
+
+
 def call_of(value: Mapping[str, Value]) -> Call:
     """A tool call, nested (`function`, `tool_call`) or flat. A tool that nobody names was not captured."""
     outer = _keyed(value, ("tool_call",)) or value
-    inner = _keyed(outer, ("function", "custom")) or outer
+    inner = _keyed(outer, ("function", "custom", "function_call")) or outer
     tool = first_name(inner, _NAMES)
     key = next((key for key in _ARGUMENTS if key in inner), None)
     args, content = (None, Content.ABSENT) if key is None else arguments(inner[key])

@@ -37,3 +37,10 @@ SESSION = "session.id"
 
 REDACTED = "__REDACTED__"
 """What stands for values that the instrumentation was told to hide."""
+
+CHAIN = "CHAIN"
+METADATA = "metadata"
+"""JSON text of what an application or a framework says of a span."""
+LANGCHAIN_AGENT = "lc_agent_name"
+"""Where LangChain's `create_agent` says in the metadata which agent it is."""
+JSON = "application/json"

@@ -15,6 +15,7 @@ PROMPT_MESSAGES = "ai.prompt.messages"
 RESPONSE_TEXT = ("ai.response.text", "ai.result.text")
 RESPONSE_CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
 RESPONSE_OBJECT = ("ai.response.object", "ai.result.object")
+RESPONSE_ID = "ai.response.id"
 RESPONSE_MODEL = "ai.response.model"
 MODEL = "ai.model.id"
 
@@ -25,3 +26,5 @@ TOOL_RESULT = "ai.toolCall.result"
 
 FUNCTION = "ai.telemetry.functionId"
 METADATA = "ai.telemetry.metadata."
+CONTEXT = "ai.settings.context."
+"""What version 7 puts before the members of `runtimeContext` (`packages/otel`)."""

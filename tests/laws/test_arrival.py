@@ -11,7 +11,7 @@ from tracline.schemas.assemble import Session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Event
 from tracline.schemas.resolve import Heard, Trace, candidate_of
-from tracline.schemas.step import Call, Message, Part, Result, Role, Step
+from tracline.schemas.step import RETOLD, Call, Message, Part, Result, Role, Step
 
 IDLE = 10**6
 NAMES = st.sampled_from([None, "a", "b"])
@@ -32,6 +32,8 @@ SHARED = {
     "model": NAMES,
     "nested": st.sampled_from([None, None, True]),
     "error": st.sampled_from([None, None, "timeout"]),
+    "own_conversation": st.booleans(),
+    "response_id": st.sampled_from([None, None, "r", RETOLD + "r"]),
     "ends": st.sampled_from([False] * 9 + [True]),
 }
 STEPS = st.one_of(
@@ -42,7 +44,15 @@ STEPS = st.one_of(
 IDS = st.sampled_from(["1", "2", "3", "4"])
 TIMES = st.integers(1, 4)
 SPANS = st.builds(
-    Heard, st.just("t"), IDS, st.none() | IDS, start=TIMES, end=TIMES, step=STEPS, record_time=st.just(9)
+    Heard,
+    st.just("t"),
+    IDS,
+    st.none() | IDS,
+    start=TIMES,
+    end=TIMES,
+    step=STEPS,
+    record_time=st.just(9),
+    beside=st.booleans(),
 )
 
 

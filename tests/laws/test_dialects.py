@@ -21,10 +21,13 @@ from tracline.schemas.event import Event, canonical_text
 from tracline.schemas.resolve import Trace, candidate_of, hear
 from tracline.schemas.semconv import (
     frameworks,
+    langfuse_3,
+    mlflow_3,
     openinference_0_1,
     openllmetry_0_4,
     opentelemetry_1_36,
     opentelemetry_1_41,
+    scopes,
     vercel_ai_6,
 )
 from tracline.schemas.span import Span, SpanEvent
@@ -135,6 +138,8 @@ KNOWN = sorted(
     name
     for module in (
         frameworks,
+        langfuse_3,
+        mlflow_3,
         openinference_0_1,
         openllmetry_0_4,
         opentelemetry_1_36,
@@ -146,6 +151,11 @@ KNOWN = sorted(
     if isinstance(name, str) and "\n" not in name
 )
 """Attribute names, and words that stand in them."""
+SCOPES = sorted(
+    {name for value in vars(scopes).values() for name in (value if isinstance(value, frozenset) else ())}
+    | {scopes.LANGCHAIN, scopes.LLAMA_INDEX, scopes.LITELLM, scopes.LOGFIRE}
+)
+"""Scopes of instrumentations that are read in a way of their own."""
 FLAT = st.builds(
     "{}.{}.{}".format,
     st.sampled_from(
@@ -250,7 +260,7 @@ SPANS = st.builds(
     events=st.lists(st.builds(SpanEvent, EVENT_NAMES, st.just(1), ATTRIBUTES), max_size=3).map(tuple),
     failed=st.booleans(),
     resource=ATTRIBUTES,
-    scope=WORDS,
+    scope=st.sampled_from(SCOPES) | WORDS,
     dropped_attributes=st.integers(0, 1),
     dropped_events=st.integers(0, 1),
 )

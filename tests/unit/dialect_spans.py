@@ -17,10 +17,13 @@ def step_of(
     name: str = "span",
     failed: bool = False,
     resource: dict[str, Any] | None = None,
+    scope: str = "",
+    dropped: int = 0,
 ) -> Step:
     """What a span with these attributes and events says."""
     told = tuple(SpanEvent(event, 1, fields) for event, fields in events)
-    return tell(Span("t" * 32, "s" * 16, None, name, 1, 2, attributes, told, failed, resource or {}))
+    fields = (name, 1, 2, attributes, told, failed, resource or {}, scope, dropped)
+    return tell(Span("t" * 32, "s" * 16, None, *fields))
 
 
 def chat(**more: Any) -> dict[str, Any]:

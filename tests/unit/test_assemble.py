@@ -14,6 +14,7 @@ from tracline.schemas.assemble import Session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.candidate_frame import candidate_frame, candidates_of
 from tracline.schemas.conversation import Flaw
+from tracline.schemas.coverage import Elsewhere
 from tracline.schemas.event import Content, Event
 from tracline.schemas.frame import event_frame
 from tracline.schemas.resolve import ANCESTORS_MAX, Heard, Trace, candidate_of, cut_links, hear, orphans
@@ -498,10 +499,10 @@ def test_a_span_without_any_time_is_told_and_left_out() -> None:
     lone = chat("a", 0, 0, [user("x")], parent=None)
     trace = Trace()
     trace.add(lone)
-    flaw = candidate_of(trace, lone, frozenset())
+    flaw = candidate_of(trace, lone, Elsewhere())
     assert isinstance(flaw, Flaw)
     assert flaw.code == "span-time"
-    received = candidate_of(trace, replace(lone, record_time=7), frozenset())
+    received = candidate_of(trace, replace(lone, record_time=7), Elsewhere())
     assert isinstance(received, Candidate)
     assert (received.start, received.end) == (7, 7)
 

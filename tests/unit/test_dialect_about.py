@@ -18,6 +18,7 @@ from .dialect_spans import chat, step_of
         *("gen_ai.conversation.id", "langfuse.session.id", "session.id", "mlflow.trace.session"),
         *("traceloop.association.properties.session_id", "traceloop.association.properties.thread_id"),
         *("ai.telemetry.metadata.sessionId", "ai.telemetry.metadata.conversationId"),
+        *("ai.settings.context.sessionId", "mastra.metadata.threadId", "metadata.session_id"),
         *("langsmith.metadata.thread_id", "langsmith.trace.session_id", "gcp.vertex.agent.session_id"),
     ],
 )

@@ -71,7 +71,7 @@ def test_all_of_the_attributes_are_all_of_the_messages(told: dict[str, Any]) -> 
 def test_what_pythons_sdk_forgets_is_not_taken_for_nothing(
     told: dict[str, Any], kept: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The SDK keeps the last attributes of a span: the input is truncated, and the output still read."""
+    """The SDK keeps the last attributes of a span, and counts the others: nothing is taken for the whole."""
     caplog.set_level(logging.ERROR, logger="opentelemetry.attributes")
     tracer = TracerProvider(span_limits=SpanLimits(max_span_attributes=kept)).get_tracer("cut")
     span: Any = tracer.start_span("a call")
@@ -79,10 +79,19 @@ def test_what_pythons_sdk_forgets_is_not_taken_for_nothing(
         span.set_attribute(name, value)
     left = dict(span.attributes)
     assert len(left) == kept < len(told)
-    step = step_of(left)
-    assert step.part is Part.CHAT
-    assert (step.input, step.content) == (None, Content.TRUNCATED)
-    assert said(step) == ["gladly"]
+    step = step_of(left, dropped_attributes=span.dropped_attributes)
+    assert (step.part, step.input) == (Part.CHAT, None)
+    assert step.content in (Content.TRUNCATED, Content.ABSENT)
+
+
+def test_a_dump_that_counts_nothing_is_cut_where_it_has_as_many_attributes_as_are_kept() -> None:
+    """Python's SDK keeps 128 attributes and forgets the first; its dumps do not say how many it forgot."""
+    told = {f"llm.input_messages.{place}.message.content": "x" for place in range(1, 127)}
+    full = {"openinference.span.kind": "LLM", **told, "llm.output_messages.0.message.content": "gladly"}
+    step = step_of(full)
+    assert (step.input, step.content, said(step)) == (None, Content.TRUNCATED, ["gladly"])
+    roles = {f"llm.input_messages.{place}.message.role": "user" for place in range(1, 3)}
+    assert step_of({"openinference.span.kind": "LLM", **roles}).input is not None
 
 
 @BOTH

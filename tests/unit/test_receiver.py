@@ -248,6 +248,16 @@ def test_other_signals_are_sent_away(path: str) -> None:
         assert status.message == "only traces are taken here, at /v1/traces"
 
 
+def test_langfuses_path_takes_spans() -> None:
+    """Langfuse's SDKs post the requests of OTLP to a path of their own."""
+    kept = Kept()
+    with running(kept) as server:
+        body = request_of(2).SerializeToString()
+        response = httpx.post(f"{server.url}/api/public/otel/v1/traces", content=body, headers=PROTOBUF)
+        assert response.status_code == 200
+    assert [len(request.decoded.spans) for request in kept.requests] == [2]
+
+
 def packed(data: bytes, coding: str) -> bytes:
     """The data in a content encoding; zstd as a stream, which does not say its size."""
     if coding == "zstd":

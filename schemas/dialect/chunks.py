@@ -1,0 +1,50 @@
+"""Answers that were streamed, of which every chunk stands where a message belongs (Google's ADK)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from ..span import Value
+from ..step import Message, Role
+from .carried import is_object, parsed_if_nested
+from .said import Half
+
+_EMPTY_REASON = re.compile(r'"finish_reason"\s*:\s*""')
+
+
+def joined(written: Value, half: Half) -> Half:
+    """Return the messages with chunks, whose reason to finish is there and empty, put together.
+
+    The message behind them may hold the whole answer again.
+    """
+    if isinstance(written, str) and not _EMPTY_REASON.search(written):
+        return half
+    told = parsed_if_nested(written)
+    if not isinstance(told, list) or half.messages is None or len(told) != len(half.messages):
+        return half
+    is_chunk = [is_object(one) and one.get("finish_reason") == "" for one in told]
+    if len(told) < 2 or not any(is_chunk):
+        return half
+    found: list[Message] = []
+    begun: Message | None = None
+    for message, is_begun in zip(half.messages, is_chunk, strict=True):
+        if message.role is not Role.ASSISTANT:
+            return half
+        whole = message if begun is None else _together(begun, message, is_last=not is_begun)
+        begun = whole if is_begun else None
+        if begun is None:
+            found.append(whole)
+    return replace(half, messages=(*found, *([] if begun is None else [begun])))
+
+
+def _together(begun: Message, message: Message, *, is_last: bool) -> Message:
+    """Return one message of what was said so far and what came then; the last may say all of it again."""
+    so_far, text = begun.text or "", message.text or ""
+    known = [call for call in begun.calls if call not in message.calls]
+    is_whole = is_last and text.startswith(so_far)
+    return replace(
+        message,
+        text=(text if is_whole else so_far + text) or message.text,
+        calls=(*known, *message.calls),
+    )

@@ -1,0 +1,91 @@
+"""Langfuse's SDKs and MLflow: what an observation of a model, a tool or an agent says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tracline.schemas.event import Content
+from tracline.schemas.step import Call, Part, Result
+
+from .dialect_spans import step_of, words
+
+TOOLS = [{"type": "function", "function": {"name": "look"}}]
+REQUEST = json.dumps({"tools": TOOLS, "messages": [{"role": "user", "content": "Größe 42?"}]})
+CALLS = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"id": 1}'}}]
+ANSWER = json.dumps({"role": "assistant", "tool_calls": CALLS, "content": None})
+
+
+def observed(kind: str, **more: Any) -> dict[str, Any]:
+    """The attributes of one of Langfuse's observations."""
+    named = {f"langfuse.observation.{name}": value for name, value in more.items()}
+    return {"langfuse.observation.type": kind, **named}
+
+
+def test_a_generation_of_langfuse_is_a_models_call() -> None:
+    """Messages stand in a request beside its tools, and the answer as a message; the session is a key."""
+    told = {**observed("generation", input=REQUEST, output=ANSWER), "session.id": "s1"}
+    step = step_of({**told, "langfuse.observation.model.name": "birch-2"})
+    assert (step.part, step.model, step.session) == (Part.CHAT, "birch-2", "s1")
+    assert words(step.input) == [("user", "Größe 42?", [], [])]
+    assert words(step.output) == [("assistant", None, [("c1", "look", '{"id": 1}')], [])]
+
+
+def test_a_streamed_answer_of_langfuse_is_its_text() -> None:
+    """Plain text is what was said."""
+    step = step_of(observed("generation", input="Hi", output="Hello"))
+    assert words(step.input) == [("user", "Hi", [], [])]
+    assert words(step.output) == [("assistant", "Hello", [], [])]
+
+
+@pytest.mark.parametrize("given", ['{"id": 1}', '{"args": [], "kwargs": {"id": 1}}'])
+def test_a_tool_of_langfuse_has_its_spans_name(given: str) -> None:
+    """Its arguments stand as they are, or as the call of the decorated function."""
+    step = step_of(observed("tool", input=given, output="user_1"), name="look")
+    assert step.call is not None
+    assert (step.part, step.call.tool, json.loads(step.call.args or "")) == (Part.TOOL, "look", {"id": 1})
+    assert step.result == Result(None, "look", "user_1")
+
+
+def test_a_tool_of_langchain_in_langfuse_says_its_call() -> None:
+    """LangChain's message of a tool has the id of the call that it answers."""
+    message = json.dumps({"type": "tool", "content": "user_1", "tool_call_id": "c1", "status": "success"})
+    step = step_of(observed("TOOL", input='{"id": 1}', output=message), name="look")
+    assert step.result == Result("c1", "look", "user_1")
+    assert step.call == Call("c1", "look", '{"id": 1}')
+
+
+def test_a_level_of_error_is_a_failure_whatever_it_says() -> None:
+    """The message of a status is what somebody wrote: no error's type, and no attribute."""
+    step = step_of(observed("tool", input="{}", level="ERROR", status_message="Anna's order"), name="look")
+    assert (step.error, "langfuse.observation.status_message" in step.attributes) == ("error", False)
+    assert step_of(observed("tool", input="{}", level="WARNING"), name="look").error is None
+
+
+def test_an_agent_of_langfuse_has_its_spans_name() -> None:
+    """The state of a program is no message; other observations tell nothing."""
+    step = step_of(observed("agent", input="Hi", output='{"state": 1}'), name="desk")
+    assert (step.part, step.agent, words(step.input)) == (Part.AGENT, "desk", [("user", "Hi", [], [])])
+    assert step.output is None
+    for kind in ("span", "chain", "retriever", "event", "embedding", "guardrail", "evaluator"):
+        assert step_of(observed(kind, input="Hi", output="Hello")).part is Part.OTHER
+
+
+def test_content_that_langfuse_was_not_given_is_absent() -> None:
+    """Nothing is made of what is not there."""
+    step = step_of(observed("generation"))
+    assert (step.part, step.input, step.output, step.content) == (Part.CHAT, None, None, Content.ABSENT)
+    assert step_of(observed("tool"), name="look").call == Call(None, "look", None, Content.ABSENT)
+
+
+def test_mlflows_spans_are_read() -> None:
+    """Every value is JSON, text and the type too."""
+    model = {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": REQUEST, "mlflow.spanOutputs": ANSWER}
+    step = step_of({**model, "mlflow.trace.session": '"s1"'})
+    assert (step.part, step.session) == (Part.CHAT, "s1")
+    assert words(step.output) == [("assistant", None, [("c1", "look", '{"id": 1}')], [])]
+    tool = {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": '{"id": 1}', "mlflow.spanOutputs": '"user_1"'}
+    step = step_of(tool, name="look")
+    assert (step.call, step.result) == (Call(None, "look", '{"id": 1}'), Result(None, "look", "user_1"))
+    assert step_of({"mlflow.spanType": '"PARSER"', "mlflow.spanOutputs": '"x"'}).part is Part.OTHER
