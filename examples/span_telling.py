@@ -260,10 +260,13 @@ def _line_events(line: Line, who: Event, manner: Manner) -> Iterator[Event]:
 
 
 def _run_events(act: ToolRun, who: Event, manner: Manner) -> Iterator[Event]:
-    """What a tool's span tells that no model told before: the result, and without messages the call."""
+    """What a tool's span tells that no model told before: the result, and without messages the call.
+
+    A result has the id of its call, which the model says where the span says none.
+    """
     start, end = believed(act.start, act.end, act.fault)
-    run_ids = WORDS[manner.dialect].run_ids
-    call_id = _told_id(act.call.call_id, manner) if run_ids else None
+    says_id = WORDS[manner.dialect].run_ids or manner.captured
+    call_id = _told_id(act.call.call_id, manner) if says_id else None
     run = replace(who, tool=act.call.tool, call_id=call_id)
     if manner.captured:
         told = replace(run, content=Content.CAPTURED, args=act.call.args, result=act.answer.text)

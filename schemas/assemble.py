@@ -18,7 +18,17 @@ import orjson
 from .candidate import Candidate, Telling
 from .coverage import half_key
 from .event import Content, Event, Kind, content_of, end_event, event_id
-from .told import CLOSED_MAX, REMEMBERED_MAX, Teller, Told, answering, claim_use, expect, teller_of
+from .told import (
+    CLOSED_MAX,
+    REMEMBERED_MAX,
+    Teller,
+    Told,
+    answering,
+    claim_use,
+    expect,
+    of_its_call,
+    teller_of,
+)
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
 _NO_PLACE = 1 << 32
@@ -162,7 +172,8 @@ class Session:
         before = None if teller is None else teller.time
         if before is None and telling.kind in _OF_TOOLS:
             telling = answering(known, telling)
-            before = claim_use(known, telling, candidate, key)
+            before, use = claim_use(known, telling, candidate, key)
+            telling, candidate = of_its_call(known, use, telling, candidate)
         if before is None:
             yield self._judge(telling, key, candidate)
         else:

@@ -8,8 +8,6 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
-from .event import canonical_text
-
 BRIEF_CHARS_MAX = 200
 """Characters of a text that are remembered whole; of a longer one its head and its digest."""
 _HEAD_CHARS = 160
@@ -99,8 +97,8 @@ def _holds(outer: object, inner: object, levels: int) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    head, cut, _ = text.partition(_CUT)
-    spelled = _ESCAPE.sub(_unescaped, (head if cut else canonical_text(head)).lower())
+    head, _, _ = text.partition(_CUT)
+    spelled = _ESCAPE.sub(_unescaped, head.lower())
     return [word for word in map(_plain, _WORD.findall(spelled)) if word not in _NOTHING]
 
 

@@ -140,7 +140,7 @@ def hear(
         tells=step.part is Part.TOOL or is_told or (step.part in _SPEAKING and has_messages),
         origin=origin,
         beside=span.scope in scopes.AGENTS_BESIDE,
-        coarse=any(span.resource.get(name) in otel.JAVASCRIPT for name in otel.LANGUAGES),
+        coarse=any(string_of(span.resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES),
     )
 
 

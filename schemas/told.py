@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from .candidate import Candidate, Telling
-from .claimed_text import brief
+from .claimed_text import brief, is_whole
 from .event import Content, Kind
 from .tool_use import UNLINKED, ToolUse, claimed, join, use_of
 
@@ -97,10 +97,12 @@ def teller_of(told: Iterable[Told], candidate: Candidate, telling: Telling) -> T
     return None
 
 
-def claim_use(told: Sequence[Told], telling: Telling, candidate: Candidate, key: str) -> int | None:
+def claim_use(
+    told: Sequence[Told], telling: Telling, candidate: Candidate, key: str
+) -> tuple[int | None, ToolUse]:
     """Join a call or a result to the use of a tool that it belongs to; `told` has the open occurrence first.
 
-    Return the time of the event that says the same already, None where there is none.
+    Return the time of the event that says the same already, None where there is none, and the use.
     """
     claim = claimed(telling, candidate, key)
     newest = told[0].uses
@@ -115,14 +117,15 @@ def claim_use(told: Sequence[Told], telling: Telling, candidate: Candidate, key:
         join(use, claim)
     if telling.kind is Kind.TOOL_CALL:
         before = use.called
-        use.called = telling.time if before is None else before
+        if before is None:
+            use.called, use.nested, use.known = telling.time, candidate.nested, max(use.known, candidate.end)
     else:
         before = use.returned
         use.returned = telling.time if before is None else before
     if use.is_complete:
         for one in told:
             one.uses = [other for other in one.uses if other is not use]
-    return before
+    return before, use
 
 
 def expect(told: Sequence[Told], telling: Telling) -> None:
@@ -156,6 +159,32 @@ def answering(told: Iterable[Told], telling: Telling) -> Telling:
         args = telling.args if telling.args is not None else args
         return msgspec.structs.replace(telling, tool=tool, args=args)
     return telling
+
+
+def of_its_call(
+    told: Sequence[Told], use: ToolUse, telling: Telling, candidate: Candidate
+) -> tuple[Telling, Candidate]:
+    """Return a result with the id, tool and arguments of its call where it lacks them, and its `nested`.
+
+    What a span says that ends after the result's is not taken: it may not have come yet.
+    """
+    if telling.kind is not Kind.TOOL_RESULT or use.known > candidate.end:
+        return telling, candidate
+    if use.called is not None and use.nested != candidate.nested:
+        candidate = replace(candidate, nested=use.nested)
+    if telling.call_id is None:
+        call_id = _whole(use.call_id)
+        telling = answering(told, msgspec.structs.replace(telling, call_id=call_id))
+    if telling.tool is None or telling.args is None:
+        tool = _whole(use.tool) if telling.tool is None else telling.tool
+        args = _whole(use.args) if telling.args is None else telling.args
+        telling = msgspec.structs.replace(telling, tool=tool, args=args)
+    return telling, candidate
+
+
+def _whole(text: str | None) -> str | None:
+    """Return a text that is remembered whole."""
+    return text if text is not None and is_whole(text) else None
 
 
 def _note(uses: list[ToolUse], waiting: Waiting) -> None:

@@ -26,7 +26,8 @@ class ToolUse(msgspec.Struct, gc=False, omit_defaults=True):
     `called` and `returned` are the times of the two events. `asked` is when a model claimed the call, before
     whose run could not begin than at `since`; `answered` is when a model claimed the result. `run` names the
     span that ran the tool, from `began` to `ended`, and has claimed its result once `is_ended`. It `lacks_id`
-    where one of its claims had none.
+    where one of its claims had none. `known` is when all spans had ended that said which call it is, and
+    `nested` is what the event of the call says.
     """
 
     call_id: str | None = None
@@ -43,6 +44,8 @@ class ToolUse(msgspec.Struct, gc=False, omit_defaults=True):
     ended: int = EVER
     is_ended: bool = False
     lacks_id: bool = False
+    known: int = EVER
+    nested: bool = False
 
     @property
     def is_complete(self) -> bool:
@@ -77,6 +80,7 @@ def claimed(telling: Telling, candidate: Candidate, key: str) -> ToolUse:
         use.began, use.ended, use.result = call.time, result.time, _result(result)
         use.is_ended = not is_call
     use.lacks_id = use.call_id is None
+    use.known = candidate.end
     return use
 
 
@@ -111,6 +115,9 @@ def join(use: ToolUse, claim: ToolUse) -> None:
     use.is_ended = use.is_ended or claim.is_ended
     use.lacks_id = use.lacks_id or claim.lacks_id
     use.answered = claim.answered if use.answered is None else use.answered
+    mine, others = (use.call_id, use.tool, use.args), (claim.call_id, claim.tool, claim.args)
+    if any(one is None and other is not None for one, other in zip(mine, others, strict=True)):
+        use.known = max(use.known, claim.known)
     use.call_id = claim.call_id if use.call_id is None else use.call_id
     use.tool = claim.tool if use.tool is None else use.tool
     use.args = claim.args if use.args is None else use.args
