@@ -12,7 +12,7 @@ from ..event import Content
 from ..span import Value
 from ..step import Message, Role
 from .carried import REDACTIONS, Uncarried, is_object, parsed, parsed_if_nested, sound, text_in_json, whole
-from .parts import CALLS, RESULTS, THOUGHTS, Parts, call_of, kind_of, marked_if_cut, result_of
+from .parts import CALLS, NO_ANSWER, RESULTS, THOUGHTS, Parts, call_of, kind_of, marked_if_cut, result_of
 from .said import ABSENT, REDACTED, TRUNCATED, Half, worst
 
 MESSAGES_MAX = 10_000
@@ -227,7 +227,7 @@ def _read(value: Value, speaker: Role) -> Message | None:
             # Whoever that is, the customer's words are not to be made of it.
             parts.texts, parts.wordless, parts.content = [], False, worst(parts.content, Content.ABSENT)
         return Message(role, parts.text, tuple(parts.calls), tuple(parts.results), parts.content)
-    if not parts.results:
+    if not parts.results and kind != NO_ANSWER:
         _read_result(fields, parts)
     return Message(role, None, tuple(parts.calls), tuple(parts.results), parts.content)
 

@@ -31,6 +31,8 @@ RESULTS = frozenset(
     ]
 )
 """Types of parts that are results."""
+NO_ANSWER = "tool message without an answer"
+"""The type of a tool's message that answers no call which is known."""
 THOUGHTS = frozenset(
     ["reasoning", "thinking", "redacted_thinking", "redacted-reasoning", "reasoning-file", "compaction"]
 )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ..semconv import scopes
 from ..span import Span, Value
 from .carried import is_object, parsed_if_nested
-from .parts import kind_of, text_of_parts
+from .parts import NO_ANSWER, kind_of, text_of_parts
 
 _CALLS, _ANSWERS = "tool-call", "tool-response"
 """The roles that smolagents has of its own."""
@@ -66,7 +66,8 @@ def _as_usual(messages: list[Value]) -> Iterator[Value]:
             # Calls that cannot be read are not the agent's words either.
             yield {"role": "assistant", **({"tool_calls": [*called]} if called else {})}
         elif role == _ANSWERS:
-            yield from _answers(text or "", called)
+            # An error of a step whose calls are not told makes the model's next call another one.
+            yield from _answers(text or "", called) if called else [{"role": "tool", "type": NO_ANSWER}]
             called = []
         else:
             yield message

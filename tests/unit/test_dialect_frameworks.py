@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tracline.schemas.event import Content
 from tracline.schemas.step import Part
+from tracline.schemas.telling import tellings
 
 from .dialect_spans import step_of, words
 
@@ -113,6 +114,18 @@ def test_what_smolagents_says_of_several_calls_is_no_result_of_one(text: str) ->
     assert step.input is not None
     (result,) = step.input[1].results
     assert (result.call_id, result.result, result.content) == ("c1", None, Content.ABSENT)
+
+
+def test_an_error_of_a_step_that_smolagents_forgets_is_no_result_and_no_repeat() -> None:
+    """The history leaves out the calls of a step that failed: the model's next call is another one."""
+    told = {**message(0, role="tool-call", content=CALLING), **message(1, role="tool-response", content="ok")}
+    failed = {**told, **message(2, role="tool-response", content="Error:\nno such user")}
+    said = {f"{OUTPUT}.0.message.role": "assistant", f"{OUTPUT}.0.message.content": "Hi"}
+    steps = [step_of({**LLM, **one, **said}, scope=SMOLAGENTS) for one in (told, failed)]
+    first, second = (tellings(step, 1, 2)[0] for step in steps)
+    assert [one.kind for one in first] == [one.kind for one in second]
+    assert first[-1].key != second[-1].key
+    assert first[-2].key == second[-2].key
 
 
 def test_calls_of_smolagents_that_cannot_be_read_are_absent() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+from copy import deepcopy
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -177,6 +179,58 @@ def test_parallel_calls_that_are_alike_keep_their_own_results() -> None:
         assert [result for kind, result in made if kind is Kind.TOOL_RESULT] == ["5", "3"]
 
 
+def results(session: Session, *spans: Candidate) -> list[tuple[str | None, str | None, str | None, bool]]:
+    """The id, tool, arguments and nesting of each result that these spans add, in any order of arrival."""
+    found = []
+    for order in permutations(spans):
+        copy = deepcopy(session)
+        for one in order:
+            copy.add(one)
+        events = copy.advance(max(one.end for one in spans))
+        said = [(one.event_id, one.call_id, one.tool, one.args, one.nested) for one in events]
+        found.append([said[n] for n, one in enumerate(events) if one.kind is Kind.TOOL_RESULT])
+    assert all(one == found[0] for one in found)
+    return [(call_id, tool, args, nested) for _, call_id, tool, args, nested in found[0]]
+
+
+def asking(name: str, start: int, end: int, *calls: Call) -> Candidate:
+    """A model's call that asks for tools."""
+    return candidate(
+        name, start, end, Step(Part.CHAT, input=(), output=(Message(Role.ASSISTANT, None, calls),))
+    )
+
+
+@pytest.mark.parametrize("began", [1, 3], ids=["while the model spoke", "after the model"])
+def test_a_result_has_the_id_and_the_nesting_of_its_call(began: int) -> None:
+    """A run without an id belongs to the call that a model asked, even if it began before that was told."""
+    call = Call("c1", "look", '{"order": 1}')
+    ask = replace(asking("a", 0, 2, call), nested=began == 3)
+    run = Step(Part.TOOL, call=Call(None, "look", call.args), result=Result(None, "look", "ok"))
+    ran = candidate("b", began, began + 4, run)
+    assert results(Session("s", 3600 * NS), ask, ran) == [("c1", "look", call.args, began == 3)]
+
+
+def test_a_result_takes_nothing_from_a_span_that_ends_later() -> None:
+    """A history that names the call may come when the result was judged: its id is the same either way."""
+    call = Call("c1", "look", '{"order": 1}')
+    run = Step(Part.TOOL, call=Call(None, "look", call.args), result=Result(None, "look", "ok"))
+    ran = candidate("a", 1, 4, run)
+    heard = (Message(Role.USER, "Hi"), Message(Role.ASSISTANT, None, (call,)))
+    late = candidate("b", 3, 9, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "?"),)))
+    assert results(Session("s", 3600 * NS), ran, late) == [(None, "look", call.args, False)]
+    assert results(Session("s", 3600 * NS), ran) == [(None, "look", call.args, False)]
+
+
+def test_a_result_without_id_and_tool_takes_its_calls() -> None:
+    """A model is told a result alone: nothing but the order says whose it is."""
+    call = Call("c1", "look", '{"order":1}')
+    heard = (Message(Role.TOOL, results=(Result(None, None, "ok"),)),)
+    told = candidate("b", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "?"),)))
+    assert results(Session("s", 3600 * NS), asking("a", 1, 2, replace(call, call_id=None)), told) == [
+        (None, "look", call.args, False)
+    ]
+
+
 @pytest.mark.parametrize(
     ("by_tool", "by_model"),
     [
@@ -184,6 +238,7 @@ def test_parallel_calls_that_are_alike_keep_their_own_results() -> None:
         ('{"a": 1, "b": [2]}', '{"b":[2.0],"a":1}'),
         ("{'a': True, 'b': None}", '{"a": true, "b": null}'),
         ('{"id": 7}', '[{"type": "text", "text": "{\\"id\\": 7}"}]'),
+        ("{'b': 1, 'a': 'x'}", '{"b": 1.0, "a": "x"}'),
         ("anna@example.org", "[masked]"),
         ("x" * 5_000, f'{{"output": "{"x" * 5_000}"}}'),
     ],
