@@ -19,12 +19,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from ..schemas.event import Content, Event, Kind, event_content, event_id
+from ..schemas.event import Content, Event, Kind, canonical_text, event_content, event_id
 from ..schemas.span import Span, SpanEvent, Value
 from ..schemas.step import Role
 from .span_dialects import WORDS, Attributes, Conversing, Running, Words
 from .span_plan import Attempt, Dialect, Keys, Manner, ModelCall, ToolRun, Turn, believed, plan, shown
-from .span_sessions import Line, Session
+from .span_sessions import Call, Line, Session
 
 # The spans
 
@@ -190,13 +190,14 @@ def expected(session: Session, manner: Manner | None = None) -> tuple[Event, ...
 
 def _turn_events(turn: Turn, who: Event, manner: Manner, *, is_first: bool = False) -> Iterator[Event]:
     """What a turn's spans tell; `who` says whose they are where no model does."""
-    for act in turn.acts:
+    ids = _run_ids(turn, manner)
+    for number, act in enumerate(turn.acts):
         if isinstance(act, ModelCall):
             yield from _call_events(act, replace(who, model=turn.model), manner, is_first=is_first)
             is_first = False
             continue
         if manner.tool_spans:
-            yield from _run_events(act, who, manner)
+            yield from _run_events(act, replace(who, call_id=ids[number]), manner)
         if act.inner is not None:
             model = act.inner.model if WORDS[manner.dialect].agent_model else who.model
             inner = replace(who, agent=act.inner.agent, model=model, nested=True)
@@ -262,18 +263,43 @@ def _line_events(line: Line, who: Event, manner: Manner) -> Iterator[Event]:
 def _run_events(act: ToolRun, who: Event, manner: Manner) -> Iterator[Event]:
     """What a tool's span tells that no model told before: the result, and without messages the call.
 
-    A result has the id of its call, which the model says where the span says none.
+    `who` says the id of the call, too.
     """
     start, end = believed(act.start, act.end, act.fault)
-    says_id = WORDS[manner.dialect].run_ids or manner.captured
-    call_id = _told_id(act.call.call_id, manner) if says_id else None
-    run = replace(who, tool=act.call.tool, call_id=call_id)
+    run = replace(who, tool=act.call.tool)
     if manner.captured:
         told = replace(run, content=Content.CAPTURED, args=act.call.args, result=act.answer.text)
     else:
         told = replace(run, content=Content.ABSENT)
         yield replace(told, kind=Kind.TOOL_CALL, time=start)
     yield replace(told, kind=Kind.TOOL_RESULT, time=end, error=act.answer.error)
+
+
+def _run_ids(turn: Turn, manner: Manner) -> dict[int, str | None]:
+    """The id that the result of each run has, by the number of the act.
+
+    Where the span says none it is that of the call which a model told; of equal calls in one message nothing
+    says which one ran, so that they run in their order.
+    """
+    runs = [(number, act) for number, act in enumerate(turn.acts) if isinstance(act, ToolRun)]
+    if WORDS[manner.dialect].run_ids:
+        return {number: _told_id(act.call.call_id, manner) for number, act in runs}
+    if not manner.captured:
+        return {number: None for number, _ in runs}
+    ids: dict[int, str | None] = {}
+    runs.sort(key=lambda one: believed(one[1].start, one[1].end, one[1].fault))
+    for number, act in runs:
+        asked = [
+            one.said for one in turn.acts[:number] if isinstance(one, ModelCall) and one.said is not None
+        ]
+        calls = [one for one in (asked[-1].calls if asked else ()) if _is_alike(one, act.call)]
+        free = [one.call_id for one in calls if one.call_id not in ids.values()]
+        ids[number] = _told_id(free[0] if free else act.call.call_id, manner)
+    return ids
+
+
+def _is_alike(one: Call, other: Call) -> bool:
+    return one.tool == other.tool and canonical_text(one.args) == canonical_text(other.args)
 
 
 def _told_id(call_id: str | None, manner: Manner) -> str | None:

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import orjson
 import polars as pl
@@ -29,6 +30,7 @@ from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.intake import Busy, Encoding, Request
 
+from ..unit import test_tool_results
 from .days import HOURS, day, json_lines, manner, protobuf
 from .hostile import spoilt
 from .live import IDLE_S, Live, Sent, audited, places_of, schedule, wire
@@ -105,6 +107,30 @@ def test_what_is_open_is_not_judged_to_its_end(live: Live, pack: Path, tmp_path:
     truth |= ids_of((one.events for one, end in zip(told, ended, strict=True) if not end), pack, closed=False)
     check(live.records, truth)
     assert audited(tmp_path / "archive", pack, tmp_path / "bundle") == live.records
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["one process", "a restart after every span"])
+@pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
+def test_ids_that_come_again_lose_no_result(ids: bool, restarts: bool, tmp_path: Path) -> None:
+    """A session comes back with the id of a log-in that failed: the new one is judged, live as in audits."""
+    pack = tmp_path / "desk.yaml"
+    pack.write_text(test_tool_results.PACK)
+    for log_in, told in ((test_tool_results.LOG_IN, []), (test_tool_results.DENIED, ["logged-in"])):
+        folder = tmp_path / log_in[2]
+        with closing(Live(folder, statute_of(load_packs([pack])))) as live:
+            live.play(map(alone, test_tool_results.come_back(ids, log_in)), Random(1), restarts=restarts)
+            live.finish()
+            results = live.events.filter(kind="tool_result", history=False)["result"].to_list()
+            assert results == ["no", log_in[2], "done"]
+            broken = [one["rule"] for one in live.records.values() if one["verdict"] == "violated"]
+            assert broken == told
+            assert audited(folder / "archive", pack, folder / "bundle") == live.records
+
+
+def alone(span: dict[str, Any]) -> Sent:
+    """A span in a request of its own, a second after it ended."""
+    body = orjson.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+    return Sent(int(span["endTimeUnixNano"]) + NS, body, Encoding.JSON)
 
 
 def test_other_rules_begin_anew(live: Live, pack: Path, tmp_path: Path) -> None:

@@ -23,8 +23,7 @@ from tracline.schemas.telling import tellings
 from tracline.schemas.time import NS
 from tracline.stream.state import decode
 
-RULES = pack_text(
-    """
+PACK = """
 pack: desk
 version: 1
 propositions:
@@ -35,10 +34,11 @@ rules:
   - {id: logged-in, title: Log in first, formula: refund -> once authenticated}
   - {id: counted-once, title: Count once, formula: twice -> not previous once twice}
 """
-)
+RULES = pack_text(PACK)
 STORED = Path(__file__).with_name("session_state_of_0_1.txt")
 """A session's state as the release before tool uses wrote it, in base64."""
 LOG_IN = ("log_in", {"user": "anna"}, "ok")
+DENIED = ("log_in", {"user": "anna"}, "no")
 REFUND = ("refund", {"order": 1}, "done")
 
 
@@ -109,34 +109,42 @@ def test_a_log_in_counts_whichever_runs_have_a_span(
     ran: set[int], ids: bool, pause: float, tmp_path: Path
 ) -> None:
     """With ids that come again or none, each log-in's result is there: the refund after it breaks no rule."""
-    denied = ("log_in", {"user": "anna"}, "no")
-    spans = talk([denied, LOG_IN, REFUND], ids, ran, pause if ran else 10)
+    spans = talk([DENIED, LOG_IN, REFUND], ids, ran, pause if ran else 10)
     if pause == 10:
         assert found(tmp_path / "dump", spans) == []
         assert found(tmp_path / "backwards", spans[::-1]) == []
     wrong = talk([LOG_IN, LOG_IN, REFUND], ids, ran, 10)
-    denying = talk([denied, denied, REFUND], ids, ran, 10)
+    denying = talk([DENIED, DENIED, REFUND], ids, ran, 10)
     assert found(tmp_path / "twice", wrong) == []
     assert [rule for rule, _ in found(tmp_path / "denied", denying)] == ["logged-in"]
 
 
-def test_a_session_that_comes_back_keeps_its_results(tmp_path: Path) -> None:
-    """After twice the idle time the history is told again with the same id: the new log-in's result stays."""
-    denied = ("log_in", {"user": "anna"}, "no")
-    spans = talk([denied, LOG_IN], ids=True, ran={0, 1}, pause=8_000)
-    [*later] = talk([denied, LOG_IN, REFUND], ids=True, ran={0, 1, 2}, pause=8_000)[6:]
+@pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
+def test_a_session_that_comes_back_keeps_the_result_of_its_log_in(ids: bool, tmp_path: Path) -> None:
+    """After twice the idle time the history of a failed log-in is told again: the next one counts.
+
+    The model's call after that log-in has no span, so that its run alone tells the result in time.
+    """
+    assert found(tmp_path / "dump", come_back(ids, LOG_IN)) == []
+    denied = found(tmp_path / "denied", come_back(ids, DENIED))
+    assert [rule for rule, _ in denied] == ["logged-in"]
+
+
+def come_back(ids: bool, again: tuple[str, dict[str, Any], str]) -> list[dict[str, Any]]:
+    """A log-in that fails; more than twice the idle time later another one, and a refund."""
+    spans = talk([DENIED], ids, {0}, 10)
+    later = talk([DENIED, again, REFUND], ids, {0, 1, 2}, 10)[len(spans) :]
+    del later[2]
     for one in later:
         for name in ("startTimeUnixNano", "endTimeUnixNano"):
-            one[name] = str(int(one[name]) - 7_990 * NS)
-        one["spanId"] = f"{int(one['spanId'], 16) + 100:016x}"
-    assert found(tmp_path / "dump", spans + later) == []
+            one[name] = str(int(one[name]) + 8_000 * NS)
+    return spans + later
 
 
 @pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
 def test_a_result_that_only_its_run_tells_is_no_earlier_one(ids: bool, tmp_path: Path) -> None:
     """The answer of a turn without a span does not swallow the next run's result, which no model tells."""
-    denied = ("log_in", {"user": "anna"}, "no")
-    spans = talk([denied, LOG_IN, REFUND], ids, {1, 2}, 10)
+    spans = talk([DENIED, LOG_IN, REFUND], ids, {1, 2}, 10)
     del spans[4]
     assert found(tmp_path / "dump", spans) == []
 
