@@ -124,7 +124,7 @@ def _as_of(whole: Trace, told: Sequence[Found], as_of: int) -> tuple[Trace, list
     waiting += [
         one.heard
         for one in told
-        if one.heard.ended > as_of >= one.heard.began and one.heard.speaks_for_itself
+        if one.heard.ended > as_of >= one.heard.began and whole.speaks_for_itself(one.heard)
     ]
     going = {id(one) for one in in_turn(settled, waiting)}
     return _trace(ended), [one for one in ended if id(one.heard) in going]

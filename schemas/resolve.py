@@ -23,6 +23,8 @@ ANCESTORS_MAX = 200
 """Spans above one that are looked at: what is further up is not known to it."""
 SAME_ID_MAX = 100
 """Spans sent under one id, the earliest, among which a parent is looked for."""
+KEYS_MAX = 1_000
+"""Session keys of a trace that are remembered."""
 
 CLOCK_ERROR = 1_000_000
 """Nanoseconds by which a span may seem to outlive one that waits for it."""
@@ -57,14 +59,9 @@ class Heard:
     coarse: bool = False
 
     @property
-    def speaks_for_itself(self) -> bool:
-        """Whether it says session and agent, so that nothing above it need be waited for.
-
-        A conversation of its own may be that of a sub-agent: then the session is said above it.
-        """
-        step = self.step
-        is_own = step.own_conversation and self.parent_id is not None
-        return step.session is not None and step.agent is not None and not is_own
+    def is_named(self) -> bool:
+        """Whether it says session and agent."""
+        return self.step.session is not None and self.step.agent is not None
 
     @property
     def halves(self) -> tuple[str, ...]:
@@ -157,17 +154,23 @@ class Trace:
     """The spans of one trace that have come so far.
 
     `spans` are by id, the earliest first of those that share one. `keyed` is the earliest span that says a
-    session key.
+    session key. `said` is when the first span ended that says a key, for each key, and under the empty key
+    when the first model's call ended that says none.
     """
 
     spans: dict[str, list[Heard]] = field(default_factory=dict[str, list[Heard]])
     keyed: Heard | None = None
+    said: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, heard: Heard) -> None:
         """Add a span."""
         insort(self.spans.setdefault(heard.span_id, []), heard, key=_age)
-        if heard.step.session is not None and (self.keyed is None or _age(heard) < _age(self.keyed)):
+        step = heard.step
+        if step.session is not None and (self.keyed is None or _age(heard) < _age(self.keyed)):
             self.keyed = heard
+        key = "" if step.session is None else str(step.session)
+        if (key or step.part is Part.CHAT) and (key in self.said or len(self.said) < KEYS_MAX):
+            self.said[key] = min(heard.ended, self.said.get(key, heard.ended))
 
     def all(self) -> Iterator[Heard]:
         """Every span that has come."""
@@ -198,13 +201,29 @@ class Trace:
         *_, last = (heard, *self.above(heard))
         return last if last.parent_id is None else None
 
+    def speaks_for_itself(self, heard: Heard) -> bool:
+        """Whether a span says session and agent, so that nothing above it need be waited for.
+
+        A conversation of its own may be that of a sub-agent, whose caller is known to have spoken before in
+        another one, or without saying any: then the session is said above it.
+        """
+        return heard.is_named and not self.may_be_sub_agents(heard)
+
+    def may_be_sub_agents(self, heard: Heard) -> bool:
+        """Whether a span's conversation may be a sub-agent's: before it ended a model spoke in another."""
+        if not heard.step.own_conversation or heard.parent_id is None:
+            return False
+        return any(ended <= heard.ended and key != heard.step.session for key, ended in self.said.items())
+
     def settled(self, heard: Heard) -> int:
         """The time at which it is said whose a span is and who did it.
 
         That is its own end where it says so itself, else the latest end of it and of all that is known to be
         above it.
         """
-        return max(one.ended for one in (heard, *(() if heard.speaks_for_itself else self.above(heard))))
+        return max(
+            one.ended for one in (heard, *(() if self.speaks_for_itself(heard) else self.above(heard)))
+        )
 
     def told_inside(self) -> Elsewhere:
         """What of its spans need not be told: others of them tell the same."""
@@ -299,7 +318,7 @@ def _session_key(trace: Trace, chain: Sequence[Heard]) -> str:
     said: Heard | None = None
     for one in chain:
         if one.step.part is Part.TOOL and one is not chain[0] and said is not None:
-            said = None if said.step.own_conversation else said
+            said = None if trace.may_be_sub_agents(said) else said
         if said is None and one.step.session is not None:
             said = one
     keyed = said or trace.keyed

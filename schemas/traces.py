@@ -159,7 +159,7 @@ class Traces:
             if not opened.waiting:
                 self.waiting.discard(trace_id)
             for heard in ready:
-                is_early = not heard.speaks_for_itself and opened.trace.root(heard) is None
+                is_early = not opened.trace.speaks_for_itself(heard) and opened.trace.root(heard) is None
                 yield Released(heard, _made(opened.trace, heard, told_inside), is_early)
 
     def _forget(self, now: int) -> None:
@@ -225,5 +225,5 @@ def _ready(opened: Open, watermark: int, until: int) -> list[Heard]:
 def _is_ready(trace: Trace, heard: Heard, watermark: int) -> bool:
     if heard.ended > watermark:
         return False
-    is_known = heard.speaks_for_itself or trace.root(heard) is not None
+    is_known = trace.speaks_for_itself(heard) or trace.root(heard) is not None
     return is_known and trace.settled(heard) <= watermark

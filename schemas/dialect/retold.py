@@ -66,8 +66,7 @@ def _as_usual(messages: list[Value]) -> Iterator[Value]:
             # Calls that cannot be read are not the agent's words either.
             yield {"role": "assistant", **({"tool_calls": [*called]} if called else {})}
         elif role == _ANSWERS:
-            # An error of a step whose calls are not told makes the model's next call another one.
-            yield from _answers(text or "", called) if called else [{"role": "tool", "type": NO_ANSWER}]
+            yield from _answers(text or "", called)
             called = []
         else:
             yield message
@@ -86,7 +85,12 @@ def _calls_in(text: str) -> list[dict[str, Value]]:
 
 
 def _answers(text: str, called: list[dict[str, Value]]) -> Iterator[Value]:
-    """Return a result for each call; what several returned stands in one text, where nothing parts it."""
+    """Return a result for each call; what several returned stands in one text, where nothing parts it.
+
+    An error of a step whose calls are not told is no result, but makes the model's next call another one.
+    """
+    if not called:
+        yield {"role": "tool", "type": NO_ANSWER}
     is_result = len(called) == 1 and text.startswith(_OBSERVED)
     for call in called:
         body: dict[str, Value] = {"content": text.removeprefix(_OBSERVED)} if is_result else {}

@@ -12,6 +12,7 @@ from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.resolve import CLOCK_ERROR, Heard, Trace, candidate_of
 from tracline.schemas.step import RETOLD, Call, Message, Part, Result, Role, Step
 from tracline.schemas.time import NS
+from tracline.schemas.traces import Traces
 
 HI = (Message(Role.USER, "Hi"),)
 HELLO = (Message(Role.ASSISTANT, "Hello"),)
@@ -187,12 +188,41 @@ def test_a_conversation_of_its_own_below_a_tool_is_the_callers() -> None:
         "sub", 3.1, 3.9, Step(Part.AGENT, session="own", agent="helper", own_conversation=True), "tool"
     )
     inner = chat("inner", 3.2, 3.8, parent="sub", input=HI, output=HELLO)
-    found = {one.span_id: one for one in candidates(ROOT, tool, sub, inner)}
-    assert (found["inner"].session_id, found["inner"].nested) == ("s", True)
-    assert not sub.speaks_for_itself
+    asked = chat("asked", 2, 2.9, input=HI)
     given = replace(sub, step=replace(sub.step, own_conversation=False))
-    found = {one.span_id: one for one in candidates(ROOT, tool, given, inner)}
-    assert (found["inner"].session_id, given.speaks_for_itself) == ("own", True)
+    for session in (None, "s"):
+        caller = replace(asked, step=replace(asked.step, session=session))
+        found = {one.span_id: one for one in candidates(ROOT, caller, tool, sub, inner)}
+        assert (found["inner"].session_id, found["inner"].nested) == ("s", True)
+        assert not speaks(caller, sub)
+        found = {one.span_id: one for one in candidates(ROOT, caller, tool, given, inner)}
+        assert (found["inner"].session_id, speaks(caller, given)) == ("own", True)
+
+
+def speaks(*spans: Heard) -> bool:
+    """Whether the last of the spans waits for none above it."""
+    trace = Trace()
+    for one in spans:
+        trace.add(one)
+    return trace.speaks_for_itself(spans[-1])
+
+
+def gone_without_root(*spans: Heard) -> bool:
+    """Whether the last of the spans goes on live once the time has passed it, before its root comes."""
+    traces = Traces(hold=60 * NS, keep=60 * NS)
+    for one in spans:
+        traces.add(one)
+    return spans[-1] in [one.heard for one in traces.release(spans[-1].end, 0)]
+
+
+def test_an_agents_own_spans_do_not_wait_for_its_root() -> None:
+    """All models of the trace that spoke before said the same conversation: there is no caller."""
+    step = Step(Part.CHAT, session="s", agent="desk", own_conversation=True, input=HI, output=HELLO)
+    first, second = span("a", 1, 2, step, "agent"), span("b", 3, 4, step, "agent")
+    assert gone_without_root(first)
+    assert gone_without_root(first, second)
+    other = replace(first, step=replace(step, session="other"))
+    assert not gone_without_root(other, second)
 
 
 def test_a_conversation_that_nobody_calls_is_its_own() -> None:
