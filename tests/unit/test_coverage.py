@@ -9,7 +9,8 @@ import pytest
 from tracline.schemas.assemble import Session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Content, Event, Kind
-from tracline.schemas.resolve import CLOCK_ERROR, Heard, Trace, candidate_of
+from tracline.schemas.resolve import CLOCK_ERROR, Heard, Trace, candidate_of, hear
+from tracline.schemas.span import Span
 from tracline.schemas.step import RETOLD, Call, Message, Part, Result, Role, Step
 from tracline.schemas.time import NS
 from tracline.schemas.traces import Traces
@@ -261,3 +262,10 @@ def test_a_sub_agent_does_not_outlive_its_tool_by_the_clocks_error() -> None:
     assert words(tool, late)[-2:] == ["tool_result x", "assistant Hello"]
     exact = replace(skewed, coarse=False)
     assert words(tool, exact)[-2:] == ["tool_result x", "assistant Hello"]
+
+
+def test_a_language_that_is_no_text_is_none() -> None:
+    """Whatever a resource says of its SDK, its spans are read."""
+    for language, is_coarse in (([], False), (["nodejs"], False), ("nodejs", True)):
+        told = Span("1" * 32, "1" * 16, None, "x", 1, 2, resource={"telemetry.sdk.language": language})
+        assert hear(told).coarse is is_coarse
