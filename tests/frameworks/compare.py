@@ -1,0 +1,212 @@
+"""Compare what tracline reads out of recorded telemetry with what really happened, which `truth.json` says.
+
+truth.json: `sessions` ({id: [event]}), `verdicts` ({id: [[rule, tool of the event]]}) and `expect`, which names what
+the telemetry does not hold:
+
+- "messages": false    user and agent are not captured: only calls and results are compared
+- "sessions": "trace"  there is no session key: sessions are named by their place in time, "t0", "t1"
+- "sessions": "merged" a model call is a trace of its own: all events together are one session, "all"
+- "call_ids", "nested", "args", "results", "content": false    are not compared
+- "ignore_verdicts": [rule]
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from tracline.batch.audit import audit
+from tracline.batch.prepare import prepare
+from tracline.batch.read import Population
+from tracline.batch.terms import Terms
+from tracline.rules.pack import load_packs
+
+PACKS = ("customer-service", "tool-hygiene", "privacy")
+FOUND = ("violated", "unmet")
+Event = Mapping[str, Any]
+Verdict = Mapping[str, Any]
+
+
+def read(source: Path, scratch: Path) -> tuple[list[Event], list[Verdict]]:
+    """Return the events of a source as an audit judges them, and the verdicts that it comes to."""
+    (scratch / "events").mkdir(parents=True)
+    parts = prepare(source, scratch / "events", Population())
+    events: list[Event] = []
+    for part in parts:
+        frame = pl.read_parquet(part.path)
+        events += frame.select(name for name in frame.columns if name != "attributes").iter_rows(named=True)
+    audit(source, load_packs(PACKS), scratch / "bundle", Terms())
+    lines = (scratch / "bundle" / "verdicts.jsonl").read_text().splitlines()
+    return events, [json.loads(line) for line in lines]
+
+
+def differences(truth: Mapping[str, Any], events: Iterable[Event], verdicts: Iterable[Verdict]) -> list[str]:
+    """Say in what the events and verdicts of an audit differ from what happened; nothing where they are exact."""
+    expect = truth.get("expect") or {}
+    events = [event for event in events if event["kind"] != "end"]
+    named = _names({event["session_id"] for event in events}, events, expect)
+    found: defaultdict[str, list[Event]] = defaultdict(list)
+    order = ("time", "seq") if expect.get("sessions") == "merged" else ("occurrence", "seq")
+    for event in sorted(events, key=lambda event: [event[name] for name in order]):
+        found[named[event["session_id"]]].append(event)
+    said = [
+        f"{name}: no session of the script, {len(found[name])} events"
+        for name in sorted(found.keys() - truth["sessions"].keys())
+    ]
+    for name, expected in truth["sessions"].items():
+        if name not in found:
+            said.append(f"{name}: session missing")
+        else:
+            said += [f"{name}: {text}" for text in _session(expected, found[name], expect)]
+    return said + _verdicts(truth, events, verdicts, named)
+
+
+def _names(sessions: set[str], events: Sequence[Event], expect: Mapping[str, Any]) -> dict[str, str]:
+    """Return by session id the name under which the truth has it."""
+    if expect.get("sessions") == "merged":
+        return dict.fromkeys(sessions, "all")
+    if expect.get("sessions") != "trace":
+        return {name: name for name in sessions}
+    begun = {name: min(event["time"] for event in events if event["session_id"] == name) for name in sessions}
+    return {name: f"t{place}" for place, name in enumerate(sorted(sessions, key=begun.__getitem__))}
+
+
+def _session(expected: Sequence[Event], found: Sequence[Event], expect: Mapping[str, Any]) -> list[str]:
+    """Say in what one session differs."""
+    found = [event for event in found if not event.get("history")]
+    if not expect.get("messages", True):
+        spoken = ("user", "assistant", "unknown")
+        expected, found = (
+            sorted((event for event in some if event["kind"] not in spoken), key=lambda event: event["kind"])
+            for some in (expected, found)
+        )
+    expected, found = _sorted_parallel(expected), _sorted_parallel(found)
+    matcher = difflib.SequenceMatcher(
+        None, [_key(event, expect) for event in expected], [_key(event, expect) for event in found], False
+    )
+    said: list[str] = []
+    for what, first, last, start, end in matcher.get_opcodes():
+        if what == "equal":
+            for true, event in zip(expected[first:last], found[start:end], strict=True):
+                said += _fields(true, event, expect)
+        else:
+            said += [f"missing {_shown(event)}" for event in expected[first:last]]
+            said += [f"extra {_shown(event)}" for event in found[start:end]]
+    return said
+
+
+def _sorted_parallel(events: Sequence[Event]) -> list[Event]:
+    """Return the events with neighbouring calls, and neighbouring results, in one order: they are parallel."""
+    made: list[Event] = []
+    for kind, group in groupby(events, key=lambda event: event["kind"]):
+        some = list(group)
+        if kind in ("tool_call", "tool_result"):
+            some.sort(
+                key=lambda event: (str(event["tool"]), _value(event.get("args")), str(event["call_id"]))
+            )
+        made += some
+    return made
+
+
+def _key(event: Event, expect: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what an event of the truth and one that was read have in common where they are the same."""
+    kind = event["kind"]
+    if kind in ("user", "assistant"):
+        return (kind, str(event["text"]))
+    args = _value(event.get("args")) if kind == "tool_call" and expect.get("args", True) else ""
+    return (kind, str(event.get("tool")), args)
+
+
+def _fields(true: Event, event: Event, expect: Mapping[str, Any]) -> list[str]:
+    """Say in which fields an event differs from what happened."""
+    said: list[str] = []
+    if true["kind"] == "tool_result":
+        said += _result(true, event, expect)
+    if expect.get("call_ids", True) and true.get("call_id") and event["call_id"] != true["call_id"]:
+        said.append(f"call id {event['call_id']!r} of")
+    if expect.get("nested", True) and bool(true.get("nested")) != bool(event["nested"]):
+        said.append(f"nested {event['nested']} of")
+    if expect.get("content", True) and event["content"] != "captured" and true.get("result", "") is not None:
+        said.append(f"content {event['content']} of")
+    if event.get("late"):
+        said.append("late")
+    return [f"{text} {_shown(true)}" for text in said]
+
+
+def _result(true: Event, event: Event, expect: Mapping[str, Any]) -> list[str]:
+    """Say in what a tool's result differs. A tool that failed may say so in its text alone."""
+    said: list[str] = []
+    text = str(event["result"]).lstrip('"[{')
+    failed = bool(event["error"]) or (true["error"] and text.startswith("Error"))
+    if failed != true["error"]:
+        said.append(f"error {event['error']!r} of")
+    expected = true["result"]
+    if expected is not None and expect.get("results", True) and _value(event["result"]) != _value(expected):
+        said.append(f"result {event['result']!r:.160} of")
+    return said
+
+
+def _value(value: object) -> str:
+    """Return a value so that equal ones are equal: JSON's and Python's spelling, 80 and 80.0."""
+    if isinstance(value, str):
+        for parse in (json.loads, ast.literal_eval):
+            try:
+                value = parse(value)
+                break
+            except (ValueError, SyntaxError):
+                continue
+    return value if isinstance(value, str) else json.dumps(_floats(value), sort_keys=True, ensure_ascii=False)
+
+
+def _floats(value: object) -> object:
+    """Return a value with all its numbers as floats."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, list):
+        return [_floats(one) for one in value]
+    return {name: _floats(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def _shown(event: Event) -> str:
+    """Name an event to a person."""
+    kind = event["kind"]
+    shown = event.get("text")
+    if kind in ("tool_call", "tool_result"):
+        shown = f"{event.get('tool')} {event.get('args' if kind == 'tool_call' else 'result')}"
+    return f"{kind}[{str(shown)[:60]}]" + (" (nested)" if event.get("nested") else "")
+
+
+def _verdicts(
+    truth: Mapping[str, Any], events: Sequence[Event], verdicts: Iterable[Verdict], named: Mapping[str, str]
+) -> list[str]:
+    """Say which verdicts are false and which are missing."""
+    tools = {event["event_id"]: event.get("tool") for event in events}
+    ignored = (truth.get("expect") or {}).get("ignore_verdicts", ())
+    found = [
+        (named.get(one["session_id"], one["session_id"]), one["rule"], tools.get(one["event_id"]))
+        for one in verdicts
+        if one["verdict"] in FOUND and not one["history"] and one["rule"] not in ignored
+    ]
+    expected = [
+        (name, rule, tool)
+        for name, some in truth["verdicts"].items()
+        for rule, tool in some
+        if rule not in ignored
+    ]
+    said = [f"{name}: VERDICT {rule} on {tool} is missing" for name, rule, tool in _minus(expected, found)]
+    return said + [
+        f"{name}: VERDICT {rule} on {tool} is false" for name, rule, tool in _minus(found, expected)
+    ]
+
+
+def _minus(some: list[Any], others: list[Any]) -> list[Any]:
+    """Return what the one list has more often than the other."""
+    rest = list(others)
+    return [one for one in some if not (one in rest and (rest.remove(one) or True))]

@@ -1,0 +1,130 @@
+"""What the drivers in Python share: the script's users and tools, and turns of several sessions at once.
+
+The harness sets: MODEL_URL (the scripted model), OTLP_URL (where spans go), SESSION_PREFIX, CONVERSATIONS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+SCRIPT = json.loads(Path(os.environ["CONVERSATIONS"]).read_text())
+MODEL_URL = os.environ["MODEL_URL"]
+OPENAI_URL = f"{MODEL_URL}/v1"
+OTLP_URL = os.environ["OTLP_URL"]
+PREFIX = os.environ["SESSION_PREFIX"]
+ONE_BY_ONE = os.environ.get("ONE_BY_ONE") == "1"
+MODEL = "gpt-4o-mini"
+DESK = SCRIPT["agents"]["desk"]
+POLICY = SCRIPT["agents"]["policy"]
+os.environ.setdefault("OPENAI_API_KEY", "none")
+os.environ.setdefault("OPENAI_BASE_URL", OPENAI_URL)
+os.environ.setdefault("ANTHROPIC_API_KEY", "none")
+
+ASKED = Counter()
+
+
+class ToolFailed(Exception):
+    """A tool that fails."""
+
+
+def _calls():
+    for turns in SCRIPT["sessions"].values():
+        for turn in turns:
+            for step in turn["steps"]:
+                for call in step.get("calls", ()):
+                    yield call
+                    for inner in call.get("asks", {"steps": ()})["steps"]:
+                        yield from inner.get("calls", ())
+
+
+def use(tool, **args):
+    """Run a tool of the script: its result. Raises ToolFailed where the script has it fail."""
+    found = [call for call in _calls() if call["tool"] == tool and call["args"] == args]
+    key = (tool, json.dumps(args, sort_keys=True))
+    call = found[min(ASKED[key], len(found) - 1)]
+    ASKED[key] += 1
+    if "raises" in call:
+        raise ToolFailed(call["raises"])
+    return call["result"]
+
+
+def said(result):
+    """Return a tool's result as a model reads it: text as it is, anything else as JSON."""
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+
+
+def tools_of(agent):
+    """Return the tools of an agent: name, description, parameters as JSON Schema."""
+    made = []
+    for name, tool in SCRIPT["tools"].items():
+        if tool["agent"] == agent:
+            fields = {field: {"type": kind} for field, kind in tool["parameters"].items()}
+            schema = {"type": "object", "properties": fields, "required": list(fields)}
+            made.append((name, tool["description"], schema))
+    return made
+
+
+def openai_tools(agent):
+    """Return the tools of an agent as OpenAI's chat completions take them."""
+    return [
+        {"type": "function", "function": {"name": name, "description": about, "parameters": schema}}
+        for name, about, schema in tools_of(agent)
+    ]
+
+
+def rounds():
+    """Yield rounds of turns: the first turn of every session, then the second: session id, turn."""
+    sessions = SCRIPT["sessions"]
+    for place in range(max(map(len, sessions.values()))):
+        yield [(PREFIX + name, turns[place]) for name, turns in sessions.items() if place < len(turns)]
+
+
+def play(take):
+    """Play all sessions: `take(session id, turn)`, the turns of a round at the same time in threads."""
+    with ThreadPoolExecutor(1 if ONE_BY_ONE else 3) as pool:
+        for some in rounds():
+            for done in [pool.submit(take, session, turn) for session, turn in some]:
+                done.result()
+
+
+async def play_async(take):
+    """Play all sessions: `take(session id, turn)` is awaited, the turns of a round at the same time."""
+    for some in rounds():
+        if ONE_BY_ONE:
+            for session, turn in some:
+                await take(session, turn)
+        else:
+            await asyncio.gather(*(take(session, turn) for session, turn in some))
+
+
+def provider():
+    """Return a tracer provider that exports to the harness, also set as the global one."""
+    from opentelemetry import trace
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    made = TracerProvider()
+    exporter = OTLPSpanExporter(endpoint=f"{OTLP_URL}/v1/traces")
+    made.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=500))
+    trace.set_tracer_provider(made)
+    return made
+
+
+def log_provider():
+    """Return a provider of log records that exports to the harness, also set as the global one."""
+    from opentelemetry import _logs
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+
+    made = LoggerProvider()
+    exporter = OTLPLogExporter(endpoint=f"{OTLP_URL}/v1/logs")
+    made.add_log_record_processor(BatchLogRecordProcessor(exporter, schedule_delay_millis=500))
+    _logs.set_logger_provider(made)
+    return made

@@ -1,0 +1,207 @@
+"""The openai SDK with a loop of our own over chat completions or responses, instrumented as VARIANT says."""
+
+import json
+import os
+from contextlib import contextmanager, nullcontext
+
+from desk import DESK, MODEL, MODEL_URL, POLICY, log_provider, openai_tools, play, provider, said, use
+
+VARIANT = os.environ["VARIANT"]
+API = os.environ.get("API", "chat")
+
+
+def instrumented():
+    """Switch the instrumentation on: what stands around a turn, and around a tool."""
+    if VARIANT == "openinference":
+        return openinference()
+    if VARIANT == "openllmetry":
+        return openllmetry()
+    return opentelemetry()
+
+
+def openinference():
+    """OpenInference: `using_session` around a turn, the tracer's `tool` around a tool."""
+    from openinference.instrumentation import OITracer, TraceConfig, using_session
+    from openinference.instrumentation.openai import OpenAIInstrumentor
+
+    traces = provider()
+    OpenAIInstrumentor().instrument(tracer_provider=traces)
+    tracer = OITracer(traces.get_tracer("app"), TraceConfig())
+
+    @contextmanager
+    def turn(session):
+        with using_session(session), tracer.start_as_current_span("turn", openinference_span_kind="chain"):
+            yield
+
+    def tool(call_id, name, args, run):
+        with tracer.start_as_current_span(name, openinference_span_kind="tool") as span:
+            span.set_tool(name=name, parameters=args)
+            span.set_attribute("tool_call.id", call_id)
+            span.set_input(args)
+            result = run()
+            span.set_output(result)
+            return result
+
+    return turn, tool, traces.shutdown
+
+
+def openllmetry():
+    """OpenLLMetry: `Traceloop.set_association_properties` in a workflow, the decorator `tool`."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.trace import get_tracer_provider
+    from traceloop.sdk import Traceloop
+    from traceloop.sdk.decorators import tool as traced_tool
+    from traceloop.sdk.decorators import workflow
+
+    exporter = OTLPSpanExporter(endpoint=f"{os.environ['OTLP_URL']}/v1/traces")
+    Traceloop.init(app_name="desk", exporter=exporter, disable_batch=False, telemetry_enabled=False)
+
+    @contextmanager
+    def turn(session):
+        Traceloop.set_association_properties({"session_id": session})
+        yield
+
+    def tool(call_id, name, args, run):
+        return traced_tool(name=name)(lambda **_: run())(**args)
+
+    def whole(name):
+        return workflow(name=name)
+
+    turn.wrapper = whole
+    return turn, tool, lambda: get_tracer_provider().shutdown()
+
+
+def opentelemetry():
+    """OpenTelemetry's own instrumentation: a span of ours with the conversation's id, execute_tool spans."""
+    from opentelemetry import trace
+    from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor
+
+    traces, logs = provider(), log_provider()
+    OpenAIInstrumentor().instrument()
+    tracer = trace.get_tracer("app")
+
+    @contextmanager
+    def turn(session):
+        names = {"gen_ai.conversation.id": session, "gen_ai.operation.name": "invoke_agent"}
+        with tracer.start_as_current_span("turn", attributes=names):
+            yield
+
+    def tool(call_id, name, args, run):
+        names = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+        names |= {"gen_ai.tool.call.id": call_id, "gen_ai.tool.call.arguments": json.dumps(args)}
+        with tracer.start_as_current_span(f"execute_tool {name}", attributes=names) as span:
+            result = run()
+            span.set_attribute("gen_ai.tool.call.result", said(result))
+            return result
+
+    def close():
+        traces.shutdown()
+        logs.shutdown()
+
+    return turn, tool, close
+
+
+TURN, TOOL, CLOSE = instrumented()
+
+# After the instrumentation, as their documentation asks for.
+from openai import OpenAI  # noqa: E402
+
+CLIENT = OpenAI(base_url=f"{MODEL_URL}/v1", api_key="none")
+
+
+def ask_model(messages, agent, stream):
+    """Ask the model once: its message as a dict."""
+    if not stream:
+        done = CLIENT.chat.completions.create(model=MODEL, messages=messages, tools=openai_tools(agent))
+        return done.choices[0].message.model_dump(exclude_none=True)
+    text, calls = "", {}
+    chunks = CLIENT.chat.completions.create(
+        model=MODEL, messages=messages, tools=openai_tools(agent), stream=True
+    )
+    for chunk in chunks:
+        for choice in chunk.choices:
+            text += choice.delta.content or ""
+            for part in choice.delta.tool_calls or ():
+                call = calls.setdefault(
+                    part.index, {"type": "function", "function": {"name": "", "arguments": ""}}
+                )
+                call["id"] = part.id or call["id"]
+                call["function"]["name"] += part.function.name or ""
+                call["function"]["arguments"] += part.function.arguments or ""
+    if calls:
+        return {"role": "assistant", "tool_calls": list(calls.values())}
+    return {"role": "assistant", "content": text}
+
+
+def answer(messages, agent, stream=False):
+    """Let an agent answer: it calls tools until it speaks."""
+    while True:
+        message = ask_model(messages, agent, stream)
+        messages.append(message)
+        if not message.get("tool_calls"):
+            return message["content"]
+        for call in message["tool_calls"]:
+            name, args = call["function"]["name"], json.loads(call["function"]["arguments"])
+            content = run_tool(call["id"], name, args)
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": content})
+
+
+def response(items, agent, stream=False):
+    """The same by way of the responses API."""
+    tools = [{"type": "function", **tool["function"]} for tool in openai_tools(agent)]
+    instructions = DESK if agent == "desk" else POLICY
+    while True:
+        asked = {"model": MODEL, "instructions": instructions, "input": items, "tools": tools}
+        if stream:
+            with CLIENT.responses.create(**asked, stream=True) as events:
+                done = [event.response for event in events if event.type == "response.completed"][0]
+        else:
+            done = CLIENT.responses.create(**asked)
+        items += [item.model_dump(exclude_none=True) for item in done.output]
+        calls = [item for item in done.output if item.type == "function_call"]
+        if not calls:
+            return done.output_text
+        for call in calls:
+            content = run_tool(call.call_id, call.name, json.loads(call.arguments))
+            items.append({"type": "function_call_output", "call_id": call.call_id, "output": content})
+
+
+def run_tool(call_id, name, args):
+    """Run a tool in its span: what the model is given, the error's text where it fails."""
+
+    def run():
+        if name != "ask_policy_agent":
+            return use(name, **args)
+        question = {"role": "user", "content": args["question"]}
+        if API == "responses":
+            return response([question], "policy")
+        return answer([{"role": "system", "content": POLICY}, question], "policy")
+
+    try:
+        return said(TOOL(call_id, name, args, run))
+    except Exception as error:
+        return f"Error: {error}"
+
+
+HISTORY = {}
+
+
+def take(session, turn):
+    """Play one turn."""
+
+    def played():
+        with TURN(session) or nullcontext():
+            start = [] if API == "responses" else [{"role": "system", "content": DESK}]
+            messages = HISTORY.setdefault(session, start)
+            messages.append({"role": "user", "content": turn["user"]})
+            (response if API == "responses" else answer)(messages, "desk", turn.get("stream", False))
+
+    wrapper = getattr(TURN, "wrapper", None)
+    if wrapper is None:
+        played()
+    else:
+        wrapper("turn")(played)()
+
+
+play(take)
+CLOSE()

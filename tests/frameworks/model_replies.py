@@ -1,0 +1,99 @@
+"""The scripted model: finds in a request where its conversation stands, and says what comes next.
+
+It remembers nothing but which turns have failed once: the request itself says how far the conversation is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from .script import SCRIPT, Turn, questions, turns
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a tool that the model asks for."""
+
+    id: str
+    tool: str
+    args: Mapping[str, Any]
+
+    @property
+    def arguments(self) -> str:
+        """The arguments as JSON text."""
+        return json.dumps(self.args, ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the model says: calls or a text."""
+
+    id: str
+    calls: Sequence[Call] = ()
+    text: str = ""
+
+
+class NotScripted(ValueError):
+    """A request that belongs to no conversation of the script."""
+
+
+class FailsNow(Exception):
+    """The script has the server fail once here."""
+
+
+@dataclass
+class Model:
+    """The scripted model of one run."""
+
+    failed: set[str] = field(default_factory=set)
+    lock: Lock = field(default_factory=Lock)
+
+    def reply(self, request: Mapping[str, Any]) -> Reply:
+        """Say what comes next in the conversation of a request. Raises NotScripted, FailsNow."""
+        text = json.dumps(request, ensure_ascii=False)
+        turn = _turn(text)
+        done = _steps_done(turn, text)
+        with self.lock:
+            if turn.fails_once and not done and turn.key not in self.failed:
+                self.failed.add(turn.key)
+                raise FailsNow
+        step = turn.steps[min(done, len(turn.steps) - 1)]
+        calls = [Call(one["id"], one["tool"], one["args"]) for one in step.get("calls", ())]
+        name = re.sub(r"\W", "_", f"{turn.key}_{done}")
+        if "say" in step and '"final_answer"' in text:
+            # smolagents' agents answer by calling a tool.
+            calls = [Call(f"call_{name}_final", "final_answer", {"answer": step["say"]})]
+        return Reply(name, calls, "" if calls else step["say"])
+
+
+def _turn(text: str) -> Turn:
+    """Return the turn at which the conversation in a request stands."""
+    if SCRIPT["agents"]["policy"] in text:
+        found = [one for one in questions() if one.user in text]
+    else:
+        found = [
+            turn
+            for session in turns().values()
+            if session[0].user in text
+            for turn in session
+            if turn.user in text
+        ]
+    if not found:
+        raise NotScripted("the request belongs to no conversation of the script")
+    return found[-1]
+
+
+def _steps_done(turn: Turn, text: str) -> int:
+    """Count the steps of a turn whose calls the request holds already."""
+    done = 0
+    for step in turn.steps:
+        if not step.get("calls") or not all(call["id"] in text for call in step["calls"]):
+            break
+        done += 1
+    # Formats without call ids number what the tools said.
+    return max(done, len(set(re.findall(r"observation_(\d+)", text))) if "[[ ## " in text else 0)

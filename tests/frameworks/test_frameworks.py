@@ -1,0 +1,36 @@
+"""Real agent frameworks with their real instrumentations, played against the scripted model.
+
+`make test-frameworks` runs it: FRAMEWORKS="NAME NAME" for some of them, RECORD=1 to keep their recordings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from .compare import differences, read
+from .framework import ENVIRONMENTS, Framework, frameworks
+from .run import run
+
+pytestmark = pytest.mark.frameworks
+NAMES = os.environ.get("FRAMEWORKS", "")
+RAW = Path(os.environ.get("FRAMEWORKS_OUT") or ENVIRONMENTS / "runs")
+
+
+@pytest.mark.parametrize("framework", frameworks(NAMES), ids=lambda framework: framework.name)
+def test_what_a_framework_sends_is_read_right(framework: Framework, tmp_path: Path) -> None:
+    """An audit of the recorded requests, and serve's archive of them, hold what the script says happened."""
+    ran = run(framework, RAW / framework.name)
+    truth = json.loads((ran.recording / "truth.json").read_text())
+    seen: dict[str, list[str]] = {}
+    for way, source in (("audit", ran.recording / "otlp"), ("serve", ran.archive)):
+        events, verdicts = read(source, tmp_path / way)
+        seen[way] = differences(truth, events, verdicts)
+        seen[f"{way} counts"] = [f"{len(events)} events, {len({e['session_id'] for e in events})} sessions"]
+    seen["answers"] = [f"{path}: {dict(codes)}" for path, codes in ran.answers.items()]
+    (ran.recording / "seen.json").write_text(json.dumps(seen, indent=1, ensure_ascii=False) + "\n")
+    assert not seen["audit"], "\n".join(seen["audit"])
+    assert not seen["serve"], "\n".join(seen["serve"])
