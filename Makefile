@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo pipeline check lint types fast test kafka soak kills bench exhaustive generated lock clean test-collector
+.PHONY: help setup demo pipeline check lint types fast test kafka soak kills bench exhaustive generated lock clean test-collector test-frameworks
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,7 +50,7 @@ fast: setup
 
 test: setup ## every test, with the time each folder took against its budget: under 15 minutes
 	-@$(MAKE) --no-print-directory kafka
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone and not exhaustive and not collector"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone and not exhaustive and not collector and not frameworks"
 	$(BIN)/python -m pytest -m alone
 
 kafka: $(KAFKA)/.ready ## fetch Apache Kafka's jars for tests/kafka, with Maven
@@ -63,6 +63,9 @@ $(KAFKA)/.ready: tests/kafka/pom.xml | $(READY)
 
 test-collector: setup kafka $(COLLECTOR)/otelcol ## the tests of a real OpenTelemetry collector, which Go builds first
 	$(BIN)/python -m pytest tests/collector -m collector
+
+test-frameworks: setup ## real agent frameworks against a scripted model: FRAMEWORKS="NAME NAME", RECORD=1
+	FRAMEWORKS="$(FRAMEWORKS)" RECORD="$(RECORD)" $(BIN)/python -m pytest tests/frameworks/test_frameworks.py -m frameworks
 
 $(COLLECTOR)/otelcol: tests/collector/builder.yaml
 	go run go.opentelemetry.io/collector/cmd/builder@v0.158.0 --config $<
@@ -95,5 +98,5 @@ lock: setup ## write constraints.txt and the image's part of it anew: newest ver
 	  --output-file docker/requirements.txt pyproject.toml
 
 clean: ## remove .venv, caches and what the demo made
-	rm -rf $(VENV) $(KAFKA) $(COLLECTOR) build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(KAFKA) $(COLLECTOR) .frameworks build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -29,7 +29,7 @@ class Framework:
     missing: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     expect: Mapping[str, Any] = field(default_factory=dict)
-    results: Mapping[str, Any] = field(default_factory=dict)
+    script: Mapping[str, Any] = field(default_factory=dict)
     environment: str = ""
     one_by_one: bool = False
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from .script import SCRIPT, Turn, questions, turns
+from .script import SCRIPT, Turn, final_answer_id, questions, turns
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,13 @@ class Model:
             if turn.fails_once and not done and turn.key not in self.failed:
                 self.failed.add(turn.key)
                 raise FailsNow
-        step = turn.steps[min(done, len(turn.steps) - 1)]
+        place = min(done, len(turn.steps) - 1)
+        step = turn.steps[place]
         calls = [Call(one["id"], one["tool"], one["args"]) for one in step.get("calls", ())]
         name = re.sub(r"\W", "_", f"{turn.key}_{done}")
         if "say" in step and '"final_answer"' in text:
             # smolagents' agents answer by calling a tool.
-            calls = [Call(f"call_{name}_final", "final_answer", {"answer": step["say"]})]
+            calls = [Call(final_answer_id(turn, place), "final_answer", {"answer": step["say"]})]
         return Reply(name, calls, "" if calls else step["say"])
 
 

@@ -92,5 +92,5 @@ def truth_json(framework: Framework) -> dict[str, Any]:
         "versions": framework.versions,
         "note": framework.missing,
         "expect": dict(framework.expect),
-        **truth_of(f"{framework.name}-", framework.results, framework.expect.get("sessions", "")),
+        **truth_of(f"{framework.name}-", framework.script, framework.expect.get("sessions", "")),
     }

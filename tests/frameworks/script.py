@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,62 +47,81 @@ def questions() -> list[Turn]:
     ]
 
 
-def events_of(turn: Mapping[str, Any], nested: bool = False) -> Iterator[dict[str, Any]]:
-    """Yield the events of a turn, in the form that `truth.json` has."""
-    yield {"kind": "user", "text": turn["user"], "nested": nested}
-    for step in turn["steps"]:
-        if "say" in step:
-            yield {"kind": "assistant", "text": step["say"], "nested": nested}
-            continue
-        for call in step["calls"]:
-            named = {"tool": call["tool"], "call_id": call["id"], "nested": nested}
-            yield {"kind": "tool_call", "args": call["args"], **named}
-        for call in step["calls"]:
-            if "asks" in call:
-                yield from events_of(call["asks"], nested=True)
-            named = {"tool": call["tool"], "call_id": call["id"], "nested": nested}
-            yield {
-                "kind": "tool_result",
-                "result": call.get("result"),
-                "error": call.get("error", False),
-                **named,
+def events_of(turn: Turn, shape: Mapping[str, Any], nested: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield the events of a turn as they happen in a framework of that shape (see `truth_of`)."""
+    yield {"kind": "user", "text": shape.get("user", "{}").format(turn.user), "nested": nested}
+    for place, step in enumerate(turn.steps):
+        if "say" not in step:
+            calls = step["calls"]
+            for some in [[call] for call in calls] if shape.get("single_calls") else [calls]:
+                yield from _calls(some, shape, nested)
+        elif shape.get("final_answer"):
+            name = final_answer_id(turn, place)
+            call = {
+                "id": name,
+                "tool": "final_answer",
+                "args": {"answer": step["say"]},
+                "result": step["say"],
             }
+            yield from _calls([call], shape, nested)
+        else:
+            yield {"kind": "assistant", "text": step["say"], "nested": nested}
 
 
-def truth_of(prefix: str, results: Mapping[str, Any], sessions: str = "") -> dict[str, Any]:
+def final_answer_id(turn: Turn, place: int) -> str:
+    """Return the id of the call by which an agent answers, where it has to call a tool for that."""
+    return f"call_{re.sub('[^a-z0-9]', '_', turn.key)}_{place}_final"
+
+
+def _calls(
+    calls: Sequence[Mapping[str, Any]], shape: Mapping[str, Any], nested: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield parallel calls, and then their results."""
+    for call in calls:
+        named = {"tool": call["tool"], "call_id": call["id"], "nested": nested}
+        yield {"kind": "tool_call", "args": call["args"], **named}
+    for call in calls:
+        if "asks" in call:
+            yield from events_of(_turn(call["id"], call["asks"]), shape, nested=True)
+        named = {"tool": call["tool"], "call_id": call["id"], "nested": nested}
+        result = call.get("result")
+        if isinstance(result, str) and "wrap" in shape:
+            result = {shape["wrap"]: result}
+        yield {"kind": "tool_result", "result": result, "error": call.get("error", False), **named}
+
+
+def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[str, Any]:
     """Return what has happened in sessions whose ids begin so: `sessions` and `verdicts` of `truth.json`.
 
-    `results` says how a framework gives results to its model: `wrap` names the only field of an object around
-    those that are text. With `sessions` "trace" each turn is a session ("t0", "t1", in the order of time).
+    `shape` says how a framework plays the script: `wrap` names the only field of an object around results that
+    are text, `user` is what stands around a user's words, `single_calls` has parallel calls one by one,
+    `final_answer` has answers as calls of a tool. With `sessions` "trace" each turn is a session ("t0", "t1", in
+    the order of time), with "merged" everything is one, "all".
     """
-    events: dict[str, list[dict[str, Any]]] = {}
-    verdicts: dict[str, list[list[str]]] = {}
-    for name, session in SCRIPT["sessions"].items():
-        events[prefix + name] = [event for turn in session for event in events_of(turn)]
-        verdicts[prefix + name] = SCRIPT["verdicts"][name]
+    everything = turns()
+    events = {
+        prefix + name: [event for turn in some for event in events_of(turn, shape)]
+        for name, some in everything.items()
+    }
+    verdicts = {prefix + name: SCRIPT["verdicts"][name] for name in everything}
+    if sessions:
+        order = in_rounds()
+        events = {f"t{place}": list(events_of(turn, shape)) for place, turn in enumerate(order)}
     if sessions == "trace":
-        events, verdicts = _by_trace()
-    for event in (event for some in events.values() for event in some):
-        if "wrap" in results and isinstance(event.get("result"), str):
-            event["result"] = {results["wrap"]: event["result"]}
+        verdicts = {name: SCRIPT["verdicts_by_turn"].get(name, []) for name in events}
+    if sessions == "merged":
+        events = {"all": [event for some in events.values() for event in some]}
+        verdicts = {"all": [found for some in verdicts.values() for found in some]}
+    if shape.get("single_calls"):
+        verdicts = {
+            name: [found for found in some if found[0] != "one-call-at-a-time"]
+            for name, some in verdicts.items()
+        }
     return {"sessions": events, "verdicts": verdicts}
 
 
-def _by_trace() -> tuple[dict[str, list[dict[str, Any]]], dict[str, list[list[str]]]]:
-    """Return events and verdicts where each turn is a session: turns are played one by one, in rounds.
-
-    What a rule says of a whole session it says here of the turn in which it was broken.
-    """
-    sessions = SCRIPT["sessions"]
-    order = [
-        (name, session[place])
-        for place in range(max(map(len, sessions.values())))
-        for name, session in sessions.items()
-        if place < len(session)
-    ]
-    events = {f"t{place}": list(events_of(turn)) for place, (_, turn) in enumerate(order)}
-    verdicts = {
-        f"t{place}": SCRIPT["verdicts"][name] if place < len(sessions) else []
-        for place, (name, _) in enumerate(order)
-    }
-    return events, verdicts
+def in_rounds() -> list[Turn]:
+    """Return all turns as they are played one by one: the first of every session, then the second."""
+    sessions = list(turns().values())
+    places = range(max(map(len, sessions)))
+    return [session[place] for place in places for session in sessions if place < len(session)]

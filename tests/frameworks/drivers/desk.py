@@ -128,3 +128,41 @@ def log_provider():
     made.add_log_record_processor(BatchLogRecordProcessor(exporter, schedule_delay_millis=500))
     _logs.set_logger_provider(made)
     return made
+
+
+def find_user_id_by_email(email: str):
+    """Find the customer's id by the e-mail address."""
+    return use("find_user_id_by_email", email=email)
+
+
+def get_order_details(order_id: str):
+    """Read one order."""
+    return use("get_order_details", order_id=order_id)
+
+
+def issue_refund(order_id: str, amount: float):
+    """Pay an amount of an order back to the customer."""
+    return use("issue_refund", order_id=order_id, amount=amount)
+
+
+def lookup_policy(topic: str):
+    """Read one topic of the shop's policy."""
+    return use("lookup_policy", topic=topic)
+
+
+DESK_TOOLS = [find_user_id_by_email, get_order_details, issue_refund]
+
+
+def in_words(function):
+    """Return a tool that gives text, and the error's text where it fails, for frameworks that need it so."""
+    from functools import wraps
+
+    @wraps(function)
+    def tool(**args):
+        try:
+            return said(function(**args))
+        except ToolFailed as error:
+            return f"Error: {error}"
+
+    tool.__annotations__ = {**function.__annotations__, "return": str}
+    return tool
