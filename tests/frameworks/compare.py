@@ -1,7 +1,7 @@
 """Compare what tracline reads out of recorded telemetry with what really happened, which `truth.json` says.
 
-truth.json: `sessions` ({id: [event]}), `verdicts` ({id: [[rule, tool of the event]]}) and `expect`, which names what
-the telemetry does not hold:
+truth.json: `sessions` ({id: [event]}), `verdicts` ({id: [[rule, tool of the event]]}) and `expect`, which
+names what the telemetry does not hold:
 
 - "messages": false    user and agent are not captured: only calls and results are compared
 - "sessions": "trace"  there is no session key: sessions are named by their place in time, "t0", "t1"
@@ -48,7 +48,7 @@ def read(source: Path, scratch: Path) -> tuple[list[Event], list[Verdict]]:
 
 
 def differences(truth: Mapping[str, Any], events: Iterable[Event], verdicts: Iterable[Verdict]) -> list[str]:
-    """Say in what the events and verdicts of an audit differ from what happened; nothing where they are exact."""
+    """Say in what an audit's events and verdicts differ from what happened; nothing where they are exact."""
     expect = truth.get("expect") or {}
     events = [event for event in events if event["kind"] != "end"]
     named = _names({event["session_id"] for event in events}, events, expect)
@@ -103,7 +103,7 @@ def _session(expected: Sequence[Event], found: Sequence[Event], expect: Mapping[
 
 
 def _sorted_parallel(events: Sequence[Event]) -> list[Event]:
-    """Return the events with neighbouring calls, and neighbouring results, in one order: they are parallel."""
+    """Return events with neighbouring calls, and neighbouring results, in one order: they are parallel."""
     made: list[Event] = []
     for kind, group in groupby(events, key=lambda event: event["kind"]):
         some = list(group)

@@ -51,7 +51,7 @@ class Framework:
 
 
 def frameworks(names: str = "") -> list[Framework]:
-    """Return the frameworks of the file: those named, else all. Raises KeyError for a name that is not there."""
+    """Return the frameworks of the file: those named, else all. Raises KeyError for an unknown name."""
     data = tomllib.loads(FILE.read_text())
     return [
         Framework(name, packages=tuple(data[name].pop("packages")), **data[name])

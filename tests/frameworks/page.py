@@ -17,7 +17,8 @@ The harness generates this page from `tests/frameworks/frameworks.toml` and the 
 
 - *Content* is what to switch on so that telemetry holds what was said.
 - *Session* is how to say which conversation a turn belongs to.
-- *Read* is "exact" where every event and every verdict is that of the script; else what is wrong or cannot be known.
+- *Read* is "exact" where every event and every verdict is that of the script; else what is
+  wrong or cannot be known.
 
 | framework | versions tried | content | session | events | read |
 |---|---|---|---|---|---|

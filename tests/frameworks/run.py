@@ -1,4 +1,4 @@
-"""Run one framework against the scripted model, with its telemetry recorded on its way to `tracline serve`."""
+"""Run one framework against the scripted model, its telemetry recorded on its way to `tracline serve`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run(framework: Framework, folder: Path) -> Ran:
 
 
 def drive(framework: Framework, folder: Path, model: str, relay: str) -> None:
-    """Run the driver to its end; what it says stands in `driver.log`. Raises AssertionError where it fails."""
+    """Run the driver to its end, its output in `driver.log`. Raises AssertionError where it fails."""
     env = {name: os.environ[name] for name in KEPT if name in os.environ} | {
         "MODEL_URL": model,
         "OTLP_URL": relay,

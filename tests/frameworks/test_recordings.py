@@ -1,4 +1,4 @@
-"""What real agent frameworks sent, as `make test-frameworks RECORD=1` recorded it, and what an audit reads out of it."""
+"""What an audit reads out of what real agent frameworks sent, recorded by `make test-frameworks RECORD=1`."""
 
 from __future__ import annotations
 

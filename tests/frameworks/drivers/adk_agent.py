@@ -35,7 +35,7 @@ def chat():
     return Gemini(model="gemini-2.5-flash", base_url=MODEL_URL, retry_options=options)
 
 
-def caught(tool, args, tool_context, error):
+def caught(error, **_):
     """Give the model the error's text where a tool fails."""
     return {"error": f"Error: {error}"}
 

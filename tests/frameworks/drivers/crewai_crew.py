@@ -5,10 +5,10 @@ import os
 os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false"}
 os.environ |= {"CREWAI_DISABLE_TRACKING": "true", "OTEL_SDK_DISABLED": "false"}
 
-from desk import DESK, DESK_TOOLS, MODEL, OPENAI_URL, POLICY, in_words, lookup_policy, play, provider  # noqa: E402
-from openinference.instrumentation import using_session  # noqa: E402
-from openinference.instrumentation.crewai import CrewAIInstrumentor  # noqa: E402
-from openinference.instrumentation.openai import OpenAIInstrumentor  # noqa: E402
+from desk import DESK, DESK_TOOLS, MODEL, OPENAI_URL, POLICY, in_words, lookup_policy, play, provider
+from openinference.instrumentation import using_session
+from openinference.instrumentation.crewai import CrewAIInstrumentor
+from openinference.instrumentation.openai import OpenAIInstrumentor
 
 TRACES = provider()
 CrewAIInstrumentor().instrument(tracer_provider=TRACES)

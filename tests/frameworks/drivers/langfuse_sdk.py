@@ -8,8 +8,8 @@ from desk import DESK, MODEL, OPENAI_URL, OTLP_URL, POLICY, openai_tools, play, 
 os.environ |= {"LANGFUSE_PUBLIC_KEY": "pk-lf-none", "LANGFUSE_SECRET_KEY": "sk-lf-none"}
 os.environ |= {"LANGFUSE_HOST": OTLP_URL, "LANGFUSE_BASE_URL": OTLP_URL}
 
-from langfuse import get_client, observe, propagate_attributes  # noqa: E402
-from langfuse.openai import OpenAI  # noqa: E402
+from langfuse import get_client, observe, propagate_attributes
+from langfuse.openai import OpenAI
 
 CLIENT = OpenAI(base_url=OPENAI_URL, api_key="none")
 HISTORY = {}

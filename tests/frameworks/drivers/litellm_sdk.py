@@ -8,7 +8,7 @@ from desk import DESK, MODEL, OPENAI_URL, OTLP_URL, POLICY, openai_tools, play, 
 os.environ |= {"OTEL_EXPORTER": "otlp_http", "OTEL_ENDPOINT": f"{OTLP_URL}/v1/traces"}
 os.environ |= {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "OTEL_EXPORTER_OTLP_ENDPOINT": OTLP_URL}
 
-import litellm  # noqa: E402
+import litellm
 
 litellm.callbacks = ["otel"]
 HISTORY = {}

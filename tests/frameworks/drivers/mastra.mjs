@@ -30,7 +30,7 @@ function agent(name, instructions) {
         return done.text;
       },
     });
-  return new Agent({ id: name, name, instructions, model: chat, tools });
+  return new Agent({ id: name, name, instructions, model: chat, tools, maxRetries: 2 });
 }
 
 const exporter = new OtelExporter({
@@ -46,7 +46,7 @@ const histories = new Map();
 
 await play(async (session, turn) => {
   const messages = [...(histories.get(session) ?? []), { role: 'user', content: turn.user }];
-  const options = { maxSteps: 8, tracingOptions: { metadata: { sessionId: session } } };
+  const options = { maxSteps: 8, modelSettings: { maxRetries: 2 }, tracingOptions: { metadata: { sessionId: session } } };
   let response;
   if (turn.stream) {
     const done = await mastra.getAgent('desk').stream(messages, options);

@@ -8,10 +8,10 @@ from desk import DESK, MODEL, OPENAI_URL, OTLP_URL, POLICY, openai_tools, play, 
 os.environ |= {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{OTLP_URL}/v1/traces"}
 os.environ |= {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"}
 
-import mlflow  # noqa: E402
-import mlflow.openai  # noqa: E402
-from mlflow.entities import SpanType  # noqa: E402
-from openai import OpenAI  # noqa: E402
+import mlflow
+import mlflow.openai
+from mlflow.entities import SpanType
+from openai import OpenAI
 
 mlflow.openai.autolog()
 CLIENT = OpenAI(base_url=OPENAI_URL, api_key="none")

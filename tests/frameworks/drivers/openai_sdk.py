@@ -2,7 +2,7 @@
 
 import json
 import os
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 from desk import DESK, MODEL, MODEL_URL, POLICY, log_provider, openai_tools, play, provider, said, use
 
@@ -46,29 +46,29 @@ def openinference():
 
 
 def openllmetry():
-    """OpenLLMetry: `Traceloop.set_association_properties` in a workflow, the decorator `tool`."""
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.trace import get_tracer_provider
-    from traceloop.sdk import Traceloop
-    from traceloop.sdk.decorators import tool as traced_tool
-    from traceloop.sdk.decorators import workflow
+    """OpenLLMetry's instrumentation; spans of ours carry what the decorators of its SDK write."""
+    from opentelemetry.instrumentation.openai import OpenAIInstrumentor
 
-    exporter = OTLPSpanExporter(endpoint=f"{os.environ['OTLP_URL']}/v1/traces")
-    Traceloop.init(app_name="desk", exporter=exporter, disable_batch=False, telemetry_enabled=False)
+    traces = provider()
+    OpenAIInstrumentor().instrument(tracer_provider=traces)
+    tracer = traces.get_tracer("traceloop.tracer")
+    said_of = "traceloop.association.properties.session_id"
 
     @contextmanager
     def turn(session):
-        Traceloop.set_association_properties({"session_id": session})
-        yield
+        names = {said_of: session, "traceloop.span.kind": "workflow", "traceloop.entity.name": "turn"}
+        with tracer.start_as_current_span("turn.workflow", attributes=names):
+            yield
 
-    def tool(call_id, name, args, run):
-        return traced_tool(name=name)(lambda **_: run())(**args)
+    def tool(_, name, args, run):
+        names = {"traceloop.span.kind": "tool", "traceloop.entity.name": name}
+        names["traceloop.entity.input"] = json.dumps({"args": [], "kwargs": args}, ensure_ascii=False)
+        with tracer.start_as_current_span(f"{name}.tool", attributes=names) as span:
+            result = run()
+            span.set_attribute("traceloop.entity.output", json.dumps(result, ensure_ascii=False))
+            return result
 
-    def whole(name):
-        return workflow(name=name)
-
-    turn.wrapper = whole
-    return turn, tool, lambda: get_tracer_provider().shutdown()
+    return turn, tool, traces.shutdown
 
 
 def opentelemetry():
@@ -154,7 +154,7 @@ def response(items, agent, stream=False):
         asked = {"model": MODEL, "instructions": instructions, "input": items, "tools": tools}
         if stream:
             with CLIENT.responses.create(**asked, stream=True) as events:
-                done = [event.response for event in events if event.type == "response.completed"][0]
+                done = next(event.response for event in events if event.type == "response.completed")
         else:
             done = CLIENT.responses.create(**asked)
         items += [item.model_dump(exclude_none=True) for item in done.output]
@@ -188,19 +188,11 @@ HISTORY = {}
 
 def take(session, turn):
     """Play one turn."""
-
-    def played():
-        with TURN(session) or nullcontext():
-            start = [] if API == "responses" else [{"role": "system", "content": DESK}]
-            messages = HISTORY.setdefault(session, start)
-            messages.append({"role": "user", "content": turn["user"]})
-            (response if API == "responses" else answer)(messages, "desk", turn.get("stream", False))
-
-    wrapper = getattr(TURN, "wrapper", None)
-    if wrapper is None:
-        played()
-    else:
-        wrapper("turn")(played)()
+    with TURN(session):
+        start = [] if API == "responses" else [{"role": "system", "content": DESK}]
+        messages = HISTORY.setdefault(session, start)
+        messages.append({"role": "user", "content": turn["user"]})
+        (response if API == "responses" else answer)(messages, "desk", turn.get("stream", False))
 
 
 play(take)

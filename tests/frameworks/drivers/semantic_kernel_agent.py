@@ -2,8 +2,18 @@
 
 import asyncio
 
-from desk import DESK, DESK_TOOLS, MODEL, OPENAI_URL, POLICY, in_words, log_provider, lookup_policy
-from desk import play_async, provider
+from desk import (
+    DESK,
+    DESK_TOOLS,
+    MODEL,
+    OPENAI_URL,
+    POLICY,
+    in_words,
+    log_provider,
+    lookup_policy,
+    play_async,
+    provider,
+)
 from openai import AsyncOpenAI
 from semantic_kernel.agents import ChatCompletionAgent, ChatHistoryAgentThread
 from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion
