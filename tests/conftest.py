@@ -28,7 +28,7 @@ BUDGETS_S = {
     "docker": 30,
     "kafka": 860,
     "collector": 120,
-    "frameworks": 60,
+    "frameworks": 120,
     "simulation": 50,
 }
 """Seconds that a folder's tests may take, added up, while two at a time run on two cores."""

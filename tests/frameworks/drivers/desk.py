@@ -24,6 +24,8 @@ POLICY = SCRIPT["agents"]["policy"]
 os.environ.setdefault("OPENAI_API_KEY", "none")
 os.environ.setdefault("OPENAI_BASE_URL", OPENAI_URL)
 os.environ.setdefault("ANTHROPIC_API_KEY", "none")
+# LiteLLM fetches a list of prices otherwise.
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 ASKED = Counter()
 

@@ -7,6 +7,7 @@ from openinference.instrumentation.haystack import HaystackInstrumentor
 TRACES = provider()
 HaystackInstrumentor().instrument(tracer_provider=TRACES)
 
+from haystack import Pipeline  # noqa: E402
 from haystack.components.agents import Agent  # noqa: E402
 from haystack.components.generators.chat import OpenAIChatGenerator  # noqa: E402
 from haystack.dataclasses import ChatMessage  # noqa: E402
@@ -21,8 +22,7 @@ def agent(name):
 
         def run(_name=tool_name, **args):
             if _name == "ask_policy_agent":
-                done = agent("policy").run(messages=[ChatMessage.from_user(args["question"])])
-                return done["messages"][-1].text
+                return answered("policy", [ChatMessage.from_user(args["question"])])[-1].text
             try:
                 return said(use(_name, **args))
             except Exception as error:
@@ -33,8 +33,14 @@ def agent(name):
         model=MODEL, api_base_url=OPENAI_URL, api_key=Secret.from_token("none"), max_retries=2
     )
     made = Agent(chat_generator=chat, tools=tools, system_prompt=DESK if name == "desk" else POLICY)
-    getattr(made, "warm_up", lambda: None)()
-    return made
+    pipeline = Pipeline()
+    pipeline.add_component("agent", made)
+    return pipeline
+
+
+def answered(name, messages):
+    """Let an agent answer in a pipeline: all messages."""
+    return agent(name).run({"agent": {"messages": messages}})["agent"]["messages"]
 
 
 HISTORY = {}
@@ -44,8 +50,8 @@ def take(session, turn):
     """Play one turn."""
     messages = [*HISTORY.get(session, []), ChatMessage.from_user(turn["user"])]
     with using_session(session):
-        done = agent("desk").run(messages=messages)
-    HISTORY[session] = [message for message in done["messages"] if message.role.value != "system"]
+        done = answered("desk", messages)
+    HISTORY[session] = [message for message in done if message.role.value != "system"]
 
 
 play(take)
