@@ -194,27 +194,3 @@ def messages_stream(reply: Reply, request: Mapping[str, Any]) -> Iterator[Body]:
     ended = {"stop_reason": _stop_reason(reply), "stop_sequence": None}
     yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 20}}
     yield {"type": "message_stop"}
-
-
-# Google, generateContent
-
-
-def generate(reply: Reply, request: Mapping[str, Any]) -> Body:
-    """Return a response of Gemini's API."""
-    parts: list[Body] = [{"text": reply.text}] if not reply.calls else []
-    for call in reply.calls:
-        parts.append({"functionCall": {"id": call.id, "name": call.tool, "args": dict(call.args)}})
-    usage = {"promptTokenCount": 120, "candidatesTokenCount": 20, "totalTokenCount": 140}
-    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
-    model = request.get("model", "gemini-2.5-flash")
-    return {
-        "candidates": [candidate],
-        "usageMetadata": usage,
-        "modelVersion": model,
-        "responseId": f"gemini_{reply.id}",
-    }
-
-
-def generate_stream(reply: Reply, request: Mapping[str, Any]) -> Iterator[Body]:
-    """Yield the chunks of a response of Gemini's API."""
-    yield generate(reply, request)

@@ -64,8 +64,6 @@ class Model:
                 raise FailsNow
         place = min(done, len(turn.steps) - 1)
         step = turn.steps[place]
-        if "[[ ## " in text:
-            return Reply(turn.key, text=_in_sections(turn, text))
         calls = [Call(one["id"], one["tool"], one["args"]) for one in step.get("calls", ())]
         name = re.sub(r"\W", "_", f"{turn.key}_{done}")
         if "say" in step and '"final_answer"' in text:
@@ -99,20 +97,3 @@ def _steps_done(turn: Turn, text: str) -> int:
             break
         done += 1
     return done
-
-
-def _in_sections(turn: Turn, text: str) -> str:
-    """Return what comes next in the sections that DSPy asks for: one call, or what was found out."""
-    calls = [call for step in turn.steps for call in step.get("calls", ())]
-    made = len(set(re.findall(r"## observation_([0-9]+)", text)))
-    answer = next(step["say"] for step in turn.steps if "say" in step)
-    if "next_tool_name" not in text:
-        sections = {"reasoning": "All is known.", "answer": answer}
-    elif made < len(calls):
-        call = calls[made]
-        args = json.dumps(call["args"], ensure_ascii=False)
-        sections = {"next_thought": "More is needed.", "next_tool_name": call["tool"], "next_tool_args": args}
-    else:
-        sections = {"next_thought": "All is known.", "next_tool_name": "finish", "next_tool_args": "{}"}
-    sections["completed"] = ""
-    return "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in sections.items())

@@ -1,4 +1,4 @@
-"""A server of the scripted model over HTTP: the APIs of OpenAI, Anthropic and Google."""
+"""A server of the scripted model over HTTP: the APIs of OpenAI and Anthropic."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ APIS: dict[str, tuple[Write, Write]] = {
     "/chat/completions": (formats.chat, formats.chat_stream),
     "/responses": (formats.responses, formats.responses_stream),
     "/messages": (formats.messages, formats.messages_stream),
-    ":generateContent": (formats.generate, formats.generate_stream),
-    ":streamGenerateContent": (formats.generate, formats.generate_stream),
 }
 """By the end of the path: what writes a reply at once, and what streams it."""
 
@@ -48,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
             self.say(400, {"error": {"message": str(error), "type": "invalid_request_error"}})
             return
         at_once, stream = APIS[api]
-        if body.get("stream") or api == ":streamGenerateContent":
+        if body.get("stream"):
             self.stream(stream(reply, body), ends=api == "/chat/completions")
         else:
             self.say(200, at_once(reply, body))

@@ -16,6 +16,7 @@ NOT_YET = {
     "langgraph-openllmetry": _NESTED,
     "llama-index": "wrapped arguments and results make a second call of each",
     "mastra": "its session key and its attributes are not read",
+    "mlflow": _UNREAD,
     "openai-agents-openinference": _NO_ID,
     "openai-agents-openinference-responses": _NO_ID,
     "openai-agents-openllmetry": _NO_ID,
