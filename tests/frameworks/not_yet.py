@@ -10,7 +10,7 @@ NOT_YET = {
     "haystack": "no span of this scope is read",
     "mastra": "the messages of its agent's and model's spans are not read",
     "mlflow": "arguments of the driver's own tool spans are wrapped, and make a second call of each",
-    "openai-openllmetry-responses": "calls are named by the ids of their items (`fc_`), not by those of the calls",
+    "openai-openllmetry-responses": "calls are named by the ids of their items (`fc_`)",
     "openai-opentelemetry-default": _LOGS,
     "openai-opentelemetry-events": _LOGS,
     "semantic-kernel": _LOGS,
