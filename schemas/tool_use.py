@@ -95,7 +95,8 @@ def use_of(uses: Sequence[ToolUse], claim: ToolUse, kind: Kind) -> ToolUse | Non
     """Return the use that a claim of a call or a result belongs to, or None where the claim is a new use.
 
     Of several that fit, the one called last counts, since a result answers the nearest call; among calls of
-    one message the one whose result is most like the claim's, then the one with its id, else the first.
+    one message the one whose result is most like the claim's, then one that has run, then the one with its
+    id, else the first.
     """
     if claim.asked is not None:
         return min(_asked(uses, claim), key=lambda one: one.began, default=None)
@@ -213,8 +214,13 @@ def _same_result(use: ToolUse, claim: ToolUse, uses: Sequence[ToolUse]) -> bool:
     return by_id and by_both and sum(one.call_id == use.call_id for one in uses) == 1
 
 
-def _nearness(use: ToolUse, claim: ToolUse) -> tuple[int, int, bool]:
-    """How near a use that fits is to a claim: by time, by the result, by id."""
+def _nearness(use: ToolUse, claim: ToolUse) -> tuple[int, int, bool, bool]:
+    """Return how near a use that fits is to a claim: by time, by the result, by a run that ended, by id.
+
+    A run without an id may stand at another of several equal calls than the one that a model tells the result
+    of: if it were passed over for the id, that result would be an event twice.
+    """
     is_known = use.result is not None and claim.result is not None
     likeness = (1 + (use.result == claim.result)) if is_known else 0
-    return use.placed, likeness, use.call_id is not None and use.call_id == claim.call_id
+    is_same_id = use.call_id is not None and use.call_id == claim.call_id
+    return use.placed, likeness, use.is_ended, is_same_id

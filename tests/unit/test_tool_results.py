@@ -187,6 +187,20 @@ def test_parallel_calls_that_are_alike_keep_their_own_results() -> None:
         assert [result for kind, result in made if kind is Kind.TOOL_RESULT] == ["5", "3"]
 
 
+def test_a_run_without_an_id_is_answered_by_the_id_of_an_equal_call() -> None:
+    """Of two equal calls one ran, without an id, and the model tells the second's result: that is one event."""
+    first, second = Call("c1", "roll", "{}"), Call("c2", "roll", "{}")
+    ask = asking("a", 1, 2, first, second)
+    failed = Result(None, "roll", "no dice", error="ToolError")
+    ran = candidate("b", 3, 4, Step(Part.TOOL, call=Call(None, "roll", "{}"), result=failed))
+    heard = (
+        Message(Role.ASSISTANT, None, (first, second)),
+        Message(Role.TOOL, results=(Result("c2", None, "no dice"),)),
+    )
+    told = candidate("c", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "sorry"),)))
+    assert len(results(Session("s", 3600 * NS), ask, ran, told)) == 1
+
+
 def results(session: Session, *spans: Candidate) -> list[tuple[str | None, str | None, str | None, bool]]:
     """The id, tool, arguments and nesting of each result that these spans add, in any order of arrival."""
     found = []
