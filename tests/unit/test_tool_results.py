@@ -188,7 +188,7 @@ def test_parallel_calls_that_are_alike_keep_their_own_results() -> None:
 
 
 def test_a_run_without_an_id_is_answered_by_the_id_of_an_equal_call() -> None:
-    """Of two equal calls one ran, without an id, and the model tells the second's result: that is one event."""
+    """Of two equal calls one ran, without an id, and the model tells the result of the other: one event."""
     first, second = Call("c1", "roll", "{}"), Call("c2", "roll", "{}")
     ask = asking("a", 1, 2, first, second)
     failed = Result(None, "roll", "no dice", error="ToolError")
