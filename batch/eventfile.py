@@ -185,7 +185,7 @@ def _columns(part: Part, more: Mapping[str, pl.DataType]) -> list[pl.Expr]:
 
 
 def _may_be_no_time(part: Part, name: str) -> bool:
-    """Whether a row may have a time in that column that no event can have, by the file's footer."""
+    """Return whether a row may have a time in that column that no event can have, by the file's footer."""
     found = columns_of(part).get(name)
     if found is None or found == pl.Null:
         return False

@@ -245,7 +245,7 @@ def _name_of(path: Path, root: Path) -> str:
 
 
 def _is_utf8(path: Path) -> bool:
-    """Whether the path is text; Parquet's readers and the archive's manifest take no other."""
+    """Return whether the path is text; Parquet's readers and the archive's manifest take no other."""
     try:
         os.fsencode(path).decode()
     except UnicodeDecodeError:

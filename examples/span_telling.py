@@ -261,7 +261,7 @@ def _line_events(line: Line, who: Event, manner: Manner) -> Iterator[Event]:
 
 
 def _run_events(act: ToolRun, who: Event, manner: Manner) -> Iterator[Event]:
-    """What a tool's span tells that no model told before: the result, and without messages the call.
+    """Yield what a tool's span tells that no model told before: the result, and without messages the call.
 
     `who` says the id of the call, too.
     """

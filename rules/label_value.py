@@ -40,7 +40,7 @@ def json_path(steps: Sequence[str | int]) -> str:
 
 
 def open_field(field: str) -> pl.Expr:
-    """Where an event's kind has the field and what the field held is not, or not wholly, known.
+    """Return where an event's kind has the field and what the field held is not, or not wholly, known.
 
     A tool's name is no content: where it is there, it is whole.
     """

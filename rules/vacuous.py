@@ -65,7 +65,7 @@ class _Search:
         )
 
     def holds_with(self, lacking: list[Path]) -> bool:
-        """Whether the predicate holds at some event that has one of these fields."""
+        """Return whether the predicate holds at some event that has one of these fields."""
         kinds = {kind for path in lacking for kind in FIELDS[path.field].kinds}
         return any(
             value_on(self.predicate, event | had, {**guess, **more})

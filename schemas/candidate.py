@@ -80,7 +80,7 @@ class Candidate:
 
     @property
     def _said(self) -> str:
-        """What copies of a span, which say the same, were told by others of its trace."""
+        """Return what copies of a span, which say the same, were told by others of its trace."""
         return "" if self.part is not Part.TOOL else repr(self.tellings)
 
     @property

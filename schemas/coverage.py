@@ -56,7 +56,7 @@ def captured_halves(step: Step) -> tuple[str, ...]:
 
 
 def elsewhere(chains: Sequence[tuple[Heard, Sequence[Heard]]]) -> Elsewhere:
-    """What need not be told of these spans, each with those above it, nearest first."""
+    """Return what need not be told of these spans, each with those above it, nearest first."""
     keys = {key for heard, above in chains if heard.tells for key in covers(heard, above)}
     for heard, above in chains:
         keys.update(_hidden(heard, above, keys))
@@ -102,7 +102,7 @@ def _around(heard: Heard, above: Sequence[Heard]) -> Iterator[Heard]:
 
 
 def _same_call(inner: Step, outer: Step) -> bool:
-    """Whether two nested runs of a tool are one: by id where both have one, else by arguments.
+    """Return whether two nested runs of a tool are one: by id where both have one, else by arguments.
 
     Where one lacks the arguments it is the same, too.
     """
@@ -115,7 +115,7 @@ def _same_call(inner: Step, outer: Step) -> bool:
 
 
 def _hidden(heard: Heard, above: Sequence[Heard], keys: set[str]) -> Iterator[str]:
-    """What a span does not know and a span above tells: no `unknown` event stands beside it."""
+    """Yield what a span does not know and a span above tells: no `unknown` event stands beside it."""
     part = heard.step.part
     if part is Part.TOOL and any(len(u.halves) > len(heard.halves) for u in _around(heard, above)):
         yield heard.key

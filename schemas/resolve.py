@@ -60,7 +60,7 @@ class Heard:
 
     @property
     def is_named(self) -> bool:
-        """Whether it says session and agent."""
+        """Return whether it says session and agent."""
         return self.step.session is not None and self.step.agent is not None
 
     @property
@@ -70,7 +70,7 @@ class Heard:
 
     @property
     def age(self) -> tuple[int | str, ...]:
-        """What sorts earlier spans first, and tells all that differ apart."""
+        """Return what sorts earlier spans first, and tells all that differ apart."""
         return _age(self)
 
     @property
@@ -202,7 +202,7 @@ class Trace:
         return last if last.parent_id is None else None
 
     def speaks_for_itself(self, heard: Heard) -> bool:
-        """Whether a span says session and agent, so that nothing above it need be waited for.
+        """Return whether a span says session and agent, so that nothing above it need be waited for.
 
         A conversation of its own may be that of a sub-agent, whose caller is known to have spoken before in
         another one, or without saying any: then the session is said above it.
@@ -226,7 +226,7 @@ class Trace:
         )
 
     def told_inside(self) -> Elsewhere:
-        """What of its spans need not be told: others of them tell the same."""
+        """Return what of its spans need not be told: others of them tell the same."""
         return elsewhere([(heard, self.above(heard)) for heard in self.all()])
 
 

@@ -49,7 +49,7 @@ class ToolUse(msgspec.Struct, gc=False, omit_defaults=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether both sides have claimed both halves, so that nothing can join it any more."""
+        """Return whether both sides have claimed both halves, so that nothing can join it any more."""
         by_model = self.asked is not None and self.answered is not None
         return by_model and self.is_ended and self.called is not None
 
@@ -181,7 +181,7 @@ def _answered(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
 
 
 def _is_in_time(run: ToolUse, answered: int, result: str | None) -> bool:
-    """Whether a run had ended when its result was told, or had begun and the same result is told.
+    """Return whether a run had ended when its result was told, or had begun and the same result is told.
 
     Some spans end a little after what they time; a tool at work in the background is answered before its end
     with something else.
@@ -193,7 +193,7 @@ def _is_in_time(run: ToolUse, answered: int, result: str | None) -> bool:
 
 
 def _same_call(one: ToolUse, other: ToolUse) -> bool:
-    """Whether two claims can be of one call: by id and tool, else by tool and arguments."""
+    """Return whether two claims can be of one call: by id and tool, else by tool and arguments."""
     if one.tool is not None and other.tool is not None and one.tool != other.tool:
         return False
     if one.call_id is not None and one.call_id == other.call_id:
@@ -202,7 +202,7 @@ def _same_call(one: ToolUse, other: ToolUse) -> bool:
 
 
 def _same_result(use: ToolUse, claim: ToolUse, uses: Sequence[ToolUse]) -> bool:
-    """Whether a result can be that of a use.
+    """Return whether a result can be that of a use.
 
     Where model and run share an id that nothing else has, the text decides nothing: frameworks mask, cut and
     rewrite results.

@@ -54,6 +54,6 @@ def shares(files: int) -> Shares:
 
 
 def files_max() -> int:
-    """How many files the process may open; very many where there is no limit."""
+    """Return how many files the process may open; very many where there is no limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 1 << 20 if soft == resource.RLIM_INFINITY else soft

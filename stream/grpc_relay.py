@@ -38,7 +38,7 @@ class Relay:
 
     @property
     def target(self) -> str:
-        """Where gRPC's server must listen: a socket in a folder that no other user can enter."""
+        """Return where gRPC's server must listen: a socket in a folder that no other user can enter."""
         return f"unix:{self._folder / 'server'}"
 
     def connection(self, peer: str) -> Connection | None:

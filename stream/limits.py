@@ -120,7 +120,7 @@ class Room:
 
     @property
     def requests(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self._places)
 
     @contextmanager

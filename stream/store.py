@@ -256,7 +256,7 @@ def open_store(folder: Path, new_id: str) -> Store:
 
 
 def is_of_the_disk(error: sqlite3.Error) -> bool:
-    """Whether the disk, or another process, keeps the file from being written: that may pass."""
+    """Return whether the disk, or another process, keeps the file from being written: that may pass."""
     return error.sqlite_errorcode & 0xFF in _OF_THE_DISK
 
 
@@ -273,7 +273,7 @@ _MEND = "keep a copy of the folder, restore the file from an earlier copy, or be
 
 
 def unusable(path: Path, error: sqlite3.Error) -> StreamError:
-    """What is wrong with the store's file, by what SQLite says of it."""
+    """Return what is wrong with the store's file, by what SQLite says of it."""
     name = error.sqlite_errorname
     if is_of_the_disk(error):
         hint = "see that the disk has room and takes writes and no other program has the file open"
@@ -283,7 +283,7 @@ def unusable(path: Path, error: sqlite3.Error) -> StreamError:
 
 
 def damaged() -> StreamError:
-    """What the store holds is not what was written."""
+    """Return what the store holds is not what was written."""
     return StreamError("TRL702", "what the store holds is damaged", _MEND)
 
 

@@ -77,7 +77,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def _is_had_otherwise(command: str) -> bool:
-    """Whether nothing is skipped without the command: jars were fetched, or Kafka runs elsewhere."""
+    """Return whether nothing is skipped without the command: jars were fetched, or Kafka runs elsewhere."""
     elsewhere = bool(os.environ.get("KAFKA_BOOTSTRAP_SERVERS"))
     return {"mvn": elsewhere or (ROOT / ".kafka" / ".ready").exists(), "java": elsewhere}.get(command, False)
 

@@ -110,7 +110,7 @@ def _input(span: Span) -> Half:
 
 
 def _output(span: Span, unread: Half | None = None) -> Half:
-    """What the model, or the agent, said.
+    """Return what the model, or the agent, said.
 
     A model may answer in JSON; where the type says that a value was written as JSON it is what a program
     made, a response or a request, and its words are only those of the messages in it.

@@ -193,6 +193,9 @@ def _disk_errors(path: Path) -> Generator[None]:
     try:
         yield
     except Exception as error:
+        if type(error) is not Exception:
+            # A fault of ours, or the end of the process.
+            raise
         hint = "make room on the disk and start again: nothing is lost"
         if not any(text in str(error).lower() for text in _FULL):
             hint = f"delete {path}, which is made again from Kafka, or choose another data_folder"

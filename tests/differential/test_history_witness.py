@@ -41,7 +41,7 @@ def conditions() -> Iterator[Formula]:
 
 
 def looks_back(condition: Formula) -> int:
-    """How many events before it the nearest one is of which the condition speaks."""
+    """Return how many events before it the nearest one is of which the condition speaks."""
     if condition.op in (Op.PREVIOUS, Op.WEAK_PREVIOUS):
         return 1 if condition.bounds is None else condition.bounds[0]
     return condition.bounds[0] if condition.bounds and condition.op is not Op.AT_MOST else 0

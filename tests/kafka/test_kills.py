@@ -253,12 +253,12 @@ def tended(killing: Killing) -> bool:
 
 
 def hears(listener: Listener, sender: Sender) -> bool:
-    """Whether all that must come has come, once what there is was heard."""
+    """Return whether all that must come has come, once what there is was heard."""
     return sender.is_heard(listener.until(lambda _: False, alive=lambda: False))
 
 
 def is_archived(killing: Killing) -> bool:
-    """Whether the archivers have read to the end."""
+    """Return whether the archivers have read to the end."""
     lags = [
         lag
         for slot in killing.slots
@@ -269,7 +269,7 @@ def is_archived(killing: Killing) -> bool:
 
 
 def said(folder: Path, text: str) -> int:
-    """How often any process has said that."""
+    """Return how often any process has said that."""
     return sum(log.read_text().count(text) for log in folder.glob("*.log"))
 
 

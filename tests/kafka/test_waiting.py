@@ -41,7 +41,7 @@ def start(stack: ExitStack, kafka: KafkaSettings, folder: Path, name: str, *flag
 
 
 def said(stage: Stage, text: str) -> bool:
-    """Whether a process that has not ended has said that."""
+    """Return whether a process that has not ended has said that."""
     assert stage.process.poll() is None, stage.log.read_text()
     return text in stage.log.read_text()
 

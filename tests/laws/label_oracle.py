@@ -62,7 +62,7 @@ def oracle_leaf(leaf: Leaf, event: Event) -> bool | None:
 
 
 def is_document(field: str, event: Event) -> bool:
-    """Whether the whole of `args` or `result` is a JSON object or array."""
+    """Return whether the whole of `args` or `result` is a JSON object or array."""
     if field not in ("args", "result") or event[field] is None:
         return False
     document = parsed(event[field])

@@ -41,7 +41,7 @@ def shuffled(value: Any, random: Random) -> Any:
 
 
 def as_doubles(read: Any, value: Any) -> Any:
-    """What was read, with a double wherever the value has one: its text may look like an integer."""
+    """Return what was read, with a double wherever the value has one: its text may look like an integer."""
     match value:
         case list():
             return [as_doubles(*pair) for pair in zip(read, value, strict=True)]

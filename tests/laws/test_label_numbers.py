@@ -58,7 +58,7 @@ def of_literal(numeral: str) -> Fraction | float:
 
 
 def is_literal(numeral: str) -> bool:
-    """Whether a pack can have it."""
+    """Return whether a pack can have it."""
     if numeral.lstrip("-").isdigit():
         return abs(int(numeral)) < 2**63
     return not math.isinf(float(numeral))

@@ -168,7 +168,7 @@ def test_a_silent_connection_is_closed(serving: Serving, grpc_port: int) -> None
 
 
 def ended(connection: socket.socket) -> bool:
-    """Whether the other side has closed the connection without a word."""
+    """Return whether the other side has closed the connection without a word."""
     try:
         return connection.recv(1) == b""
     except TimeoutError:

@@ -42,7 +42,7 @@ ROOT = span("root", 1, 99, Step(Part.AGENT, session="s", agent="desk"), None)
 
 
 def candidates(*spans: Heard) -> list[Candidate]:
-    """What the spans of a trace tell, all of them known."""
+    """Return what the spans of a trace tell, all of them known."""
     trace = Trace()
     for one in spans:
         trace.add(one)
@@ -201,7 +201,7 @@ def test_a_conversation_of_its_own_below_a_tool_is_the_callers() -> None:
 
 
 def speaks(*spans: Heard) -> bool:
-    """Whether the last of the spans waits for none above it."""
+    """Return whether the last of the spans waits for none above it."""
     trace = Trace()
     for one in spans:
         trace.add(one)

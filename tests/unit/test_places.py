@@ -56,7 +56,7 @@ class Desk:
 
 
 def played(play: Callable[[Desk], Awaitable[None]], limits: Limits = LIMITS) -> Desk:
-    """How it went."""
+    """Return how it went."""
 
     async def run() -> Desk:
         desk = Desk(limits)
