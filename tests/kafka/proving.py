@@ -200,10 +200,16 @@ class Sender:
         self._producer.flush()
 
     def is_heard(self, heard: Heard) -> bool:
-        """Whether all that must come of what was sent has come."""
-        proof = self.proof
-        is_judged = heard.ids.keys() >= proof.ids.keys() and heard.places >= proof.places
-        return is_judged and letters_of(heard).keys() >= self.planted.keys()
+        """Return whether all that must come of what was sent has come."""
+        return not any(self.missing(heard).values())
+
+    def missing(self, heard: Heard) -> dict[str, list[Any]]:
+        """Return what must still come of what was sent: verdict ids, events, dead letters."""
+        return {
+            "verdicts": sorted(self.proof.ids.keys() - heard.ids.keys()),
+            "events": sorted((self.proof.places - heard.places).elements()),
+            "dead letters": sorted(self.planted.keys() - letters_of(heard).keys()),
+        }
 
     def close(self) -> None:
         """Send no more."""

@@ -33,7 +33,7 @@ from ..serve.days import day
 from ..serve.truth import Told, write_pack
 from .judging import Listener
 from .keyed import PARTITIONS
-from .proving import IDLE_S, SESSIONS, Pipeline, Proof, Sender, assert_whole, proof
+from .proving import IDLE_S, SESSIONS, Pipeline, Proof, Sender, assert_whole, conversations, proof
 from .reading import is_read, read
 from .rekeying import make_topics, until, until_carried
 from .stage import Stage, running
@@ -207,7 +207,7 @@ def test_killed_at_any_time_nothing_is_lost_and_nobody_gives_up(
         feed_and_kill(killing, sender)
         killing.disarm()
         sender.send()
-        until("all is heard", lambda: tended(killing) and hears(listener, sender), within_s=WAIT_S)
+        until_heard(killing, listener, sender)
         until_carried(kafka)
         with administering(kafka, "test") as admin:
             for kind in ("monitor", "alerts"):
@@ -252,9 +252,20 @@ def tended(killing: Killing) -> bool:
     return True
 
 
-def hears(listener: Listener, sender: Sender) -> bool:
-    """Return whether all that must come has come, once what there is was heard."""
-    return sender.is_heard(listener.until(lambda _: False, alive=lambda: False))
+def until_heard(killing: Killing, listener: Listener, sender: Sender) -> None:
+    """Wait until all that must come has come; otherwise say what is missing, and what came in its place."""
+    heard = listener.heard
+
+    def is_heard() -> bool:
+        listener.until(lambda _: False, alive=lambda: False)
+        return tended(killing) and sender.is_heard(heard)
+
+    try:
+        until("all is heard", is_heard, within_s=WAIT_S)
+    except AssertionError as late:
+        missing = {what: (len(those), those[:20]) for what, those in sender.missing(heard).items()}
+        others = sorted((conversations(heard.places) - sender.proof.places).elements())[:20]
+        raise AssertionError(f"{late}; missing: {missing}; others: {others}; {heard.watermarks}") from late
 
 
 def is_archived(killing: Killing) -> bool:
