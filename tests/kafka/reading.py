@@ -6,6 +6,7 @@ Each asks for the one topic that it is about: the broker has those of all other 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kafka import KafkaConsumer
@@ -31,26 +32,17 @@ def read(settings: KafkaSettings, name: str) -> list[Any]:
             part: told.offset
             for part, told in admin.list_partition_offsets(dict.fromkeys(parts, LATEST)).items()
         }
-    consumer: Any = KafkaConsumer(**{**consuming(settings, "test"), "group_id": None})
-    until = time.monotonic() + WAIT_S
-    try:
-        consumer.assign(parts)
-        consumer.seek_to_beginning()
-        found: list[Any] = []
-        while left := [part for part in parts if consumer.position(part) < ends[part]]:
-            assert time.monotonic() < until, f"a transaction stays open: {left}"
-            for records in consumer.poll(timeout_ms=100).values():
-                found += records
-    finally:
-        consumer.close()
+        begins = admin.list_partition_offsets(dict.fromkeys(parts, EARLIEST))
+    found = _committed(settings, {part: begins[part].offset for part in parts}, ends)
     return sorted(found, key=lambda record: (record.partition, record.offset))
 
 
-def is_read(admin: Any, settings: KafkaSettings, process: str, marks: int = 0) -> bool:
-    """Whether a process's group has committed all that is in the topic that it reads, to the last record.
+def is_read(admin: Any, settings: KafkaSettings, process: str) -> bool:
+    """Return whether a process's group has committed all records in the topic that it reads, to the last one.
 
-    So many `marks` of transactions, which are no records, may be behind it. False where the broker does not
-    say: a new one has no coordinator yet.
+    Aborted records and the marks of transactions may follow: nobody reads these, so nobody commits them. A
+    transaction that its producer left open is marked as aborted behind what others have written since.
+    False where the broker does not answer: a new one has no coordinator yet.
     """
     try:
         parts = _partitions(admin, settings.topic(READS[process]))
@@ -62,7 +54,30 @@ def is_read(admin: Any, settings: KafkaSettings, process: str, marks: int = 0) -
     except KafkaError:
         return False
     at = {part: one.offset for part, one in committed.items() if one.offset >= 0}
-    return all(ends[part].offset - at.get(part, begins[part].offset) <= marks for part in parts)
+    since = {part: at.get(part, begins[part].offset) for part in parts}
+    behind = {part: offset for part, offset in since.items() if offset < ends[part].offset}
+    found = _committed(settings, behind, {part: ends[part].offset for part in behind})
+    return next(found, None) is None
+
+
+def _committed(
+    settings: KafkaSettings, begins: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> Iterator[Any]:
+    """Yield the committed records of each partition from its begin up to its end."""
+    if not begins:
+        return
+    consumer: Any = KafkaConsumer(**{**consuming(settings, "test"), "group_id": None})
+    until = time.monotonic() + WAIT_S
+    try:
+        consumer.assign(list(begins))
+        for part, offset in begins.items():
+            consumer.seek(part, offset)
+        while left := [part for part in begins if consumer.position(part) < ends[part]]:
+            assert time.monotonic() < until, f"a transaction stays open: {left}"
+            for records in consumer.poll(timeout_ms=100).values():
+                yield from records
+    finally:
+        consumer.close()
 
 
 def _partitions(admin: Any, name: str) -> list[TopicPartition]:

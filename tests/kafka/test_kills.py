@@ -211,7 +211,7 @@ def test_killed_at_any_time_nothing_is_lost_and_nobody_gives_up(
         until_carried(kafka)
         with administering(kafka, "test") as admin:
             for kind in ("monitor", "alerts"):
-                read_to_end = lambda kind=kind: tended(killing) and is_read(admin, kafka, kind, marks=1)  # noqa: E731
+                read_to_end = lambda kind=kind: tended(killing) and is_read(admin, kafka, kind)  # noqa: E731
                 until(f"{kind} has read all", read_to_end, within_s=WAIT_S)
         until("archived", lambda: tended(killing) and is_archived(killing), within_s=WAIT_S)
         killing.stop()
