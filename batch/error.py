@@ -12,6 +12,7 @@ CODES: dict[str, str] = {
     "TRL407": "an archive that does not say by which rules its events were judged",
     "TRL408": "a rule set that an archive lacks, or that is not what its name says",
     "TRL409": "a file of an archive that cannot be written",
+    "TRL411": "a source without spans, of which instrumentations are asked for",
 }
 """The codes of this room; each has a test that triggers it."""
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "eval": ("eval_", "Step one formula over a trace."),
     "import": ("import_", "Turn chat logs and span dumps into an archive of event Parquet."),
     "audit": ("audit", "Judge an archive by rule packs and write the bundle of verdicts."),
+    "doctor": ("doctor", "Say which instrumentations sent spans, what each lacks, and what mends it."),
     "serve": ("serve", "Receive spans, and judge, show and archive what agents do, in one process."),
     "alerts": ("alerts", "Alarms about rates: what is tolerated, and when they would have been raised."),
     "stream": ("stream", "The same over Kafka: a process for each step, and what cares for them."),

@@ -157,6 +157,11 @@ def format_option(*formats: str) -> Callable[[F], F]:
     )
 
 
+def token_option(help: str) -> Callable[[F], F]:
+    """`--token`, or `TRACLINE_TOKEN` in the environment: the str `token`, None where it is not given."""
+    return click.option("--token", envvar="TRACLINE_TOKEN", show_envvar=True, help=help)
+
+
 def health_options(command: F) -> F:
     """`--metrics-host`, `--metrics-port` and `--token`: where a process serves metrics and health.
 
@@ -183,12 +188,7 @@ def health_options(command: F) -> F:
             show_default=True,
             help="Their port; 0 takes a free one.",
         ),
-        click.option(
-            "--token",
-            envvar="TRACLINE_TOKEN",
-            show_envvar=True,
-            help="What readers of metrics must show; needed on other addresses than this machine's own.",
-        ),
+        token_option("What readers of metrics must show; needed on other addresses than this machine's own."),
     )
     decorated: Any = with_address
     for option in reversed(options):

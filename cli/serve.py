@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .error import package_error, told_error
-from .options import Command, note, rules_option
+from .options import Command, note, rules_option, token_option
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -55,12 +55,7 @@ GRPC_PORT = 4317
     show_default=True,
     help="The port of OTLP/gRPC; 0 for none.",
 )
-@click.option(
-    "--token",
-    envvar="TRACLINE_TOKEN",
-    show_envvar=True,
-    help="What senders and readers must show; needed on other addresses than this machine's own.",
-)
+@token_option("What senders and readers must show; needed on other addresses than this machine's own.")
 def command(
     rules: tuple[str, ...],
     state: Path,

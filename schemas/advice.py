@@ -134,7 +134,9 @@ _BY_SCOPE = MappingProxyType(
             _TRACE_CONTENT, f"`session_id` in the metadata of the configuration, or {_ASSOCIATION}"
         ),
         _OPENTELEMETRY + "vertexai": _BOTH_NAMES,
-        _OPENTELEMETRY + "openai_v2": _LOGGED,
+        _OPENTELEMETRY + "openai_v2": Advice(
+            f"{_TRUE_LOGS}; or {_LATEST} and {_CAPTURE}=SPAN_ONLY", _OWN_SPAN, logs=True
+        ),
         _OPENTELEMETRY + "google_genai": _LOGGED,
         _OPENTELEMETRY + "botocore.bedrock-runtime": _LOGGED,
         _OPENTELEMETRY + "genai.": _GENAI_UTIL,

@@ -31,6 +31,7 @@ _TIMES = (("timeUnixNano", "time_unix_nano"), ("time", "timestamp"))
 _CODES = ("code", "statusCode", "status_code")
 _LOST_ATTRIBUTES = ("droppedAttributesCount", "dropped_attributes_count", "_droppedAttributesCount")
 _LOST_EVENTS = ("droppedEventsCount", "dropped_events_count", "_droppedEventsCount")
+NO_SCOPE = "", ""
 
 
 def first(value: Mapping[str, object], names: tuple[str, ...]) -> object:
@@ -56,9 +57,16 @@ def lost_digits(value: object) -> bool:
 
 
 def read_span(
-    value: object, resource: Mapping[str, Value] | None, scope: str, place: Place, reading: Reading
+    value: object,
+    resource: Mapping[str, Value] | None,
+    scope: tuple[str, str],
+    place: Place,
+    reading: Reading,
 ) -> None:
-    """Add the span to what was read; it names its resource and scope itself where `resource` is None."""
+    """Add the span to what was read; it names its resource and scope itself where `resource` is None.
+
+    A scope is its name and its version.
+    """
     if not is_object(value):
         reading.rejected += 1
         reading.flaw(place, "otlp-shape", "is not an object")
@@ -90,9 +98,10 @@ def read_span(
             events,
             _failed(value.get("status"), place, reading),
             resource,
-            scope,
+            scope[0],
             dropped,
             dropped_events,
+            scope[1],
         )
     )
 
@@ -107,9 +116,12 @@ def read_resource(value: object, place: Place, reading: Reading) -> dict[str, Va
     return from_json(first(value, ("attributes", "_attributes")), place, reading)
 
 
-def read_scope(value: object, place: Place, reading: Reading) -> str:
-    """The name of an instrumentation scope, empty where there is none."""
-    return _name(value, place, reading) if is_object(value) else ""
+def read_scope(value: object, place: Place, reading: Reading) -> tuple[str, str]:
+    """Return the name and the version of an instrumentation scope, empty where there is none."""
+    if not is_object(value):
+        return NO_SCOPE
+    version = value.get("version")
+    return _name(value, place, reading), version if isinstance(version, str) else ""
 
 
 def hex_id(value: object, size: int) -> str | None:

@@ -11,7 +11,7 @@ from typing import cast
 from .conversation import Flaw, is_object, messages_of
 from .decoded import Decoded, Reading, Unreadable
 from .framing import unpacked
-from .jsonspan import first, is_span, lost_digits, read_resource, read_scope, read_span
+from .jsonspan import NO_SCOPE, first, is_span, lost_digits, read_resource, read_scope, read_span
 from .jsontext import read_json, read_json_exactly
 from .otlp_protobuf import decode_protobuf
 
@@ -97,7 +97,7 @@ def _lists(value: object) -> Iterator[list[object]]:
 
 def _member(value: object, number: int, reading: Reading) -> None:
     if is_span(value):
-        read_span(value, None, "", lambda: f"span {number}", reading)
+        read_span(value, None, NO_SCOPE, lambda: f"span {number}", reading)
     elif not is_object(value):
         reading.flaw(f"member {number}", "otlp-shape", "is not an object")
     elif first(value, _RESOURCES) is None and first(value, _SCOPES) is not None:
@@ -116,7 +116,7 @@ def _object(value: dict[str, object], above: str, number: int, reading: Reading)
     elif first(value, _SCOPES) is not None:
         _resource(value, f"{above}resource {number}", reading)
     elif is_span(value):
-        read_span(value, None, "", lambda: f"{above}span {number}", reading)
+        read_span(value, None, NO_SCOPE, lambda: f"{above}span {number}", reading)
     elif isinstance(value.get("spans"), list):
         _spans(cast("list[object]", value["spans"]), above, reading)
     elif any(name in value for name in _SIGNALS):
@@ -132,7 +132,7 @@ def _object(value: dict[str, object], above: str, number: int, reading: Reading)
 
 def _spans(spans: list[object], above: str, reading: Reading) -> None:
     for number, span in enumerate(spans, 1):
-        read_span(span, None, "", lambda n=number: f"{above}span {n}", reading)
+        read_span(span, None, NO_SCOPE, lambda n=number: f"{above}span {n}", reading)
 
 
 def _resource(value: object, place: str, reading: Reading) -> None:

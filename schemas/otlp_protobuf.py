@@ -47,7 +47,7 @@ def _resource(message: ResourceSpans, place: str, reading: Reading) -> None:
     resource = from_protobuf(pairs, len(pairs), lambda: place, reading)
     scopes = message.scope_spans or list(_library_spans(message, place, reading))
     for number, scope in enumerate(scopes, 1):
-        name = scope.scope.name
+        name = scope.scope.name, scope.scope.version
         for index, span in enumerate(scope.spans, 1):
             _span(span, resource, name, lambda n=number, i=index: f"{place}, scope {n}, span {i}", reading)
 
@@ -63,7 +63,9 @@ def _library_spans(message: ResourceSpans, place: str, reading: Reading) -> Iter
             reading.flaw(place, "otlp-protobuf", "holds spans of an instrumentation library that are damaged")
 
 
-def _span(message: Message, resource: dict[str, Value], scope: str, place: Place, reading: Reading) -> None:
+def _span(
+    message: Message, resource: dict[str, Value], scope: tuple[str, str], place: Place, reading: Reading
+) -> None:
     trace_id = message.trace_id.hex()
     span_id = message.span_id.hex()
     if len(trace_id) != 32 or trace_id == _NO_TRACE:
@@ -95,9 +97,10 @@ def _span(message: Message, resource: dict[str, Value], scope: str, place: Place
             events,
             message.status.code == _ERROR,
             resource,
-            scope,
+            scope[0],
             dropped,
             message.dropped_events_count + sum(not event.name for event in events),
+            scope[1],
         )
     )
 

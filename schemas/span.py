@@ -28,8 +28,9 @@ class Span:
     """One span: ids in lower-case hex (32 and 16 digits), times in nanoseconds since the epoch (0: not said).
 
     `parent_id` is None at a root. `failed` is whether its status is an error. `resource` has the attributes
-    of what sent it, `scope` names the instrumentation that made it. `dropped_attributes` and `dropped_events`
-    are how many are known to be missing: an SDK's limits cut them off, or they could not be read.
+    of what sent it, `scope` names the instrumentation that made it, `scope_version` its version (empty: not
+    said). `dropped_attributes` and `dropped_events` are how many are known to be missing: an SDK's limits
+    cut them off, or they could not be read.
     """
 
     trace_id: str
@@ -45,3 +46,4 @@ class Span:
     scope: str = ""
     dropped_attributes: int = 0
     dropped_events: int = 0
+    scope_version: str = ""

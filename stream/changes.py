@@ -40,7 +40,7 @@ def fill(batch: Batch, outputs: Outputs, states: Mapping[str, SessionState], giv
         due = state.session.due
         is_open = state.session.open is not None
         batch.sessions[session_id] = None if due is None else (due, is_open, encode(state))
-    batch.late, batch.repeats = outputs.late, outputs.repeats
+    batch.late, batch.repeats, batch.judged = outputs.late, outputs.repeats, outputs.events
     for event, rules in zip(outputs.events, outputs.digests, strict=True):
         batch.events.append(_event(event, rules))
         if event.kind is Kind.END:

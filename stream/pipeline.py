@@ -277,7 +277,8 @@ class Pipeline:
         for work in works:
             for flaw in work.decoded.flaws:
                 batch.dead_letters.append(_letter(work, flaw.place, flaw.code, flaw.text))
-            self._source.hear(work.decoded, work.received)
+            heard = self._source.hear(work.decoded, work.received)
+            batch.spans += zip(work.decoded.spans, (one.step for one in heard), strict=True)
         released = self._source.release(now)
         batch.spans_early = sum(one.is_early for one in released)
         candidates = [one.made for one in released if isinstance(one.made, Candidate)]

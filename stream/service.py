@@ -30,6 +30,7 @@ from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from .connections import ConnectionLimits, ConnectionMeter
 from .console import pages
+from .doctor import Doctor, doctor_route
 from .files import files_max, shares
 from .gate import Gate, GateMiddleware, gate_for
 from .grpc_relay import IDLE_S
@@ -78,6 +79,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     share = shares(files_max())
     anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
     metrics = Metrics((rule.pack, rule.id) for rule in service.statute.rules)
+    doctor = Doctor()
     metrics.store_bytes.set_function(partial(_size, service.store / FILE))
     with (
         using(service.store / FILE),
@@ -90,7 +92,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             now=time.time_ns,
             free_bytes=lambda: shutil.disk_usage(service.store).free,
             archive=archive,
-            told=partial(_count, metrics, time.time_ns),
+            told=partial(_count, metrics, doctor, time.time_ns),
         )
         pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, world)
         reception = Reception(pipeline, metrics, Limits(requests_max=share.requests_max))
@@ -101,7 +103,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             calls, _ = grpc_server(reception, gate, address.host, grpc_port, grpc_limits, meter)
             await calls.start()
         working = thread.submit(pipeline.run)
-        app = _application(service, address, reception, gate, metrics, working, share.feeds_max)
+        app = _application(service, address, reception, gate, metrics, doctor, working, share.feeds_max)
 
         def begun() -> None:
             for line in _addresses(address, grpc_port):
@@ -124,6 +126,7 @@ def _application(
     reception: Reception,
     gate: Gate,
     metrics: Metrics,
+    doctor: Doctor,
     working: Future[None],
     feeds_max: int,
 ) -> Starlette:
@@ -139,6 +142,7 @@ def _application(
         routes=[
             *receiver_routes(reception),
             metrics_route(metrics),
+            doctor_route(doctor),
             Route("/healthz", health),
             Route("/readyz", health),
             *pages.routes(
@@ -200,8 +204,9 @@ class _Server(HttpServer):
         await super().shutdown(sockets)
 
 
-def _count(metrics: Metrics, now: Callable[[], int], batch: Batch) -> None:
+def _count(metrics: Metrics, doctor: Doctor, now: Callable[[], int], batch: Batch) -> None:
     """Count what a batch changed."""
+    doctor.add(batch.spans, batch.judged)
     metrics.late.inc(batch.late)
     metrics.repeats.inc(batch.repeats)
     if batch.received is not None:

@@ -73,11 +73,11 @@ class Source:
         """How many traces are remembered, those whose spans wait among them."""
         return len(self._traces.traces)
 
-    def hear(self, decoded: Decoded, received: int, origin: tuple[int, bytes] | None = None) -> None:
+    def hear(self, decoded: Decoded, received: int, origin: tuple[int, bytes] | None = None) -> list[Heard]:
         """Take in the spans of a request, and the time that they tell; `received` is its record's time.
 
-        `origin` is the record's offset and SHA-256, where it has an offset. Where a span breaks what reads it
-        this raises, and nothing of the request is taken in.
+        Return them as they are read. `origin` is the record's offset and SHA-256, where it has an offset.
+        Where a span breaks what reads it this raises, and nothing of the request is taken in.
         """
         heard: list[Heard] = []
         watermark = self.watermark
@@ -93,6 +93,7 @@ class Source:
         self.watermark = watermark
         for one in heard:
             self._traces.add(one)
+        return heard
 
     def idle(self, now: int) -> None:
         """Nothing is on its way, as far as one can know: the time goes on by the clock."""

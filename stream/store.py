@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from ..schemas.event import Event
+from ..schemas.span import Span
+from ..schemas.step import Step
 from .error import StreamError
 from .intake import Encoding
 from .tables import TABLES, VERSION
@@ -53,7 +56,8 @@ class Batch:
 
     Requests up to the number `worked_off` are done with, and the one `quarantined` is put aside. For metrics
     alone: what was `late`, how many tellings were `repeats`, when the latest request was received, how many
-    spans wait, and how many sessions are open once the batch is written.
+    spans wait, and how many sessions are open once the batch is written. For the doctor alone: the `spans`
+    that came with what they say, and the events that were `judged`.
     """
 
     worked_off: int = 0
@@ -76,6 +80,8 @@ class Batch:
     spans_waiting: int = 0
     spans_early: int = 0
     open_sessions: int = 0
+    spans: list[tuple[Span, Step]] = field(default_factory=list[tuple[Span, Step]])
+    judged: Sequence[Event] = ()
 
     @property
     def is_empty(self) -> bool:

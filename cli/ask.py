@@ -1,0 +1,68 @@
+"""Asking a running `tracline serve`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .error import WorldError, package_error, world_error
+
+if TYPE_CHECKING:
+    from ..schemas.instrumentations import Diagnosed
+
+PATH = "/doctor"
+TIMEOUT_S = 10.0
+OK, UNAUTHORIZED = 200, 401
+ANSWER_BYTES_MAX = 4 << 20
+"""Bytes of an answer: some hundred instrumentations are far less."""
+
+
+def ask_doctor(address: str, token: str | None) -> list[Diagnosed]:
+    """Return the instrumentations that a running `tracline serve` has seen.
+
+    Redirections are not followed: the token is for this address alone. Raises WorldError: TRL606 where the
+    process does not answer or not as one, TRL620 where the package for it is not installed.
+    """
+    import msgspec
+
+    from ..schemas.instrumentations import Diagnosed
+
+    body = _answer(address, address.rstrip("/") + PATH, token)
+    try:
+        return msgspec.json.decode(body, type=list[Diagnosed])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise _unlike(address, "answers with something else") from None
+
+
+def _answer(address: str, url: str, token: str | None) -> bytes:
+    """Return the body of the answer, no more of it than is allowed."""
+    try:
+        import httpx
+    except ModuleNotFoundError as error:
+        raise package_error(error, "tracline doctor") or error from error
+
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    body = bytearray()
+    try:
+        with httpx.stream("GET", url, headers=headers, timeout=TIMEOUT_S) as answer:
+            if answer.status_code != OK:
+                raise _refused(address, answer.status_code)
+            for chunk in answer.iter_bytes():
+                body += chunk
+                if len(body) > ANSWER_BYTES_MAX:
+                    raise _unlike(address, f"answers with more than {ANSWER_BYTES_MAX:,} bytes")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        hint = "start it, or give the address that it printed"
+        raise world_error("TRL606", address, f"does not answer ({type(error).__name__})", hint) from error
+    return bytes(body)
+
+
+def _refused(address: str, status: int) -> WorldError:
+    if status == UNAUTHORIZED:
+        hint = "give the token of that process as --token or TRACLINE_TOKEN"
+        return world_error("TRL606", address, "asks for a token, or for another one", hint)
+    return _unlike(address, f"answers {status}")
+
+
+def _unlike(address: str, what: str) -> WorldError:
+    hint = "give the address of a running `tracline serve` of this release"
+    return world_error("TRL606", address, what, hint)
