@@ -34,8 +34,9 @@ def diagnose(
     """
     spans = [part for part in discover(source, Population()) if part.format is Format.SPANS]
     if not spans:
-        hint = "name OTLP dumps, or the address of a running `tracline serve`: instrumentations send spans"
-        raise SourceError("TRL411", str(source), "holds events or chat logs, and no spans", hint)
+        what = "holds no spans: only these say which instrumentation they come from"
+        hint = "name OTLP dumps, not chat logs or an archive, or the address of a running `tracline serve`"
+        raise SourceError("TRL411", str(source), what, hint)
     found = Instrumentations()
     senders = _senders(spans, found)
     for part in prepare(source, scratch, population, terms):
@@ -43,8 +44,8 @@ def diagnose(
             with reading([part]):
                 _add_events(scan(part), senders, found)
     if senders.is_empty() and not population.rejected:
-        hint = "let agents work for a while, and look at what was exported then"
-        raise SourceError("TRL411", str(source), "holds not one span", hint)
+        hint = "name a dump of a time at which agents worked"
+        raise SourceError("TRL411", str(source), "holds requests, and not one span in them", hint)
     return found.diagnosed()
 
 

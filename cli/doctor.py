@@ -89,7 +89,7 @@ def _print(found: Sequence[Diagnosed]) -> None:
     console.print(table)
     for one in found:
         if one.lacks:
-            click.echo(f"\n{_name(one.scope)}")
+            click.echo(f"\n{_name(one.scope)} {clean(one.version, VERSION_WIDTH)}".rstrip())
             for line in one.setting.splitlines():
                 click.echo(f"  {clean(line)}")
 
