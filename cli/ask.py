@@ -40,7 +40,7 @@ def _answer(address: str, url: str, token: str | None) -> bytes:
     except ModuleNotFoundError as error:
         raise package_error(error, "tracline doctor") or error from error
 
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    headers = [] if token is None else [(b"Authorization", f"Bearer {token}".encode())]
     body = bytearray()
     try:
         with httpx.stream("GET", url, headers=headers, timeout=TIMEOUT_S) as answer:

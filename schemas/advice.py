@@ -42,7 +42,7 @@ class Advice:
 
     `content` is what has its spans hold messages, and `session` how its users say which conversation a turn
     belongs to; a text that begins with "none" says that there is no such setting. `logs` is whether messages
-    go to log records where content is simply switched on: then those must be exported beside the spans.
+    may go to log records: then those must be exported beside the spans.
     """
 
     content: str
@@ -59,7 +59,7 @@ _ASSOCIATION = (
     '`Traceloop.set_association_properties({"session_id": id})` writes'
 )
 _TRACE_CONTENT = 'do not set TRACELOOP_TRACE_CONTENT to "false"'
-_SPANS_OR_LOGS = f"{_LATEST} and {_CAPTURE}=SPAN_ONLY; EVENT_ONLY needs log records exported, too"
+_SPANS_OR_LOGS = f"{_CAPTURE}=SPAN_ONLY (EVENT_ONLY needs log records exported, too)"
 _TRUE_LOGS = f"{_CAPTURE}=true, and export log records"
 
 _OPENINFERENCE = Advice(
@@ -79,7 +79,7 @@ _BOTH_NAMES = Advice(
     f"{_TRACE_CONTENT} (OpenLLMetry); {_TRUE_LOGS} (OpenTelemetry's own)", f"{_ASSOCIATION}, or {_OWN_SPAN}"
 )
 _LOGGED = Advice(_TRUE_LOGS, _OWN_SPAN, logs=True)
-_GENAI_UTIL = Advice(_SPANS_OR_LOGS, _OWN_SPAN)
+_GENAI_UTIL = Advice(f"{_LATEST} and {_SPANS_OR_LOGS}", _OWN_SPAN, logs=True)
 _SEMANTIC_KERNEL = Advice(
     "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS=true, "
     "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true, and a handler of log records "
@@ -94,30 +94,10 @@ _DOTNET = Advice(
 
 _OPENTELEMETRY = "opentelemetry.instrumentation."
 _PACKAGES = (
-    *(
-        "agno",
-        "alephalpha",
-        "anthropic",
-        "bedrock",
-        "cohere",
-        "crewai",
-        "google_generativeai",
-        "groq",
-        "haystack",
-    ),
-    *(
-        "langchain",
-        "llamaindex",
-        "mcp",
-        "mistralai",
-        "ollama",
-        "openai",
-        "openai.v0",
-        "openai.v1",
-        "replicate",
-    ),
-    *("sagemaker", "together", "transformers", "watsonx", "writer"),
-)
+    "agno", "alephalpha", "anthropic", "bedrock", "cohere", "crewai", "google_generativeai", "groq",
+    "haystack", "llamaindex", "mcp", "mistralai", "ollama", "openai", "openai.v0", "openai.v1", "replicate", "sagemaker",
+    "together", "transformers", "watsonx", "writer",
+)  # fmt: skip
 """OpenLLMetry's packages, which name their scopes as OpenTelemetry's own do."""
 
 _BY_SCOPE = MappingProxyType(
@@ -147,6 +127,11 @@ _BY_SCOPE = MappingProxyType(
             "`thread_id` of the configuration, `session_id` in its metadata, "
             "or `using_session(id)` around a turn",
         ),
+        "openinference.instrumentation.google_adk": Advice(
+            f"{_OPENINFERENCE.content}; set ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1, "
+            "else all calls of a run write over one span",
+            "the id of the runner's session, which is always sent",
+        ),
         "@arizeai/": _OPENINFERENCE_JS,
         "langfuse-sdk": Advice(
             "do not set a `mask` that removes messages, "
@@ -157,11 +142,15 @@ _BY_SCOPE = MappingProxyType(
             "do not set LANGSMITH_HIDE_INPUTS or LANGSMITH_HIDE_OUTPUTS",
             "`session_id` or `thread_id` in the metadata of a run",
         ),
-        "pydantic-ai": Advice("`include_content` is not False", "`conversation_id` of a run"),
-        "logfire.": Advice("on; a `scrubbing` callback may remove messages", _OWN_SPAN),
-        "strands.telemetry.": Advice(f"on; {_LATEST}", '`trace_attributes={"session.id": id}` of an agent'),
+        "pydantic-ai": Advice("do not set `include_content` to False", "`conversation_id` of a run"),
+        "logfire.": Advice("always sent, unless a `scrubbing` callback removes messages", _OWN_SPAN),
+        "strands.telemetry.": Advice(
+            f"always sent; {_LATEST} sends it by today's conventions",
+            '`trace_attributes={"session.id": id}` of an agent',
+        ),
         "gcp.vertex.agent": Advice(
-            f"{_SPANS_OR_LOGS}; ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS is not false",
+            f"{_SPANS_OR_LOGS}; in version 1 of its telemetry {_CAPTURE}=true and export log records, "
+            "or do not set ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS to false",
             "the id of the runner's session, which is always sent",
             logs=True,
         ),
@@ -181,7 +170,11 @@ _BY_SCOPE = MappingProxyType(
         "semantic_kernel.": _SEMANTIC_KERNEL,
         "Experimental.Microsoft.Extensions.AI": _DOTNET,
         "Experimental.Microsoft.Agents.AI": _DOTNET,
-        "litellm": Advice("`litellm.turn_off_message_logging` is not True", _OWN_SPAN),
+        "litellm": Advice(
+            "do not set `litellm.turn_off_message_logging` to True; set USE_OTEL_LITELLM_REQUEST_SPAN=true, "
+            "else each call writes over the span around it",
+            f'{_OWN_SPAN}, which `metadata={{"litellm_parent_otel_span": span}}` of a call names',
+        ),
         "ai": Advice(
             "`experimental_telemetry: { isEnabled: true }`, `recordInputs` and `recordOutputs` not false",
             "`metadata: { sessionId }` of `experimental_telemetry`",
@@ -194,10 +187,10 @@ _BY_SCOPE = MappingProxyType(
             "`tracingOptions` without `hideInput` or `hideOutput`",
             "`tracingOptions: { metadata: { sessionId } }` of a call",
         ),
-        "mlflow.tracing.": Advice("on", "none: `mlflow.trace.session` is not sent over OTLP"),
+        "mlflow.tracing.": Advice("always sent", "none: `mlflow.trace.session` is not sent over OTLP"),
         "haystack": Advice("HAYSTACK_CONTENT_TRACING_ENABLED=true", _OWN_SPAN),
         "openlit.": Advice(
-            "`capture_message_content` of `openlit.init` is not False (OPENLIT_CAPTURE_MESSAGE_CONTENT)",
+            "do not set `capture_message_content` of `openlit.init` to False",
             _OWN_SPAN,
         ),
     }

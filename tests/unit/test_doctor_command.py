@@ -64,7 +64,7 @@ def test_the_table_names_what_mends_each_lack(tmp_path: Path) -> None:
     assert result.stdout.splitlines()[4:] == [
         "",
         "pydantic-ai 2.1",
-        "  content (2 of 2 events): `include_content` is not False",
+        "  content (2 of 2 events): do not set `include_content` to False",
     ]
 
 
