@@ -95,8 +95,8 @@ _DOTNET = Advice(
 _OPENTELEMETRY = "opentelemetry.instrumentation."
 _PACKAGES = (
     "agno", "alephalpha", "anthropic", "bedrock", "cohere", "crewai", "google_generativeai", "groq",
-    "haystack", "llamaindex", "mcp", "mistralai", "ollama", "openai", "openai.v0", "openai.v1", "replicate", "sagemaker",
-    "together", "transformers", "watsonx", "writer",
+    "haystack", "llamaindex", "mcp", "mistralai", "ollama", "openai", "openai.v0", "openai.v1", "replicate",
+    "sagemaker", "together", "transformers", "watsonx", "writer",
 )  # fmt: skip
 """OpenLLMetry's packages, which name their scopes as OpenTelemetry's own do."""
 
