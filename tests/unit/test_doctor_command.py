@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from tracline.cli import tracline
-from tracline.schemas.instrumentations import NAME_CHARS_MAX, OTHERS, SCOPES_MAX, Lack
+from tracline.schemas.event import Content, Kind
+from tracline.schemas.instrumentations import NAME_CHARS_MAX, OTHERS, SCOPES_MAX, Instrumentations, Lack
+from tracline.schemas.span import Span
+from tracline.schemas.step import Part, Step
 
 SPANS_MD = Path(__file__).parents[2] / "docs" / "spans.md"
 
@@ -169,6 +172,20 @@ def test_spans_that_were_sent_twice_tell_their_events_once(tmp_path: Path) -> No
     source = dump(tmp_path / "spans.json", first, first)
     (one,) = json.loads(run(source, "--format", "json").stdout)
     assert (one["spans"], one["events"]) == (2, 2)
+
+
+def test_log_records_that_came_are_not_missing() -> None:
+    """Content that is missing all the same was not switched on; other instrumentations do not log it."""
+    for log_records, scope, lacks in (
+        (False, "opentelemetry.instrumentation.openai_v2", [Lack.CONTENT, Lack.LOG_RECORDS]),
+        (True, "opentelemetry.instrumentation.openai_v2", [Lack.CONTENT]),
+        (False, "openinference.instrumentation.openai", [Lack.CONTENT]),
+    ):
+        found = Instrumentations(log_records=log_records)
+        sent = Span("1" * 32, "2" * 16, None, "chat", 1, 2, scope=scope)
+        number = found.add(sent, Step(Part.CHAT))
+        found.add_event(number, Kind.UNKNOWN, Content.ABSENT, "c1", sent.trace_id, None)
+        assert [list(one.lacks) for one in found.diagnosed()] == [lacks]
 
 
 def test_every_code_is_documented() -> None:
