@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from ..rules.judge import Judged, Statute, judge, statute_of
+from ..rules.judge import JUDGED_COLUMNS, Judged, Statute, judge, statute_of
 from ..rules.occurrences import Clock
 from ..rules.record import Known, Place, Record, records
 from ..rules.rule import Rule, RuleSet
@@ -116,17 +116,19 @@ def judging(
     terms: Terms,
     population: Population,
     progress: Progress = silent,
+    keep: Sequence[str] = JUDGED_COLUMNS,
 ) -> Iterator[Judged]:
     """Read, label and judge an archive by whole sessions, in no particular order of them.
 
-    `scratch` is an empty folder of the caller's. Raises SourceError where there is nothing to read.
+    `scratch` is an empty folder of the caller's. What is judged has the columns `keep`, those that judging
+    needs among them. Raises SourceError where there is nothing to read.
     """
     parts = prepare(archive, scratch, population, terms)
 
     def told(rows: int, of: int) -> None:
         progress("labelling", rows, of)
 
-    buckets = labelled(parts, statute.labeler, scratch, terms.as_of, told)
+    buckets = labelled(parts, statute.labeler, scratch, terms.as_of, told, keep=keep)
     last = buckets.last if terms.as_of is None else terms.as_of
     clock = Clock(last=last or 0, idle=round(terms.idle_s * NS), since=terms.since, until=terms.until)
     done = 0

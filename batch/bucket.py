@@ -39,17 +39,19 @@ def labelled(
     as_of: int | None,
     told: Told,
     judged_by: str | None = None,
+    keep: Sequence[str] = JUDGED_COLUMNS,
 ) -> Buckets:
     """The labelled events of all parts up to the time `as_of`, by buckets of sessions.
 
-    With `judged_by` only those that were judged by the rule set of that digest. Few enough rows stay in
-    memory; more are written to `scratch`. Raises SourceError naming a file of which something is damaged.
+    They have the columns `keep`. With `judged_by` only those that were judged by the rule set of that digest.
+    Few enough rows stay in memory; more are written to `scratch`. Raises SourceError naming a file of which
+    something is damaged.
     """
     rows = sum(map(row_count, parts))
     folder = scratch / "labelled"
     held: list[pl.LazyFrame] = []
     read = 0
-    fields = list(dict.fromkeys([*JUDGED_COLUMNS, *labeler.fields]))
+    fields = list(dict.fromkeys([*keep, *labeler.fields]))
     more = None if judged_by is None else {RULES_COLUMN: pl.String()}
     for number, some in enumerate(spill.passes(parts, more)):
         own = some.frame if judged_by is None else some.frame.filter(pl.col(RULES_COLUMN) == judged_by)
@@ -58,7 +60,7 @@ def labelled(
             if len(some.parts) > 1:
                 # Polars would ask every question of each small file for itself, which takes longer than all.
                 events = events.collect(engine="streaming").rechunk().lazy()
-            labels = labeler.label(events, keep=JUDGED_COLUMNS)
+            labels = labeler.label(events, keep=keep)
             if rows <= spill.BUCKET_ROWS:
                 held.append(labels.collect(engine="streaming").lazy())
             else:

@@ -13,6 +13,7 @@ CODES: dict[str, str] = {
     "TRL408": "a rule set that an archive lacks, or that is not what its name says",
     "TRL409": "a file of an archive that cannot be written",
     "TRL411": "a source without spans, of which instrumentations are asked for",
+    "TRL410": "a session that a source does not hold",
 }
 """The codes of this room; each has a test that triggers it."""
 

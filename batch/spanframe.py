@@ -12,7 +12,17 @@ from zlib import crc32
 import msgspec
 
 from ..schemas.candidate import Candidate
-from ..schemas.resolve import Heard, Trace, candidate_of, cut_links, hear, in_turn, orphans
+from ..schemas.readings import Drop, Readings
+from ..schemas.resolve import (
+    Heard,
+    Trace,
+    candidate_of,
+    cut_links,
+    hear,
+    in_turn,
+    left_to_others,
+    orphans,
+)
 from .otlpfile import requests
 from .read import Part, Population, Reject
 
@@ -53,18 +63,20 @@ def resolved(
     scratch: Path,
     scope: Sequence[str] = (),
     as_of: int | None = None,
+    readings: Readings | None = None,
 ) -> Iterator[list[Resolved]]:
     """The candidates of all dumps, whole traces at a time, those that tell nothing left out.
 
     Spans and what cannot be read are counted, and as gaps the spans whose parent never came. As of a time
     (ns since the epoch) the candidates are of the spans that had ended; one that does not say itself whose
     it is waits until all above it have ended, as it does live. More spans than memory holds are written to
-    `scratch`, which is not there yet and is gone afterwards.
+    `scratch`, which is not there yet and is gone afterwards. What spans of one session leave to others of
+    their traces is reported to `readings`.
     """
     size = sum(part.path.stat().st_size for part in parts)
     found = _found(parts, population, scope)
     if size <= MEMORY_BYTES:
-        yield list(_resolved(found, parts, population, as_of))
+        yield list(_resolved(found, parts, population, as_of, readings))
         return
     scratch.mkdir()
     count = min(BUCKETS_MAX, size // BUCKET_BYTES + 1)
@@ -76,7 +88,7 @@ def resolved(
                 len(data).to_bytes(_LENGTH_BYTES, "big") + data
             )
     for path in paths:
-        yield list(_resolved(_read(path), parts, population, as_of))
+        yield list(_resolved(_read(path), parts, population, as_of, readings))
         path.unlink()
     scratch.rmdir()
 
@@ -93,7 +105,11 @@ def _found(parts: Sequence[Part], population: Population, scope: Sequence[str]) 
 
 
 def _resolved(
-    found: Iterable[Found], parts: Sequence[Part], population: Population, as_of: int | None
+    found: Iterable[Found],
+    parts: Sequence[Part],
+    population: Population,
+    as_of: int | None,
+    readings: Readings | None,
 ) -> Iterator[Resolved]:
     """The candidates of whole traces."""
     traces: dict[str, list[Found]] = {}
@@ -111,7 +127,11 @@ def _resolved(
             if not isinstance(candidate, Candidate):
                 place = f"request {one.request + 1}, span {one.heard.span_id}"
                 population.reject(Reject(parts[one.file].name, place, candidate.code, candidate.text))
-            elif candidate.tellings:
+                continue
+            if readings is not None and candidate.session_id == readings.session_id:
+                left = left_to_others(trace, one.heard, inside)
+                readings.leave(Drop.OTHER_SPAN, candidate.span_key, candidate, left)
+            if candidate.tellings:
                 yield Resolved(one.file, one.request, candidate)
 
 

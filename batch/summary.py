@@ -183,16 +183,21 @@ def _sums(groups: I64, marked: Mask, count: int) -> Counts:
 def _groups(judged: Judged) -> tuple[list[tuple[str, str]], I64]:
     """The (agent, day) groups of a bucket, and the number of each slot's group."""
     begins = judged.sessions.bounds[:-1]
-    named = np.flatnonzero(judged.labelled["agent"].is_not_null().to_numpy()[judged.order.rows])
-    # The first named row of each session; past its end where it has none.
-    first = np.append(named, len(judged.codes))[np.searchsorted(named, begins)]
-    has = first < judged.sessions.bounds[1:]
-    agents = judged.column("agent", np.where(has, first, begins))
-    sessions = pl.DataFrame({"agent": agents, "begin": judged.column("occurrence", begins)})
+    sessions = pl.DataFrame({"agent": agents_of(judged), "begin": judged.column("occurrence", begins)})
     keyed = sessions.select(pl.col("agent").fill_null(NO_AGENT), day=day_of(pl.col("begin")))
     distinct = keyed.unique(maintain_order=True).with_row_index("group")
     group = keyed.join(distinct, on=["agent", "day"], how="left", maintain_order="left")["group"]
     return list(distinct.select("agent", "day").iter_rows()), group.cast(pl.Int64).to_numpy()
+
+
+def agents_of(judged: Judged) -> pl.Series:
+    """Return the agent of each slot: that of its first event that names one, null where none does."""
+    begins = judged.sessions.bounds[:-1]
+    named = np.flatnonzero(judged.labelled["agent"].is_not_null().to_numpy()[judged.order.rows])
+    # The first named row of each session; past its end where it has none.
+    first = np.append(named, len(judged.codes))[np.searchsorted(named, begins)]
+    has = first < judged.sessions.bounds[1:]
+    return judged.column("agent", np.where(has, first, begins))
 
 
 def _capped(tally: Tally) -> frozenset[str]:

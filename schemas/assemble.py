@@ -18,6 +18,7 @@ import orjson
 from .candidate import Candidate, Telling
 from .coverage import half_key
 from .event import Content, Event, Kind, content_of, end_event, event_id
+from .readings import Drop, Readings
 from .told import (
     CLOSED_MAX,
     REMEMBERED_MAX,
@@ -89,7 +90,7 @@ class Session:
 
         Of copies with other times, or that inherited other things, one is held, whichever came first.
         """
-        key = f"{candidate.trace_id}.{candidate.span_id}.{candidate.digest}"
+        key = candidate.span_key
         before = self.held.get(key)
         is_repeat = before is not None or any(key in told.spans for told in self.told)
         self.repeats += is_repeat
@@ -97,13 +98,13 @@ class Session:
         if not is_repeat or is_first:
             self.held[key] = candidate
 
-    def advance(self, watermark: int) -> list[Event]:
+    def advance(self, watermark: int, readings: Readings | None = None) -> list[Event]:
         """The events, and `end` rows, of what the time has passed, in judged order.
 
         Nothing that ends up to the watermark is expected any more. What the time has passed waits all the
         same while a span that it has not passed, and that has come, tells something earlier. An occurrence
         closes when the watermark has passed its last event by more than `idle` and nothing that is held
-        belongs to it.
+        belongs to it. What becomes of each reading is reported to `readings`.
         """
         ready = {key: one for key, one in self.held.items() if one.end <= watermark}
         covered = {one for told in self.told for one in told.within}
@@ -115,7 +116,7 @@ class Session:
         events = [
             event
             for telling, key, candidate in _in_order(items)
-            for event in self._take(telling, key, candidate)
+            for event in self._take(telling, key, candidate, readings)
         ]
         for key, candidate in ready.items():
             if any(telling.time >= until for telling in candidate.tellings):
@@ -123,6 +124,8 @@ class Session:
                 continue
             del self.held[key]
             self.taken.pop(key, None)
+            if readings is not None:
+                readings.leave(Drop.OTHER_SPAN, key, candidate, candidate.tellings)
             if len(self.told[-1].spans) < REMEMBERED_MAX:
                 self.told[-1].spans.add(key)
                 if len(self.told[-1].within) < REMEMBERED_MAX:
@@ -153,21 +156,23 @@ class Session:
         held = any(telling.time <= until for one in self.held.values() for telling in one.tellings)
         return watermark > until and not held
 
-    def _take(self, telling: Telling, key: str, candidate: Candidate) -> Iterator[Event]:
+    def _take(
+        self, telling: Telling, key: str, candidate: Candidate, readings: Readings | None
+    ) -> Iterator[Event]:
         """The event of a telling, none where it was told before, and what closes before it."""
         if self.open is not None and telling.time > self.open.last_time + self.idle:
             yield self._close(self.open.last_time + self.idle, Close.IDLE)
         if telling.kind is Kind.END:
-            if self.open is None:
-                self.stray_ends += 1
-            else:
-                yield self._close(telling.time, Close.MARK)
+            yield from self._end(telling, key, candidate, readings)
             return
         if telling.past and self.open is not None and self.open.caller not in (None, key):
+            if readings is not None:
+                readings.drop(Drop.RETOLD_HISTORY, telling, key, candidate)
             return
         known = [
             one for one in reversed(self.told) if one.closed is None or telling.time <= one.closed + self.idle
         ]
+        reading, use = telling, None
         teller = teller_of(known, candidate, telling)
         before = None if teller is None else teller.time
         if before is None and telling.kind in _OF_TOOLS:
@@ -175,15 +180,37 @@ class Session:
             before, use = claim_use(known, telling, candidate, key)
             telling, candidate = of_its_call(known, use, telling, candidate)
         if before is None:
-            yield self._judge(telling, key, candidate)
+            event = self._judge(telling, key, candidate)
+            if readings is not None:
+                readings.judge(event, reading, key, candidate, use)
+            yield event
         else:
             self.repeats += 1
             self.late += telling.time < before
+            if readings is not None:
+                readings.drop(Drop.REPEAT if use is None else Drop.PAIRED, reading, key, candidate, use)
+        self._note_message(telling, candidate, before)
+
+    def _note_message(self, telling: Telling, candidate: Candidate, before: int | None) -> None:
+        """Remember who told a message last; `before` is the time of its event if that was judged before."""
         messages = self.told[-1].messages
         if telling.key and (telling.key in messages or len(messages) < REMEMBERED_MAX):
             time = telling.time if before is None else before
-            teller = Teller(candidate.start, candidate.end, candidate.failed, time)
-            messages[telling.key] = teller
+            messages[telling.key] = Teller(candidate.start, candidate.end, candidate.failed, time)
+
+    def _end(
+        self, telling: Telling, key: str, candidate: Candidate, readings: Readings | None
+    ) -> Iterator[Event]:
+        """Close the open occurrence at the end mark of a span, if there is one."""
+        if self.open is not None:
+            event = self._close(telling.time, Close.MARK)
+            if readings is not None:
+                readings.judge(event, telling, key, candidate)
+            yield event
+            return
+        self.stray_ends += 1
+        if readings is not None:
+            readings.drop(Drop.STRAY_END, telling, key, candidate)
 
     def _judge(self, telling: Telling, key: str, candidate: Candidate) -> Event:
         """The next event of the session; it opens an occurrence where none is open."""

@@ -93,6 +93,11 @@ class Candidate:
         return () if is_one else ((INPUT, self.start), (OUTPUT, self.end))
 
     @property
+    def span_key(self) -> str:
+        """What tells this span from others, also from those that were sent under its ids."""
+        return f"{self.trace_id}.{self.span_id}.{self.digest}"
+
+    @property
     def key(self) -> str:
         """What `within` calls this span."""
         return part_key(self.part, self.trace_id, self.span_id)

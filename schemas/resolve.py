@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from .candidate import Candidate, part_key
+from .candidate import Candidate, Telling, part_key
 from .conversation import Flaw
 from .coverage import Elsewhere, captured_halves, completed, covers, elsewhere
 from .dialect import tell
@@ -17,7 +17,7 @@ from .semconv import opentelemetry_1_41 as otel
 from .semconv import scopes
 from .span import Span, Value
 from .step import Call, Part, Step
-from .telling import tellings
+from .telling import half_of, tellings
 
 ANCESTORS_MAX = 200
 """Spans above one that are looked at: what is further up is not known to it."""
@@ -278,6 +278,18 @@ def candidate_of(trace: Trace, heard: Heard, told_inside: Elsewhere) -> Candidat
         nested=_is_nested(chain, told_inside),
         attributes=heard.step.attributes,
     )
+
+
+def left_to_others(trace: Trace, heard: Heard, told_inside: Elsewhere) -> tuple[Telling, ...]:
+    """Return the readings of a span that its candidate lacks: other spans of its trace are read instead.
+
+    Where that is so of both halves of a conversation the candidate has them, and is `covered`.
+    """
+    left, times = told_inside.halves(heard.key), _times((heard, *trace.above(heard)))
+    if len(left) != 1 or times is None:
+        return ()
+    inputs = len(heard.step.input or ())
+    return tuple(one for one in tellings(heard.step, *times)[0] if half_of(one, inputs) in left)
 
 
 def _with_run(step: Step, call: Call, error: str | None) -> Step:

@@ -14,6 +14,7 @@ from .candidate_frame import SPAN_KEY, candidates_of, telling_of
 from .event import Event, Kind
 from .frame import event_frame
 from .order import Judged, judged_order, numbered_order
+from .readings import Drop, Readings
 from .step import Part
 from .time import NS
 
@@ -21,13 +22,14 @@ _COPY_ORDER = ("span_start", "span_end", "agent", "model", "service", "nested", 
 """Which of several copies of one span goes first, as `Candidate.copy_order` has it."""
 
 
-def session_order(rows: pl.DataFrame, idle_s: float) -> Judged:
+def session_order(rows: pl.DataFrame, idle_s: float, readings: Readings | None = None) -> Judged:
     """The rows of whole sessions in judged order: those with `seq` are judged events, others candidates.
 
     Rows have the columns of the event frame and may have `SPAN_COLUMNS`, or of these `PLACES` alone. Where
     spans told any of a session's candidates, all of these are assembled as `Session` does it.
     An `end` row without `seq` ends what is numbered in its session: the occurrence that it names, or where
-    the session has no candidates the last one. Else it is a candidate as others are.
+    the session has no candidates the last one. Else it is a candidate as others are. What becomes of the
+    readings of one session's spans is reported to `readings`.
     """
     is_end, is_free = pl.col("kind") == Kind.END, pl.col("seq").is_null()
     has_candidates = (is_free & ~is_end).any().over("session_id")
@@ -47,7 +49,7 @@ def session_order(rows: pl.DataFrame, idle_s: float) -> Judged:
         candidates = _sound(candidates)
         by_spans = pl.col("telling").is_not_null().any().over("session_id")
         assembled, candidates = candidates.filter(by_spans), candidates.filter(~by_spans)
-        told += [_assembled(assembled, idle_s)] if assembled.height else []
+        told += [_assembled(assembled, idle_s, readings)] if assembled.height else []
     told += [judged_order(candidates, idle_s)] if candidates.height or not told else []
     return Judged(
         pl.concat([one.events for one in told]),
@@ -64,11 +66,12 @@ def _sound(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.when(is_told).then("telling").alias("telling"))
 
 
-def _assembled(rows: pl.DataFrame, idle_s: float) -> Judged:
+def _assembled(rows: pl.DataFrame, idle_s: float, readings: Readings | None) -> Judged:
     """The candidates of whole sessions as `Session` puts them together, all that they told having come."""
     ordered = rows.sort("session_id", "span_start", *SPAN_KEY, "telling", *_COPY_ORDER, nulls_last=True)
     told = ordered.filter(pl.col("telling").is_not_null())
-    spans = told.filter(pl.struct("session_id", *SPAN_KEY, "telling").is_first_distinct())
+    is_first = pl.struct("session_id", *SPAN_KEY, "telling").is_first_distinct()
+    spans = told.filter(is_first)
     again = told.filter(pl.col("telling") == 0).height - spans.filter(pl.col("telling") == 0).height
     events: list[Event] = []
     strays = 0
@@ -80,9 +83,14 @@ def _assembled(rows: pl.DataFrame, idle_s: float) -> Judged:
         for candidate in candidates:
             session.add(candidate)
             last = max(last, candidate.end)
-        events += session.advance(last)
+        own = readings is not None and readings.session_id == session_id
+        events += session.advance(last, readings if own else None)
         again += session.repeats
         strays += session.stray_ends
+    if readings is not None:
+        copies = told.filter(~is_first & (pl.col("session_id") == readings.session_id))
+        for candidate in candidates_of(copies):
+            readings.leave(Drop.COPY, candidate.span_key, candidate, candidate.tellings)
     return Judged(event_frame(events), repeats=again, stray_ends=strays)
 
 

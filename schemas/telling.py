@@ -38,10 +38,10 @@ def tellings(
     said = [[t.kind, t.key, t.place, t.rank, t.tool, t.call_id, t.args, t.result, t.error] for t in told]
     digest = hashlib.blake2b(orjson.dumps(said), digest_size=_DIGEST_BYTES).hexdigest()
     inputs = len(step.input or ())
-    return tuple(one for one in told if _half_of(one, inputs) not in without), digest
+    return tuple(one for one in told if half_of(one, inputs) not in without), digest
 
 
-def _half_of(telling: Telling, inputs: int) -> str:
+def half_of(telling: Telling, inputs: int) -> str:
     """The half of a conversation of which a telling is; empty for what is no part of one."""
     if telling.place is None:
         return ""
