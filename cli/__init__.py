@@ -25,6 +25,7 @@ COMMANDS = {
     "import": ("import_", "Turn chat logs and span dumps into an archive of event Parquet."),
     "audit": ("audit", "Judge an archive by rule packs and write the bundle of verdicts."),
     "doctor": ("doctor", "Say which instrumentations sent spans, what each lacks, and what mends it."),
+    "show": ("show", "Show the sessions and events of a source, as an audit judges them."),
     "serve": ("serve", "Receive spans, and judge, show and archive what agents do, in one process."),
     "alerts": ("alerts", "Alarms about rates: what is tolerated, and when they would have been raised."),
     "stream": ("stream", "The same over Kafka: a process for each step, and what cares for them."),
