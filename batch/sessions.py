@@ -130,10 +130,11 @@ def session(
         found.add(record)
     events = _shown(rows[judged.order.rows], readings)
     if rule_set is not None:
-        verdicts = list(map(_verdict, found.merged()))
+        verdicts: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        for told in found.merged():
+            verdicts.setdefault((told[0].occurrence, told[0].seq), []).append(_verdict(told))
         events = [
-            {**event, "verdicts": [one for one in verdicts if one["event_id"] == event["event_id"]]}
-            for event in events
+            {**event, "verdicts": verdicts.get((event["occurrence"], event["seq"]), [])} for event in events
         ]
     return SessionView(
         occurrences=tuple(_lines(_briefs(judged).sort("occurrence"), None)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -20,6 +20,7 @@ TEXT_WIDTH = 1_000
 NAME_WIDTH = 200
 VERDICTS_SHOWN = 10
 """Verdicts of a session that its line shows."""
+SPANS_SHOWN = 3
 ROWS_AT_ONCE = 500
 WIDE = 72
 """Characters of a line from which times stand in a column."""
@@ -104,7 +105,8 @@ def _left_over(dropped: Sequence[Mapping[str, Any]]) -> Table:
     grid.add_column(overflow="fold")
     for one in dropped:
         said = _said(one)
-        grid.add_row("", Text("\n").join([*([Text(said)] if said else []), _dropped(one)]))
+        about = Text(f"{one['kind']} at {_second(one['time'])}, {one['dropped']}{_spans([one])}", style="dim")
+        grid.add_row("", Text("\n").join([Text(said), about] if said else [about]))
     return grid
 
 
@@ -121,7 +123,7 @@ def _about(event: Mapping[str, Any], agent: str | None, dropped: Sequence[Mappin
     if flags:
         lines.append(Text(", ".join(flags), style="dim"))
     lines += map(_verdict, event.get("verdicts", ()))
-    lines += map(_dropped, dropped)
+    lines += _dropped(dropped)
     return Text("\n").join(lines)
 
 
@@ -138,9 +140,20 @@ def _verdict(verdict: Mapping[str, Any]) -> Text:
     return Text(f"{name}{sliced}{history}", style=_STYLES.get(verdict["verdict"], ""))
 
 
-def _dropped(one: Mapping[str, Any]) -> Text:
-    span = f", span {clean(one['span_id'], NAME_WIDTH)}" if one["span_id"] else ""
-    return Text(f"dropped {one['dropped']}: {one['kind']} at {_second(one['time'])}{span}", style="dim")
+def _dropped(dropped: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
+    """Yield a line for each reason for which readings of an event were dropped."""
+    by_reason: dict[str, list[Mapping[str, Any]]] = {}
+    for one in dropped:
+        by_reason.setdefault(one["dropped"], []).append(one)
+    for reason, some in by_reason.items():
+        yield Text(f"dropped {len(some):,} {reason}{_spans(some)}", style="dim")
+
+
+def _spans(dropped: Sequence[Mapping[str, Any]]) -> str:
+    """Return the spans of readings, the first ones by id."""
+    spans = [span for span in dict.fromkeys(one["span_id"] for one in dropped) if span]
+    more = f" and {len(spans) - SPANS_SHOWN:,} more" if len(spans) > SPANS_SHOWN else ""
+    return f": span {clean(', '.join(spans[:SPANS_SHOWN]), NAME_WIDTH)}{more}" if spans else ""
 
 
 def _second(time: str) -> str:

@@ -1,4 +1,4 @@
-"""What `tracline audit` prints and writes, word for word, of one small archive of chat logs."""
+"""What `tracline audit` prints and writes, and `tracline show` prints, of one small archive of chat logs."""
 
 from __future__ import annotations
 
@@ -103,3 +103,17 @@ def test_the_verdicts(place: Path, snapshot: Snapshot) -> None:
     """The lines of the bundle: ids, times and witnesses are the same on any machine."""
     CliRunner().invoke(tracline, ["audit", "chats", "--rules", "refunds.yaml", "--out", "bundle"])
     snapshot("audit-verdicts.jsonl", (place / "bundle" / "verdicts.jsonl").read_text())
+
+
+def test_the_sessions_that_are_shown(place: Path, snapshot: Snapshot) -> None:
+    """The list of sessions with what rules find, and one session, on a narrow screen, too."""
+    assert place.is_dir()
+    for name, words in (
+        ("show-sessions.txt", ["show", "chats", "--rules", "refunds.yaml"]),
+        ("show-session.txt", ["show", "chats", "--session", "hasty", "--rules", "refunds.yaml"]),
+    ):
+        found = CliRunner().invoke(tracline, words)
+        assert found.exit_code == 0, found.output
+        snapshot(name, found.output)
+    narrow = CliRunner().invoke(tracline, ["show", "chats", "--session", "hasty"], env={"COLUMNS": "40"})
+    snapshot("show-session-narrow.txt", narrow.output)

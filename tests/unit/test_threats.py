@@ -268,6 +268,18 @@ def test_findings_cannot_break_out_of_their_format(tmp_path: Path) -> None:
     assert {record["slice"] for record in records if record["rule"] == "never"} == {HOSTILE}
 
 
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_what_is_shown_cannot_drive_the_terminal(tmp_path: Path, form: str) -> None:
+    """Messages, names and arguments full of escapes and markup are cleaned, in lists and sessions alike."""
+    audited(tmp_path, "table")
+    words = ["show", str(tmp_path / "log.json"), "--rules", str(tmp_path / "pack.yaml"), "--format", form]
+    for more in ([], ["--session", HOSTILE], ["--session", f"{HOSTILE}x"]):
+        result = CliRunner().invoke(tracline, [*words, *more])
+        assert "owned" in result.output
+        assert not DANGEROUS.search(result.stdout)
+        assert not DANGEROUS.search(result.stderr)
+
+
 def test_slices_stay_out_of_notes_and_errors(tmp_path: Path) -> None:
     """A slice may be an e-mail address: it is part of the results, never of standard error."""
     assert "owned" not in audited(tmp_path, "json")[1]
