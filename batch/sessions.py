@@ -117,13 +117,12 @@ def session(
     """
     terms, readings = terms or Terms(), Readings(session_id)
     parts = prepare(source, scratch, population, terms, readings)
-    rows = _rows_of(session_id, parts, terms.as_of)
+    rows, last = _read(session_id, parts, terms.as_of)
     if rows.is_empty():
         raise _unknown(source, session_id, parts)
     statute = statute_of(rule_set or RuleSet((), {}))
     fields = list(dict.fromkeys([*_KEPT, *statute.labeler.fields]))
     labelled = statute.labeler.label(rows.lazy().select(fields), keep=_KEPT).collect()
-    last = _last(parts) if terms.as_of is None else terms.as_of
     judged = judge(statute, labelled, Clock(last=last, idle=round(terms.idle_s * NS)), satisfied=False)
     found = Runs(scratch)
     for record in records(statute, judged, {}):
@@ -181,24 +180,17 @@ def _verdict(told: Told) -> dict[str, Any]:
     return {name: record[name] for name in _VERDICT}
 
 
-def _rows_of(session_id: str, parts: Sequence[Part], as_of: int | None) -> pl.DataFrame:
-    """Return the rows of one session."""
-    found = [pl.DataFrame(schema=EVENT_SCHEMA)]
+def _read(session_id: str, parts: Sequence[Part], as_of: int | None) -> tuple[pl.DataFrame, int]:
+    """Return the rows of one session, and the latest time of all sessions."""
+    found, latest = [pl.DataFrame(schema=EVENT_SCHEMA)], 0
     for some in spill.passes(parts):
+        own = until(some.frame.filter(pl.col("session_id") == session_id), as_of)
+        times = until(some.frame.select(pl.col("time")), as_of).max()
         with reading(some.parts):
-            own = until(some.frame.filter(pl.col("session_id") == session_id), as_of)
-            found.append(own.collect(engine="streaming"))
-    return pl.concat(found)
-
-
-def _last(parts: Sequence[Part]) -> int:
-    """Return the latest time of all events."""
-    latest = 0
-    for some in spill.passes(parts):
-        with reading(some.parts):
-            times = some.frame.select(pl.col("time").max().to_physical()).collect(engine="streaming")
-            latest = max(latest, times.item() or 0)
-    return latest
+            rows, last = pl.collect_all([own, times], engine="streaming")
+        found.append(rows)
+        latest = max(latest, last["time"].to_physical()[0] or 0)
+    return pl.concat(found), latest if as_of is None else as_of
 
 
 def _unknown(source: str | Path, session_id: str, parts: Sequence[Part]) -> SourceError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -35,18 +36,25 @@ def print_sessions(lines: Iterable[SessionLine]) -> None:
     """Print each session, and how many there are."""
     console = plain_console()
     sessions = events = 0
-    for line in lines:
-        sessions += 1
-        events += line.events
-        console.print(_brief(line))
-        if line.tools:
-            console.print(Text(f"  {clean(', '.join(line.tools), NAME_WIDTH)}", style="dim"))
-        for verdict in (line.verdicts or ())[:VERDICTS_SHOWN]:
-            console.print(Text("  ").append(_verdict(verdict)).append(f" at {verdict['seq']}"))
-        more = len(line.verdicts or ()) - VERDICTS_SHOWN
-        if more > 0:
-            console.print(f"  and {more:,} more verdicts")
+    rest = iter(lines)
+    # To print line by line takes several times as long.
+    while some := list(islice(rest, ROWS_AT_ONCE)):
+        sessions += len(some)
+        events += sum(line.events for line in some)
+        console.print(Text("\n").join(text for line in some for text in _listed(line)))
     console.print(f"{events:,} events in {sessions:,} sessions")
+
+
+def _listed(line: SessionLine) -> Iterator[Text]:
+    """Yield what the list shows of a session: who it is, its tools, and what rules found."""
+    yield _brief(line)
+    if line.tools:
+        yield Text(f"  {clean(', '.join(line.tools), NAME_WIDTH)}", style="dim")
+    for verdict in (line.verdicts or ())[:VERDICTS_SHOWN]:
+        yield Text("  ").append(_verdict(verdict)).append(f" at {verdict['seq']}")
+    more = len(line.verdicts or ()) - VERDICTS_SHOWN
+    if more > 0:
+        yield Text(f"  and {more:,} more verdicts")
 
 
 def print_session(view: SessionView) -> None:

@@ -216,6 +216,7 @@ def test_what_cannot_be_read_exits_2_behind_what_can(tmp_path: Path) -> None:
     assert show(file, "--allow-rejected", "1").exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_reader_may_stop_reading(tmp_path: Path) -> None:
     """A closed pipe is no error to complain of."""
     many = [user("long " * 100) for _ in range(500)]
