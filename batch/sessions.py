@@ -35,7 +35,8 @@ from .terms import Terms
 NEAR_MAX = 3
 """Session ids that an error names where the one asked for is not there."""
 COMPARED_MAX = 20_000
-"""Session ids among which near ones are looked for."""
+COMPARED_CHARS_MAX = 200
+"""How many session ids, of how many characters, are looked through for near ones."""
 
 _KEPT = (*JUDGED_COLUMNS, "tool")
 _VERDICT = ("pack", "rule", "verdict", "seq", "event_id", "slice", "history")
@@ -61,16 +62,16 @@ class SessionLine:
 class SessionView:
     """One session: its occurrences, and its events in judged order.
 
-    `events` are rows of the event frame, without `end` rows, with times as text and `spans`: those that told
-    of the event, the one that gave the fields first. `dropped` are the readings that are no events, where
-    they were asked for. `is_live` is whether events came from spans that were judged when they were
-    archived: what was dropped then is not in the source.
+    `events` are rows of the event frame, without `end` rows, with times as text and `spans`: those that say
+    the event, the one that gave the fields first. `dropped` are the readings that are no events, where they
+    were asked for. `was_judged` is whether the source holds events that were read from spans before: what
+    was dropped then is not in it.
     """
 
     occurrences: tuple[SessionLine, ...]
     events: tuple[Mapping[str, Any], ...]
     dropped: tuple[Mapping[str, Any], ...]
-    is_live: bool
+    was_judged: bool
 
 
 def sessions(
@@ -112,14 +113,14 @@ def session(
     """Return one session of a source with its events, as an audit judges them.
 
     With rules each event has `verdicts`, those that stand at it; with `repeats` what was dropped is there,
-    too. Raises SourceError where there is nothing
-    to read, or no session of that id (TRL410).
+    too. `scratch` is an empty folder of the caller's. Raises SourceError where there is nothing to read, or
+    no session of that id (TRL410).
     """
     terms, readings = terms or Terms(), Readings(session_id)
     parts = prepare(source, scratch, population, terms, readings)
     rows, last = _read(session_id, parts, terms.as_of)
     if rows.is_empty():
-        raise _unknown(source, session_id, parts)
+        raise _unknown(source, session_id, parts, terms.as_of)
     statute = statute_of(rule_set or RuleSet((), {}))
     fields = list(dict.fromkeys([*_KEPT, *statute.labeler.fields]))
     labelled = statute.labeler.label(rows.lazy().select(fields), keep=_KEPT).collect()
@@ -130,8 +131,8 @@ def session(
     events = _shown(rows[judged.order.rows], readings)
     if rule_set is not None:
         verdicts: dict[tuple[str, int], list[dict[str, Any]]] = {}
-        for told in found.merged():
-            verdicts.setdefault((told[0].occurrence, told[0].seq), []).append(_verdict(told))
+        for at, line in found.merged():
+            verdicts.setdefault((at.occurrence, at.seq), []).append(_verdict(line))
         events = [
             {**event, "verdicts": verdicts.get((event["occurrence"], event["seq"]), [])} for event in events
         ]
@@ -139,7 +140,7 @@ def session(
         occurrences=tuple(_lines(_briefs(judged).sort("occurrence"), None)),
         events=tuple(events),
         dropped=tuple(_every_dropped(readings, rows, judged, terms.as_of)) if repeats else (),
-        is_live=bool(readings.is_empty and rows["span_id"].is_not_null().any()),
+        was_judged=bool(readings.is_empty and rows["span_id"].is_not_null().any()),
     )
 
 
@@ -166,17 +167,17 @@ def _lines(
         own: tuple[Mapping[str, Any], ...] = ()
         named = (row["session_id"], row["occurrence"])
         if verdicts is not None and following is not None and following[0] == named:
-            own = tuple(map(_verdict, following[1]))
+            own = tuple(_verdict(line) for _, line in following[1])
             following = next(verdicts, None)
         yield SessionLine(**row, verdicts=None if verdicts is None else own)
 
 
-def _occurrence_of(told: Told) -> tuple[str, str]:
-    return told[0].session_id, told[0].occurrence
+def _occurrence_of(found: Told) -> tuple[str, str]:
+    return found[0].session_id, found[0].occurrence
 
 
-def _verdict(told: Told) -> dict[str, Any]:
-    record = orjson.loads(told[1])
+def _verdict(line: bytes) -> dict[str, Any]:
+    record = orjson.loads(line)
     return {name: record[name] for name in _VERDICT}
 
 
@@ -193,16 +194,17 @@ def _read(session_id: str, parts: Sequence[Part], as_of: int | None) -> tuple[pl
     return pl.concat(found), latest if as_of is None else as_of
 
 
-def _unknown(source: str | Path, session_id: str, parts: Sequence[Part]) -> SourceError:
+def _unknown(source: str | Path, session_id: str, parts: Sequence[Part], as_of: int | None) -> SourceError:
     """Return the error for a session that is not there, with the ids that are most like the one asked for."""
     ids: set[str] = set()
     for some in spill.passes(parts):
         with reading(some.parts):
-            ids.update(
-                some.frame.select(pl.col("session_id").unique()).collect(engine="streaming")["session_id"]
-            )
-    within = sorted(one for one in ids if session_id and session_id in one)[:NEAR_MAX]
-    near = within or get_close_matches(session_id, sorted(ids)[:COMPARED_MAX], n=NEAR_MAX)
+            own = until(some.frame, as_of).select(pl.col("session_id").unique())
+            ids.update(own.collect(engine="streaming")["session_id"])
+    comparable = sorted(one for one in ids if len(one) <= COMPARED_CHARS_MAX)
+    near = [one for one in comparable if session_id and session_id in one][:NEAR_MAX]
+    if not near and len(session_id) <= COMPARED_CHARS_MAX:
+        near = get_close_matches(session_id, comparable[:COMPARED_MAX], n=NEAR_MAX)
     hint = "without --session every session is listed"
     if near:
         hint = f"did you mean {' or '.join(near)}? {hint}"
@@ -211,7 +213,7 @@ def _unknown(source: str | Path, session_id: str, parts: Sequence[Part]) -> Sour
 
 
 def _shown(rows: pl.DataFrame, readings: Readings) -> list[dict[str, Any]]:
-    """Return events as they are shown: times as text, and the spans that told of each."""
+    """Return events as they are shown: times as text, and the spans that say each."""
     times = [pl.col(name).to_physical() for name in ("occurrence", "time")]
     spans = readings.spans()
     shown: list[dict[str, Any]] = []

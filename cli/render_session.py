@@ -119,7 +119,7 @@ def _left_over(dropped: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _about(event: Mapping[str, Any], agent: str | None, dropped: Sequence[Mapping[str, Any]]) -> Text:
-    """Return what an event says, which spans told of it, what rules found there, what was dropped for it."""
+    """Return what an event says, which spans say it, what rules found there, what was dropped for it."""
     lines = [Text(_said(event))]
     flags = [flag for flag in _FLAGS if event[flag]]
     flags += [event["content"]] if event["content"] != "captured" else []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..batch.terms import Terms
     from ..rules.rule import RuleSet
 
-LIVE_NOTE = "this session was judged live: the archive holds its events, not what was dropped then"
+JUDGED_NOTE = "these events were judged before they were archived: what was dropped then is not here"
 
 
 @click.command("show", cls=Command)
@@ -69,8 +69,8 @@ def command(
 
             view = session_of(source, session, Path(scratch), population, terms, rule_set, repeats=repeats)
             _show(view, format)
-            if repeats and view.is_live:
-                note(LIVE_NOTE)
+            if repeats and view.was_judged:
+                note(JUDGED_NOTE)
     tell_rejected(population.rejects, population.rejected, source, allow_rejected)
 
 

@@ -56,7 +56,7 @@ _Found: TypeAlias = tuple[Drop, Telling, str, Candidate, str | None]
 
 @dataclass(slots=True)
 class Readings:
-    """The readings of one session: which spans told of each event, and what was dropped.
+    """The readings of one session: which spans say each event, and what was dropped.
 
     Stage (a) reports what spans leave to others (`leave`), stage (b) what it judges and drops. `dropped` and
     `spans` are for when both are through.
@@ -123,12 +123,12 @@ class Readings:
         ]
 
     def spans(self) -> dict[str, list[str]]:
-        """Return by event id the spans that told of it, the one that gave its fields first."""
-        told = {event_id: [span_id] for event_id, span_id in self._first.items()}
+        """Return by event id the spans that say it, the one that gave its fields first."""
+        spans = {event_id: {span_id: None} for event_id, span_id in self._first.items()}
         for one in self.dropped():
-            if one.of in told:
-                told[one.of].append(one.candidate.span_id)
-        return {event_id: [span for span in dict.fromkeys(spans) if span] for event_id, spans in told.items()}
+            if one.of in spans:
+                spans[one.of].setdefault(one.candidate.span_id)
+        return {event_id: [span for span in some if span] for event_id, some in spans.items()}
 
     def _note(self, event_id: str, telling: Telling, use: ToolUse | None) -> None:
         if telling.key:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 from tracline.cli import COMMANDS
+from tracline.schemas.readings import Drop
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 
@@ -23,6 +24,12 @@ def test_the_formats_of_every_command_are_told() -> None:
     told["test"] |= told["check"]
     had = {name: _formats(module) for name, (module, _) in COMMANDS.items()}
     assert told == {name: formats for name, formats in had.items() if formats}
+
+
+def test_every_reason_for_which_a_reading_is_dropped_is_explained() -> None:
+    """The page has a row for each, and for no other."""
+    table = PAGE.read_text("utf-8").split("| reason | meaning |")[1].split("\n\n")[0]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == [reason.value for reason in Drop]
 
 
 def _formats(module: str) -> set[str]:

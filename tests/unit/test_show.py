@@ -167,14 +167,14 @@ def test_a_row_that_an_archive_holds_twice_is_dropped_as_a_copy(judged: Path) ->
     """Of rows with one place those with the same id are copies; another event there is a conflict."""
     write(judged / "again.parquet", session("b", user("x"), end=False))
     write(judged / "other.parquet", session("b", user("y", event_id="z"), end=False))
-    event, copy, conflict = lines(judged, "--session", "b", "--repeats", "--allow-rejected", "1")
+    event, copy, conflict = lines(judged, "--session", "b", "--repeats")
     assert (copy["dropped"], copy["of"]) == ("copy", event["event_id"])
     assert (conflict["dropped"], conflict["of"], conflict["text"]) == ("conflict", None, "y")
 
 
 def test_what_was_dropped_live_is_said_to_be_missing(judged: Path) -> None:
     """A note on standard error, where there may have been repeats and the archive cannot have them."""
-    note = "judged live"
+    note = "judged before"
     assert note in show(judged, "--session", "a", "--repeats").stderr
     assert note not in show(judged, "--session", "a").stderr
     assert note not in show(DUMP, "--session", "openai-openinference-amber", "--repeats").stderr
@@ -196,6 +196,7 @@ def test_an_unknown_session_names_near_ones(chats: Path) -> None:
     assert (found.exit_code, found.stdout) == (2, "")
     assert "TRL410" in found.stderr
     assert "did you mean two?" in found.stderr
+    assert "did you mean two?" in show(chats, "--session", "tw").stderr
 
 
 def test_repeats_need_a_session(chats: Path) -> None:
