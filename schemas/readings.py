@@ -20,7 +20,7 @@ from .tool_use import ToolUse
 
 
 class Drop(StrEnum):
-    """Why a reading is no event of its own."""
+    """The reason for which a reading is no event of its own."""
 
     COPY = "copy"
     """The same span was sent again, or an archive holds the same row twice."""
