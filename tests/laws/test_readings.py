@@ -84,6 +84,7 @@ def test_odd_traces_lose_no_reading(heard: list[Heard]) -> None:
     assert accounted(heard) == all_readings(heard)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manner", MANNERS)
 def test_conversations_lose_no_reading(manner: str) -> None:
     """In each manner of telling them, with wrappers, retries and doubled spans."""
@@ -95,6 +96,7 @@ def test_conversations_lose_no_reading(manner: str) -> None:
         assert accounted(heard) == all_readings(heard)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", RECORDINGS, ids=lambda source: source.parent.name)
 def test_recordings_lose_no_reading_and_are_shown_as_judged(source: Path, tmp_path: Path) -> None:
     """What real frameworks sent: events and dropped readings are all of it; the events are an audit's."""
