@@ -15,6 +15,7 @@ import polars as pl
 
 from ..schemas.event import Kind
 from ..schemas.piece import Standing
+from ..schemas.span_census import SpanCensus, census_of
 from ..schemas.time import parse_time, rfc3339
 from .error import SourceError
 
@@ -78,12 +79,14 @@ class Manifest:
 
     `watermarks` are those of live sources, in nanoseconds since the epoch: what a source has judged up to
     there is in the archive. `writing` are names of files of which not all of one range may be entered.
+    `spans` are those of imported dumps, also of dumps without a span that is read.
     """
 
     entries: tuple[Entry, ...] = ()
     finished: tuple[Origin, ...] = ()
     watermarks: Mapping[Origin, int] = field(default_factory=dict[Origin, int])
     writing: frozenset[str] = frozenset()
+    spans: Mapping[Origin, SpanCensus] = field(default_factory=dict[Origin, SpanCensus])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +114,16 @@ class Finished:
     members: tuple[Origin, ...] = ()
 
 
-Line = Entry | Finished | tuple[Origin, int] | Begun | Reached
-"""A line of a manifest: a file, a source that was imported whole, or how far it is with a live one."""
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The spans of an imported dump; the last line of a dump counts."""
+
+    source: Origin
+    spans: SpanCensus
+
+
+Line = Entry | Finished | tuple[Origin, int] | Begun | Reached | Counted
+"""A line of a manifest: a file, a source that was imported whole, its spans, or how far a live one is."""
 
 
 def read_manifest(root: Path) -> Manifest:
@@ -129,6 +140,7 @@ def read_manifest(root: Path) -> Manifest:
     finished: list[Origin] = []
     watermarks: dict[Origin, int] = {}
     writing: dict[Origin, str] = {}
+    spans: dict[Origin, SpanCensus] = {}
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
         match read_line(line, f"{root / MANIFEST}:{number}"):
             case Entry() as entry:
@@ -142,9 +154,11 @@ def read_manifest(root: Path) -> Manifest:
                 writing.pop(origin, None)
                 if watermark is not None:
                     watermarks[origin] = watermark
+            case Counted(origin, census):
+                spans[origin] = census
             case origin, watermark:
                 watermarks[origin] = watermark
-    return Manifest(tuple(entries), tuple(finished), watermarks, frozenset(writing.values()))
+    return Manifest(tuple(entries), tuple(finished), watermarks, frozenset(writing.values()), spans)
 
 
 @dataclass(slots=True)
@@ -189,6 +203,11 @@ class Writer:
         A crash may forget it; then the source is read again and nothing of it is written twice.
         """
         self._enter({"finished": asdict(origin)}, sync=False)
+
+    def count(self, origin: Origin, spans: SpanCensus) -> None:
+        """Enter how many spans a dump holds, unless the manifest says so already."""
+        if self.manifest.spans.get(origin) != spans:
+            self._enter({"spans": spans.as_json(), "source": asdict(origin)}, sync=False)
 
     def mark(self, origin: Origin, watermark: int) -> None:
         """Enter that all that a live source has judged up to its watermark (ns since the epoch) was written.
@@ -338,11 +357,13 @@ def read_line(line: bytes, where: str) -> Line:
             return Reached(source, _standing(told["archived"]), watermark)
         if "watermark" in told:
             return source, _time(told["watermark"])
+        if "spans" in told:
+            return Counted(source, census_of(told["spans"]))
         if "archiving" in told:
             return Begun(source, _pair(told["archiving"]))
         typed: dict[str, Any] = {"offsets": _pair(told["offsets"]), "source": source}
         return Entry(**(told | typed))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         hint = "restore the manifest, or delete the archive and import again"
         raise SourceError("TRL403", where, "is no line of a manifest", hint) from None
 

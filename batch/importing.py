@@ -52,7 +52,8 @@ def import_source(
 
     `timezone` (an IANA name) is that of times without an offset, `scope` are the resource attributes that
     go before a span's session id. A source file that was imported whole, told by its content, is not read
-    again; one of which something was rejected is, and one whose import was cut off is finished. A
+    again; one of which something was rejected, or no span is read, is, and one whose import was cut off is
+    finished. A
     conversation that the archive has from another source is a duplicate; one with the id and start of
     another one there is rejected. Spans become candidates: their sessions may go on in tomorrow's file, and
     are put together when the archive is judged. `tell` hears the name of each file when its turn comes.
@@ -128,6 +129,8 @@ def _import_spans(
             frame = candidate_frame([one.candidate for one in some]).hstack(places)
             frame.write_ipc(scratch / f"{number:06d}.ipc")
         imported.spans = imported.population.rows - before
+        for part, origin in new:
+            archive.count(origin, imported.population.spans_in(part.name))
         held = pl.scan_ipc(scratch / "*.ipc")
         if imported.population.rejected.total() == rejected:
             _write_whole_dumps(held, new, archive, imported, tell)
@@ -156,8 +159,11 @@ def _write_whole_dumps(
         else:
             _write_dumps(held, new[begin : last + 1], archive, imported, tell, begin)
         for number in range(begin, last + 1):
-            if len(members) <= 1 or not rows[number]:
-                archive.finish(new[number][1])
+            part, origin = new[number]
+            is_entered = len(members) > 1 and rows[number]
+            # Another release may read what this one does not.
+            if not is_entered and not imported.population.spans_in(part.name).is_unread:
+                archive.finish(origin)
 
 
 def _write_dumps(

@@ -31,7 +31,10 @@ def requests(path: Path) -> Iterator[tuple[str, Decoded]]:
     """
     try:
         with closing(open_bytes(path)) as stream:
-            layout = layout_of(stream.read(_HEAD_BYTES))
+            start = stream.read(_HEAD_BYTES)
+        layout = layout_of(start)
+        if not start:
+            return
         if layout is Layout.FRAMES:
             yield from _framed(path)
         elif layout is Layout.REQUEST:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ..schemas.conversation import Flaw
+from ..schemas.span_census import SpanCensus, sum_of
 from .archive import MANIFEST, RULE_SET_START, RULE_SETS, read_manifest
 from .bundle import IN_EVERY_BUNDLE
 from .error import SourceError
@@ -21,7 +22,8 @@ REJECTS_KEPT_MAX = 1_000
 """Rejects that a population keeps one by one; further ones are counted by code only."""
 
 _MAGIC = {b"PAR1": "parquet", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-_DATA_SUFFIXES = (".parquet", ".json", ".jsonl", ".ndjson", ".gz", ".zst")
+_JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
+_DATA_SUFFIXES = (*_JSON_SUFFIXES, ".parquet", ".gz", ".zst")
 _JSON_START = re.compile(rb"\xef?\xbb?\xbf?\s*[\[{]\s*[\[{\]}\"]")
 _RULE_SET = re.compile(r"[0-9a-f]{64}\.json")
 _SNIFFED_BYTES = 4_096
@@ -64,6 +66,7 @@ class Population:
     ranges of offsets that a manifest lacks, and spans whose parent never came; `cut_links` parents that are
     not followed, because they go in circles. `skipped` names files that do not claim to be telemetry.
     `watermark` is the least one of the live sources that an archive is of, in nanoseconds since the epoch.
+    `spans` are those of the dumps, by file, and those of imported dumps as the manifests have them.
     """
 
     files: int = 0
@@ -77,9 +80,19 @@ class Population:
     gaps: int = 0
     cut_links: int = 0
     watermark: int | None = None
+    spans: dict[str, SpanCensus] = field(default_factory=dict[str, SpanCensus])
     skipped: list[str] = field(default_factory=list[str])
     rejected: Counter[str] = field(default_factory=Counter[str])
     rejects: list[Reject] = field(default_factory=list[Reject])
+
+    @property
+    def census(self) -> SpanCensus:
+        """Return the spans of all files by scope."""
+        return sum_of(self.spans.values())
+
+    def spans_in(self, file: str) -> SpanCensus:
+        """Return the census of a dump's spans, to be added to."""
+        return self.spans.setdefault(file, SpanCensus())
 
     def reject(self, reject: Reject) -> None:
         """Count what could not be read, and keep it while there is room."""
@@ -104,10 +117,12 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
     were, or when it is the source itself; else it is skipped (a README beside the data) and named in the
     population, as is a folder that is a bundle. What cannot be opened is rejected, and so is a link to a
     folder, which is not followed. Hidden files are not looked at. Of an archive, the files in its manifest
-    are read; others are rejected. Raises SourceError when there is nothing to read, or a file of the
-    manifest is missing or has another size.
+    are read; others are rejected. An archive may list none, and an empty JSON file is a dump without spans.
+    Raises SourceError when there is nothing to read, or a file of the manifest is missing or has another
+    size.
     """
-    found = _listed(_files(source, population), population, whole=Path(source).is_dir())
+    files = _files(source, population)
+    found = _listed(files, population, whole=Path(source).is_dir())
     parts: list[Part] = []
     for path, name in found:
         try:
@@ -126,7 +141,8 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
             population.reject(Reject(name, "whole file", "source-kind", text))
         else:
             population.skipped.append(name)
-    if not parts and not population.rejects:
+    is_archive = any(path.name == MANIFEST for path, _ in files)
+    if not parts and not population.rejects and not is_archive:
         hint = "name a file, a folder or a glob of event Parquet, of chat logs in JSON, or of OTLP dumps"
         raise SourceError("TRL401", str(source), "holds neither event Parquet nor chat logs nor spans", hint)
     population.files += len(parts)
@@ -138,11 +154,14 @@ def sniff(path: Path) -> Format | None:
     compression, start = head(path)
     if compression == "parquet":
         return Format.PARQUET
+    if not start and compression is None and path.name.lower().endswith(_JSON_SUFFIXES):
+        # The collector's file exporter makes its file before the first span comes.
+        return Format.SPANS
     from .otlpfile import holds_spans
 
     if holds_spans(path, start):
         return Format.SPANS
-    if path.name.lower().endswith((".json", ".jsonl", ".ndjson")) and start.strip()[:1] in (b"[", b"{"):
+    if path.name.lower().endswith(_JSON_SUFFIXES) and start.strip()[:1] in (b"[", b"{"):
         return Format.CHAT
     return Format.CHAT if _JSON_START.match(start) else None
 
@@ -176,6 +195,8 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
         manifest = read_manifest(root)
         writing |= manifest.writing
         population.gaps += gaps(manifest)
+        for origin, spans in manifest.spans.items():
+            population.spans_in(f"{prefix}{MANIFEST}: {origin.sha256}").add(spans)
         for watermark in manifest.watermarks.values():
             known = watermark if population.watermark is None else population.watermark
             population.watermark = min(watermark, known)

@@ -67,11 +67,11 @@ def resolved(
 ) -> Iterator[list[Resolved]]:
     """The candidates of all dumps, whole traces at a time, those that tell nothing left out.
 
-    Spans and what cannot be read are counted, and as gaps the spans whose parent never came. As of a time
-    (ns since the epoch) the candidates are of the spans that had ended; one that does not say itself whose
-    it is waits until all above it have ended, as it does live. More spans than memory holds are written to
-    `scratch`, which is not there yet and is gone afterwards. What spans of one session leave to others of
-    their traces is reported to `readings`.
+    Spans (also by scope) and what cannot be read are counted, and as gaps the spans whose parent never came.
+    As of a time (ns since the epoch) the candidates are of the spans that had ended; one that does not say
+    itself whose it is waits until all above it have ended, as it does live. More spans than memory holds are
+    written to `scratch`, which is not there yet and is gone afterwards. What spans of one session leave to
+    others of their traces is reported to `readings`.
     """
     size = sum(part.path.stat().st_size for part in parts)
     found = _found(parts, population, scope)
@@ -96,12 +96,15 @@ def resolved(
 def _found(parts: Sequence[Part], population: Population, scope: Sequence[str]) -> Iterator[Found]:
     """Every span of the dumps; what cannot be read is counted."""
     for file, part in enumerate(parts):
+        census = population.spans_in(part.name)
         for number, (_, decoded) in enumerate(requests(part.path)):
             population.rows += len(decoded.spans) + decoded.rejected
             for flaw in decoded.flaws:
                 population.flaw(part.name, flaw)
             for span in decoded.spans:
-                yield Found(file, number, hear(span, scope))
+                heard = hear(span, scope)
+                census.count(span.scope, 1, heard.tells)
+                yield Found(file, number, heard)
 
 
 def _resolved(

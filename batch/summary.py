@@ -103,7 +103,7 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: Tally, populat
     """The content of `summary.json`, ready for canonical JSON."""
     agents = _capped(tally)
     keys = rule_keys(rules)
-    rejected = population.rejected
+    rejected, spans = population.rejected, population.census
     return {
         "population": {
             "files": population.files,
@@ -117,6 +117,9 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: Tally, populat
             "rejected": rejected.total(),
             "rejected_by_reason": {code: count for code, count in rejected.items() if count},
             "skipped_files": len(population.skipped),
+            "spans": spans.spans.total(),
+            "spans_read": spans.read.total(),
+            "scopes": spans.as_json(),
             "sessions_by_agent": _by_name(tally.groups, 0, agents),
             "sessions_by_day": _by_name(tally.groups, 1, None),
         },

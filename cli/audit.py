@@ -14,7 +14,14 @@ import click
 from ..schemas.time import parse_time
 from ..schemas.verdict import Severity
 from .options import Command, colors, format_option, out_option, quiet, rules_option
-from .source import allow_rejected_option, tell_rejected, timezone_option
+from .source import (
+    allow_empty_option,
+    allow_rejected_option,
+    tell_quiet,
+    tell_rejected,
+    tell_unread,
+    timezone_option,
+)
 
 if TYPE_CHECKING:
     from ..batch.audit import Outcome, Progress
@@ -52,6 +59,7 @@ class Instant(click.ParamType):
     help="Exit 1 when a rule of at least this severity is broken.",
 )
 @allow_rejected_option()
+@allow_empty_option()
 @click.option("--since", type=Instant(), metavar="TIME", help="Leave out verdicts before this time or day.")
 @click.option("--until", type=Instant(), metavar="TIME", help="Leave out verdicts at this time and later.")
 @click.option(
@@ -76,6 +84,7 @@ def command(
     out: Path,
     fail_on: str | None,
     allow_rejected: int,
+    allow_empty: bool,
     since: int | None,
     until: int | None,
     as_of: int | None,
@@ -125,8 +134,10 @@ def command(
         else:
             outcome = audit(archive, rule_set, out, terms, progress)
     _write(outcome, out, format)
-    by_reason = outcome.summary["population"]["rejected_by_reason"]
-    tell_rejected(outcome.population.rejects, by_reason, archive, allow_rejected)
+    population = outcome.summary["population"]
+    tell_rejected(outcome.population.rejects, population["rejected_by_reason"], archive, allow_rejected)
+    tell_quiet(population["rows"] + population["spans"] + population["rejected"], archive)
+    tell_unread(outcome.population.census, population["events"], archive, allow_empty=allow_empty)
     if fail_on is not None and _broken(outcome, Severity(fail_on)):
         click.get_current_context().exit(1)
 

@@ -14,6 +14,7 @@ CODES: dict[str, str] = {
     "TRL602": "a line of a trace is not a JSON array of names",
     "TRL603": "more of the input was rejected than is allowed",
     "TRL604": "an argument that is not UTF-8",
+    "TRL605": "spans came, and no event was read from them",
     "TRL606": "a `tracline serve` that does not answer, or not as one",
     "TRL610": "tracline.toml is no TOML",
     "TRL611": "a setting that there is not",

@@ -10,7 +10,14 @@ import click
 
 from .options import Command, format_option, note, out_option
 from .shown import clean
-from .source import allow_rejected_option, tell_rejected, timezone_option
+from .source import (
+    allow_empty_option,
+    allow_rejected_option,
+    tell_quiet,
+    tell_rejected,
+    tell_unread,
+    timezone_option,
+)
 
 if TYPE_CHECKING:
     from ..batch.importing import Imported
@@ -21,8 +28,11 @@ if TYPE_CHECKING:
 @out_option("ARCHIVE", "The archive's folder, made where it is not there.")
 @timezone_option()
 @allow_rejected_option()
+@allow_empty_option()
 @format_option("table", "json")
-def command(source: str, out: Path, timezone: str, allow_rejected: int, format: str) -> None:
+def command(
+    source: str, out: Path, timezone: str, allow_rejected: int, allow_empty: bool, format: str
+) -> None:
     """Turn chat logs and OpenTelemetry span dumps into an archive of event Parquet.
 
     SOURCE is a file, a folder or a quoted glob. Chat logs are OpenAI-style message lists: JSON arrays, JSON
@@ -38,7 +48,10 @@ def command(source: str, out: Path, timezone: str, allow_rejected: int, format: 
     imported = import_source(source, out, timezone, scope, lambda name: note(f"importing {clean(name)}"))
     told = summary(imported)
     click.echo(json.dumps(told, indent=2) if format == "json" else _table(told, out))
-    tell_rejected(imported.population.rejects, told["rejected"]["codes"], source, allow_rejected)
+    population = imported.population
+    tell_rejected(population.rejects, told["rejected"]["codes"], source, allow_rejected)
+    tell_quiet(population.rows + population.rejected.total() + len(imported.known), source)
+    tell_unread(population.census, population.events.total(), source, allow_empty=allow_empty)
 
 
 def summary(imported: Imported) -> dict[str, Any]:
@@ -50,6 +63,8 @@ def summary(imported: Imported) -> dict[str, Any]:
         "files_skipped": population.skipped,
         "messages": population.rows - imported.spans,
         "spans": imported.spans,
+        "spans_read": population.census.read.total(),
+        "scopes": population.census.as_json(),
         "instructions": population.instructions,
         "sessions": population.sessions,
         "events": {

@@ -13,6 +13,7 @@ from .shown import quoted
 
 if TYPE_CHECKING:
     from ..batch.read import Reject
+    from ..schemas.span_census import SpanCensus
 
 REJECTS_SHOWN = 10
 """Rejected input that is told one by one."""
@@ -41,6 +42,33 @@ def allow_rejected_option() -> Callable[[F], F]:
         metavar="N",
         help="Accept up to N files, rows, messages or spans that cannot be read; more exit 2.",
     )
+
+
+def allow_empty_option() -> Callable[[F], F]:
+    """`--allow-empty`: the bool `allow_empty`."""
+    return click.option(
+        "--allow-empty", is_flag=True, help="Accept spans none of which tells of a conversation; else exit 2."
+    )
+
+
+def tell_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: bool) -> None:
+    """Say on standard error that no event is read from the spans, or from those of an agent framework.
+
+    Raises WorldError (TRL605) where there is no event at all, unless that is allowed.
+    """
+    from ..schemas.span_census import unread_text
+
+    hint = f"run `tracline doctor {source}`; docs/spans.md says which spans are read"
+    if spans.is_unread and not (events or allow_empty):
+        raise world_error("TRL605", source, unread_text(spans.spans), f"{hint}; --allow-empty accepts them")
+    if silent := spans.spans if spans.is_unread else spans.unread_frameworks:
+        note(f"{quoted(source)}: {quoted(unread_text(silent))}\n  hint: {quoted(hint)}")
+
+
+def tell_quiet(rows: int, source: str) -> None:
+    """Say on standard error that a source holds no rows: nothing happened in it."""
+    if not rows:
+        note(f"{quoted(source)}: holds no rows: there is nothing to judge")
 
 
 def tell_rejected(rejects: Sequence[Reject], by_reason: Mapping[str, int], source: str, allowed: int) -> None:

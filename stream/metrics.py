@@ -1,7 +1,8 @@
 """Every metric of tracline's processes, in Prometheus' terms. Every counter is there from the start, at 0.
 
-Labels hold names of ours and of rules, never anything that came with a request. What two processes count
-alike has one declaration and one name. `docs/operations.md` has the table; a test holds it against this file.
+Labels hold names of ours and of rules, and a limited number of scopes' names; nothing else that came with a
+request. What two processes count alike has one declaration and one name. `docs/operations.md` has the table;
+a test holds it against this file.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from starlette.routing import Route
 
 from ..schemas.decoded import CODES
 from ..schemas.event import Kind
+from ..schemas.shown import visible
+from ..schemas.span_census import SpanCensus
 from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from .connections import Closed, ConnectionMeter
@@ -31,6 +34,9 @@ RULES_MAX = 1_000
 
 PARTITIONS_MAX = 1_000
 """Partitions of all topics that have label values of their own; further ones are not shown one by one."""
+
+SCOPES_MAX = 100
+"""Instrumentation scopes that have label values of their own; the spans of further ones count together."""
 
 OTHER = "other"
 """The label value of what has none of its own."""
@@ -121,12 +127,32 @@ class SpanMetrics:
             self._flaws.labels(code)
         self.waiting = _gauge(registry, "spans_waiting", "Spans whose session is not known yet.")
         self.early = _counter(registry, "spans_early", "Spans that went on before their root was known.")
+        self._read = _counter(registry, "spans_read", "Spans that tell of a conversation.", "scope")
+        self._unread = _counter(registry, "spans_unread", "Spans that do not.", "scope")
+        self._scopes: set[str] = set()
+        self._named(OTHER)
 
     def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
         """A request had spans that could not be read, and so many flaws of each code."""
         self._rejected.inc(rejected)
         for code, count in codes.items():
             self._flaws.labels(code if code in CODES else OTHER).inc(count)
+
+    def came(self, spans: SpanCensus) -> None:
+        """Spans came, by scope; those beyond the first `SCOPES_MAX` scopes are counted together."""
+        for scope, count in spans.spans.items():
+            name = self._named(visible(scope) or "(no name)")
+            self._read.labels(name).inc(spans.read[scope])
+            self._unread.labels(name).inc(count - spans.read[scope])
+
+    def _named(self, scope: str) -> str:
+        """Return the label value of a scope; both counters have it from now on."""
+        name = scope if scope in self._scopes or len(self._scopes) <= SCOPES_MAX else OTHER
+        if name not in self._scopes:
+            self._scopes.add(name)
+            for counter in (self._read, self._unread):
+                counter.labels(name)
+        return name
 
 
 class JudgingMetrics:
@@ -207,6 +233,7 @@ class Metrics:
         spans, progress = SpanMetrics(registry), ProgressMetrics(registry)
         judging = JudgingMetrics(registry, rules)
         self._flawed, self.spans_waiting, self.spans_early = spans.flawed, spans.waiting, spans.early
+        self.spans_came = spans.came
         self.dead_letter, self.watermark = progress.dead_letter, progress.watermark
         self.judged, self.verdict, self.know = judging.judged, judging.verdict, judging.know
         self.late, self.repeats, self.delay = judging.late, judging.repeats, judging.delay

@@ -61,13 +61,14 @@ class World:
     """What the pipeline needs of the world around it.
 
     `now` is the time (ns since the epoch), `free_bytes` what the store's disk has left. `told` hears each
-    batch that was written, for metrics.
+    batch that was written, for metrics; `idle` is called where nothing came for a while.
     """
 
     now: Callable[[], int]
     free_bytes: Callable[[], int]
     archive: Archive
     told: Callable[[Batch], None]
+    idle: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,7 @@ class Pipeline:
             self._heard_at = now
         elif now - self._heard_at >= round(self._settings.tick_s * NS):
             self._source.idle(now)
+            self._world.idle()
         self._work_off(works)
         if now - self._archived_at >= round(self._pace.archive_s * NS):
             self._archived_at = now
@@ -279,6 +281,8 @@ class Pipeline:
                 batch.dead_letters.append(_letter(work, flaw.place, flaw.code, flaw.text))
             heard = self._source.hear(work.decoded, work.received)
             batch.spans += zip(work.decoded.spans, (one.step for one in heard), strict=True)
+            for span, one in zip(work.decoded.spans, heard, strict=True):
+                batch.census.count(span.scope, 1, one.tells)
         released = self._source.release(now)
         batch.spans_early = sum(one.is_early for one in released)
         candidates = [one.made for one in released if isinstance(one.made, Candidate)]

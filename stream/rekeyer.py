@@ -17,6 +17,7 @@ from ..schemas.candidate import Candidate
 from ..schemas.conversation import Flaw
 from ..schemas.resolve import Heard
 from ..schemas.settings import SessionSettings
+from ..schemas.span_census import SpanCensus
 from .error import OF_THE_PROCESS, StreamError
 from .intake import Encoding, decode
 from .source import Source
@@ -61,7 +62,7 @@ class Transaction:
     """What belongs together: outputs in their order, and by source partition the offset to go on from.
 
     For metrics: how many `spans` were heard, `rejected`, sent on as `candidates`, and of these `early`,
-    before their root was known; and the dead letters by code.
+    before their root was known; the spans by scope (`census`); and the dead letters by code.
     """
 
     outputs: list[Output] = field(default_factory=list[Output])
@@ -70,6 +71,7 @@ class Transaction:
     rejected: int = 0
     candidates: int = 0
     early: int = 0
+    census: SpanCensus = field(default_factory=SpanCensus)
     dead_letters: list[str] = field(default_factory=list[str])
 
     def add(self, other: Transaction) -> None:
@@ -81,6 +83,7 @@ class Transaction:
         self.rejected += other.rejected
         self.candidates += other.candidates
         self.early += other.early
+        self.census.add(other.census)
         self.dead_letters += other.dead_letters
 
 
@@ -182,7 +185,7 @@ class Rekeyer:
         encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
         try:
             decoded = decode(record.value, encoding)
-            source.hear(decoded, record.time, origin)
+            heard = source.hear(decoded, record.time, origin)
         except Exception as error:
             if isinstance(error, OF_THE_PROCESS):
                 raise
@@ -191,6 +194,8 @@ class Rekeyer:
             return
         for flaw in decoded.flaws:
             self._bury(done, record.partition, record.time, origin, flaw)
+        for span, one in zip(decoded.spans, heard, strict=True):
+            done.census.count(span.scope, 1, one.tells)
         done.spans += len(decoded.spans)
         done.rejected += decoded.rejected
 

@@ -44,6 +44,7 @@ from .receiver import routes as receiver_routes
 from .receiver_grpc import grpc_server
 from .reception import Reception
 from .store import FILE, Batch, open_store, using
+from .unread import UnreadNotice
 from .worker import Bench, Worker
 
 PAGES_MAX = 8
@@ -80,6 +81,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
     metrics = Metrics((rule.pack, rule.id) for rule in service.statute.rules)
     doctor = Doctor()
+    notice = UnreadNotice(service.tell)
     metrics.store_bytes.set_function(partial(_size, service.store / FILE))
     with (
         using(service.store / FILE),
@@ -92,7 +94,8 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             now=time.time_ns,
             free_bytes=lambda: shutil.disk_usage(service.store).free,
             archive=archive,
-            told=partial(_count, metrics, doctor, time.time_ns),
+            told=partial(_count, metrics, notice, doctor, time.time_ns),
+            idle=notice.idle,
         )
         pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, world)
         reception = Reception(pipeline, metrics, Limits(requests_max=share.requests_max))
@@ -204,9 +207,13 @@ class _Server(HttpServer):
         await super().shutdown(sockets)
 
 
-def _count(metrics: Metrics, doctor: Doctor, now: Callable[[], int], batch: Batch) -> None:
+def _count(
+    metrics: Metrics, notice: UnreadNotice, doctor: Doctor, now: Callable[[], int], batch: Batch
+) -> None:
     """Count what a batch changed."""
     doctor.add(batch.spans, batch.judged)
+    metrics.spans_came(batch.census)
+    notice.came(batch.census)
     metrics.late.inc(batch.late)
     metrics.repeats.inc(batch.repeats)
     if batch.received is not None:

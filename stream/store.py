@@ -17,9 +17,10 @@ from typing import IO
 from ..schemas.event import Event
 from ..schemas.span import Span
 from ..schemas.step import Step
+from ..schemas.span_census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
 from .error import StreamError
 from .intake import Encoding
-from .tables import TABLES, VERSION
+from .tables import SCOPES, TABLES, VERSION
 
 FILE = "tracline.sqlite3"
 LOCK = "tracline.lock"
@@ -54,10 +55,10 @@ class DeadLetter:
 class Batch:
     """Everything that one batch changes; rows are tuples in the order of the table's columns.
 
-    Requests up to the number `worked_off` are done with, and the one `quarantined` is put aside. For metrics
-    alone: what was `late`, how many tellings were `repeats`, when the latest request was received, how many
-    spans wait, and how many sessions are open once the batch is written. For the doctor alone: the `spans`
-    that came with what they say, and the events that were `judged`.
+    Requests up to the number `worked_off` are done with, and the one `quarantined` is put aside. `census`
+    counts the spans that came. For metrics alone: what was `late`, how many tellings were `repeats`, when the
+    latest request was received, how many spans wait, and how many sessions are open once the batch is written.
+    For the doctor alone: the `spans` that came with what they say, and the events that were `judged`.
     """
 
     worked_off: int = 0
@@ -73,6 +74,7 @@ class Batch:
     standings: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     closes: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
     dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
+    census: SpanCensus = field(default_factory=SpanCensus)
     watermark: int = 0
     late: int = 0
     repeats: int = 0
@@ -187,6 +189,9 @@ class Store:
             self._db.executemany(_CLOSED, batch.closes)
             letters = [(d.received, d.place, d.code, d.reason, d.sha256) for d in batch.dead_letters]
             self._insert("dead_letter", "received, place, code, reason, sha256", letters)
+            scopes = batch.census.spans.items()
+            rows = [(name, name, OTHER_SCOPES, count, batch.census.read[name]) for name, count in scopes]
+            self._db.executemany(_SCOPE, rows)
             self._note("watermark", batch.watermark)
 
     def _put(self, table: str, columns: str, rows: Mapping[str, tuple[object, ...] | None]) -> None:
@@ -229,6 +234,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET
   agent = coalesce(agent, excluded.agent), applied = coalesce(applied, excluded.applied),
   violated = coalesce(violated, excluded.violated), unjudged = coalesce(unjudged, excluded.unjudged)
+"""
+_SCOPE = f"""
+INSERT INTO scope (name, spans, read)
+SELECT CASE WHEN (SELECT count(*) FROM scope) < {SCOPES_MAX} OR EXISTS (SELECT 1 FROM scope WHERE name = ?)
+       THEN ? ELSE ? END, ?, ?
+WHERE true ON CONFLICT DO UPDATE SET spans = spans + excluded.spans, read = read + excluded.read
 """
 _ARCHIVED = "INSERT INTO archived SELECT ?, coalesce(max(number), 0), ? FROM verdict"
 _STOOD = """
@@ -324,6 +335,7 @@ def _prepare(connection: sqlite3.Connection, store: Store, new_id: str) -> None:
         assert new_id.isalnum(), "an id of letters and digits"
         facts = f"INSERT INTO fact VALUES ('version', {VERSION}), ('id', '{new_id}');"
         connection.executescript(f"BEGIN IMMEDIATE; {TABLES} {facts} COMMIT;")
+    connection.execute(SCOPES)
     if not str(store.fact("id") or "").isalnum():
         raise damaged()
     version = store.fact("version")

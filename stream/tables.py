@@ -8,7 +8,16 @@ from __future__ import annotations
 VERSION = 1
 """Version of the tables and of the codecs of their blobs; a store of another version is refused."""
 
-TABLES = """
+SCOPES = """
+CREATE TABLE IF NOT EXISTS scope (  -- the spans that came, by instrumentation scope (schemas/span_census.py)
+  name  TEXT PRIMARY KEY,
+  spans INTEGER NOT NULL,
+  read  INTEGER NOT NULL
+) WITHOUT ROWID
+"""
+"""A table that stores of earlier releases lack: it is added when they are opened."""
+
+TABLES = f"""
 CREATE TABLE inbox (              -- requests that were acknowledged and are not worked off
   id        INTEGER PRIMARY KEY AUTOINCREMENT,
   received  INTEGER NOT NULL,
@@ -90,6 +99,7 @@ CREATE TABLE archived (           -- when events were archived, and the last eve
   verdict INTEGER NOT NULL,
   time    INTEGER NOT NULL        -- by the wall clock
 );
+{SCOPES};
 CREATE TABLE fact (               -- see stream/store.py
   name  TEXT PRIMARY KEY,
   value BLOB NOT NULL

@@ -8,13 +8,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
 import msgspec
 
 from ...schemas.event import Event, Kind
+from ...schemas.span_census import SpanCensus
 from ...schemas.verdict import Severity, Verdict
 from .rates import Tally
 
@@ -30,13 +31,17 @@ OCCURRENCES_SHOWN_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far the store is: the watermark (ns, None before the first), and what it was given so far."""
+    """How far the store is: the watermark (ns, None before the first), and what it was given so far.
+
+    `spans` are those that came, by scope.
+    """
 
     watermark: int | None
     sessions: int
     open_sessions: int
     verdicts: int
     dead_letters: int
+    spans: SpanCensus = field(default_factory=SpanCensus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +171,10 @@ def position(db: sqlite3.Connection) -> Position:
     ).fetchone()
     time = None if watermark is None else int(watermark)
     # The oldest sessions may have lost their first events to retention, and not yet their ends.
-    return Position(time, begun, max(0, begun - ended), verdicts, dead)
+    census = SpanCensus()
+    for name, spans, read in db.execute("SELECT name, spans, read FROM scope"):
+        census.count(name, spans, read)
+    return Position(time, begun, max(0, begun - ended), verdicts, dead, census)
 
 
 _GIVEN = (

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ...rules.rule import Rule
+from ...schemas.span_census import unread_text
 from ...schemas.verdict import Verdict
 from . import shown
 from .chart import chart
@@ -60,6 +61,7 @@ def templates(rules: Sequence[Rule]) -> Environment:
         "verdict_path": shown.verdict_path,
         "page_of": page_of,
         "title_of": title_of,
+        "unread_text": unread_text,
         "chart": chart,
         "glyphs": GLYPHS,
     }

@@ -26,6 +26,7 @@ from ..limits import Limits
 from ..metrics import Outcome, RekeyMetrics
 from ..rekeyer import Record, Rekeyer, Transaction
 from ..topic import Topic
+from ..unread import UnreadNotice
 from .compacted import read_compacted
 from .moves import not_taken
 from .reading import Reader
@@ -83,6 +84,7 @@ class Rekeying:
         self._refusals = 0
         self._is_away = False
         self._said: int | None = None
+        self._notice = UnreadNotice(around.say)
 
     @property
     def is_ready(self) -> bool:
@@ -261,6 +263,8 @@ class Rekeying:
         left = reader.behind(self._rekeyer.assigned)
         idle = [number for number in left if not left[number] and now - self._heard[number] >= self._tick_s]
         self._commit(self._rekeyer.tick(idle, self._around.now()), member, ())
+        if len(idle) == len(left):
+            self._notice.idle()
         metrics, spans = self._around.metrics, self._names[Topic.SPANS]
         metrics.kafka.lag({(spans, number): count for number, count in left.items()})
         metrics.progress.watermark(min(self._rekeyer.watermarks().values()))
@@ -311,6 +315,8 @@ class Rekeying:
         metrics.spans_in.inc(done.spans)
         metrics.candidates.inc(done.candidates)
         metrics.spans.early.inc(done.early)
+        metrics.spans.came(done.census)
+        self._notice.came(done.census)
         metrics.spans.flawed(done.rejected, Counter(done.dead_letters))
         for code in done.dead_letters:
             metrics.progress.dead_letter(code)
