@@ -117,6 +117,11 @@ def note(text: str) -> None:
         click.echo(text, err=True)
 
 
+def notes() -> Callable[[str], None]:
+    """Return what `note` does for the running command, for any thread: click knows the command in its own."""
+    return (lambda _text: None) if quiet() else (lambda text: click.echo(text, err=True))
+
+
 def colors() -> bool | None:
     """False where `NO_COLOR` forbids colours, else None: let the terminal decide."""
     return False if os.environ.get("NO_COLOR") else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .error import package_error, told_error
-from .options import Command, note, rules_option, token_option
+from .options import Command, notes, rules_option, token_option
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -101,7 +101,7 @@ def command(
         raise told_error(error.code, "tracline serve", str(error), error.hint) from error
     statute = statute_of(rule_set)
     write_rule_set(archive, rule_set_digest(rule_set), rule_set.sources)
-    service = Service(statute, state, session_settings(), partial(opened_archive, archive), note)
+    service = Service(statute, state, session_settings(), partial(opened_archive, archive), notes())
     try:
         asyncio.run(serve(service, Address(host, port, token), grpc_port or None))
     except StreamError as error:

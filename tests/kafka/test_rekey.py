@@ -17,13 +17,17 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaTimeoutError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from tracline.examples.local_kafka import Broker
+from tracline.examples.span_sessions import START_NS
+from tracline.schemas.span import Span
 from tracline.stream.faults import RekeyFault
+from tracline.stream.intake import Encoding
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
 from tracline.stream.rekeyer import Record, Rekeyer, Transaction
 from tracline.stream.topic import Topic
 from tracline.stream.wire import Tick
 
+from ..serve.live import wire
 from .anew import make_anew
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, pure, work
 from .rekeying import (
@@ -343,6 +347,22 @@ def test_what_kafka_deletes_under_a_process_is_said(kafka: KafkaSettings, done: 
     assert read < 1 + len(others)
     assert lost == 1 + len(others) - read
     assert [line for line in running.lines if f"Kafka has deleted {lost:.0f} records" in line]
+
+
+def test_spans_that_are_not_read_are_said(kafka: KafkaSettings) -> None:
+    """Once in the log, when nothing more is on its way, and by a metric."""
+    spans = [
+        Span(f"{n:032x}", f"{n:016x}", None, "x", START_NS, START_NS, scope="sdk-x") for n in range(1, 39)
+    ]
+    for part in (spans[:30], spans[30:]):
+        send(kafka, [Record(0, 0, START_NS, wire(part, Encoding.PROTOBUF))])
+    with here(kafka, sessions=replace(SETTINGS, tick_s=1)) as running:
+        until("it is said", lambda: any("none tells" in line for line in running.lines))
+        assert running.count("tracline_spans_unread_total", scope="sdk-x") == 38
+        assert running.count("tracline_spans_read_total", scope="sdk-x") == 0
+    assert [line.partition(";")[0] for line in running.lines if "none tells" in line] == [
+        "38 spans, none tells of a conversation"
+    ]
 
 
 def test_what_was_deleted_before_a_start_is_said(kafka: KafkaSettings, done: Work) -> None:

@@ -6,8 +6,9 @@ import gzip
 import json
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -20,7 +21,7 @@ from tracline.schemas.span import Span
 from tracline.stream.intake import Encoding
 
 from .live import audited, wire
-from .serving import JSON, PROTOBUF, WAIT_S, Serving, free_port, rows, run_to_end, running
+from .serving import JSON, PLAIN, PROTOBUF, WAIT_S, Serving, free_port, rows, run_to_end, running
 
 QUICK = {"lateness_s": 1, "tick_s": 1}
 BOUND_S = QUICK["lateness_s"] + QUICK["tick_s"] + 1
@@ -125,6 +126,33 @@ def test_an_address_that_others_reach_needs_a_token(pack: Path, tmp_path: Path) 
     """Without one the process does not start."""
     done = run_to_end(tmp_path, pack, free_port(), "--host", "0.0.0.0", "--grpc-port", "0")
     assert (done.returncode, "TRL711" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.slow
+def test_spans_that_are_not_read_are_said(tmp_path: Path, pack: Path) -> None:
+    """Once in the log, on the page, and by a metric; the page says so after a restart, too."""
+    spans = [
+        Span(f"{n:032x}", f"{n:016x}", None, "x", START_NS, START_NS, scope="sdk-x") for n in range(1, 39)
+    ]
+    with running(tmp_path, pack, sessions=QUICK) as serving:
+        assert serving.send(wire(spans[:30], Encoding.PROTOBUF)).status_code == 200
+        until_in("30 spans, none tells of a conversation; scopes: sdk-x 30", lambda: serving.said)
+        assert serving.send(wire(spans[30:], Encoding.PROTOBUF)).status_code == 200
+        counted = 'tracline_spans_unread_total{scope="sdk-x"} 38.0'
+        until_in(counted, lambda: httpx.get(f"{serving.url}/metrics", verify=PLAIN).text)
+        assert serving.stop() == 0
+        assert serving.said.count("none tells") == 1
+    with running(tmp_path, pack, sessions=QUICK) as serving:
+        said = "38 spans, none tells of a conversation; scopes: sdk-x 38"
+        assert said in httpx.get(serving.url, verify=PLAIN).text
+
+
+def until_in(text: str, said: Callable[[], str]) -> None:
+    """Wait until it is said."""
+    until = time.monotonic() + WAIT_S
+    while text not in said():
+        assert time.monotonic() < until, said()
+        threading.Event().wait(0.05)
 
 
 HOSTILE = {

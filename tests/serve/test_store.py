@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tracline.schemas.assemble import Session
+from tracline.schemas.span_census import OTHER_SCOPES, SCOPES_MAX
 from tracline.stream.error import StreamError
 from tracline.stream.intake import Encoding
 from tracline.stream.state import VERSION, SessionState, decode, encode
@@ -51,6 +52,21 @@ def test_a_store_is_open_once(store: Store, tmp_path: Path) -> None:
     assert (error.code, error.hint != "") == ("TRL703", True)
     store.close()
     open_store(tmp_path, ID).close()
+
+
+def test_a_store_of_an_earlier_release_counts_spans(store: Store, tmp_path: Path) -> None:
+    """It gets the table that it lacks; scopes are limited, and counts add up."""
+    store.close()
+    changed(tmp_path, "DROP TABLE scope")
+    with closing(open_store(tmp_path, ID)) as again:
+        for first in (0, 600):
+            batch = Batch()
+            for number in range(first, first + 600):
+                batch.spans.count(f"scope-{number}", 2, 1)
+            again.commit(batch)
+    assert changed(tmp_path, "SELECT count(*) FROM scope") == SCOPES_MAX + 1
+    assert changed(tmp_path, "SELECT sum(spans) FROM scope") == 2_400
+    assert changed(tmp_path, f"SELECT read FROM scope WHERE name = '{OTHER_SCOPES}'") == 200
 
 
 def test_a_store_of_another_version_is_refused(store: Store, tmp_path: Path) -> None:

@@ -10,8 +10,17 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 from tracline.schemas.decoded import CODES
 from tracline.schemas.event import Kind
+from tracline.schemas.span_census import SpanCensus
 from tracline.schemas.verdict import Verdict
-from tracline.stream.metrics import GIVEN, OTHER, RULES_MAX, AlertMetrics, Metrics, RekeyMetrics
+from tracline.stream.metrics import (
+    GIVEN,
+    OTHER,
+    RULES_MAX,
+    SCOPES_MAX,
+    AlertMetrics,
+    Metrics,
+    RekeyMetrics,
+)
 from tracline.stream.refusal import Reason
 
 from .receiving import running, values
@@ -75,6 +84,21 @@ def test_label_values_are_limited() -> None:
     assert values(text, "tracline_dead_letters_total") == {(OTHER,): 1}
     assert values(text, "tracline_receiver_flaws_total") == {(OTHER,): 2}
     assert values(text, "tracline_verdicts_total") == {(OTHER, OTHER, "unmet"): 3}
+
+
+def test_scopes_of_spans_are_limited() -> None:
+    """So many have label values of their own, cleaned; further ones are counted together."""
+    metrics = Metrics()
+    census = SpanCensus()
+    for number in range(SCOPES_MAX + 5):
+        census.count(f"\x1b{number}", 3, 1)
+    metrics.spans_came(census)
+    metrics.spans_came(census)
+    text = metrics.text().decode()
+    read, unread = (values(text, f"tracline_spans_{name}_total") for name in ("read", "unread"))
+    assert len(read) == len(unread) == SCOPES_MAX + 1
+    assert (read[OTHER,], unread[OTHER,]) == (10, 20)
+    assert read["\N{REPLACEMENT CHARACTER}7",] == 2
 
 
 def gauges(registry: CollectorRegistry) -> dict[str, float]:

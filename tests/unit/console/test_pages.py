@@ -127,6 +127,20 @@ def test_what_is_open_is_counted(store: Path) -> None:
     assert "Open sessions 2 of 3" in text
 
 
+def test_spans_that_are_not_read_are_said(store: Path) -> None:
+    """The overview counts the spans that came, and names the scopes where none of them is read."""
+    with writing(empty(store)) as db:
+        db.executemany("INSERT INTO scope VALUES (?, ?, ?)", [("sdk-x", 36, 0), ("<b>", 2, 0)])
+    text = plain(get(app(store), "/").text)
+    assert "Spans 0 of 38 tell of a conversation" in text
+    assert "38 spans, none tells of a conversation; scopes: sdk-x 36, <b> 2. Run tracline doctor" in text
+    with writing(store) as db:
+        db.execute("UPDATE scope SET read = 1 WHERE name = 'sdk-x'")
+    text = plain(get(app(store), "/").text)
+    assert "Spans 1 of 38 tell of a conversation" in text
+    assert "none tells" not in text
+
+
 def test_a_verdict_of_another_version_of_the_rule_says_so(store: Path) -> None:
     """A record whose digest is not that of the rule in use, or whose rule is gone, is marked."""
     fill(store, DESK, [session("s", user("no!"))])
