@@ -128,7 +128,9 @@ class SpanMetrics:
         self.waiting = _gauge(registry, "spans_waiting", "Spans whose session is not known yet.")
         self.early = _counter(registry, "spans_early", "Spans that went on before their root was known.")
         self._read = _counter(registry, "spans_read", "Spans that tell of a conversation.", "scope")
-        self._unread = _counter(registry, "spans_unread", "Spans that tell of none, as HTTP spans do.", "scope")
+        self._unread = _counter(
+            registry, "spans_unread", "Spans that tell of none, as HTTP spans do.", "scope"
+        )
         self._scopes: set[str] = set()
         self._named(OTHER)
 
