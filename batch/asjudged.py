@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -176,6 +176,8 @@ def _count(tally: Tally, own: Tally, places: Sequence[int]) -> None:
         # A later part of a session may have another agent than its first.
         tally.groups.setdefault(group, 0)
     tally.crowded.update({places[number]: count for number, count in own.crowded.items()})
+    for why, count in own.unjudged.items():
+        tally.unjudged[replace(why, rule=places[why.rule])] += count
 
 
 def _told(one: InForce) -> Mapping[str, Any]:

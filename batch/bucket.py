@@ -11,6 +11,7 @@ import polars as pl
 
 from ..rules.judge import JUDGED_COLUMNS
 from ..rules.label import Labeler
+from ..rules.missing import FIELDS, HAS_GAPS, MISSING, NOTHING, missing_column
 from . import spill
 from .archive import RULES_COLUMN
 from .eventfile import reading, row_count
@@ -55,12 +56,17 @@ def labelled(
     more = None if judged_by is None else {RULES_COLUMN: pl.String()}
     for number, some in enumerate(spill.passes(parts, more)):
         own = some.frame if judged_by is None else some.frame.filter(pl.col(RULES_COLUMN) == judged_by)
-        events = until(own.select(fields), as_of)
         with reading(some.parts):
+            # Attributes are many and seldom asked for: only where something is missing are they read.
+            if own.select(HAS_GAPS).collect(engine="streaming").item():
+                own = own.select(*{*fields, *FIELDS}).with_columns(missing_column())
+            else:
+                own = own.with_columns(NOTHING)
+            events = until(own.select(*fields, MISSING), as_of)
             if len(some.parts) > 1:
                 # Polars would ask every question of each small file for itself, which takes longer than all.
                 events = events.collect(engine="streaming").rechunk().lazy()
-            labels = labeler.label(events, keep=keep)
+            labels = labeler.label(events, keep=(*keep, MISSING))
             if rows <= spill.BUCKET_ROWS:
                 held.append(labels.collect(engine="streaming").lazy())
             else:

@@ -17,6 +17,7 @@ import pyarrow.json as pa_json  # pyright: ignore[reportMissingTypeStubs]
 import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 import rfc8785
 
+from ..rules.missing import MISSING_TYPE
 from ..rules.record import Record
 from ..schemas.frame import TIME
 from .error import SourceError
@@ -53,6 +54,7 @@ VERDICT_SCHEMA: dict[str, Any] = {
     "late": pl.Boolean,
     "history": pl.Boolean,
     "reason": pl.String,
+    "missing": MISSING_TYPE,
     "witness": _WITNESS,
 }
 """The columns of `verdicts.parquet`: those of the JSON lines, in this order, times as times."""

@@ -20,6 +20,7 @@ from ..rules.rule import Rule
 from ..schemas.time import rfc3339
 from .archive import day_of
 from .read import REJECTS_KEPT_MAX, Population, Reject
+from .unjudged import Unjudged, reasons_by_rule, unjudged_in
 
 COUNTS = (
     "violations",
@@ -67,6 +68,7 @@ class Tally:
     conflicting: list[tuple[str, int, str]] = field(default_factory=list[tuple[str, int, str]])
     counts: dict[tuple[str, str], Counts] = field(default_factory=dict[tuple[str, str], Counts])
     crowded: Counter[int] = field(default_factory=Counter[int])
+    unjudged: Counter[Unjudged] = field(default_factory=Counter[Unjudged])
     groups: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def add(self, statute: Statute, judged: Judged) -> None:
@@ -90,6 +92,7 @@ class Tally:
             counts[:, statute.program.order] += told[:, number]
         crowded = judged.found.columns[judged.found.kinds == kernel_loop.FOUND_SLICES]
         self.crowded.update(statute.program.order[crowded].tolist())
+        self.unjudged.update(unjudged_in(statute, judged))
 
     def reject(self, source: str, population: Population) -> None:
         """Enter the rows that conflict with others into the population, as rejected from `source`."""
@@ -101,7 +104,7 @@ class Tally:
 
 def summary(rules: Sequence[Rule], digests: Sequence[str], tally: Tally, population: Population) -> Any:
     """The content of `summary.json`, ready for canonical JSON."""
-    agents = _capped(tally)
+    agents, unjudged = _capped(tally), reasons_by_rule(tally.unjudged)
     keys = rule_keys(rules)
     rejected, spans = population.rejected, population.census
     return {
@@ -132,6 +135,7 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: Tally, populat
                 "rule_digest": digests[number],
                 **_named(sum(tally.counts.values(), _zeros(len(rules)))[:, number]),
                 CROWDED: tally.crowded[number],
+                "unjudged": unjudged.get(number, []),
                 "by_agent": _split(tally, number, 0, agents),
                 "by_day": _split(tally, number, 1, None),
             }

@@ -10,6 +10,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from ..schemas.missing import with_setting
 from ..schemas.verdict import Severity
 from .shown import clean, plain_console, quoted
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ..batch.audit import Outcome
 
 STYLES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}
+SCOPE_WIDTH = 80
+"""Characters of a scope's name that a reason shows."""
 SESSION_WIDTH = 40
 """Characters of a session id that an example shows."""
 
@@ -39,7 +42,22 @@ def print_table(outcome: Outcome, out: Path) -> None:
     _say(console, "Applied to no session", [key for key in judged if not rules[key]["sessions_applicable"]])
     told = [f"{key} ({rules[key]['sessions_unjudged']:,})" for key in unjudged]
     _say(console, "Unjudged in some sessions", told)
+    for reason, keys in _reasons(rules, unjudged).items():
+        console.print(Text(clean(f"  unjudged: {reason}: {', '.join(keys)}")))
     console.print(Text(f"The bundle is {clean(str(out))}"))
+
+
+def _reasons(rules: dict[str, Any], unjudged: list[str]) -> dict[str, list[str]]:
+    """Why rules are unjudged, in how many sessions, with what to set; each with the rules."""
+    found: dict[str, list[str]] = {}
+    for key in unjudged:
+        for one in rules[key]["unjudged"]:
+            why = with_setting(
+                one["reason"], one["scope"] and clean(one["scope"], SCOPE_WIDTH), one["setting"]
+            )
+            text = f"{one['sessions']:,} {'session' if one['sessions'] == 1 else 'sessions'}, {why}"
+            found.setdefault(text, []).append(key)
+    return found
 
 
 def _say(console: Console, what: str, keys: list[str]) -> None:

@@ -16,6 +16,7 @@ from . import kernel, kernel_loop
 from .digest import verdict_id
 from .judge import Judged, Statute, join, take
 from .kernel import I64, Found
+from .missing import MISSING
 from .witness import Witness, witnesses
 
 RECORDS_AT_ONCE = 2_000
@@ -139,7 +140,7 @@ class _Reading:
         """One record for each finding."""
         explained = list(self._explained())
         stamps = cast("list[int]", self.found.stamps.tolist())
-        told = _rows(self.judged, stamps, EVENT_COLUMNS)
+        told = _rows(self.judged, stamps, [*EVENT_COLUMNS, *({MISSING} & {*self.judged.labelled.columns})])
         times = pl.col("occurrence", "time").dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ")
         events = told.with_columns(times).to_dicts()
         shown = {row for one in explained if one is not None for row in one.shown}
@@ -164,7 +165,7 @@ class _Reading:
             "event_id": event["event_id"],
             "verdict": VERDICTS[kind],
         }
-        return {
+        record = {
             "id": verdict_id(**named),
             **named,
             "seq": event["seq"],
@@ -173,9 +174,12 @@ class _Reading:
             "agent": event["agent"],
             "late": event["late"],
             "history": event["history"],
-            "reason": _reason(kind, event["seq"]),
+            "reason": reason_of(kind, event["seq"]),
             "witness": witness,
         }
+        if named["verdict"] == Verdict.UNJUDGED.value:
+            record["missing"] = event.get(MISSING) if is_unknown(kind, event["seq"]) else None
+        return record
 
     def _explained(self) -> Iterator[_Explained | None]:
         """For each finding what explains it, None where it is unjudged."""
@@ -246,9 +250,14 @@ class _Reading:
         ]
 
 
-def _reason(kind: int, seq: int) -> str | None:
-    """Why a session is unjudged, None where the verdict is another."""
-    if kind == kernel_loop.FOUND_UNKNOWN and seq > kernel.EVENTS_MAX:
+def is_unknown(kind: int, seq: int) -> bool:
+    """Return whether a finding says that something was not captured at the event with that place."""
+    return kind == kernel_loop.FOUND_UNKNOWN and seq <= kernel.EVENTS_MAX
+
+
+def reason_of(kind: int, seq: int) -> str | None:
+    """Return why a session is unjudged, None where the verdict is another."""
+    if kind == kernel_loop.FOUND_UNKNOWN and not is_unknown(kind, seq):
         return f"the session has more than {kernel.EVENTS_MAX} events"
     return REASONS.get(kind)
 

@@ -18,12 +18,13 @@ from ..rules.digest import rule_set_digest
 from ..rules.judge import JUDGED_COLUMNS, Judged, Statute, judge, label_columns, take
 from ..rules.kernel import CLOSING_UNMET, EVENTS_MAX, I64, Found, applies
 from ..rules.kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_VIOLATED
+from ..rules.missing import MISSING, NOTHING, missing_column
 from ..rules.occurrences import Clock, Mask
 from ..rules.record import Known, Record, records
 from ..rules.rule import RuleSet
 from ..schemas.assemble import Session
 from ..schemas.candidate import Candidate
-from ..schemas.event import Event, Kind
+from ..schemas.event import Content, Event, Kind
 from ..schemas.frame import event_frame
 from .error import OF_THE_PROCESS
 from .standing import Standing, Status
@@ -97,8 +98,11 @@ class Bench:
     ) -> tuple[list[Record], list[Status]]:
         """The verdicts at new events of these sessions, and what they came to; states remember the rows."""
         moved = [states[session_id] for session_id in dict.fromkeys(event.session_id for event in events)]
-        new = self.statute.labeler.label_few(event_frame(events), keep=JUDGED_COLUMNS).select(self._columns)
-        old = self._remembered(moved, new)
+        gaps = any(event.content is not Content.CAPTURED for event in events)
+        frame = event_frame(events).with_columns(missing_column() if gaps else NOTHING)
+        labelled = self.statute.labeler.label_few(frame, keep=(*JUDGED_COLUMNS, MISSING))
+        new = labelled.select(*self._columns, MISSING)
+        old = self._remembered(moved, new.drop(MISSING)).with_columns(NOTHING)
         rows = pl.concat([old, new])
         judged = judge(self.statute, rows, Clock(last=_NO_TIME, idle=0), satisfied=self._satisfied)
         is_new = judged.order.rows >= old.height

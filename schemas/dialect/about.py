@@ -121,8 +121,8 @@ def truth_of(value: Value) -> bool | None:
 
 
 def attributes_of(span: Span) -> dict[str, str]:
-    """The span's other plain attributes as text, then its resource's."""
-    found: dict[str, str] = {}
+    """The name of the span's scope, its other plain attributes as text, then its resource's."""
+    found = {otel.SCOPE_NAME: span.scope} if span.scope and _is_short(span.scope) else {}
     for key, value in chain(_plain(span.attributes), _plain(span.resource)):
         if key not in found:
             found[key] = value

@@ -44,6 +44,8 @@ EXCEPTION_STACKTRACE = "exception.stacktrace"
 SERVICE_NAME = "service.name"
 SERVICE_UNKNOWN = "unknown_service"
 """What SDKs call a service that nobody named; the name of its program may follow."""
+SCOPE_NAME = "otel.scope.name"
+"""What formats without a field for it call the name of the instrumentation scope."""
 LANGUAGES = ("telemetry.sdk.language", "process.runtime.name")
 JAVASCRIPT = frozenset({"nodejs", "webjs"})
 """Attributes of a resource that say what made its spans, and their values for JavaScript."""

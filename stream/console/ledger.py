@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ...schemas.event import Event, Kind
+from ...schemas.missing import Missing, with_setting
 from ...schemas.span_census import SpanCensus
 from ...schemas.verdict import Severity, Verdict
 from .rates import Tally
@@ -94,7 +95,10 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A verdict's line of verdicts.jsonl (docs/bundle.md); times are its RFC 3339 texts."""
+    """A verdict's line of verdicts.jsonl (docs/bundle.md); times are its RFC 3339 texts.
+
+    Lines of an earlier release do not say what was `missing`.
+    """
 
     id: str
     pack: str
@@ -113,6 +117,14 @@ class Record:
     history: bool
     reason: str | None = None
     witness: Witness | None = None
+    missing: Missing | None = None
+
+    @property
+    def why(self) -> str | None:
+        """Return why it is unjudged, with what to set where that is known."""
+        if self.missing is None:
+            return self.reason
+        return with_setting(self.missing.reason, self.missing.scope, self.missing.setting)
 
 
 @dataclass(frozen=True, slots=True)
