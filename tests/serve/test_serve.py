@@ -21,7 +21,7 @@ from tracline.schemas.span import Span
 from tracline.stream.intake import Encoding
 
 from .live import audited, wire
-from .serving import JSON, PLAIN, PROTOBUF, WAIT_S, Serving, free_port, rows, run_to_end, running
+from .serving import JSON, PLAIN, PROTOBUF, WAIT_S, Serving, audit_of, free_port, rows, run_to_end, running
 
 QUICK = {"lateness_s": 1, "tick_s": 1}
 BOUND_S = QUICK["lateness_s"] + QUICK["tick_s"] + 1
@@ -145,6 +145,26 @@ def test_spans_that_are_not_read_are_said(tmp_path: Path, pack: Path) -> None:
     with running(tmp_path, pack, sessions=QUICK) as serving:
         said = "38 spans, none tells of a conversation; scopes: sdk-x 38"
         assert said in httpx.get(serving.url, verify=PLAIN).text
+
+
+@pytest.mark.slow
+def test_an_unjudged_session_says_what_to_set(tmp_path: Path, pack: Path) -> None:
+    """Its page and its record name the instrumentation and its switch; an audit gives the same record."""
+    scope = "opentelemetry.instrumentation.openai_v2"
+    said = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "silent"}
+    span = Span("1" * 32, "1" * 16, None, "chat", START_NS, START_NS + 1, said, scope=scope)
+    query = "SELECT record FROM verdict WHERE verdict = 'unjudged'"
+    with running(tmp_path, pack, sessions=QUICK) as serving:
+        assert serving.send(wire([span], Encoding.PROTOBUF)).status_code == 200
+        until_in("silent", lambda: str(rows(tmp_path, query)))
+        page = httpx.get(f"{serving.url}/sessions/silent", verify=PLAIN).text
+        assert serving.stop() == 0
+    assert (
+        f"messages not captured ({scope}: set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true" in page
+    )
+    given = {one["id"]: one for one in (json.loads(record) for (record,) in rows(tmp_path, query))}
+    assert {one["missing"]["scope"] for one in given.values()} == {scope}
+    assert audit_of(tmp_path, pack, tmp_path / "bundle") == given
 
 
 def until_in(text: str, said: Callable[[], str]) -> None:
