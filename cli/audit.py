@@ -135,9 +135,12 @@ def command(
             outcome = audit(archive, rule_set, out, terms, progress)
     _write(outcome, out, format)
     population = outcome.summary["population"]
-    tell_rejected(outcome.population.rejects, population["rejected_by_reason"], archive, allow_rejected)
     tell_quiet(population["rows"] + population["spans"] + population["rejected"], archive)
-    tell_unread(outcome.population.census, population["events"], archive, allow_empty=allow_empty)
+    spans, events = outcome.population.census, population["events"]
+    code = tell_unread(spans, events, archive, allow_empty=allow_empty)
+    tell_rejected(outcome.population.rejects, population["rejected_by_reason"], archive, allow_rejected)
+    if code:
+        click.get_current_context().exit(code)
     if fail_on is not None and _broken(outcome, Severity(fail_on)):
         click.get_current_context().exit(1)
 

@@ -49,9 +49,10 @@ def command(
     told = summary(imported)
     click.echo(json.dumps(told, indent=2) if format == "json" else _table(told, out))
     population = imported.population
-    tell_rejected(population.rejects, told["rejected"]["codes"], source, allow_rejected)
     tell_quiet(population.rows + population.rejected.total() + len(imported.known), source)
-    tell_unread(population.census, population.events.total(), source, allow_empty=allow_empty)
+    code = tell_unread(population.census, population.events.total(), source, allow_empty=allow_empty)
+    tell_rejected(population.rejects, told["rejected"]["codes"], source, allow_rejected)
+    click.get_current_context().exit(code)
 
 
 def summary(imported: Imported) -> dict[str, Any]:

@@ -51,18 +51,21 @@ def allow_empty_option() -> Callable[[F], F]:
     )
 
 
-def tell_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: bool) -> None:
+def tell_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: bool) -> int:
     """Say on standard error that no event is read from the spans, or from those of an agent framework.
 
-    Raises WorldError (TRL605) where there is no event at all, unless that is allowed.
+    Return the exit code: 2, after an error (TRL605), where there is no event at all and that is not allowed.
     """
     from ..schemas.span_census import unread_text
 
     hint = f"run `tracline doctor {source}`; docs/spans.md says which spans are read"
     if spans.is_unread and not (events or allow_empty):
-        raise world_error("TRL605", source, unread_text(spans.spans), f"{hint}; --allow-empty accepts them")
+        error = world_error("TRL605", source, unread_text(spans.spans), f"{hint}; --allow-empty accepts them")
+        error.show()
+        return error.exit_code
     if silent := spans.spans if spans.is_unread else spans.unread_frameworks:
         note(f"{quoted(source)}: {quoted(unread_text(silent))}\n  hint: {quoted(hint)}")
+    return 0
 
 
 def tell_quiet(rows: int, source: str) -> None:

@@ -90,6 +90,19 @@ def test_unread_spans_may_be_allowed(place: Path, command: str) -> None:
     assert run(place, command, "dump.json", "--quiet").exit_code == 2
 
 
+def test_unread_spans_are_said_beside_what_is_rejected(place: Path) -> None:
+    """Neither hides the other."""
+    put(place, span(1, "sdk-x"))
+    (place / "broken.json").write_text('{"resourceSpans": 1}')
+    (place / "all").mkdir()
+    for name in ("dump.json", "broken.json"):
+        (place / name).rename(place / "all" / name)
+    found = run(place, "audit", "all")
+    assert found.exit_code == 2
+    assert "TRL605" in found.stderr
+    assert "TRL603" in found.stderr
+
+
 def test_an_archive_says_what_its_import_did_not_read(place: Path) -> None:
     """Importing again says it again, without a second count, and an audit of the archive finds as many."""
     put(place, span(1, "sdk-x"), span(2, "sdk-x"))
