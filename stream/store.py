@@ -16,8 +16,8 @@ from typing import IO
 
 from ..schemas.event import Event
 from ..schemas.span import Span
-from ..schemas.step import Step
 from ..schemas.span_census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
+from ..schemas.step import Step
 from .error import StreamError
 from .intake import Encoding
 from .tables import SCOPES, TABLES, VERSION
@@ -57,8 +57,9 @@ class Batch:
 
     Requests up to the number `worked_off` are done with, and the one `quarantined` is put aside. `census`
     counts the spans that came. For metrics alone: what was `late`, how many tellings were `repeats`, when the
-    latest request was received, how many spans wait, and how many sessions are open once the batch is written.
-    For the doctor alone: the `spans` that came with what they say, and the events that were `judged`.
+    latest request was received, how many spans wait, and how many sessions are open once the batch is
+    written. For the doctor alone: the `spans` that came with what they say, and the events that were
+    `judged`.
     """
 
     worked_off: int = 0

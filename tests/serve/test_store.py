@@ -62,7 +62,7 @@ def test_a_store_of_an_earlier_release_counts_spans(store: Store, tmp_path: Path
         for first in (0, 600):
             batch = Batch()
             for number in range(first, first + 600):
-                batch.spans.count(f"scope-{number}", 2, 1)
+                batch.census.count(f"scope-{number}", 2, 1)
             again.commit(batch)
     assert changed(tmp_path, "SELECT count(*) FROM scope") == SCOPES_MAX + 1
     assert changed(tmp_path, "SELECT sum(spans) FROM scope") == 2_400
