@@ -186,6 +186,6 @@ def _told(one: InForce) -> Mapping[str, Any]:
         "digest": one.digest,
         "events": one.events,
         "first_time": rfc3339(one.first),
-        "packs": sorted(one.rule_set.sources),
+        "packs": sorted(one.rule_set.packs),
         "rules": len(one.statute.rules),
     }

@@ -141,7 +141,8 @@ def write_summary(path: Path, content: Any) -> None:
 
 
 def write_rules(folder: Path, sources: Mapping[str, str]) -> None:
-    """Write the packs as they were used, each under its pack's name."""
-    folder.mkdir()
-    for pack, text in sources.items():
-        (folder / f"{pack}.yaml").write_text(text, encoding="utf-8")
+    """Write the packs as used, each under its name, and in a folder beside it the one it extends."""
+    for name, text in sources.items():
+        path = folder / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

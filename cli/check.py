@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,10 @@ import click
 
 from ..rules.error import counted
 from .options import Command, format_option
+from .shown import clean, quoted
 
 if TYPE_CHECKING:
+    from ..rules.document import Document
     from ..rules.error import Problem
 
 
@@ -22,7 +24,8 @@ def command(packs: tuple[str, ...], format: str) -> None:
     """Parse rule packs, resolve their names, and warn about rules that probably mean something else.
 
     A PACK is a YAML file, a folder of them, or the name of a shipped pack. Every problem is told at once,
-    each with its place, a code and what to write instead. Errors give exit code 2, warnings 0.
+    each with its place, a code and what to write instead. Errors give exit code 2, warnings 0. Of a pack that
+    extends another, what it inherits and what it replaces is shown.
 
     \b
         tracline check rules/retail.yaml customer-service
@@ -36,9 +39,9 @@ def command(packs: tuple[str, ...], format: str) -> None:
     warnings = sum(map(is_warning, problems))
     errors = len(problems) - warnings
     if format == "json":
-        _write_json(problems, list(read.documents), read.written)
+        _write_json(problems, read.documents, read.written)
     else:
-        for line in _lines(problems):
+        for line in (*_lines(problems), *_inheritance(read.documents)):
             click.echo(line)
         click.echo(
             f"{counted(len(read.documents), 'pack')}, {counted(read.written, 'rule')}, "
@@ -60,11 +63,32 @@ def _lines(problems: Sequence[Problem]) -> Iterator[str]:
         yield "\n".join([click.style(first, fg="yellow" if warning else "red"), *rest, ""])
 
 
-def _write_json(problems: Sequence[Problem], packs: list[str], rules: int) -> None:
+def _inheritance(documents: Mapping[str, Document]) -> Iterator[str]:
+    """What each pack that extends another takes and changes, and an empty line after it."""
+    from ..rules.extend import overrides
+
+    for name, document in documents.items():
+        changed = overrides(document)
+        if changed is None:
+            continue
+        own = f", {len(changed.own)} of its own" if changed.own else ""
+        yield quoted(
+            f"{name} extends {changed.parent}: {counted(len(changed.inherited), 'rule')} inherited{own}"
+        )
+        severities = [f"{rule} {now} (was {was})" for rule, (was, now) in changed.severities.items()]
+        rows = {f"{section} replaced": names for section, names in changed.replaced.items()}
+        for what, names in {**rows, "rules dropped": changed.dropped, "severities": severities}.items():
+            if names:
+                yield f"  {what}: {', '.join(map(clean, names))}"
+        yield ""
+
+
+def _write_json(problems: Sequence[Problem], documents: Mapping[str, Document], rules: int) -> None:
     """The problems as one JSON object."""
     import orjson
 
     from ..rules.check import is_warning
+    from ..rules.extend import overrides
 
     rows = [
         {
@@ -80,8 +104,23 @@ def _write_json(problems: Sequence[Problem], packs: list[str], rules: int) -> No
     ]
     levels = [row["level"] for row in rows]
     answer = {
-        "packs": packs,
+        "packs": list(documents),
         "rules": rules,
+        "extends": [
+            {
+                "pack": name,
+                "parent": changed.parent,
+                "inherited": changed.inherited,
+                "own": changed.own,
+                "dropped": changed.dropped,
+                **changed.replaced,
+                "severities": {
+                    rule: {"was": was, "now": now} for rule, (was, now) in changed.severities.items()
+                },
+            }
+            for name, document in documents.items()
+            if (changed := overrides(document)) is not None
+        ],
         "errors": levels.count("error"),
         "warnings": levels.count("warning"),
         "problems": rows,

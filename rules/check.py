@@ -9,13 +9,16 @@ from ..schemas.verdict import Recover, Verdict
 from .compiler.compile import compile_counted
 from .compiler.limits import RULES_STEPS_MAX, Limits, TooLarge, Work, too_much_together
 from .compiler.shape import invariant_body
-from .document import Document, Fields, Items, Node, Scalar, read_document
-from .error import Place, Problem, Snippet, by_place
+from .document import Document, Fields, Items, Node, Scalar
+from .error import Place, Problem, Snippet, by_place, did_you_mean
+from .extend import overrides, section
 from .finite import contradicted
 from .formula import FUTURE, STEPPED, Formula, Op, has_future, has_past, walk
+from .inherited import misfits, reshaped
 from .label_guard import TRUE, as_predicate
 from .machine import STAYS_VIOLATED, VERDICT_MASK, VIOLATED, Machine
 from .misread import misread
+from .pack import documents_of, resolved
 from .possible import can_hold
 from .reachable import met
 from .restart import begins_anew, forgotten
@@ -31,7 +34,7 @@ def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) ->
     pack's name. A rule that is too large to compile is an error among the warnings (TRL301), and so are rules
     that are too large together (TRL302). Where the search for a warning takes too much work, it is not given.
     """
-    known = documents or {name: read_document(text, name) for name, text in rule_set.sources.items()}
+    known = documents or documents_of(rule_set)
     found: list[Problem] = []
     rules_of: dict[str, list[Rule]] = {name: [] for name in sorted(known)}
     for rule in rule_set.rules:
@@ -40,6 +43,7 @@ def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) ->
     for name, rules in rules_of.items():
         here: list[Problem] = []
         places = _formula_places(known[name])
+        bases = _bases(known[name])
         for rule in rules:
             place = places.get(rule.id) or known[name].place(known[name].root)
             machine, steps, problems = _compiled(rule, place)
@@ -50,9 +54,12 @@ def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) ->
             if machine is not None and questions < QUESTIONS_STEPS_MAX:
                 work = Work(f"{rule.pack}/{rule.id}", QUESTIONS)
                 here += _of_rule(rule, machine, place, work)
+                if rule.id in bases:
+                    here += _of_inherited(rule, machine, bases[rule.id], known[name], work)
                 questions += work.spent
         here += [*_impossible(rules, known[name]), *_vacuous(rules, known[name])]
         here += [*_misread(known[name]), *_unused(rules, known[name])]
+        here += reshaped(rules, bases, known[name])
         found += sorted(here, key=by_place)
     return tuple(found)
 
@@ -78,6 +85,14 @@ def _formula_places(document: Document) -> dict[str, Place]:
         if isinstance(name, Scalar) and isinstance(node, Fields):
             places.setdefault(name.text, document.place(node.value("formula") or node))
     return places
+
+
+def _bases(document: Document) -> dict[str, Rule]:
+    """Return the rules that a pack inherits, as they are in the pack that it extends, by their ids."""
+    changed = overrides(document)
+    if changed is None or document.parent is None:
+        return {}
+    return {rule.id: rule for rule in resolved(document.parent).rules if rule.id in changed.inherited}
 
 
 def _compiled(rule: Rule, place: Place) -> tuple[Machine | None, int, list[Problem]]:
@@ -107,6 +122,16 @@ def _of_rule(rule: Rule, compiled: Machine, place: Place, work: Work) -> Iterato
             yield Problem("TRL507", message, _past_spelling(rule.formula), place)
     except TooLarge:
         return  # the search for a warning ran out of work, and the rule itself compiles
+
+
+def _of_inherited(
+    rule: Rule, machine: Machine, base: Rule, document: Document, work: Work
+) -> Iterator[Problem]:
+    """The warnings that what the pack replaces gives an inherited rule, as far as `work` goes."""
+    try:
+        yield from misfits(rule, machine, base, document, work)
+    except TooLarge:
+        return
 
 
 VACUOUS = {
@@ -287,18 +312,26 @@ def _vacuous(rules: list[Rule], document: Document) -> Iterator[Problem]:
 
 
 def _unused(rules: list[Rule], document: Document) -> Iterator[Problem]:
-    """Propositions and transitions that no rule uses, where the pack has rules."""
+    """Propositions and transitions of the pack's own file that no rule uses, where the pack has rules."""
     if not rules:
         return
-    for section, used in (
+    for name, used in (
         ("propositions", {name for rule in rules for name in rule.propositions}),
         ("transitions", {name for rule in rules for name in rule.transitions}),
     ):
-        node = document.root.value(section) if isinstance(document.root, Fields) else None
-        for key, _ in node.entries if isinstance(node, Fields) else ():
-            if key.text not in used:
-                message = f"the {section[:-1]} `{key.text}` is used by no rule"
-                yield Problem("TRL509", message, "use it, or leave it out", document.place(key))
+        inherited = frozenset[str]() if document.parent is None else section(document.parent, name).keys()
+        for entry, (key, _) in section(document, name).items():
+            if entry in used or key.file is not document.file:
+                continue
+            message = f"the {name[:-1]} `{entry}` is used by no rule"
+            hint = "use it, or leave it out"
+            if entry in inherited:
+                message = f"the {name[:-1]} `{entry}` replaces an inherited one and is used by no rule"
+            elif inherited:
+                hint += "; to replace an inherited one, give it that one's name: " + did_you_mean(
+                    entry, inherited
+                )
+            yield Problem("TRL509", message, hint, document.place(key))
 
 
 def _misread(document: Document) -> Iterator[Problem]:

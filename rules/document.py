@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -27,6 +27,14 @@ Data = str | None | list["Data"] | dict[str, "Data"]
 ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t", " ": " "}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class File:
+    """A file's text, and its name in errors."""
+
+    source: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Scalar:
     """A text; `start` and `end` are places in the file, `style` is YAML's: empty (plain), ' " | or >."""
@@ -35,6 +43,7 @@ class Scalar:
     style: str
     start: int
     end: int
+    file: File = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,7 @@ class Items:
     items: tuple[Node, ...]
     start: int
     end: int
+    file: File = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,7 @@ class Fields:
     entries: tuple[tuple[Scalar, Node], ...]
     start: int
     end: int
+    file: File = field(repr=False)
 
     def key(self, name: str) -> Scalar | None:
         """The key of that name, or None."""
@@ -68,15 +79,26 @@ Node = Scalar | Items | Fields
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML file: its name in errors, its text, the tree, and what is wrong beside it.
+    """One YAML file, its tree, and the problems beside it.
 
-    The tree is without what `problems` tells: of two equal keys it has the first.
+    The tree is without what `problems` reports: of two equal keys it has the first. Where the file is a pack
+    that extends another, `extend` adds the nodes that are inherited, and `parent` is that other pack.
     """
 
-    source: str
-    text: str
+    file: File
     root: Node
     problems: tuple[Problem, ...] = ()
+    parent: Document | None = None
+
+    @property
+    def source(self) -> str:
+        """The file's name in errors."""
+        return self.file.source
+
+    @property
+    def text(self) -> str:
+        """The file's text."""
+        return self.file.text
 
     def place(self, node: Node, start: int = 0, end: int | None = None) -> Place:
         """Where the node stands; for a scalar, where `text[start:end]` of it stands in the file.
@@ -85,14 +107,14 @@ class Document:
         scalar's beginning.
         """
         if not isinstance(node, Scalar):
-            return line_place(self.source, self.text, node.start, node.end)
+            return line_place(node.file, node.start, node.end)
         end = len(node.text) if end is None else end
-        way = _alignment(self.text, node)
+        way = _alignment(node.file.text, node)
         if way is None:
-            return line_place(self.source, self.text, node.start, node.end)
+            return line_place(node.file, node.start, node.end)
         first = way[start] if start < len(way) else way[-1] + 1
         last = way[min(end, len(way)) - 1] + 1
-        return line_place(self.source, self.text, first, last)
+        return line_place(node.file, first, last)
 
     def at(self, path: tuple[str | int, ...]) -> Node:
         """The node at that way of keys and indices, or the deepest one that exists on the way."""
@@ -109,14 +131,15 @@ class Document:
         return node
 
 
-def line_place(source: str, text: str, start: int, end: int) -> Place:
+def line_place(file: File, start: int, end: int) -> Place:
     """The place of `text[start:end]`, cut to the line of the file in which it begins."""
+    text = file.text
     start = min(start, len(text))
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", start)
     line = text[first : len(text) if last < 0 else last].rstrip("\r")
     until = max(min(end - first, len(line)), start - first)
-    return place_in(line, start - first, until, source=source, line=text.count("\n", 0, start) + 1)
+    return place_in(line, start - first, until, source=file.source, line=text.count("\n", 0, start) + 1)
 
 
 def data(node: Node) -> Data:
@@ -137,14 +160,15 @@ def read_document(text: str, source: str) -> Document:
     if len(text) > TEXT_CHARACTERS_MAX:
         message = f"the file has {len(text)} characters, more than {TEXT_CHARACTERS_MAX}"
         raise RuleError([Problem("TRL204", message, "split it into several packs")])
-    reader = _Reader(source, text)
+    file = File(source, text)
+    reader = _Reader(file)
     try:
         root = reader.read()
     except yaml.YAMLError as error:
-        raise RuleError([*reader.problems, _syntax_problem(error, source, text)]) from None
+        raise RuleError([*reader.problems, _syntax_problem(error, file)]) from None
     if any(problem.code in STOPPING for problem in reader.problems):
         raise RuleError(reader.problems)
-    return Document(source, text, root, tuple(reader.problems))
+    return Document(file, root, tuple(reader.problems))
 
 
 @dataclass(slots=True)
@@ -171,9 +195,8 @@ class _Done:
 class _Reader:
     """Builds the tree from YAML's events, without recursion: its limits hold before anything grows."""
 
-    def __init__(self, source: str, text: str) -> None:
-        self.source = source
-        self.text = text
+    def __init__(self, file: File) -> None:
+        self.file = file
         self.problems: list[Problem] = []
         self.anchors: dict[str, _Done] = {}
         self.nodes = 0
@@ -195,12 +218,12 @@ class _Reader:
                 self.measure(len(todo) + done.depth, done.node)
         if len(roots) > 1:
             self.refuse("TRL205", "a second document begins here", "one file holds one pack", roots[1])
-        return roots[0] if roots else Scalar("", "", 0, 0)
+        return roots[0] if roots else Scalar("", "", 0, 0, self.file)
 
     def events(self) -> Iterator[Any]:
         """YAML's events, as far as the limits allow."""
         parse: Callable[..., Iterator[Any]] = getattr(yaml, "parse")  # noqa: B009 (has no types)
-        for event in parse(self.text, Loader=LOADER):
+        for event in parse(self.file.text, Loader=LOADER):
             yield event
             if any(problem.code == "TRL204" for problem in self.problems):
                 return
@@ -213,23 +236,27 @@ class _Reader:
         if isinstance(event, yaml.NodeEvent):
             self.tag(event, start, end)
         if isinstance(event, yaml.ScalarEvent):
-            return self.named(event.anchor, _Done(Scalar(event.value, event.style or "", start, end)))
+            return self.named(event.anchor, _Done(self.scalar(event.value, start, end, event.style or "")))
         if isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
             mapping = isinstance(event, yaml.MappingStartEvent)
             todo.append(_Open(mapping, start, event.anchor, []))
-            self.measure(len(todo), Scalar("", "", start, end))
+            self.measure(len(todo), self.scalar("", start, end))
             return None
         if isinstance(event, yaml.CollectionEndEvent):
             done = todo.pop()
             return self.named(done.anchor, _Done(self.closed(done, end), done.nodes, done.depth))
         return None
 
+    def scalar(self, text: str, start: int, end: int, style: str = "") -> Scalar:
+        """A text of the file."""
+        return Scalar(text, style, start, end, self.file)
+
     def closed(self, done: _Open, end: int) -> Node:
         """The finished list or mapping."""
         items = tuple(done.items)
         if done.mapping:
-            return Fields(tuple(self.entries(items)), done.start, end)
-        return Items(items, done.start, end)
+            return Fields(tuple(self.entries(items)), done.start, end, self.file)
+        return Items(items, done.start, end, self.file)
 
     def entries(self, items: tuple[Node, ...]) -> Iterator[tuple[Scalar, Node]]:
         """The mapping's entries; a key that is no text, or that stands twice, is a problem."""
@@ -238,7 +265,7 @@ class _Reader:
             if not isinstance(key, Scalar):
                 self.refuse("TRL205", "a key is a list or a mapping", "keys are names", key)
             elif key.text in seen:
-                first = line_place(self.source, self.text, seen[key.text].start, seen[key.text].end)
+                first = line_place(self.file, seen[key.text].start, seen[key.text].end)
                 hint = f"it stands in line {first.line} already: rename or remove one"
                 self.refuse("TRL203", f"the key `{key.text}` stands twice", hint, key)
             else:
@@ -247,7 +274,7 @@ class _Reader:
 
     def alias(self, event: Any, start: int, end: int) -> _Done:
         """The node that the alias repeats."""
-        here = Scalar(event.anchor, "", start, end)
+        here = self.scalar(event.anchor, start, end)
         self.aliases += 1
         if self.aliases > ALIASES_MAX:
             self.refuse("TRL204", f"more than {ALIASES_MAX} aliases", "write the values out", here)
@@ -268,7 +295,7 @@ class _Reader:
         """Refuse an explicit tag: a pack is data, and nothing in it makes an object."""
         if event.tag not in (None, "!"):
             hint = "write the value without a tag"
-            self.refuse("TRL205", f"the tag `{event.tag}` has no meaning", hint, Scalar("", "", start, end))
+            self.refuse("TRL205", f"the tag `{event.tag}` has no meaning", hint, self.scalar("", start, end))
 
     def count(self, nodes: int, here: Node) -> None:
         """Count values, those that aliases repeat included."""
@@ -285,19 +312,19 @@ class _Reader:
 
     def refuse(self, code: str, message: str, hint: str, node: Node) -> None:
         """Keep a problem at the node's place."""
-        place = line_place(self.source, self.text, node.start, node.end)
+        place = line_place(self.file, node.start, node.end)
         self.problems.append(Problem(code, message, hint, place))
 
 
-def _syntax_problem(error: yaml.YAMLError, source: str, text: str) -> Problem:
+def _syntax_problem(error: yaml.YAMLError, file: File) -> Problem:
     """The YAML parser's complaint as ours."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     message = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
     hint = "quote a text that holds `: ` or ` #`, or begins with a sign such as `[`, `{`, `*`, `&` or `!`"
-    if "\t" in text:
+    if "\t" in file.text:
         hint = "indent with spaces, not tabs"
     start = mark.index if mark else getattr(error, "position", 0)
-    return Problem("TRL202", f"no YAML: {message}", hint, line_place(source, text, start, start + 1))
+    return Problem("TRL202", f"no YAML: {message}", hint, line_place(file, start, start + 1))
 
 
 def _alignment(text: str, scalar: Scalar) -> list[int] | None:

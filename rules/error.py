@@ -64,6 +64,9 @@ CODES: dict[str, str] = {
     "TRL220": "two rules have the same id",
     "TRL221": "two packs have the same name, or one has another than it was kept under",
     "TRL222": "a name is defined twice",
+    "TRL223": "packs extend each other in a circle",
+    "TRL224": "packs extend each other too deeply",
+    "TRL225": "`drop` or `severities` names a rule that is not inherited",
     "TRL230": "a transition is more than Boolean and `previous`",
     "TRL231": "a transition's name stands outside `previous` in a transition",
     "TRL232": "`steps` is more than Boolean over propositions",
@@ -81,6 +84,8 @@ CODES: dict[str, str] = {
     "TRL508": "a formula reads as something else than it looks",
     "TRL509": "a name is defined and never used",
     "TRL510": "a proposition holds at events that never have what it asks about",
+    "TRL511": "a proposition is true of other kinds of events than the inherited one that it replaces",
+    "TRL512": "an example of an inherited rule does not fit what the pack replaces",
     # 3xx: compiling a rule
     "TRL301": "a rule's machine is too large",
     "TRL302": "the rules are too large together",
@@ -123,9 +128,10 @@ class Problem:
         return render(self)
 
 
-def by_place(problem: Problem) -> tuple[int, int]:
-    """What problems of one file are sorted by: line and column, those without a place first."""
-    return (problem.place.line, problem.place.column) if problem.place else (0, 0)
+def by_place(problem: Problem) -> tuple[str, int, int]:
+    """Return the key that sorts problems: file, line and column, those without a place first."""
+    place = problem.place
+    return (place.source, place.line, place.column) if place else ("", 0, 0)
 
 
 class RuleError(Exception):

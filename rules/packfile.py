@@ -56,6 +56,7 @@ SESSION = core_schema.list_schema(TEXTS)
 SESSIONS = _several(SESSION, core_schema.list_schema(SESSION))
 SLICE = _several(TEXT, TEXTS, core_schema.list_schema(TEXTS))
 SECTION = core_schema.no_info_before_validator_function(_nothing, core_schema.dict_schema(TEXT, EXPRESSION))
+SEVERITIES = core_schema.dict_schema(TEXT, _choice(Severity))
 VERSION = core_schema.no_info_before_validator_function(_number, core_schema.int_schema(ge=1, le=VERSION_MAX))
 
 
@@ -159,6 +160,21 @@ class PackFile:
     version: int = field(default=1, metadata=_takes(VERSION, "A whole number that grows with every change."))
     title: str = field(default="", metadata=_takes(TEXT, "The pack in one line."))
     description: str = field(default="", metadata=_takes(TEXT, "What the pack is for."))
+    extends: str | None = field(
+        default=None,
+        metadata=_takes(
+            TEXT,
+            "The pack whose rules are inherited: a shipped pack's name, or a path from this file's folder.",
+        ),
+    )
+    drop: list[str] = field(
+        default_factory=list[str],
+        metadata=_takes(TEXTS, "The inherited rules that are left out, by their ids."),
+    )
+    severities: dict[str, Severity] = field(
+        default_factory=dict[str, Severity],
+        metadata=_takes(SEVERITIES, "Other severities of inherited rules, by their ids."),
+    )
     propositions: dict[str, str] = field(
         default_factory=dict[str, str], metadata=_takes(SECTION, "Questions about one event, by name.")
     )

@@ -60,6 +60,13 @@ def resolve(document: Document, library: Scope | None) -> Resolved:
     return Resolved(resolver.name, named, tuple(rules), scope, tuple(problems))
 
 
+def unresolved(document: Document, problems: Iterable[Problem]) -> Resolved:
+    """A pack without rules, for these problems and those of its shape: what it inherits is not known."""
+    shape = entries(document)
+    found = dict.fromkeys([*problems, *document.problems, *shape.problems])
+    return Resolved(shape.name or document.source, shape.name is not None, (), Scope({}, {}), tuple(found))
+
+
 class _Resolver:
     """One pack being resolved: `problems` collects every error, and what has one is left out."""
 
@@ -228,7 +235,7 @@ class _Resolver:
         heads = [(head, body) for name, (head, body) in self.heads.items() if _called(name) not in self.known]
         for i, (head, body) in enumerate(heads):
             # With a body that is no text, calls of the operator are no further problems.
-            pair = (head, body or Scalar("true", "", head.start, head.end))
+            pair = (head, body or Scalar("true", "", head.start, head.end, head.file))
             snippets = [Snippet(node.text, f"{i}.{j}") for j, node in enumerate(pair)]
             nodes |= {snippet.source: node for snippet, node in zip(snippets, pair, strict=True)}
             pairs.append((snippets[0], snippets[1]))

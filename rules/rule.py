@@ -60,8 +60,14 @@ class Rule:
 class RuleSet:
     """The rules of all loaded packs, ordered by pack and then as written.
 
-    `sources` maps a pack's name to the YAML text it was read from, for the copy in an audit's bundle.
+    `sources` maps a pack's name to the YAML text it was read from, for the copy in an audit's bundle. Where a
+    pack extends another, `NAME.extends/PARENT` has that one's text, and so on.
     """
 
     rules: tuple[Rule, ...]
     sources: Mapping[str, str]
+
+    @property
+    def packs(self) -> tuple[str, ...]:
+        """The names of the packs, without those that they extend."""
+        return tuple(name for name in self.sources if "/" not in name)

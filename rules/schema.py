@@ -95,7 +95,7 @@ def _validated(
 STAND_IN = "unnamed"
 """Stands for a missing name or expression, so that the rest of a pack or rule can be looked at."""
 
-SECTIONS = frozenset({"propositions", "operators", "transitions", "examples"})
+SECTIONS = frozenset({"propositions", "operators", "transitions", "examples", "severities"})
 """The fields that are mappings: of these the wrong entry is left out, of any other the whole field."""
 
 
@@ -139,8 +139,9 @@ def _value_fault(kind: str, way: Way, given: object) -> tuple[str, str, str]:
         hint = "begin with a letter or digit, then letters, digits, `-`, `_` and `.`, at most 100 in all"
         return "TRL214", f"{written} cannot be the name of a pack or rule", hint
     if kind == "enum" and written:
-        choices = ", ".join(f"`{value.value}`" for value in (Severity if way[-1] == "severity" else Recover))
-        return "TRL213", f"{written} is no `{way[-1]}`", f"write one of {choices}"
+        field = "severity" if way[0] == "severities" else way[-1]
+        choices = ", ".join(f"`{value.value}`" for value in (Severity if field == "severity" else Recover))
+        return "TRL213", f"{written} is no `{field}`", f"write one of {choices}"
     if way[-1:] == ("version",):
         message = f"{written} is no version" if written else f"`version` is {_kind(given)}"
         return "TRL212", message, f"write a whole number from 1 to {VERSION_MAX}"

@@ -28,7 +28,7 @@ VERSION = 1
 """Version of the messages; a process refuses any other."""
 
 RuleTexts: TypeAlias = dict[str, str]
-"""A rule set as the text of each pack by its name, as `RuleSet.sources` has it."""
+"""A rule set as the texts of its packs and of those that they extend, as `RuleSet.sources` has it."""
 Time: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 """Nanoseconds since the epoch that 64 bits hold, as archives and texts need them."""
 
