@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..schemas.verdict import Severity
-from .document import Document, Fields, Items, Node, Scalar
+from .document import Document, Fields, Items, Node, Scalar, data
 from .error import Problem, did_you_mean
 
 SECTIONS = ("propositions", "operators", "transitions")
@@ -38,24 +38,24 @@ class Overrides:
 def extended(document: Document) -> Scalar | None:
     """Return the node that names the pack which a document extends, if it does."""
     node = document.root.value("extends") if isinstance(document.root, Fields) else None
-    return node if isinstance(node, Scalar) and node.text else None
+    return node if isinstance(node, Scalar) and data(node) is not None else None
 
 
 def extend(child: Document, parent: Document) -> Document:
     """Return the child with the rules and names that it inherits from the parent, which may extend others.
 
-    Inherited rules come first. What cannot be inherited as the child has it is among its `problems`.
+    Inherited rules come first. What the child cannot have beside what it inherits is left out, and among its
+    `problems`.
     """
     root = child.root
     assert isinstance(root, Fields), "a pack that extends another is a mapping"
     problems = [*child.problems, *_drop_problems(child, parent), *_name_problems(child, parent)]
     merged: dict[str, tuple[Scalar, Node]] = {key.text: (key, value) for key, value in root.entries}
     for name in SECTIONS:
-        own = root.value(name)
-        inherited = section(parent, name)
-        if inherited and (own is None or isinstance(own, Fields) or _is_empty(own)):
-            elsewhere = {found for other in SECTIONS if other != name for found in section(child, other)}
-            entries = {**_without(inherited, elsewhere), **section(child, name)}
+        own, inherited = root.value(name), section(parent, name)
+        if own is None or isinstance(own, Fields) or _is_empty(own):
+            elsewhere = {found for other in SECTIONS if other != name for found in section(parent, other)}
+            entries = {**inherited, **_without(section(child, name), elsewhere)}
             key = root.key(name) or _key(name, root)
             merged[name] = (key, replace(root, entries=tuple(entries.values())))
     rules = root.value("rules")
@@ -223,7 +223,7 @@ def _without(entries: Section, names: set[str]) -> Section:
 
 
 def _is_empty(node: Node) -> bool:
-    return isinstance(node, Scalar) and not node.text
+    return data(node) is None
 
 
 def _key(text: str, within: Fields) -> Scalar:

@@ -160,8 +160,8 @@ class PackFile:
     version: int = field(default=1, metadata=_takes(VERSION, "A whole number that grows with every change."))
     title: str = field(default="", metadata=_takes(TEXT, "The pack in one line."))
     description: str = field(default="", metadata=_takes(TEXT, "What the pack is for."))
-    extends: str | None = field(
-        default=None,
+    extends: str = field(
+        default="",
         metadata=_takes(
             TEXT,
             "The pack whose rules are inherited: a shipped pack's name, or a path from this file's folder.",

@@ -37,11 +37,13 @@ def activations(kafka: KafkaSettings) -> dict[int, list[dict[str, str]]]:
 
 
 def test_every_partition_has_the_rule_set(topics: KafkaSettings, tmp_path: Path) -> None:
-    """Packs and shipped packs come whole into each partition, once; their digest is what is printed."""
-    (tmp_path / "small.yaml").write_text(PACK)
-    done = ran(topics, "activate", tmp_path / "small.yaml", "privacy")
+    """Packs, what they extend and shipped ones come whole into each partition once; the digest is shown."""
+    (tmp_path / "base.yaml").write_text(PACK.replace("small", "base"))
+    pack = tmp_path / "small.yaml"
+    pack.write_text('pack: small\nextends: base.yaml\npropositions: {a: kind == "assistant"}\n')
+    done = ran(topics, "activate", pack, "privacy")
     assert done.returncode == 0, done.stderr
-    rule_set = load_packs([tmp_path / "small.yaml", "privacy"])
+    rule_set = load_packs([pack, "privacy"])
     assert done.stdout == f"{rule_set_digest(rule_set)}\n"
     found = activations(topics)
     assert sorted(found) == [0, 1, 2, 3]

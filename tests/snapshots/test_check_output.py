@@ -57,12 +57,26 @@ rules:
   - {id: vacuous,  formula: "always (other -> once verified)"}
 """
 
+EXTENDS = """\
+pack: desk
+extends: warnings.yaml
+drop: [sticky, misreed]
+severities: {anew: info, always: urgent}
+propositions:
+  refund: kind == "tool_result" and tool == "refund"
+transitions:
+  secret: not previous secret
+rules:
+  - {id: never, formula: "always refund"}
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with the two packs."""
+    """A working folder with the packs."""
     (tmp_path / "errors.yaml").write_text(ERRORS)
     (tmp_path / "warnings.yaml").write_text(WARNINGS)
+    (tmp_path / "extends.yaml").write_text(EXTENDS)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -99,6 +113,14 @@ def test_json(snapshot: Snapshot) -> None:
     code, out = run("warnings.yaml", "--format", "json")
     assert code == 0
     snapshot("check/warnings.json", out)
+
+
+@pytest.mark.usefixtures("folder")
+def test_errors_of_a_pack_that_extends_another(snapshot: Snapshot) -> None:
+    """What it cannot take or replace, all at once, and what it does replace."""
+    code, out = run("extends.yaml")
+    assert code == 2
+    snapshot("check/extends.txt", out)
 
 
 @pytest.mark.usefixtures("folder")

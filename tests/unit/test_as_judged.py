@@ -21,7 +21,7 @@ from tracline.batch.rulesets import write_rule_set
 from tracline.batch.terms import Terms
 from tracline.cli import tracline
 from tracline.rules.digest import rule_set_digest
-from tracline.rules.pack import pack_text
+from tracline.rules.pack import load_texts, pack_text
 from tracline.schemas.candidate import Candidate, Telling
 from tracline.schemas.event import Kind
 from tracline.schemas.piece import Standing
@@ -40,7 +40,9 @@ OLD = pack_text(PACK)
 NEW = pack_text(
     PACK.replace('text contains "!"', 'text contains "?"').replace("id: paid-once", "id: paid-twice")
 )
-LATEST = pack_text(PACK.replace("severity: high", "severity: low"))
+LATEST = load_texts(
+    {"desk": "pack: desk\nextends: old.yaml\nseverities: {calm: low}\n", "desk.extends/desk": PACK}
+)
 A, B = rule_set_digest(OLD), rule_set_digest(NEW)
 
 
