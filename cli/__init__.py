@@ -18,6 +18,7 @@ from .shown import clean, quoted
 
 COMMANDS = {
     "demo": ("demo", "Make an archive with the simulated support bot and audit it."),
+    "init": ("init", "Write a rule pack to begin with, from the tools and agents of a source."),
     "check": ("check", "Parse rule packs, resolve their names, warn about what is suspicious."),
     "test": ("test", "Run the examples inside rule packs."),
     "label": ("label", "Show how often each proposition is true, with sample events."),

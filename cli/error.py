@@ -16,6 +16,8 @@ CODES: dict[str, str] = {
     "TRL604": "an argument that is not UTF-8",
     "TRL605": "spans came, and no event was read from them",
     "TRL606": "a `tracline serve` that does not answer, or not as one",
+    "TRL607": "a file that is to be written is there already",
+    "TRL608": "a source without any event",
     "TRL610": "tracline.toml is no TOML",
     "TRL611": "a setting that there is not",
     "TRL612": "a setting's value cannot be used",
