@@ -9,7 +9,6 @@ from textwrap import wrap
 from typing import Any
 
 from ..rules.document import Scalar
-from ..rules.error import counted
 from ..rules.extend import section
 from ..rules.pack import documents_of, load_packs, pack_text, shipped_packs
 from ..rules.rule import Rule, RuleSet
@@ -110,8 +109,8 @@ def pack_of(made: Draft, found: Usage, counts: Mapping[str, str], today: Mapping
 def _head(found: Usage) -> Iterator[str]:
     """Yield what was seen, as comments."""
     yield from _comment(
-        f"A pack to begin with, made by `tracline init` from {counted(found.events, 'event')} in "
-        f"{counted(found.sessions, 'session')}. Tools were recognised by their names and arguments, and by "
+        f"A pack to begin with, made by `tracline init` from {_count(found.events, 'event')} in "
+        f"{_count(found.sessions, 'session')}. Tools were recognised by their names and arguments, and by "
         "nothing else: confirm or correct every line below. `tracline label SOURCE --rules PACK` shows "
         "events at which each proposition is true."
     )
@@ -140,7 +139,7 @@ def _own(made: Draft, found: Usage, counts: Mapping[str, str]) -> Iterator[str]:
     yield "propositions:"
     for one in made.suggestions:
         known = [tool for tool in one.tools if tool not in one.guessed]
-        why = [f"`{tool}` ({counted(calls[tool], 'call')})" for tool in one.guessed]
+        why = [f"`{tool}` ({_count(calls[tool], 'call')})" for tool in one.guessed]
         guess = "guessed from their names: " + ", ".join(why) if why else ""
         shipped = f"named in {made.parent}: " + ", ".join(f"`{tool}`" for tool in known) if known else ""
         yield from _comment("; ".join(filter(None, (guess, shipped, counts.get(one.name)))), "  ")
@@ -186,7 +185,7 @@ def found_today(outcome: Outcome, rules: tuple[Rule, ...], found: Usage) -> dict
     for rule in sorted(rules, key=lambda rule: (rule.pack != own, rule.pack, -rule.severity.rank, rule.id)):
         key, row = told[rule.pack, rule.id]
         sessions = [_clean(record["session_id"], 40) for record in outcome.examples.get(key, [])]
-        count = f"{row['sessions_violating']:,} of {counted(row['sessions_applicable'], 'session')}"
+        count = f"{row['sessions_violating']:,} of {_count(row['sessions_applicable'], 'session')}"
         named = f": {', '.join(sessions[:NAMED_MAX])}" if sessions else ""
         more = ", ..." if row["sessions_violating"] > len(sessions) else ""
         unjudged = f"; {row['sessions_unjudged']:,} unjudged" if row["sessions_unjudged"] else ""
@@ -213,7 +212,7 @@ def _unsliced(rule: Rule, found: Usage) -> Iterator[str]:
 def counted_today(found: Census) -> dict[str, str]:
     """Return for each proposition at how many events, and in how many sessions, it is true."""
     return {
-        count.name: f"true at {counted(count.true, 'event')} of {counted(count.sessions, 'session')}"
+        count.name: f"true at {_count(count.true, 'event')} of {_count(count.sessions, 'session')}"
         if count.true
         else "true at no event yet"
         for count in found.counts
@@ -231,7 +230,7 @@ def _comment(text: str, indent: str = "") -> list[str]:
 
 def _used(tool: ToolUse) -> str:
     """Return how a tool is used, in words."""
-    parts = [f"{counted(tool.calls, 'call')} in {counted(tool.sessions, 'session')}"]
+    parts = [f"{_count(tool.calls, 'call')} in {_count(tool.sessions, 'session')}"]
     parts += [f"first in {tool.first:,}"] if tool.first else []
     parts += [f"{tool.failed:,} of {tool.results:,} results failed"] if tool.failed else []
     plain = [name for name in tool.arguments if PLAIN_NAME.fullmatch(name)]
@@ -244,6 +243,10 @@ def _clean(text: str, width: int = 100) -> str:
     """Return text of telemetry as a comment may hold it: one line, without hidden characters."""
     shown = " ".join(visible(text[: 4 * width]).split())
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _listed(names: list[str]) -> str:

@@ -101,8 +101,8 @@ _OTHERS = _READ | _PAY | _GIFT | _STAFF - _words("person")
 _LOOK = _READ - _words("search list")
 _ACCOUNT_CHANGE = Role(_WRITE, _ORDER | _PERSON, _OTHERS | _BOOKING)
 _BOOKING_CHANGE = Role(_WRITE | _words("book reserve"), _BOOKING, _OTHERS)
-_REFUND = Role(nouns=_PAY, never=_READ | _words("eligibility policy quote calculate"))
-_CERTIFICATE = Role(nouns=_GIFT, never=_READ | _words("redeem apply"))
+_REFUND = Role(nouns=_PAY, never=_READ | _STAFF | _words("eligibility policy quote calculate"))
+_CERTIFICATE = Role(nouns=_GIFT, never=_READ | _STAFF | _words("redeem apply"))
 _ITEMS_CHANGE = Role(_words("exchange modify change swap replace update edit"), _words("item product"), _READ)
 _AUTHENTICATED = (
     Role(
@@ -117,7 +117,7 @@ _BOOKING_READ = Role(_LOOK, _words("reservation booking trip itinerary ticket ap
 _BOOKED = Role(_words("book reserve"), _BOOKING, _READ)
 _PERSON_READ = Role(_LOOK, _PERSON, _WRITE)
 _APPROVAL = Role(nouns=_words("approval approve authorisation authorization"))
-_HAND_OVER = (Role(_HAND, _STAFF), Role(_words("escalate handoff handover")))
+_HAND_OVER = (Role(_HAND, _STAFF - _words("agent desk")), Role(_words("escalate handoff handover")))
 
 ROLES: Mapping[str, Mapping[str, tuple[Role, ...]]] = {
     "customer-service": {
