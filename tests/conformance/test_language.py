@@ -16,6 +16,7 @@ from tracline.rules.compiler.compile import compile_formula, compile_rule
 from tracline.rules.compiler.limits import DEFAULT, TABLE_LETTERS_MAX
 from tracline.rules.error import RuleError, Snippet
 from tracline.rules.examples import trials, truth
+from tracline.rules.extend import PARENTS_MAX
 from tracline.rules.label import Labeler
 from tracline.rules.machine import APPLIES
 from tracline.rules.pack import pack_text
@@ -207,7 +208,7 @@ def test_the_words_and_limits_are_those_of_the_language() -> None:
     assert set(re.findall(r"`(\w+)`", section)) == RESERVED
     limits = [int(cell.replace(",", "")) for _, cell in _table("limit", "value")[2:]]
     of_files = [document.TEXT_CHARACTERS_MAX, document.NODES_MAX, document.DEPTH_MAX, document.ALIASES_MAX]
-    assert limits == [TEXT_CHARS_MAX, DEPTH_MAX, BOUND_MAX, NODES_MAX, *of_files]
+    assert limits == [TEXT_CHARS_MAX, DEPTH_MAX, BOUND_MAX, NODES_MAX, *of_files, PARENTS_MAX]
 
 
 def test_the_limits_of_questions_are_those_that_hold() -> None:

@@ -101,6 +101,18 @@ def test_a_packs_name_is_no_path(name: str) -> None:
     assert codes(PACK.replace("pack: probe", f"pack: '{name}'")) & {"TRL214", "TRL212"}
 
 
+def test_a_pack_extends_nothing_but_packs(tmp_path: Path) -> None:
+    """Files of other names and devices are not opened, and nothing of them is in the error."""
+    (tmp_path / "secret.txt").write_text("pack: swordfish")
+    (tmp_path / "endless.yaml").symlink_to("/dev/zero")
+    for name in ("secret.txt", "endless.yaml", "/dev/zero", ".", ""):
+        file = tmp_path / "pack.yaml"
+        file.write_text(f"pack: x\nextends: '{name}'\n")
+        with pytest.raises(RuleError, match="TRL201") as caught:
+            load_packs([file])
+        assert "swordfish" not in str(caught.value)
+
+
 def test_errors_cannot_drive_the_terminal(tmp_path: Path) -> None:
     """What an error quotes of a pack holds no control character and nothing that turns text around."""
     file = tmp_path / "hostile.yaml"
