@@ -52,12 +52,10 @@ def extend(child: Document, parent: Document) -> Document:
     problems = [*child.problems, *_drop_problems(child, parent), *_name_problems(child, parent)]
     merged: dict[str, tuple[Scalar, Node]] = {key.text: (key, value) for key, value in root.entries}
     for name in SECTIONS:
-        own, inherited = root.value(name), section(parent, name)
+        own = root.value(name)
         if own is None or isinstance(own, Fields) or _is_empty(own):
-            elsewhere = {found for other in SECTIONS if other != name for found in section(parent, other)}
-            entries = {**inherited, **_without(section(child, name), elsewhere)}
             key = root.key(name) or _key(name, root)
-            merged[name] = (key, replace(root, entries=tuple(entries.values())))
+            merged[name] = (key, replace(root, entries=(*_section_entries(child, parent, name),)))
     rules = root.value("rules")
     if rules is None or isinstance(rules, Items) or _is_empty(rules):
         own_rules = rules.items if isinstance(rules, Items) else ()
@@ -122,7 +120,21 @@ def section(document: Document, name: str) -> Section:
     """Return the entries of a section by the names that they define."""
     node = document.root.value(name) if isinstance(document.root, Fields) else None
     entries = node.entries if isinstance(node, Fields) else ()
-    return {key.text.partition("(")[0].strip(): (key, value) for key, value in entries}
+    return {_defined(key): (key, value) for key, value in entries}
+
+
+def _section_entries(child: Document, parent: Document, name: str) -> Iterator[tuple[Scalar, Node]]:
+    """Yield the entries of a section: the inherited ones that the child does not replace, and the child's.
+
+    What the parent has in another section hides an entry of the child, which `_name_problems` reports.
+    """
+    own = section(child, name)
+    yield from (entry for found, entry in section(parent, name).items() if found not in own)
+    elsewhere = {found for other in SECTIONS if other != name for found in section(parent, other)}
+    node = child.root.value(name) if isinstance(child.root, Fields) else None
+    for key, value in node.entries if isinstance(node, Fields) else ():
+        if _defined(key) not in elsewhere:
+            yield key, value
 
 
 def _inherited_rules(child: Document, parent: Document) -> Iterator[Node]:
@@ -218,8 +230,9 @@ def _severities(document: Document) -> Iterator[tuple[str, tuple[Scalar, Scalar]
             yield key.text, (key, value)
 
 
-def _without(entries: Section, names: set[str]) -> Section:
-    return {name: entry for name, entry in entries.items() if name not in names}
+def _defined(key: Scalar) -> str:
+    """Return the name that a section's key defines: that of an operator without its parameters."""
+    return key.text.partition("(")[0].strip()
 
 
 def _is_empty(node: Node) -> bool:

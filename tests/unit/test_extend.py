@@ -187,6 +187,7 @@ ERRORS = [
     ),
     ("extends: base.yaml\ntransitions: {asks: pays}\n", "TRL222", "asks", "choose another name"),
     ("extends: base.yaml\noperators:\n  asks(p): p\n", "TRL222", "asks(p)", "choose another name"),
+    ("extends: base.yaml\noperators:\n  f(p): p\n  f(p, q): q\n", "TRL126", "f", "another name"),
 ]
 
 
