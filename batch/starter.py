@@ -240,8 +240,12 @@ def _used(tool: ToolUse) -> str:
 
 
 def _clean(text: str, width: int = 100) -> str:
-    """Return text of telemetry as a comment may hold it: one line, without hidden characters."""
-    shown = " ".join(visible(text[: 4 * width]).split())
+    """Return text of telemetry as a comment may hold it: one line, without hidden characters.
+
+    YAML refuses some that are not hidden, too, even in a comment.
+    """
+    words = " ".join(visible(text[: 4 * width]).split())
+    shown = "".join(char if char.isprintable() else "?" for char in words)
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"
 
 

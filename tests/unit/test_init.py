@@ -127,7 +127,7 @@ def test_the_same_source_gives_the_same_pack(desk: Path) -> None:
 
 def test_a_hostile_source_writes_nothing_of_its_own(tmp_path: Path) -> None:
     """Messages and arguments are nowhere in the pack; names with odd signs are in no expression."""
-    hostile = 'refund"] or true\n  - {id: x}\n\x1b]0;owned\x07#'
+    hostile = 'refund"] or true\n  - {id: x}\n\x1b]0;owned\x07#\ufffe\ufeff\x85\u2028'
     rows = session(
         "s\n  drop: []",
         user("my password is swordfish"),
