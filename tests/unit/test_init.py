@@ -166,7 +166,7 @@ def test_a_source_without_tools_gives_a_pack_of_rules_on_words(tmp_path: Path) -
 
 
 def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
-    """TRL605 unless `--force`; the pack is named after its file, as far as that can be a name."""
+    """TRL607 unless `--force`; the pack is named after its file, as far as that can be a name."""
     source = write(tmp_path / "rows.parquet", session("s", user("hello")))
     out = tmp_path / "new" / "my desk (2).yaml"
     assert run("init", source, "--out", out).exit_code == 0
@@ -174,17 +174,17 @@ def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     out.write_text("mine")
     refused = run("init", source, "--out", out)
     assert (refused.exit_code, out.read_text()) == (2, "mine")
-    assert "TRL605 is there already" in refused.stderr
+    assert "TRL607 is there already" in refused.stderr
     assert run("init", source, "--out", out, "--force").exit_code == 0
     assert "pack: my-desk-2" in out.read_text()
 
 
 def test_a_source_without_events_is_an_error(tmp_path: Path) -> None:
-    """TRL606 says what to name; what cannot be read is rejected as by an audit; no file is written."""
+    """TRL608 says what to name; what cannot be read is rejected as by an audit; no file is written."""
     (tmp_path / "empty.json").write_text("[]")
     (tmp_path / "broken.json").write_text('[{"messages": 7}]')
     out = tmp_path / "desk.yaml"
-    for name, code in (("empty", "TRL606"), ("broken", "TRL603")):
+    for name, code in (("empty", "TRL608"), ("broken", "TRL603")):
         done = run("init", tmp_path / f"{name}.json", "--out", out)
         assert done.exit_code == 2
         assert code in done.stderr
