@@ -180,10 +180,10 @@ def found_today(outcome: Outcome, rules: tuple[Rule, ...], found: Usage) -> dict
     """
     width = max(len(rule.id) for rule in rules)
     lines: dict[str, list[str]] = {}
-    told = {(row["pack"], row["id"]): (key, row) for key, row in outcome.summary["rules"].items()}
+    rows = {(row["pack"], row["id"]): (key, row) for key, row in outcome.summary["rules"].items()}
     own = rules[0].pack
     for rule in sorted(rules, key=lambda rule: (rule.pack != own, rule.pack, -rule.severity.rank, rule.id)):
-        key, row = told[rule.pack, rule.id]
+        key, row = rows[rule.pack, rule.id]
         sessions = [_clean(record["session_id"], 40) for record in outcome.examples.get(key, [])]
         count = f"{row['sessions_violating']:,} of {_count(row['sessions_applicable'], 'session')}"
         named = f": {', '.join(sessions[:NAMED_MAX])}" if sessions else ""

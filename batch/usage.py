@@ -1,4 +1,4 @@
-"""What a source is of: its kinds of events, its agents, and its tools with how they are used."""
+"""The use of tools in a source, its agents, and its kinds of events."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Usage:
 
 
 def usage(source: str | Path, scratch: Path, terms: Terms) -> Usage:
-    """Return what the source is of; `scratch` is an empty folder for files of its own.
+    """Return the usage of a source; `scratch` is an empty folder for files of its own.
 
     Raises SourceError where there is nothing to read.
     """
@@ -84,7 +84,7 @@ def usage(source: str | Path, scratch: Path, terms: Terms) -> Usage:
 
 
 def _rows(events: pl.LazyFrame) -> pl.LazyFrame:
-    """The events, without `end` rows, as far as they are counted."""
+    """Return the events, without `end` rows, with the columns that are counted."""
     result = pl.col("result").str.starts_with("Error").fill_null(False)
     return events.filter(pl.col("kind") != Kind.END.value).select(
         pl.col("kind").cast(pl.String),
@@ -98,7 +98,7 @@ def _rows(events: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _counts() -> list[pl.Expr]:
-    """What is counted of a tool in a session."""
+    """Return the counts of a tool in a session."""
     is_call = pl.col("kind") == _CALL
     return [
         is_call.sum().alias("calls"),
@@ -109,22 +109,22 @@ def _counts() -> list[pl.Expr]:
 
 
 def _sampled(rows: pl.DataFrame) -> pl.DataFrame:
-    """The arguments of the first calls of each tool, by session and place."""
+    """Return the arguments of the first calls of each tool, by session and place."""
     calls = rows.filter(pl.col("tool").is_not_null() & pl.col("args").is_not_null())
     return calls.sort("session", "seq").group_by("tool").head(CALLS_READ).select("tool", "args")
 
 
 def _names(args: str) -> list[str]:
-    """The names of a call's arguments."""
+    """Return the names of a call's arguments."""
     try:
-        told: Any = orjson.loads(args)
+        arguments: Any = orjson.loads(args)
     except orjson.JSONDecodeError:
         return []
-    return [str(name) for name in told] if isinstance(told, dict) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return [str(name) for name in arguments] if isinstance(arguments, dict) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
 def _tools(found: pl.DataFrame, arguments: Mapping[str, Counter[str]]) -> list[ToolUse]:
-    """The tools, from what was counted of each in each session."""
+    """Return the tools, from their counts in each session."""
     by_session = found.group_by("tool", "session").agg(
         pl.col("calls", "results", "failed").sum(), pl.col("first").min()
     )

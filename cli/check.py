@@ -64,7 +64,7 @@ def _lines(problems: Sequence[Problem]) -> Iterator[str]:
 
 
 def _inheritance(documents: Mapping[str, Document]) -> Iterator[str]:
-    """What each pack that extends another takes and changes, and an empty line after it."""
+    """Yield what each pack that extends another takes and changes, and an empty line after it."""
     from ..rules.extend import overrides
 
     for name, document in documents.items():

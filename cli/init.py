@@ -76,6 +76,6 @@ def command(source: str, out: Path, force: bool, timezone: str, allow_rejected: 
 
 
 def _name(out: Path) -> str:
-    """The pack's name: the file's, as far as it can be one."""
+    """Return the pack's name: the file's, as far as it can be one."""
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", out.name.partition(".")[0]).strip("-._")
     return name[:100] or "desk"

@@ -127,7 +127,7 @@ def _of_rule(rule: Rule, compiled: Machine, place: Place, work: Work) -> Iterato
 def _of_inherited(
     rule: Rule, machine: Machine, base: Rule, document: Document, work: Work
 ) -> Iterator[Problem]:
-    """The warnings that what the pack replaces gives an inherited rule, as far as `work` goes."""
+    """Yield the warnings about an inherited rule that does not fit the pack, as far as `work` goes."""
     try:
         yield from misfits(rule, machine, base, document, work)
     except TooLarge:
@@ -312,7 +312,7 @@ def _vacuous(rules: list[Rule], document: Document) -> Iterator[Problem]:
 
 
 def _unused(rules: list[Rule], document: Document) -> Iterator[Problem]:
-    """Propositions and transitions of the pack's own file that no rule uses, where the pack has rules."""
+    """Yield the names of the pack's own file that no rule uses, where the pack has rules."""
     if not rules:
         return
     for name, used in (

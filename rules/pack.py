@@ -121,7 +121,7 @@ def load_texts(sources: Mapping[str, str]) -> RuleSet:
 
 
 def documents_of(rule_set: RuleSet) -> Mapping[str, Document]:
-    """The documents of a sound rule set, by the packs' names, each with what it inherits."""
+    """Return the documents of a sound rule set, by the packs' names, each with what it inherits."""
     return {name: read_family(_Stored(name, rule_set.sources))[0] for name in rule_set.packs}
 
 
@@ -129,7 +129,7 @@ _AS_STORED = "a rule set that was kept is to be left as it is"
 
 
 def _read(origins: Iterable[Origin], errors: list[Problem]) -> Iterator[tuple[Document, Resolved]]:
-    """The packs that can be read, one by one; each one's problems are among the errors before it is given."""
+    """Yield the packs that can be read; each one's problems are among the errors before it is given."""
     for origin in origins:
         try:
             document, pack = read_family(origin)
@@ -141,7 +141,7 @@ def _read(origins: Iterable[Origin], errors: list[Problem]) -> Iterator[tuple[Do
 
 
 def _sources(documents: Mapping[str, Document]) -> dict[str, str]:
-    """The texts of packs and, each under the name of the one that extends it, of those that they extend."""
+    """Return the texts of packs and of those that they extend, as `RuleSet.sources` has them."""
     texts: dict[str, str] = {}
     for name in sorted(documents):
         for place, member in enumerate(lineage(documents[name])):
@@ -203,11 +203,11 @@ class Origin(Protocol):
         ...
 
     def text(self) -> str:
-        """The pack's text. Raises RuleError where it cannot be read."""
+        """Return the pack's text. Raises RuleError where it cannot be read."""
         ...
 
     def parent(self, named: str) -> Origin:
-        """The pack that this one extends under that name. Raises RuleError where there is none."""
+        """Return the pack that this one extends under that name. Raises RuleError where there is none."""
         ...
 
 
@@ -266,7 +266,7 @@ class _Stored:
         folder = f"{self.source}{PARENT}/"
         inside = [name for name in self.sources if name.startswith(folder) and "/" not in name[len(folder) :]]
         if len(inside) != 1:
-            what = f"the pack that `{self.source}` extends, `{named}`, was not kept with it"
+            what = f"the pack that `{self.source}` extends, `{named}`, is not stored with it"
             raise RuleError([Problem("TRL201", what, _AS_STORED)])
         return _Stored(inside[0], self.sources)
 
@@ -276,7 +276,7 @@ def _shipped(name: str) -> Origin:
 
 
 def _only_pack(folder: Path) -> Path:
-    """The pack that is stored in the folder. Raises RuleError where that is not one."""
+    """Return the pack that is stored in the folder. Raises RuleError where that is not one."""
     packs = [file for file in sorted(folder.iterdir()) if _is_pack(file)]
     if len(packs) != 1:
         hint = "it is to hold the one pack that the file beside it extends, or to be taken away"
@@ -287,14 +287,14 @@ def _only_pack(folder: Path) -> Path:
 
 
 def _unknown(named: str, near: str | None) -> Problem:
-    """The problem of a pack that is extended and is not there; `near` is a file that was probably meant."""
+    """Return the problem of an extended pack that is not there; `near` is a file that was probably meant."""
     hint = "name a shipped pack, or a YAML file by its path from this file's folder; "
     hint += f"did you mean `{near}`?" if near else did_you_mean(named, shipped_packs())
     return Problem("TRL201", f"there is no pack `{named}` to extend", hint)
 
 
 def read_family(origin: Origin, children: tuple[Origin, ...] = ()) -> tuple[Document, Resolved]:
-    """The pack with what it inherits, and its rules; `children` are those that extend it, the nearest first.
+    """Return the pack with what it inherits, and its rules; `children` extend it, the nearest first.
 
     Problems of the packs that it extends come before its own, since they may explain those. Raises RuleError
     where its own text cannot be read.
@@ -319,7 +319,7 @@ def read_family(origin: Origin, children: tuple[Origin, ...] = ()) -> tuple[Docu
 
 
 def _parent(named: str, origin: Origin, children: tuple[Origin, ...]) -> Origin:
-    """The pack that a pack extends. Raises RuleError without a place."""
+    """Return the pack that a pack extends. Raises RuleError without a place."""
     parent = origin.parent(named)
     if parent in (origin, *children):
         way = " -> ".join(one.source for one in (*reversed(children), origin, parent))
@@ -332,7 +332,7 @@ def _parent(named: str, origin: Origin, children: tuple[Origin, ...]) -> Origin:
 
 
 def _blamed(problem: Problem, document: Document) -> Problem:
-    """The problem; where it is in the file of a sound pack that the document extends, with the reason."""
+    """Return the problem; in the file of a sound pack that the document extends, with the reason."""
     if problem.place is None or problem.place.source == document.source:
         return problem
     hint = f"{problem.hint}; the pack is sound by itself, and not with what {document.source} replaces"
