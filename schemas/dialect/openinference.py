@@ -53,6 +53,8 @@ def read(span: Span) -> Said | None:
             input=_input(span),
             output=_output(span, unread=ABSENT),
         )
+    if span.scope == scopes.DSPY and span.name in scopes.DSPY_AGENTS:
+        return Said(Part.AGENT)
     return Said(Part.OTHER, call=_started(span))
 
 
@@ -157,7 +159,7 @@ def _texts(span: Span, prefix: str, wrapper: str) -> list[Value] | None:
 
 def _tool(span: Span) -> Said:
     attributes = span.attributes
-    tool = first_name(attributes, (oi.TOOL_NAME, oi.TOOL_CALL_NAME)) or string_of(span.name)
+    tool = first_name(attributes, (oi.TOOL_NAME, oi.TOOL_CALL_NAME)) or string_of(_tool_of_name(span))
     args, asked = None, Content.ABSENT
     for name in (oi.INPUT_VALUE, oi.TOOL_CALL_ARGUMENTS, oi.TOOL_PARAMETERS):
         value = attributes.get(name)
@@ -167,6 +169,12 @@ def _tool(span: Span) -> Said:
     answer = tool_result(attributes.get(oi.OUTPUT_VALUE), tool)
     call_id = first_name(attributes, (oi.TOOL_CALL_ID, oi.TOOL_ID)) or answer.call_id
     return Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=answer)
+
+
+def _tool_of_name(span: Span) -> str:
+    """Return a span's name, without the method of the tool where its scope writes that."""
+    method = next((one for one in scopes.DSPY_METHODS if span.name.endswith(one)), "")
+    return span.name.removesuffix(method) if span.scope == scopes.DSPY else span.name
 
 
 def _arguments(span: Span, name: str, value: Value) -> tuple[str | None, Content]:

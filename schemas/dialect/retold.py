@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from ..semconv import scopes
 from ..span import Span, Value
 from .carried import is_object, parsed_if_nested
+from .field_prompts import fields_of, in_words
 from .parts import NO_ANSWER, kind_of, text_of_parts
 
 _CALLS, _ANSWERS = "tool-call", "tool-response"
@@ -22,7 +23,9 @@ _LITERAL_CHARS_MAX = 100_000
 
 def messages_of(span: Span, found: list[Value]) -> list[Value]:
     """Return the messages of a flattened list, each out of what wraps it."""
-    return list(_as_usual([_inner(span, one) for one in found]))
+    messages = list(_as_usual([_inner(span, one) for one in found]))
+    fields = fields_of(span) if span.scope == scopes.DSPY else None
+    return messages if fields is None else in_words(messages, fields)
 
 
 def _inner(span: Span, member: Value) -> Value:

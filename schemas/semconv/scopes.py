@@ -7,6 +7,12 @@ Read in the sources of each: Arize-ai/openinference (`python/instrumentation`), 
 
 _OPENINFERENCE = "openinference.instrumentation."
 
+DSPY = _OPENINFERENCE + "dspy"
+"""Names a tool's span by the method that runs it, and gives a model's messages as DSPy's adapter writes them."""
+DSPY_METHODS = (".__call__", ".acall")
+"""The methods of DSPy's tools."""
+DSPY_AGENTS = frozenset({"ReAct.forward", "ReAct.aforward", "ReActV2.forward", "ReActV2.aforward"})
+"""The spans of DSPy's agents, which it calls chains."""
 LANGCHAIN = _OPENINFERENCE + "langchain"
 """Names a span an agent where its own name has `agent` in it, and gives the only argument as it is."""
 LLAMA_INDEX = _OPENINFERENCE + "llama_index"
@@ -21,7 +27,7 @@ LLAMA_INDEX_CALLS = frozenset(
 OPENAI_AGENTS = _OPENINFERENCE + "openai_agents"
 SMOLAGENTS = _OPENINFERENCE + "smolagents"
 
-FUNCTIONS_CALLED = frozenset({LLAMA_INDEX, SMOLAGENTS})
+FUNCTIONS_CALLED = frozenset({DSPY, LLAMA_INDEX, SMOLAGENTS})
 """Where a tool's arguments are those of the function that runs it: `{"args": [...], "kwargs": {...}}`."""
 NO_EMPTY_ARGUMENTS = frozenset({OPENAI_AGENTS, _OPENINFERENCE + "google_adk"})
 """Where a call without arguments leaves them out of the messages."""

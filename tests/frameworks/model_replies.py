@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
+from . import dspy_fields
 from .script import SCRIPT, Turn, final_answer_id, questions, turns
 
 
@@ -57,11 +58,14 @@ class Model:
         """Say what comes next in the conversation of a request. Raises NotScripted, FailsNow."""
         text = json.dumps(request, ensure_ascii=False)
         turn = _turn(text)
-        done = _steps_done(turn, text)
+        dspy = dspy_fields.MARK in text
+        done = dspy_fields.calls_done(text) if dspy else _steps_done(turn, text)
         with self.lock:
             if turn.fails_once and not done and turn.key not in self.failed:
                 self.failed.add(turn.key)
                 raise FailsNow
+        if dspy:
+            return Reply(re.sub(r"\W", "_", f"{turn.key}_{done}"), text=dspy_fields.in_fields(turn, text))
         place = min(done, len(turn.steps) - 1)
         step = turn.steps[place]
         calls = [Call(one["id"], one["tool"], one["args"]) for one in step.get("calls", ())]

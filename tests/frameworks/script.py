@@ -12,6 +12,9 @@ from typing import Any
 FILE = Path(__file__).with_name("conversations.json")
 SCRIPT: dict[str, Any] = json.loads(FILE.read_text())
 
+FINISH = {"id": None, "tool": "finish", "args": {}, "result": "Completed."}
+"""The call by which an agent of DSPy says that it needs no more tools."""
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -65,6 +68,8 @@ def events_of(turn: Turn, shape: Mapping[str, Any], nested: bool = False) -> Ite
             }
             yield from _calls([call], shape, nested)
         else:
+            if shape.get("finish"):
+                yield from _calls([FINISH], shape, nested)
             yield {"kind": "assistant", "text": step["say"], "nested": nested}
 
 
@@ -95,7 +100,7 @@ def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[
 
     `shape` says how a framework plays the script: `wrap` names the only field of an object around results
     that are text, `user` is what stands around a user's words, `single_calls` has parallel calls one by one,
-    `final_answer` has answers as calls of a tool. With `sessions` "trace" each turn is a session ("t0", "t1",
+    `final_answer` has answers as calls of a tool, `finish` has a call of that tool before each answer. With `sessions` "trace" each turn is a session ("t0", "t1",
     in the order of time), with "merged" everything is one, "all".
     """
     everything = turns()

@@ -9,7 +9,9 @@ import asyncio
 import json
 import os
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 SCRIPT = json.loads(Path(os.environ["CONVERSATIONS"]).read_text())
@@ -60,6 +62,14 @@ def said(result):
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
 
+def in_text(run):
+    """Run a tool: what a model reads of it, its result as text, or the error's text where it fails."""
+    try:
+        return said(run())
+    except ToolFailed as error:
+        return f"Error: {error}"
+
+
 def tools_of(agent):
     """Return the tools of an agent: name, description, parameters as JSON Schema."""
     made = []
@@ -77,6 +87,74 @@ def openai_tools(agent):
         {"type": "function", "function": {"name": name, "description": about, "parameters": schema}}
         for name, about, schema in tools_of(agent)
     ]
+
+
+@dataclass(frozen=True)
+class ChatLoop:
+    """A loop of our own over chat completions: the model is asked and its tools are run until it speaks.
+
+    `create` asks the model as the openai SDK's `chat.completions.create` does. `tool` gets the call's id, the
+    tool's name, its arguments and a function without arguments that runs it, and returns the result.
+    """
+
+    create: Callable
+    tool: Callable = lambda call_id, name, args, run: run()
+    histories: dict = field(default_factory=dict)
+
+    def take(self, session, turn):
+        """Play one turn."""
+        messages = self.histories.setdefault(session, [{"role": "system", "content": DESK}])
+        messages.append({"role": "user", "content": turn["user"]})
+        return self.answer(messages, "desk", turn.get("stream", False))
+
+    def answer(self, messages, agent, stream=False):
+        """Let an agent answer a conversation, which grows by what it does: its words."""
+        while True:
+            message = self.message(messages, agent, stream)
+            messages.append(message)
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
+                content = self.result(
+                    call["id"], call["function"]["name"], json.loads(call["function"]["arguments"])
+                )
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": content})
+
+    def message(self, messages, agent, stream):
+        """Ask the model once: its message as a dict."""
+        asked = {"model": MODEL, "messages": messages, "tools": openai_tools(agent)}
+        if stream:
+            return joined(self.create(**asked, stream=True))
+        message = self.create(**asked).choices[0].message.model_dump(exclude_none=True)
+        return {name: message[name] for name in ("role", "content", "tool_calls") if name in message}
+
+    def result(self, call_id, name, args):
+        """Run a tool: what the model reads of it."""
+        return in_text(lambda: self.tool(call_id, name, args, lambda: self.run(name, args)))
+
+    def run(self, name, args):
+        """Run a tool of the script, or have the policy agent answer: the result."""
+        if name != "ask_policy_agent":
+            return use(name, **args)
+        question = {"role": "user", "content": args["question"]}
+        return self.answer([{"role": "system", "content": POLICY}, question], "policy")
+
+
+def joined(chunks):
+    """Return the message that the chunks of a chat completion come to."""
+    text, calls = "", {}
+    for chunk in chunks:
+        for choice in chunk.choices:
+            text += choice.delta.content or ""
+            for part in choice.delta.tool_calls or ():
+                empty = {"type": "function", "function": {"name": "", "arguments": ""}}
+                call = calls.setdefault(part.index, empty)
+                call["id"] = part.id or call["id"]
+                call["function"]["name"] += part.function.name or ""
+                call["function"]["arguments"] += part.function.arguments or ""
+    if calls:
+        return {"role": "assistant", "tool_calls": list(calls.values())}
+    return {"role": "assistant", "content": text}
 
 
 def rounds():
@@ -161,10 +239,7 @@ def in_words(function):
 
     @wraps(function)
     def tool(**args):
-        try:
-            return said(function(**args))
-        except ToolFailed as error:
-            return f"Error: {error}"
+        return in_text(lambda: function(**args))
 
     tool.__annotations__ = {**function.__annotations__, "return": str}
     return tool

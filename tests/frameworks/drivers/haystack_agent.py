@@ -1,6 +1,6 @@
 """An agent of Haystack, with OpenInference."""
 
-from desk import DESK, MODEL, OPENAI_URL, POLICY, play, provider, said, tools_of, use
+from desk import DESK, MODEL, OPENAI_URL, POLICY, in_text, play, provider, tools_of, use
 from openinference.instrumentation import using_session
 from openinference.instrumentation.haystack import HaystackInstrumentor
 
@@ -23,10 +23,7 @@ def agent(name):
         def run(_name=tool_name, **args):
             if _name == "ask_policy_agent":
                 return answered("policy", [ChatMessage.from_user(args["question"])])[-1].text
-            try:
-                return said(use(_name, **args))
-            except Exception as error:
-                return f"Error: {error}"
+            return in_text(lambda: use(_name, **args))
 
         tools.append(Tool(name=tool_name, description=about, parameters=schema, function=run))
     chat = OpenAIChatGenerator(

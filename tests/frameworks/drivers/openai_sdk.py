@@ -4,7 +4,20 @@ import json
 import os
 from contextlib import contextmanager
 
-from desk import DESK, MODEL, MODEL_URL, POLICY, log_provider, openai_tools, play, provider, said, use
+from desk import (
+    DESK,
+    MODEL,
+    MODEL_URL,
+    POLICY,
+    ChatLoop,
+    in_text,
+    log_provider,
+    openai_tools,
+    play,
+    provider,
+    said,
+    use,
+)
 
 VARIANT = os.environ["VARIANT"]
 API = os.environ.get("API", "chat")
@@ -109,45 +122,8 @@ from openai import OpenAI  # noqa: E402
 CLIENT = OpenAI(base_url=f"{MODEL_URL}/v1", api_key="none")
 
 
-def ask_model(messages, agent, stream):
-    """Ask the model once: its message as a dict."""
-    if not stream:
-        done = CLIENT.chat.completions.create(model=MODEL, messages=messages, tools=openai_tools(agent))
-        return done.choices[0].message.model_dump(exclude_none=True)
-    text, calls = "", {}
-    chunks = CLIENT.chat.completions.create(
-        model=MODEL, messages=messages, tools=openai_tools(agent), stream=True
-    )
-    for chunk in chunks:
-        for choice in chunk.choices:
-            text += choice.delta.content or ""
-            for part in choice.delta.tool_calls or ():
-                call = calls.setdefault(
-                    part.index, {"type": "function", "function": {"name": "", "arguments": ""}}
-                )
-                call["id"] = part.id or call["id"]
-                call["function"]["name"] += part.function.name or ""
-                call["function"]["arguments"] += part.function.arguments or ""
-    if calls:
-        return {"role": "assistant", "tool_calls": list(calls.values())}
-    return {"role": "assistant", "content": text}
-
-
-def answer(messages, agent, stream=False):
-    """Let an agent answer: it calls tools until it speaks."""
-    while True:
-        message = ask_model(messages, agent, stream)
-        messages.append(message)
-        if not message.get("tool_calls"):
-            return message["content"]
-        for call in message["tool_calls"]:
-            name, args = call["function"]["name"], json.loads(call["function"]["arguments"])
-            content = run_tool(call["id"], name, args)
-            messages.append({"role": "tool", "tool_call_id": call["id"], "content": content})
-
-
 def response(items, agent, stream=False):
-    """The same by way of the responses API."""
+    """Let an agent answer by way of the responses API: its words."""
     tools = [{"type": "function", **tool["function"]} for tool in openai_tools(agent)]
     instructions = DESK if agent == "desk" else POLICY
     while True:
@@ -162,37 +138,34 @@ def response(items, agent, stream=False):
         if not calls:
             return done.output_text
         for call in calls:
-            content = run_tool(call.call_id, call.name, json.loads(call.arguments))
+            content = result_of(call.call_id, call.name, json.loads(call.arguments))
             items.append({"type": "function_call_output", "call_id": call.call_id, "output": content})
 
 
-def run_tool(call_id, name, args):
-    """Run a tool in its span: what the model is given, the error's text where it fails."""
+def result_of(call_id, name, args):
+    """Run a tool in its span: what the model reads of it."""
 
     def run():
         if name != "ask_policy_agent":
             return use(name, **args)
-        question = {"role": "user", "content": args["question"]}
-        if API == "responses":
-            return response([question], "policy")
-        return answer([{"role": "system", "content": POLICY}, question], "policy")
+        return response([{"role": "user", "content": args["question"]}], "policy")
 
-    try:
-        return said(TOOL(call_id, name, args, run))
-    except Exception as error:
-        return f"Error: {error}"
+    return in_text(lambda: TOOL(call_id, name, args, run))
 
 
+CHAT = ChatLoop(CLIENT.chat.completions.create, TOOL)
 HISTORY = {}
 
 
 def take(session, turn):
     """Play one turn."""
     with TURN(session):
-        start = [] if API == "responses" else [{"role": "system", "content": DESK}]
-        messages = HISTORY.setdefault(session, start)
-        messages.append({"role": "user", "content": turn["user"]})
-        (response if API == "responses" else answer)(messages, "desk", turn.get("stream", False))
+        if API != "responses":
+            CHAT.take(session, turn)
+            return
+        items = HISTORY.setdefault(session, [])
+        items.append({"role": "user", "content": turn["user"]})
+        response(items, "desk", turn.get("stream", False))
 
 
 play(take)
