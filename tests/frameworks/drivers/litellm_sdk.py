@@ -10,6 +10,7 @@ TRACES = provider()
 VARIANT = os.environ["VARIANT"]
 
 import litellm  # noqa: E402
+from opentelemetry import trace  # noqa: E402
 
 
 def openinference():
@@ -63,10 +64,10 @@ TURN, TOOL = openinference() if VARIANT == "openinference" else own()
 
 
 def create(model, **asked):
-    """Ask the model by way of LiteLLM."""
-    return litellm.completion(
-        f"openai/{model}", api_base=OPENAI_URL, api_key="none", max_retries=2, **asked
-    )
+    """Ask the model by way of LiteLLM, whose callback looks for the span around a stream there alone."""
+    names = {"litellm_parent_otel_span": trace.get_current_span()} if VARIANT == "otel" else {}
+    way = {"api_base": OPENAI_URL, "api_key": "none", "max_retries": 2, "metadata": names}
+    return litellm.completion(f"openai/{model}", **way, **asked)
 
 
 CHAT = ChatLoop(create, TOOL)
