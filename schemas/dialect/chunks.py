@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from ..span import Value
-from ..step import Message, Role
+from ..step import Call, Message, Role
 from .carried import is_object, parsed_if_nested
 from .said import Half
 
@@ -41,10 +41,15 @@ def joined(written: Value, half: Half) -> Half:
 def _together(begun: Message, message: Message, *, is_last: bool) -> Message:
     """Return one message of what was said so far and what came then; the last may say all of it again."""
     so_far, text = begun.text or "", message.text or ""
-    known = [call for call in begun.calls if call not in message.calls]
+    known = [call for call in begun.calls if not any(_is_once_more(call, later) for later in message.calls)]
     is_whole = is_last and text.startswith(so_far)
     return replace(
         message,
         text=(text if is_whole else so_far + text) or message.text,
         calls=(*known, *message.calls),
     )
+
+
+def _is_once_more(call: Call, later: Call) -> bool:
+    """Return whether a later chunk has the same call, of which the earlier one may lack the arguments."""
+    return call == later or (call.call_id is not None and call.call_id == later.call_id)

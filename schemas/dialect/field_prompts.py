@@ -53,9 +53,10 @@ def fields_of(span: Span) -> Fields | None:
 def in_words(messages: list[Value], fields: Fields) -> list[Value]:
     """Return messages of fields as messages of words; None for one that cannot be read.
 
-    A prompt that holds results of tools is the question once more, and says nothing new; nor does what stands
+    A prompt that holds results of tools is the question once more and says nothing new; nor does what stands
     before an answer that is left out. A listed field that stands in a message twice may be what a user or a
-    tool wrote: such a message cannot be read. Where several fields may be the words, all are, with their names.
+    tool wrote: such a message cannot be read. Of several fields that may be the words all are, with their
+    names.
     """
     said: list[Value] = []
     for message in messages:

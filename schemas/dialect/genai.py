@@ -20,7 +20,7 @@ from .chunks import joined
 from .messages import listed, worded
 from .openllmetry import flat_half
 from .parts import name_of
-from .runs import text_parts, unquoted
+from .runs import marked_if_failed, text_parts, unquoted
 from .said import ABSENT, TRUNCATED, Half, Said
 
 _ARGUMENTS = (
@@ -109,15 +109,15 @@ def _tool(span: Span) -> Said:
     body, given = _value(
         attributes, _RESULTS, _returned_parts if span.scope in scopes.TEXT_PARTS else _returned
     )
-    said = Said(
-        Part.TOOL, call=Call(call_id, tool, args, asked), result=Result(call_id, tool, body, None, given)
-    )
+    answer = Result(call_id, tool, body, None, given)
+    answer = marked_if_failed(answer) if span.scope in scopes.ADK else answer
+    said = Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=answer)
     if not (span.events and said.has_gaps):
         return said
-    call, answer = span_events.run_of(span.events)
+    call, told = span_events.run_of(span.events)
     if call is not None:
         call = replace(call, call_id=call_id or call.call_id, tool=tool or call.tool)
-    return said.filled(Said(Part.TOOL, call=call, result=answer))
+    return said.filled(Said(Part.TOOL, call=call, result=told))
 
 
 def _returned(value: Value) -> tuple[str | None, Content]:

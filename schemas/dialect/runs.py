@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from .parts import name_of
 
 _CALL_FIELDS = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 """The fields of a Python function's call; the last is a parameter of smolagents' own."""
+_ERROR = re.compile(r"\s*error\b", re.IGNORECASE)
 _OUTPUT_FIELDS = frozenset({"tool_name", "raw_output", "is_error"})
 """Fields that LlamaIndex's `ToolOutput` always has."""
 
@@ -77,6 +79,17 @@ def tool_result(value: Value, tool: str | None) -> Result:
             return replace(message.results[0], tool=tool)
     text, content = result(told if isinstance(told, str) else value)
     return Result(None, tool, text, content=content)
+
+
+def marked_if_failed(result: Result) -> Result:
+    """Return a result with an error where its only field, `result`, holds the text of one (Google's ADK).
+
+    The object stays as it is, and rules that look at how a result begins do not see the text in it.
+    """
+    told = parsed_if_nested(result.result)
+    text = told.get("result") if is_object(told) and len(told) == 1 else None
+    is_error = result.error is None and isinstance(text, str) and _ERROR.match(text)
+    return replace(result, error="tool_error") if is_error else result
 
 
 def text_parts(value: Value) -> Value:

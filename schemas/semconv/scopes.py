@@ -8,7 +8,7 @@ Read in the sources of each: Arize-ai/openinference (`python/instrumentation`), 
 _OPENINFERENCE = "openinference.instrumentation."
 
 DSPY = _OPENINFERENCE + "dspy"
-"""Names a tool's span by the method that runs it, and gives a model's messages as DSPy's adapter writes them."""
+"""Names a tool's span by the method that runs it, and gives messages as DSPy's adapter writes them."""
 DSPY_METHODS = (".__call__", ".acall")
 """The methods of DSPy's tools."""
 DSPY_AGENTS = frozenset({"ReAct.forward", "ReAct.aforward", "ReActV2.forward", "ReActV2.aforward"})
@@ -29,6 +29,8 @@ SMOLAGENTS = _OPENINFERENCE + "smolagents"
 
 FUNCTIONS_CALLED = frozenset({DSPY, LLAMA_INDEX, SMOLAGENTS})
 """Where a tool's arguments are those of the function that runs it: `{"args": [...], "kwargs": {...}}`."""
+ADK = frozenset({"gcp.vertex.agent", _OPENINFERENCE + "google_adk"})
+"""Where a tool's text stands in an object: `{"result": "Error: no such user"}`."""
 NO_EMPTY_ARGUMENTS = frozenset({OPENAI_AGENTS, _OPENINFERENCE + "google_adk"})
 """Where a call without arguments leaves them out of the messages."""
 TEXT_PARTS = frozenset({"strands.telemetry.tracer"})

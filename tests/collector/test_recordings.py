@@ -56,7 +56,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_recordings_come_through_as_they_happened(
     kafka: KafkaSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The archive of the pipeline over Kafka holds what the script says happened, for all that are read right.
+    """The archive of the pipeline over Kafka holds what the script says happened, where recordings are exact.
 
     Of all recordings it holds the events that an audit of their requests finds, in the same order.
     """

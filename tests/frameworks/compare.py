@@ -4,7 +4,7 @@ truth.json: `sessions` ({id: [event]}), `verdicts` ({id: [[rule, tool of the eve
 names what the telemetry does not hold:
 
 - "messages": false    user and agent are not captured: only calls and results are compared
-- "sessions": "trace"  there is no session key: sessions are named by their place in time, "t0", "t1"
+- "sessions": "trace"  there is no session key: each turn is a session, "t0", "t1", known by how it ends
 - "sessions": "merged" a model call is a trace of its own: all events together are one session, "all"
 - "call_ids", "nested", "args", "results", "content": false    are not compared
 - "ignore_verdicts": [rule]
@@ -51,10 +51,11 @@ def differences(truth: Mapping[str, Any], events: Iterable[Event], verdicts: Ite
     """Say in what an audit's events and verdicts differ from what happened; nothing where they are exact."""
     expect = truth.get("expect") or {}
     events = [event for event in events if event["kind"] != "end"]
-    named = _names({event["session_id"] for event in events}, events, expect)
-    found: defaultdict[str, list[Event]] = defaultdict(list)
     order = ("time", "seq") if expect.get("sessions") == "merged" else ("occurrence", "seq")
-    for event in sorted(events, key=lambda event: [event[name] for name in order]):
+    events.sort(key=lambda event: [event[name] for name in order])
+    named = _names(truth, events, expect)
+    found: defaultdict[str, list[Event]] = defaultdict(list)
+    for event in events:
         found[named[event["session_id"]]].append(event)
     said = [
         f"{name}: no session of the script, {len(found[name])} events"
@@ -68,14 +69,24 @@ def differences(truth: Mapping[str, Any], events: Iterable[Event], verdicts: Ite
     return said + _verdicts(truth, events, verdicts, named)
 
 
-def _names(sessions: set[str], events: Sequence[Event], expect: Mapping[str, Any]) -> dict[str, str]:
-    """Return by session id the name under which the truth has it."""
+def _names(truth: Mapping[str, Any], events: Sequence[Event], expect: Mapping[str, Any]) -> dict[str, str]:
+    """Return by session id the name that the truth has for it: of a turn by the last words."""
+    names = {event["session_id"]: str(event["session_id"]) for event in events}
     if expect.get("sessions") == "merged":
-        return dict.fromkeys(sessions, "all")
+        return dict.fromkeys(names, "all")
     if expect.get("sessions") != "trace":
-        return {name: name for name in sessions}
-    begun = {name: min(event["time"] for event in events if event["session_id"] == name) for name in sessions}
-    return {name: f"t{place}" for place, name in enumerate(sorted(sessions, key=begun.__getitem__))}
+        return names
+    last = {event["session_id"]: event["text"] for event in events if _is_answer(event)}
+    turns = {
+        [event["text"] for event in session if _is_answer(event)][-1]: name
+        for name, session in truth["sessions"].items()
+    }
+    return names | {one: turns[text] for one, text in last.items() if text in turns}
+
+
+def _is_answer(event: Event) -> bool:
+    """Return whether an event is what an agent says to the customer."""
+    return event["kind"] == "assistant" and not event["nested"] and not event.get("history")
 
 
 def _session(expected: Sequence[Event], found: Sequence[Event], expect: Mapping[str, Any]) -> list[str]:

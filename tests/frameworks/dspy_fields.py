@@ -1,4 +1,4 @@
-"""What the scripted model says to DSPy, whose prompts ask for an answer in named fields instead of tool calls."""
+"""What the scripted model says to DSPy, whose prompts ask for answers in named fields."""
 
 from __future__ import annotations
 

@@ -100,8 +100,9 @@ def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[
 
     `shape` says how a framework plays the script: `wrap` names the only field of an object around results
     that are text, `user` is what stands around a user's words, `single_calls` has parallel calls one by one,
-    `final_answer` has answers as calls of a tool, `finish` has a call of that tool before each answer. With `sessions` "trace" each turn is a session ("t0", "t1",
-    in the order of time), with "merged" everything is one, "all".
+    `final_answer` has answers as calls of a tool, `finish` has a call of that tool before each answer. With
+    `sessions` "trace" each turn is a session ("t0", "t1", by rounds), with "merged" everything is
+    one, "all".
     """
     everything = turns()
     events = {

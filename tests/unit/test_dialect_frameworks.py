@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tracline.schemas.event import Content
-from tracline.schemas.step import Part
+from tracline.schemas.step import Part, Result
 from tracline.schemas.telling import tellings
 
 from .dialect_spans import step_of, words
@@ -207,6 +207,48 @@ def test_chunks_of_a_streamed_answer_are_one_message(chunks: list[dict[str, Any]
     step = step_of(told)
     assert step.output is not None
     assert [one.text for one in step.output] == said
+
+
+def called(name: str, args: dict[str, Any] | None, reason: str) -> dict[str, Any]:
+    """One message of an answer that calls a tool."""
+    call = {"type": "tool_call", "id": name, "name": "look", "arguments": args}
+    return {"role": "assistant", "parts": [call], "finish_reason": reason}
+
+
+def test_a_call_of_a_streamed_answer_is_the_one_that_is_whole() -> None:
+    """Chunks name it before its arguments are there; calls with other ids are others."""
+    chunks = [
+        called("1", None, ""),
+        called("1", None, ""),
+        called("2", {"id": 2}, ""),
+        called("1", {"id": 1}, ""),
+    ]
+    told = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(chunks)}
+    assert words(step_of(told).output) == [
+        ("assistant", None, [("2", "look", '{"id":2}'), ("1", "look", '{"id":1}')], [])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("result", "error"),
+    [
+        ('{"result": "Error: no such user"}', "tool_error"),
+        ('{"result": "user_1"}', None),
+        ('{"result": "Error: no such user", "id": 1}', None),
+        ('{"result": {"text": "Error"}}', None),
+    ],
+)
+def test_adk_puts_what_a_tool_says_into_an_object(result: str, error: str | None) -> None:
+    """That it failed is in its words, and the object stays as it is."""
+    genai = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
+    step = step_of({**genai, "gen_ai.tool.call.result": result}, scope="gcp.vertex.agent")
+    assert step.result == Result(None, "look", result, error)
+    assert step_of({**genai, "gen_ai.tool.call.result": result}).result == Result(None, "look", result)
+    answer = json.dumps({"id": "c", "name": "look", "response": json.loads(result)})
+    told = {"openinference.span.kind": "TOOL", "tool.name": "look", "output.value": answer}
+    found = step_of(told, scope="openinference.instrumentation.google_adk").result
+    assert found is not None
+    assert (found.call_id, found.error) == ("c", error)
 
 
 def test_litellm_flattens_calls_where_choices_belong() -> None:

@@ -1,4 +1,4 @@
-"""An agent of Google's ADK with LiteLLM's models, and its own instrumentation or the one that VARIANT names."""
+"""An agent of Google's ADK with LiteLLM's models, instrumented by itself or as VARIANT says."""
 
 import asyncio
 import logging
@@ -42,7 +42,7 @@ def runner(name, instructions, tools):
     return Runner(agent=agent, app_name=APP, session_service=InMemorySessionService())
 
 
-def in_words(tool, args, tool_context, error):
+def in_words(error, **_):
     """Return what the model reads of a tool that failed."""
     return {"result": f"Error: {error}"}
 

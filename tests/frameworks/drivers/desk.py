@@ -98,7 +98,7 @@ class ChatLoop:
     """
 
     create: Callable
-    tool: Callable = lambda call_id, name, args, run: run()
+    tool: Callable
     histories: dict = field(default_factory=dict)
 
     def take(self, session, turn):
