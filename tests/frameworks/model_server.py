@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,8 +13,6 @@ from typing import Any
 from . import model_formats as formats
 from .model_replies import FailsNow, Model, NotScripted, Reply
 
-THOUGHT_S = 0.1
-"""How long the model takes to answer: turns that are played at the same time overlap."""
 Write = Callable[[Reply, Mapping[str, Any]], Any]
 APIS: dict[str, tuple[Write, Write]] = {
     "/chat/completions": (formats.chat, formats.chat_stream),
@@ -39,7 +36,6 @@ class Handler(BaseHTTPRequestHandler):
         if api is None:
             self.say(404, {"error": {"message": f"unknown path {path}", "type": "not_found"}})
             return
-        time.sleep(THOUGHT_S)
         try:
             reply = self.model.reply(body)
         except FailsNow:

@@ -7,6 +7,8 @@ NOT_YET = {
     "anthropic-openinference": _BARE,
     "anthropic-openllmetry": _BARE,
     "crewai": "the user's words stand inside the prompt of CrewAI, and of some turns nowhere",
+    "google-adk-1-events": _LOGS,
+    "google-adk-events": _LOGS,
     "haystack": "no span of this scope is read",
     "mastra": "the messages of its agent's and model's spans are not read",
     "mlflow": "arguments of the driver's own tool spans are wrapped, and make a second call of each",

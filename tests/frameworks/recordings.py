@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from .framework import HERE, ROOT
+from .framework import ENVIRONMENTS, HERE, ROOT
 
 FOLDER = HERE / "recordings"
 RESOURCE = ("service.name",)
@@ -31,6 +31,7 @@ LENGTH = 4
 def machine() -> list[tuple[str, str]]:
     """Return what names this machine, each with what stands instead."""
     return [
+        (str(ENVIRONMENTS), "/environments"),
         (str(ROOT), "/app"),
         (sys.base_prefix, "/python"),
         (str(Path.home()), "/home"),
