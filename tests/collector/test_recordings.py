@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 import httpx
-import polars as pl
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from tracline.batch.archive import read_manifest
 from tracline.stream.kafka.settings import KafkaSettings
 
 from ..frameworks.compare import PACKS, Event, differences, read
@@ -95,20 +95,19 @@ def test_recordings_come_through_as_they_happened(
 def through_kafka(kafka: KafkaSettings, folder: Path, count: int) -> None:
     """Carry what is in the topic of spans to an archive that holds so many events."""
     archive, wait = folder / "archive", ("--timeout-s", TIMEOUT_S)
+    options = ("--archive", str(archive), "--every-s", "1")
+
+    def archived() -> int:
+        return sum(entry.events for entry in read_manifest(archive).entries)
+
     with (
         running(kafka, folder / "rekey.log", "rekey", *wait) as rekey,
         running(kafka, folder / "monitor.log", "monitor", *wait, "--rules", *PACKS) as monitor,
-        running(kafka, folder / "archive.log", "archive", *wait, "--archive", str(archive)) as archiver,
+        running(kafka, folder / "archive.log", "archive", *wait, *options) as archiver,
     ):
-        until("all is archived", lambda: rows(archive) >= count, within_s=ALL_S)
+        until("all is archived", lambda: archived() >= count, within_s=ALL_S)
         for stage in (rekey, monitor, archiver):
             assert stage.stop() == 0, stage.log.read_text()
-
-
-def rows(archive: Path) -> int:
-    """Count the events in an archive."""
-    files = [*archive.rglob("*.parquet")]
-    return sum(pl.scan_parquet(file).select(pl.len()).collect().item() for file in files)
 
 
 def in_order(events: list[Event]) -> list[tuple[object, ...]]:
