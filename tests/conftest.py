@@ -27,7 +27,7 @@ BUDGETS_S = {
     "browser": 50,
     "docker": 30,
     "kafka": 860,
-    "collector": 120,
+    "collector": 240,
     "frameworks": 120,
     "simulation": 50,
 }

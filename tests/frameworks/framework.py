@@ -31,7 +31,6 @@ class Framework:
     expect: Mapping[str, Any] = field(default_factory=dict)
     script: Mapping[str, Any] = field(default_factory=dict)
     environment: str = ""
-    one_by_one: bool = False
 
     @property
     def is_node(self) -> bool:

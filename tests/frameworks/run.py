@@ -67,7 +67,6 @@ def drive(framework: Framework, folder: Path, model: str, relay: str) -> None:
         "OTLP_URL": relay,
         "SESSION_PREFIX": f"{framework.name}-",
         "CONVERSATIONS": str(FILE),
-        "ONE_BY_ONE": "1" if framework.one_by_one else "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "OTEL_SERVICE_NAME": framework.name,
         **{name: value.format(relay=relay, model=model) for name, value in framework.env.items()},

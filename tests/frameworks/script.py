@@ -127,7 +127,7 @@ def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[
 
 
 def in_rounds() -> list[Turn]:
-    """Return all turns as they are played one by one: the first of every session, then the second."""
+    """Return all turns by rounds: the first of every session, then the second."""
     sessions = list(turns().values())
     places = range(max(map(len, sessions)))
     return [session[place] for place in places for session in sessions if place < len(session)]

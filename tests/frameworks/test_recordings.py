@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tracline.schemas.otlp import decode_protobuf
 
 from .compare import differences, read
 from .framework import frameworks
@@ -46,6 +48,18 @@ def test_recordings_are_small_and_say_nothing_of_the_machine() -> None:
             for request in data:
                 for word in (b"/root", b"/work/", b"/home/", b".frameworks", b"process.", b"host.name"):
                     assert word not in request, f"{file.relative_to(FOLDER)} holds {word!r}"
+
+
+def test_turns_of_several_sessions_were_played_at_the_same_time() -> None:
+    """In every recording traces overlap: what belongs together must be told by more than the time."""
+    for name in names():
+        times: dict[str, list[int]] = {}
+        for body in requests_of(FOLDER / name / "otlp" / "requests.pb.zst"):
+            for span in decode_protobuf(body).spans:
+                times.setdefault(span.trace_id, []).extend((span.start, span.end))
+        traces = sorted((min(some), max(some)) for some in times.values())
+        overlapping = sum(later[0] < earlier[1] for earlier, later in pairwise(traces))
+        assert overlapping >= 4, f"{name}: {overlapping} of {len(traces)} traces overlap the next"
 
 
 def test_every_recording_is_of_a_framework_that_is_run() -> None:

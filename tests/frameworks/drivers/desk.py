@@ -19,7 +19,6 @@ MODEL_URL = os.environ["MODEL_URL"]
 OPENAI_URL = f"{MODEL_URL}/v1"
 OTLP_URL = os.environ["OTLP_URL"]
 PREFIX = os.environ["SESSION_PREFIX"]
-ONE_BY_ONE = os.environ.get("ONE_BY_ONE") == "1"
 MODEL = "gpt-4o-mini"
 DESK = SCRIPT["agents"]["desk"]
 POLICY = SCRIPT["agents"]["policy"]
@@ -166,7 +165,7 @@ def rounds():
 
 def play(take):
     """Play all sessions: `take(session id, turn)`, the turns of a round at the same time in threads."""
-    with ThreadPoolExecutor(1 if ONE_BY_ONE else 3) as pool:
+    with ThreadPoolExecutor(3) as pool:
         for some in rounds():
             for done in [pool.submit(take, session, turn) for session, turn in some]:
                 done.result()
@@ -175,11 +174,7 @@ def play(take):
 async def play_async(take):
     """Play all sessions: `take(session id, turn)` is awaited, the turns of a round at the same time."""
     for some in rounds():
-        if ONE_BY_ONE:
-            for session, turn in some:
-                await take(session, turn)
-        else:
-            await asyncio.gather(*(take(session, turn) for session, turn in some))
+        await asyncio.gather(*(take(session, turn) for session, turn in some))
 
 
 def provider():
