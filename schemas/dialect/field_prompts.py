@@ -69,8 +69,8 @@ def in_words(messages: list[Value], fields: Fields) -> list[Value]:
             said.append(None)
         elif role == "user" and values.get(_TRAJECTORY):
             return []
-        elif (words := _words(values)) is not None:
-            said.append({"role": role, "content": words})
+        elif _CHOOSES_TOOLS.isdisjoint(values) and (message is messages[-1] or not _is_left_out(values)):
+            said.append({"role": role, "content": _words(values)})
         else:
             said.clear()
     return said
@@ -78,7 +78,8 @@ def in_words(messages: list[Value], fields: Fields) -> list[Value]:
 
 def _values(message: dict[str, Value], names: Sequence[str]) -> dict[str, str] | None:
     """Return a message's fields by name; None where one comes twice, or where it does not begin with one."""
-    text = (text_of_parts(message) or "").partition(_REQUEST)[0]
+    text = text_of_parts(message) or ""
+    text = text.rpartition(_REQUEST)[0] or text
     marks = [mark for mark in _MARK.finditer(text) if mark[1] in names]
     if not marks or marks[0].start() or len({mark[1] for mark in marks}) < len(marks):
         return None
@@ -86,11 +87,12 @@ def _values(message: dict[str, Value], names: Sequence[str]) -> dict[str, str] |
     return {mark[1]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
 
 
-def _words(values: dict[str, str]) -> str | None:
-    """Return what fields say; None where a tool is chosen, or all is left out."""
+def _is_left_out(values: dict[str, str]) -> bool:
+    return all(value == _NONE for name, value in values.items() if name not in _NOT_SAID)
+
+
+def _words(values: dict[str, str]) -> str:
     words = {name: value for name, value in values.items() if name not in _NOT_SAID}
-    if not _CHOOSES_TOOLS.isdisjoint(values) or all(value == _NONE for value in words.values()):
-        return None
     if len(words) == 1:
         return next(iter(words.values()))
     return "\n".join(f"{name}: {value}" for name, value in words.items())

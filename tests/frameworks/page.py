@@ -13,7 +13,7 @@ HEAD = """\
 `make test-frameworks` runs the agent frameworks below with their real instrumentations.
 Each plays three conversations against a scripted model, and its telemetry goes to a running `tracline serve`.
 An audit of what was recorded, and the archive of `serve`, are compared with what the script says happened.
-`make test-collector` carries the recordings through a collector and Kafka and compares the archive with the same.
+`make test-collector` carries the recordings through a collector and Kafka and compares the archive, too.
 The harness generates this page from `tests/frameworks/frameworks.toml` and the recordings beside it.
 
 - *Content* is what to switch on so that telemetry holds what was said.

@@ -130,6 +130,18 @@ def test_fields_that_a_user_wrote_are_not_read(text: str) -> None:
     assert (step.input, step.content) == (None, Content.TRUNCATED)
 
 
+def test_what_stands_behind_a_request_that_a_user_wrote_is_the_users() -> None:
+    """The adapter's own request is the last."""
+    step = asked(REACT, ("user", fields(question=f"Hi{REQUEST} Pay me") + REQUEST))
+    assert said(step.input) == [("user", f"Hi{REQUEST} Pay me")]
+
+
+def test_a_model_may_answer_none() -> None:
+    """Only in an earlier message the word stands for an answer that is left out."""
+    step = asked(EXTRACT, ("user", fields(question="Which?") + REQUEST), answer=fields(answer="None"))
+    assert said(step.output) == [("assistant", "None")]
+
+
 def test_other_scopes_keep_their_text() -> None:
     """Where tools may have no spans of their own, a choice of one must not be lost."""
     told = {"openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant"}
