@@ -119,7 +119,9 @@ def start(
     serving = Serving(process, port)
     serving.reader = threading.Thread(target=serving.listen)
     serving.reader.start()
-    assert serving.ready.wait(WAIT_S)
+    if not serving.ready.wait(WAIT_S):
+        process.kill()
+        raise AssertionError(f"it does not listen within {WAIT_S} s")
     return serving
 
 
