@@ -159,7 +159,7 @@ def _texts(span: Span, prefix: str, wrapper: str) -> list[Value] | None:
 
 def _tool(span: Span) -> Said:
     attributes = span.attributes
-    tool = first_name(attributes, (oi.TOOL_NAME, oi.TOOL_CALL_NAME)) or string_of(_tool_of_name(span))
+    tool = first_name(attributes, (oi.TOOL_NAME, oi.TOOL_CALL_NAME)) or string_of(_tool_named(span))
     args, asked = None, Content.ABSENT
     for name in (oi.INPUT_VALUE, oi.TOOL_CALL_ARGUMENTS, oi.TOOL_PARAMETERS):
         value = attributes.get(name)
@@ -172,10 +172,11 @@ def _tool(span: Span) -> Said:
     return Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=answer)
 
 
-def _tool_of_name(span: Span) -> str:
-    """Return a span's name, without the method of the tool where its scope writes that."""
-    method = next((one for one in scopes.DSPY_METHODS if span.name.endswith(one)), "")
-    return span.name.removesuffix(method) if span.scope == scopes.DSPY else span.name
+def _tool_named(span: Span) -> str:
+    """Return what a tool's span is called, without what DSPy's integration puts behind the tool's name."""
+    name, method, _ = span.name.rpartition(".")
+    is_method = span.scope == scopes.DSPY and span.name.endswith(scopes.DSPY_METHODS)
+    return name if is_method and method else span.name
 
 
 def _arguments(span: Span, name: str, value: Value) -> tuple[str | None, Content]:

@@ -7,12 +7,6 @@ Read in the sources of each: Arize-ai/openinference (`python/instrumentation`), 
 
 _OPENINFERENCE = "openinference.instrumentation."
 
-DSPY = _OPENINFERENCE + "dspy"
-"""Names a tool's span by the method that runs it, and gives messages as DSPy's adapter writes them."""
-DSPY_METHODS = (".__call__", ".acall")
-"""The methods of DSPy's tools."""
-DSPY_AGENTS = frozenset({"ReAct.forward", "ReAct.aforward", "ReActV2.forward", "ReActV2.aforward"})
-"""The spans of DSPy's agents, which it calls chains."""
 LANGCHAIN = _OPENINFERENCE + "langchain"
 """Names a span an agent where its own name has `agent` in it, and gives the only argument as it is."""
 LLAMA_INDEX = _OPENINFERENCE + "llama_index"
@@ -27,7 +21,14 @@ LLAMA_INDEX_CALLS = frozenset(
 OPENAI_AGENTS = _OPENINFERENCE + "openai_agents"
 SMOLAGENTS = _OPENINFERENCE + "smolagents"
 
-FUNCTIONS_CALLED = frozenset({DSPY, LLAMA_INDEX, SMOLAGENTS})
+DSPY = _OPENINFERENCE + "dspy"
+"""Names a tool's span by the method that runs it, and gives messages as DSPy's adapter writes them."""
+DSPY_METHODS = (".__call__", ".acall")
+"""The methods of DSPy's tools."""
+DSPY_AGENTS = frozenset({"ReAct.forward", "ReAct.aforward", "ReActV2.forward", "ReActV2.aforward"})
+"""The spans of DSPy's agents, which it calls chains."""
+
+FUNCTIONS_CALLED = frozenset({LLAMA_INDEX, SMOLAGENTS, DSPY})
 """Where a tool's arguments are those of the function that runs it: `{"args": [...], "kwargs": {...}}`."""
 ADK = frozenset({"gcp.vertex.agent", _OPENINFERENCE + "google_adk"})
 """Where a tool's text stands in an object: `{"result": "Error: no such user"}`."""
