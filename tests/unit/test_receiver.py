@@ -175,7 +175,7 @@ def test_a_flaw_that_loses_no_span_is_a_warning() -> None:
         (b"", JSON, "json"),
         (b'{"resourceSpans": [', JSON, "json"),
         (b'"spans"', JSON, "otlp-shape"),
-        (b'{"resourceMetrics": []}', JSON, "otlp-signal"),
+        (b'{"resourceProfiles": []}', JSON, "otlp-signal"),
     ],
 )
 def test_what_cannot_be_read_at_all_is_bad(body: bytes, headers: dict[str, str], code: str) -> None:
