@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ..schemas.conversation import Flaw
+from ..schemas.decoded import Decoded
 from .archive import MANIFEST, RULE_SET_START, RULE_SETS, read_manifest
 from .bundle import IN_EVERY_BUNDLE
 from .error import SourceError
@@ -55,6 +56,26 @@ class Reject:
 
 
 @dataclass(slots=True)
+class LogRecords:
+    """How many log records the dumps hold, by what became of them.
+
+    `content` hold message content and name their span. Of these `unjoined` add to no span: it is not there,
+    or is no model's call, agent or tool. `unlinked` hold content and name no span. `passed_over` hold none.
+    """
+
+    content: int = 0
+    unjoined: int = 0
+    unlinked: int = 0
+    passed_over: int = 0
+
+    def count(self, decoded: Decoded) -> None:
+        """Count the records of a request."""
+        self.content += len(decoded.records)
+        self.unlinked += decoded.unlinked
+        self.passed_over += decoded.passed_over
+
+
+@dataclass(slots=True)
 class Population:
     """What was met while reading: nothing that was read or left out is missing here.
 
@@ -64,6 +85,7 @@ class Population:
     ranges of offsets that a manifest lacks, and spans whose parent never came; `cut_links` parents that are
     not followed, because they go in circles. `skipped` names files that do not claim to be telemetry.
     `watermark` is the least one of the live sources that an archive is of, in nanoseconds since the epoch.
+    `metrics` counts resources of metrics, which are passed over.
     """
 
     files: int = 0
@@ -77,6 +99,8 @@ class Population:
     gaps: int = 0
     cut_links: int = 0
     watermark: int | None = None
+    log_records: LogRecords = field(default_factory=LogRecords)
+    metrics: int = 0
     skipped: list[str] = field(default_factory=list[str])
     rejected: Counter[str] = field(default_factory=Counter[str])
     rejects: list[Reject] = field(default_factory=list[Reject])
