@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import orjson
@@ -72,25 +72,26 @@ def order_of(attributes: Mapping[str, Value]) -> int | None:
 def events_of(records: Iterable[LogRecord]) -> tuple[list[SpanEvent], int]:
     """Return the records of one span as its events, in their order, and how many are known to be missing.
 
-    A request that was sent twice counts once: of equal records as many are read as the request has that has
-    most of them.
+    They stand in order of time, then as they stood in the stream of requests. A request that was sent twice
+    counts once: of equal records as many are read as the request has that has most of them.
     """
     by_request: dict[int, list[LogRecord]] = {}
     for record in records:
         by_request.setdefault(record.request, []).append(record)
-    most: Counter[tuple[object, ...]] = Counter()
-    first: dict[tuple[object, ...], LogRecord] = {}
+    most: Counter[LogRecord] = Counter()
+    first: dict[LogRecord, tuple[int, ...]] = {}
     for same in by_request.values():
-        counts: Counter[tuple[object, ...]] = Counter()
+        times, places = [record.time for record in same], [record.place for record in same]
+        counts: Counter[LogRecord] = Counter()
         for record in same:
-            key = (record.time, record.order, record.name, record.content, record.dropped)
-            counts[key] += 1
-            known = first.get(key)
-            if known is None or record.place < known.place:
-                first[key] = record
+            alike = replace(record, place=0, request=0, record_time=0)
+            counts[alike] += 1
+            # Where a clock is coarse: a request ends where the next one goes on at its first place.
+            stood = (record.time, record.order or 0, min(times), max(times), -min(places), record.place)
+            first[alike] = min(stood, first.get(alike, stood))
         most |= counts
-    in_order = sorted(first, key=lambda key: (key[0], first[key].order or 0, first[key].place, key[2:4]))
-    return [_event(first[key]) for key in in_order for _ in range(most[key])], _missing(list(first.values()))
+    in_order = sorted(first, key=lambda record: (first[record], record.name, record.content))
+    return [event for record in in_order for event in [_event(record)] * most[record]], _missing(in_order)
 
 
 def _event(record: LogRecord) -> SpanEvent:
