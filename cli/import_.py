@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,8 @@ def summary(imported: Imported) -> dict[str, Any]:
         "duplicates": population.duplicates,
         "renamed": population.renamed,
         "gaps": population.gaps,
+        "log_records": asdict(population.log_records),
+        "metrics": population.metrics,
         "empty": population.empty,
         "written": [entry.file for entry in imported.written],
         "rejected": {
@@ -79,6 +82,11 @@ def _table(told: dict[str, Any], out: Path) -> str:
         for what, count in (
             ("spans, whose sessions are put together when they are judged", told["spans"]),
             ("spans whose parent never came", told["gaps"]),
+            ("log records with content of spans", told["log_records"]["content"]),
+            ("of these without a span in the source that they add to", told["log_records"]["unjoined"]),
+            ("log records with content that name no span", told["log_records"]["unlinked"]),
+            ("other log records, passed over", told["log_records"]["passed_over"]),
+            ("resources of metrics, passed over", told["metrics"]),
             ("system and developer messages, which are no events", told["instructions"]),
             ("conversations met before", told["duplicates"]),
             ("sessions renamed: their id and time were taken", told["renamed"]),
