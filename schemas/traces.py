@@ -84,7 +84,7 @@ class Open:
         self.waiting = [one for place, one in enumerate(self.waiting) if place not in left]
         joined = [self._joined(heard) for heard in going]
         awaited = {one.span_id for one in self.waiting} if self.records else frozenset[str]()
-        for span_id in {one.span_id for one in going}.difference(awaited):
+        for span_id in {one.span_id for one in going if one.step.part is not Part.OTHER}.difference(awaited):
             gone += sum(map(_chars, self.records.pop(span_id, ())))
         return joined, gone + sum(map(_chars, going))
 
