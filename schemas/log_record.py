@@ -19,7 +19,7 @@ from .semconv import opentelemetry_1_36 as old
 from .semconv import opentelemetry_1_41 as otel
 from .span import SpanEvent, Value
 
-CONTENT_EVENTS = old.CONTENT_EVENTS | {otel.DETAILS_EVENT}
+CONTENT_EVENTS = frozenset({*old.MESSAGE_EVENTS, old.CHOICE_EVENT, otel.DETAILS_EVENT})
 """Names of the events that hold content; log records with other names are passed over."""
 
 

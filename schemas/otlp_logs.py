@@ -101,7 +101,7 @@ def _message(message: Message, place: Place, reading: Reading) -> None:
     reading.latest = max(reading.latest, time)
     pairs = message.attributes
     name = message.event_name or next(
-        (pair.value.string_value for pair in pairs if pair.key in old.EVENT_NAMES), ""
+        (pair.value.string_value for pair in pairs if pair.key == old.EVENT_NAME), ""
     )
     if name not in CONTENT_EVENTS:
         reading.passed_over += 1
@@ -145,7 +145,7 @@ def _name_in(value: Mapping[str, object]) -> str:
         return name
     attributes = value.get("attributes")
     if is_object(attributes):
-        name = first(attributes, old.EVENT_NAMES)
+        name = attributes.get(old.EVENT_NAME)
     elif isinstance(attributes, list):
         name = next(_named(cast("list[object]", attributes)), None)
     return name if isinstance(name, str) else ""
@@ -153,5 +153,5 @@ def _name_in(value: Mapping[str, object]) -> str:
 
 def _named(attributes: Iterable[object]) -> Iterator[object]:
     for pair in attributes:
-        if is_object(pair) and pair.get("key") in old.EVENT_NAMES and is_object(value := pair.get("value")):
+        if is_object(pair) and pair.get("key") == old.EVENT_NAME and is_object(value := pair.get("value")):
             yield first(value, ("stringValue", "string_value"))

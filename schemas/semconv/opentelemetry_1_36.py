@@ -24,7 +24,5 @@ EVENT_BODY = "gen_ai.event.content"
 PROMPT_EVENT = "gen_ai.content.prompt"
 COMPLETION_EVENT = "gen_ai.content.completion"
 
-EVENT_NAMES = ("event.name", "event_name")
-"""Attributes that name the event of a log record where its own field does not (the second one LiteLLM's)."""
-CONTENT_EVENTS = frozenset({*MESSAGE_EVENTS, CHOICE_EVENT, PROMPT_EVENT, COMPLETION_EVENT})
-"""Events that tell messages, as span events or as log records."""
+EVENT_NAME = "event.name"
+"""The attribute that names the event of a log record where its own field does not."""

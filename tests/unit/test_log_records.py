@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 from opentelemetry._logs import LogRecord as ApiRecord
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
@@ -98,21 +99,20 @@ def test_what_the_sdk_prints_is_read_as_log_records_and_not_as_spans() -> None:
     check(decode_json(printed))
 
 
-def test_the_names_of_events_are_found_where_instrumentations_write_them() -> None:
-    """In the record's own field, or in an attribute."""
-    for key in ("event.name", "event_name"):
-        attributes = [{"key": key, "value": {"stringValue": "gen_ai.choice"}}]
-        record = {"traceId": TRACE, "spanId": SPAN, "attributes": attributes, "timeUnixNano": "5"}
-        value = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}
-        assert [one.name for one in decode_json(value).records] == ["gen_ai.choice"]
-        message = LogsData()
-        sent = message.resource_logs.add().scope_logs.add().log_records.add(time_unix_nano=5)
-        sent.trace_id, sent.span_id = bytes.fromhex(TRACE), bytes.fromhex(SPAN)
-        pair = sent.attributes.add(key=key)
-        pair.value.string_value = "gen_ai.choice"
-        assert [one.name for one in decode_logs_protobuf(message.SerializeToString()).records] == [
-            "gen_ai.choice"
-        ]
+def test_the_name_of_an_event_may_stand_in_an_attribute() -> None:
+    """As where it is sent through Python's logging, which has no other place for it."""
+    attributes = [{"key": "event.name", "value": {"stringValue": "gen_ai.choice"}}]
+    record = {"traceId": TRACE, "spanId": SPAN, "attributes": attributes, "timeUnixNano": "5"}
+    value = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}
+    assert [one.name for one in decode_json(value).records] == ["gen_ai.choice"]
+    value["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0] |= {
+        "traceId": b64encode(bytes.fromhex(TRACE)).decode(),
+        "spanId": b64encode(bytes.fromhex(SPAN)).decode(),
+    }
+    data = ParseDict(value, LogsData()).SerializeToString()
+    assert [one.name for one in decode_logs_protobuf(data).records] == ["gen_ai.choice"]
+    printed = {"trace_id": TRACE, "span_id": SPAN, "body": {}, "attributes": {"event.name": "gen_ai.choice"}}
+    assert [one.name for one in decode_json(printed).records] == ["gen_ai.choice"]
 
 
 def test_a_file_of_all_signals_is_read(tmp_path: Path) -> None:
