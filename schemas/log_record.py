@@ -52,13 +52,13 @@ class LogRecord:
 
 def content_of(name: str, body: Value, attributes: Mapping[str, Value]) -> tuple[str, int]:
     """Return a record's content as JSON text, and how much of it cannot be written as JSON."""
-    told = dict(attributes)
+    event = dict(attributes)
     if name == otel.DETAILS_EVENT and is_object(body):
-        told.update(body)
+        event.update(body)
     elif body is not None:
-        told[old.EVENT_BODY] = body
+        event[old.EVENT_BODY] = body
     try:
-        return orjson.dumps(sound(told)).decode(), 0
+        return orjson.dumps(sound(event)).decode(), 0
     except (ValueError, TypeError):
         return "{}", 1
 
@@ -79,7 +79,7 @@ def events_of(records: Iterable[LogRecord]) -> tuple[list[SpanEvent], int]:
     for record in records:
         by_request.setdefault(record.request, []).append(record)
     most: Counter[LogRecord] = Counter()
-    first: dict[LogRecord, tuple[int, ...]] = {}
+    positions: dict[LogRecord, tuple[int, ...]] = {}
     for same in by_request.values():
         times, places = [record.time for record in same], [record.place for record in same]
         counts: Counter[LogRecord] = Counter()
@@ -87,10 +87,10 @@ def events_of(records: Iterable[LogRecord]) -> tuple[list[SpanEvent], int]:
             alike = replace(record, place=0, request=0, record_time=0)
             counts[alike] += 1
             # Where a clock is coarse: a request ends where the next one goes on at its first place.
-            stood = (record.time, record.order or 0, min(times), max(times), -min(places), record.place)
-            first[alike] = min(stood, first.get(alike, stood))
+            position = (record.time, record.order or 0, min(times), max(times), -min(places), record.place)
+            positions[alike] = min(position, positions.get(alike, position))
         most |= counts
-    in_order = sorted(first, key=lambda record: (first[record], record.name, record.content))
+    in_order = sorted(positions, key=lambda record: (positions[record], record.name, record.content))
     return [event for record in in_order for event in [_event(record)] * most[record]], _missing(in_order)
 
 

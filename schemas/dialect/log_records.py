@@ -9,7 +9,7 @@ from ..event import Content
 from ..span import SpanEvent
 from ..step import INPUT, OUTPUT, Message, Part, Step
 from . import span_events
-from .said import Half, Said, own_output, worst
+from .said import ABSENT, Half, Said, own_output, worst
 
 
 def joined(step: Step, events: Sequence[SpanEvent], prompts_missing: int, answers_missing: int) -> Step:
@@ -20,8 +20,10 @@ def joined(step: Step, events: Sequence[SpanEvent], prompts_missing: int, answer
     """
     if step.part is Part.TOOL:
         return _run(step, events)
-    prompt = span_events.input_of(events, prompts_missing)
     answer = own_output(step.part, span_events.output_of(events, answers_missing))
+    # Exporters send in order: without the answer, which comes last, some of the prompt may be missing, too.
+    is_cut_short = answer is ABSENT and OUTPUT in step.lacks and step.error is None
+    prompt = span_events.input_of(events, prompts_missing + is_cut_short)
     first = _filled(step, INPUT, step.input, _captured(prompt))
     second = _filled(step, OUTPUT, step.output, _captured(answer))
     return replace(

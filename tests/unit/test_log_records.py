@@ -250,6 +250,17 @@ def test_a_prompt_of_which_a_place_is_missing_is_truncated() -> None:
     assert len(join(hear(span), whole).step.input or ()) == 3
 
 
+def test_a_prompt_without_its_answer_may_not_be_whole() -> None:
+    """Exporters send in order, and the answer comes last: some of the prompt may be on its way, too."""
+    one = step(("gen_ai.user.message", {"content": "hi"}))
+    assert (one.input, one.output) == (None, None)
+    own: dict[str, Value] = {"gen_ai.output.messages": '[{"role": "assistant", "content": "yes"}]'}
+    assert said(step(("gen_ai.user.message", {"content": "hi"}), attributes=own)) == [
+        ("user", "hi"),
+        ("assistant", "yes"),
+    ]
+
+
 def test_a_failed_call_whose_prompt_is_in_records_said_nothing() -> None:
     """The input is known, and the output is empty, not absent."""
     one = step(("gen_ai.user.message", {"content": "hi"}), failed=True)
