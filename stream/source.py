@@ -100,8 +100,8 @@ class Source:
     def hear(self, decoded: Decoded, received: int, origin: tuple[int, bytes] | None = None) -> list[Heard]:
         """Take in the spans and log records of a request, and the time that they tell.
 
-        Return the spans as they are read. `received` is the time of the request's record, `origin` the record's
-        offset and SHA-256, where it has an offset. Where a span breaks what reads it this raises, and nothing
+        Return the spans as they are read. `received` is the time of the request's record; where that has an
+        offset, `origin` is its offset and SHA-256. Where a span breaks what reads it this raises, and nothing
         of the request is taken in.
         """
         heard: list[Heard] = []
