@@ -23,7 +23,7 @@ from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from .connections import Closed, ConnectionMeter
 from .intake import Encoding
-from .meter import Transport
+from .meter import Transport, Way
 from .refusal import Reason
 
 RULES_MAX = 1_000
@@ -38,12 +38,12 @@ OTHER = "other"
 GIVEN = tuple(verdict for verdict in Verdict if verdict is not Verdict.PENDING)
 """The verdicts that are given: what is pending is not told."""
 
-WAYS = (
+_WAYS = (
     (Transport.HTTP, Encoding.PROTOBUF),
     (Transport.HTTP, Encoding.JSON),
     (Transport.GRPC, Encoding.PROTOBUF),
 )
-"""The ways by which requests come."""
+"""The transports and encodings of requests."""
 
 DELAYS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -220,18 +220,25 @@ class Metrics:
         self._requests = _counter(registry, "receiver_requests", "Requests that were acknowledged.", *way)
         self._spans = _counter(registry, "receiver_spans", "Spans read in acknowledged requests.", *way)
         self._bytes = _counter(registry, "receiver_bytes", "Bytes of acknowledged requests, unpacked.", *way)
-        for transport, encoding in WAYS:
-            for counter in (self._requests, self._spans, self._bytes):
+        text = "Requests of metrics, which are acknowledged and dropped."
+        self._dropped = _counter(registry, "receiver_metrics_dropped", text, *way)
+        for transport, encoding in _WAYS:
+            for counter in (self._requests, self._spans, self._bytes, self._dropped):
                 counter.labels(transport, encoding)
         self._refused = _counter(registry, "receiver_refused", "Requests that were not taken.", "reason")
         for reason in Reason:
             self._refused.labels(reason)
 
-    def received(self, transport: Transport, encoding: Encoding, spans: int, size: int) -> None:
+    def received(self, way: Way, items: int, size: int) -> None:
         """A request was acknowledged."""
-        self._requests.labels(transport, encoding).inc()
-        self._spans.labels(transport, encoding).inc(spans)
-        self._bytes.labels(transport, encoding).inc(size)
+        labels = (way.transport, way.encoding)
+        self._requests.labels(*labels).inc()
+        self._spans.labels(*labels).inc(items)
+        self._bytes.labels(*labels).inc(size)
+
+    def dropped(self, way: Way) -> None:
+        """A request was acknowledged and dropped."""
+        self._dropped.labels(way.transport, way.encoding).inc()
 
     def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
         """A request had spans that could not be read, and so many flaws of each code."""

@@ -15,9 +15,10 @@ from ..schemas.conversation import Flaw
 from ..schemas.decoded import Decoded
 from .intake import Busy, Encoding, Intake, Request, decode
 from .limits import Limits, Place, Room
-from .meter import Meter, Transport
+from .meter import Meter, Way
 from .packing import IDENTITY, unpack
 from .refusal import Reason, Refused
+from .signal import Signal
 
 FLAWS_TOLD_MAX = 5
 """Flaws that an answer tells, one of each code."""
@@ -50,17 +51,20 @@ class Reception:
         self._now = now
         self._decoding = asyncio.Semaphore(self.limits.decoders_max)
 
-    async def take(
-        self, place: Place, transport: Transport, encoding: Encoding, data: bytes, coding: str = IDENTITY
-    ) -> Taken:
+    async def take(self, place: Place, way: Way, data: bytes, coding: str = IDENTITY) -> Taken:
         """Decode a request's body, and return when it is kept. Raises Refused where it is not.
+
+        Metrics are dropped without being decoded: their senders shall neither fail nor come again.
 
         A request in which nothing can be read is kept as well, so that what was wrong can be looked up,
         and then refused. An empty one is taken and not kept. Whatever goes wrong unexpectedly is not its
         sender's fault, who is asked to come again.
         """
+        if way.signal is Signal.METRICS:
+            self.meter.dropped(way)
+            return Taken()
         try:
-            return await self._take(place, transport, encoding, data, coding)
+            return await self._take(place, way, data, coding)
         except Refused:
             raise
         except Exception as error:
@@ -69,24 +73,22 @@ class Reception:
             _LOG.error("not taken: %s in %s:%s", type(error).__name__, Path(at.filename).name, at.lineno)
             raise Refused(Reason.FAULT, "the request could not be taken", self.limits.retry_s) from None
 
-    async def _take(
-        self, place: Place, transport: Transport, encoding: Encoding, data: bytes, coding: str
-    ) -> Taken:
+    async def _take(self, place: Place, way: Way, data: bytes, coding: str) -> Taken:
         received = self._now()
-        body, decoded = await self._read(place, encoding, data, coding)
+        body, decoded = await self._read(place, way.encoding, data, coding)
         if decoded.flaws:
             self.meter.flawed(decoded.rejected, Counter(flaw.code for flaw in decoded.flaws))
         unreadable = bool(decoded.flaws) and not decoded.spans
         if decoded.spans or unreadable:
             try:
-                await self._intake.put(Request(body, encoding, decoded, received))
+                await self._intake.put(Request(body, way.encoding, decoded, received))
             except Busy as busy:
                 if not unreadable:
                     raise _refused(busy) from None
         if unreadable:
             text = f"nothing in the request can be read; {_told(decoded.flaws)}"
             raise Refused(Reason.UNREADABLE, text, flaws=decoded.flaws)
-        self.meter.received(transport, encoding, len(decoded.spans), len(body))
+        self.meter.received(way, len(decoded.spans), len(body))
         return Taken(decoded.rejected, _told(decoded.flaws))
 
     async def _read(

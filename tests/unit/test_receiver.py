@@ -26,6 +26,7 @@ from tracline.stream.intake import Encoding
 from tracline.stream.limits import Limits
 from tracline.stream.packing import unpack
 from tracline.stream.refusal import Reason, Refused
+from tracline.stream.signal import OTHER_PATHS, REFUSED
 
 from .receiving import CAME, WAIT_S, Broken, Full, Kept, Running, Slow, request_of, running
 
@@ -240,12 +241,12 @@ def test_spans_are_posted(method: str) -> None:
         assert not [name for name in response.headers if name.startswith("access-control")]
 
 
-@pytest.mark.parametrize("path", ["/v1/metrics", "/v1/logs", "/v1development/profiles"])
+@pytest.mark.parametrize("path", OTHER_PATHS)
 def test_other_signals_are_sent_away(path: str) -> None:
-    """Metrics, logs and profiles are answered 404, and told what is taken."""
+    """Signals that are not taken are answered 404, and told which are."""
     with running() as server:
         status = refused(httpx.post(server.url + path, content=b"{}", headers=JSON), 404)
-        assert status.message == "only traces are taken here, at /v1/traces"
+        assert status.message == REFUSED
 
 
 def test_langfuses_path_takes_spans() -> None:
