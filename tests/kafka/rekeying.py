@@ -167,6 +167,7 @@ def environment(kafka: KafkaSettings, sessions: SessionSettings, fault: str | No
         "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
         "TRACLINE_KAFKA_PREFIX": kafka.prefix,
         "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
+        "TRACLINE_KAFKA_LOGS_TOPIC": kafka.logs_topic,
     }
     for name in ("lateness_s", "hold_s", "idle_s", "tick_s", "skew_s"):
         told[f"TRACLINE_SESSIONS_{name.upper()}"] = str(getattr(sessions, name))
