@@ -1,7 +1,7 @@
 """Dead letters: reading those that there are, and sending what they are about once more.
 
-A letter says where a record stands and has a digest of it, never its content. Only records of spans, of logs and
-of sessions' events can be sent again: what comes after them is read by marks, which a record has once.
+A letter says where a record stands and has a digest of it, never its content. Only records of spans, of logs
+and of events can be sent again: what comes after them is read by marks, which a record has once.
 Rules come into force in every partition or in none, so what one partition has of them is not sent again
 either.
 """
