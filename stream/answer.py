@@ -12,12 +12,12 @@ from google.rpc.error_details_pb2 import BadRequest
 from google.rpc.status_pb2 import Status
 from starlette.responses import Response
 
+from .endpoint import Endpoint
+from .endpoint import Response as ExportResponse
 from .intake import Encoding
 from .packing import CODINGS
 from .reception import Taken
 from .refusal import STATUS, Reason, Refused
-from .signal import Endpoint
-from .signal import Response as ExportResponse
 
 CONTENT_TYPE = {Encoding.PROTOBUF: "application/x-protobuf", Encoding.JSON: "application/json"}
 VIOLATIONS_TOLD_MAX = 20

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from ..schemas.signal import Signal
 from .intake import Encoding
 from .refusal import Reason
-from .signal import Signal
 
 
 class Transport(StrEnum):
@@ -43,10 +43,14 @@ class Meter(Refusals, Protocol):
         """A request was acknowledged: items that could be read in it, bytes of it unpacked."""
         ...
 
+    def unlinked(self, count: int) -> None:
+        """Log records with content came that name no span."""
+        ...
+
     def dropped(self, way: Way) -> None:
         """A request was acknowledged and dropped."""
         ...
 
-    def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
-        """A request had spans that could not be read, and so many flaws of each code."""
+    def flawed(self, signal: Signal, rejected: int, codes: Mapping[str, int]) -> None:
+        """A request had items that could not be read, and so many flaws of each code."""
         ...

@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from ..schemas.decoded import CODES
 from ..schemas.event import Kind
+from ..schemas.signal import Signal
 from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from .connections import Closed, ConnectionMeter
@@ -109,12 +110,37 @@ class _TransportConnections:
         self._closed[reason].inc()
 
 
+class Unjoined(StrEnum):
+    """Why a log record with content was not joined to its span."""
+
+    UNLINKED = "unlinked"
+    """It names no span."""
+    LATE = "late"
+    """Its span had gone on before it came."""
+    WITHOUT_SPAN = "without_span"
+    """Its span did not come within `hold_s`."""
+    OVER_LIMIT = "over_limit"
+    """Too many waited."""
+
+
 class SpanMetrics:
-    """Of stage (a), in `serve` and in the rekeyer: what spans held, and which of them wait."""
+    """Of stage (a), in `serve` and in the rekeyer: what spans and log records held, and which wait."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._rejected = _counter(
-            registry, "receiver_rejected_spans", "Spans that could not be read (at least)."
+        self._rejected = {
+            Signal.SPANS: _counter(
+                registry, "receiver_rejected_spans", "Spans that could not be read (at least)."
+            ),
+            Signal.LOGS: _counter(
+                registry, "receiver_rejected_log_records", "Log records that could not be read (at least)."
+            ),
+        }
+        text = "Log records with content that were not joined to a span."
+        self._unjoined = _counter(registry, "log_records_unjoined", text, "reason")
+        for reason in Unjoined:
+            self._unjoined.labels(reason)
+        self.log_records_waiting = _gauge(
+            registry, "log_records_waiting", "Log records with content that wait for their span."
         )
         self._flaws = _counter(registry, "receiver_flaws", "What was wrong in requests.", "code")
         for code in (*CODES, OTHER):
@@ -122,9 +148,13 @@ class SpanMetrics:
         self.waiting = _gauge(registry, "spans_waiting", "Spans whose session is not known yet.")
         self.early = _counter(registry, "spans_early", "Spans that went on before their root was known.")
 
-    def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
-        """A request had spans that could not be read, and so many flaws of each code."""
-        self._rejected.inc(rejected)
+    def unjoined(self, reason: Unjoined, count: int) -> None:
+        """Log records with content were not joined to a span."""
+        self._unjoined.labels(reason).inc(count)
+
+    def flawed(self, signal: Signal, rejected: int, codes: Mapping[str, int]) -> None:
+        """A request had items that could not be read, and so many flaws of each code."""
+        self._rejected[signal].inc(rejected)
         for code, count in codes.items():
             self._flaws.labels(code if code in CODES else OTHER).inc(count)
 
@@ -206,7 +236,8 @@ class Metrics:
         self.connections = ConnectionMetrics(registry, Transport)
         spans, progress = SpanMetrics(registry), ProgressMetrics(registry)
         judging = JudgingMetrics(registry, rules)
-        self._flawed, self.spans_waiting, self.spans_early = spans.flawed, spans.waiting, spans.early
+        self.flawed, self.spans_waiting, self.spans_early = spans.flawed, spans.waiting, spans.early
+        self.unjoined, self.log_records_waiting = spans.unjoined, spans.log_records_waiting
         self.dead_letter, self.watermark = progress.dead_letter, progress.watermark
         self.judged, self.verdict, self.know = judging.judged, judging.verdict, judging.know
         self.late, self.repeats, self.delay = judging.late, judging.repeats, judging.delay
@@ -217,13 +248,20 @@ class Metrics:
     def _receiver(self) -> None:
         way = ("transport", "encoding")
         registry = self.registry
-        self._requests = _counter(registry, "receiver_requests", "Requests that were acknowledged.", *way)
-        self._spans = _counter(registry, "receiver_spans", "Spans read in acknowledged requests.", *way)
+        self._requests = _counter(
+            registry, "receiver_requests", "Requests of spans or log records that were acknowledged.", *way
+        )
+        self._items = {
+            Signal.SPANS: _counter(registry, "receiver_spans", "Spans read in acknowledged requests.", *way),
+            Signal.LOGS: _counter(
+                registry, "receiver_log_records", "Log records read in acknowledged requests.", *way
+            ),
+        }
         self._bytes = _counter(registry, "receiver_bytes", "Bytes of acknowledged requests, unpacked.", *way)
         text = "Requests of metrics, which are acknowledged and dropped."
         self._dropped = _counter(registry, "receiver_metrics_dropped", text, *way)
         for transport, encoding in _WAYS:
-            for counter in (self._requests, self._spans, self._bytes, self._dropped):
+            for counter in (self._requests, *self._items.values(), self._bytes, self._dropped):
                 counter.labels(transport, encoding)
         self._refused = _counter(registry, "receiver_refused", "Requests that were not taken.", "reason")
         for reason in Reason:
@@ -233,16 +271,16 @@ class Metrics:
         """A request was acknowledged."""
         labels = (way.transport, way.encoding)
         self._requests.labels(*labels).inc()
-        self._spans.labels(*labels).inc(items)
+        self._items[way.signal].labels(*labels).inc(items)
         self._bytes.labels(*labels).inc(size)
 
     def dropped(self, way: Way) -> None:
         """A request was acknowledged and dropped."""
         self._dropped.labels(way.transport, way.encoding).inc()
 
-    def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
-        """A request had spans that could not be read, and so many flaws of each code."""
-        self._flawed(rejected, codes)
+    def unlinked(self, count: int) -> None:
+        """Log records with content came that name no span."""
+        self.unjoined(Unjoined.UNLINKED, count)
 
     def refused(self, reason: Reason) -> None:
         """A request was not taken."""

@@ -214,7 +214,7 @@ class Pipeline:
         reach(Fault.RECEIVED)
         requests = [one.request for one in arrivals]
         try:
-            numbers = self._store.accept([(one.received, one.encoding, one.body) for one in requests])
+            numbers = self._store.accept(requests)
         except sqlite3.OperationalError as error:
             if not is_of_the_disk(error):
                 raise
@@ -362,7 +362,8 @@ class Pipeline:
 
 
 def _stored(one: Stored) -> _Work:
-    return _Work(one.number, decode(one.body, one.encoding), one.received, _sha256(one.body))
+    decoded = decode(one.body, one.encoding, one.signal)
+    return _Work(one.number, decoded, one.received, _sha256(one.body))
 
 
 def _letter(work: _Work, place: str, code: str, reason: str) -> DeadLetter:

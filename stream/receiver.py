@@ -16,12 +16,12 @@ from starlette.types import Receive, Scope, Send
 
 from .answer import body_bytes, encoding_of, export_response, refusal, written
 from .connections import peer_of
+from .endpoint import ENDPOINTS, OTHER_PATHS, REFUSED, Endpoint
 from .limits import Limits, Place
 from .meter import Transport, Way
 from .packing import IDENTITY, coding_of
 from .reception import Reception
 from .refusal import Reason, Refused
-from .signal import ENDPOINTS, OTHER_PATHS, REFUSED, Endpoint
 
 
 def routes(reception: Reception) -> list[Route]:

@@ -15,6 +15,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 
 from .answer import export_response, status_of
 from .connections import ConnectionLimits, ConnectionMeter
+from .endpoint import ENDPOINTS, OTHER_SERVICES, REFUSED, Endpoint
 from .error import StreamError
 from .gate import Gate, check_token
 from .grpc_relay import Relay
@@ -24,7 +25,6 @@ from .listening import listening
 from .meter import Transport, Way
 from .reception import Reception, Taken
 from .refusal import STATUS, Reason, Refused
-from .signal import ENDPOINTS, OTHER_SERVICES, REFUSED, Endpoint
 
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"

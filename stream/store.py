@@ -17,13 +17,15 @@ from typing import IO
 from ..schemas.event import Event
 from ..schemas.span import Span
 from ..schemas.step import Step
+from ..schemas.signal import Signal
 from .error import StreamError
-from .intake import Encoding
-from .tables import TABLES, VERSION
+from .intake import Encoding, Request
+from .tables import MIGRATIONS, TABLES, VERSION
 
 FILE = "tracline.sqlite3"
 LOCK = "tracline.lock"
 _ENCODINGS = frozenset(encoding.value for encoding in Encoding)
+_SIGNALS = frozenset((Signal.SPANS.value, Signal.LOGS.value))
 _FACTS = ("version", "id", "watermark", "archived", "archiving")
 """`version` of the tables; `id` of the store; the source's `watermark`; the last event that is `archived`,
 and the last one of the range that was being archived."""
@@ -37,6 +39,7 @@ class Stored:
     received: int
     encoding: Encoding
     body: bytes
+    signal: Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +103,22 @@ class Store:
         self._db.close()
         self._lock.close()
 
-    def accept(self, requests: Sequence[tuple[int, Encoding, bytes]]) -> list[int]:
-        """Write requests (received, encoding, body) to disk; their numbers, once they are there."""
+    def accept(self, requests: Sequence[Request]) -> list[int]:
+        """Write requests to disk, and return their numbers there."""
+        query = "INSERT INTO inbox (received, encoding, body, signal) VALUES (?, ?, ?, ?)"
         with self._writing():
             return [
-                _number(
-                    self._db.execute("INSERT INTO inbox (received, encoding, body) VALUES (?, ?, ?)", request)
-                )
-                for request in requests
+                _number(self._db.execute(query, (one.received, one.encoding, one.body, one.signal)))
+                for one in requests
             ]
 
     def inbox(self) -> Iterator[Stored]:
         """The requests that were acknowledged and are not worked off, in their order."""
-        for number, received, encoding, body in self._db.execute("SELECT * FROM inbox ORDER BY id"):
-            if encoding not in _ENCODINGS:
+        query = "SELECT id, received, encoding, body, signal FROM inbox ORDER BY id"
+        for number, received, encoding, body, signal in self._db.execute(query):
+            if encoding not in _ENCODINGS or signal not in _SIGNALS:
                 raise damaged()
-            yield Stored(number, received, Encoding(encoding), body)
+            yield Stored(number, received, Encoding(encoding), body, Signal(signal))
 
     def session(self, session_id: str) -> bytes | None:
         """A session's stored state."""
@@ -327,6 +330,11 @@ def _prepare(connection: sqlite3.Connection, store: Store, new_id: str) -> None:
     if not str(store.fact("id") or "").isalnum():
         raise damaged()
     version = store.fact("version")
+    while version in MIGRATIONS:
+        assert isinstance(version, int)
+        note = f"UPDATE fact SET value = {version + 1} WHERE name = 'version';"
+        connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[version]} {note} COMMIT;")
+        version += 1
     if version != VERSION:
         hint = "start the release that made it, let it finish, and begin with an empty folder"
         raise StreamError(

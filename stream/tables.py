@@ -5,21 +5,31 @@ Times are nanoseconds since the epoch. Everything that one batch changes is writ
 
 from __future__ import annotations
 
-VERSION = 1
-"""Version of the tables and of the codecs of their blobs; a store of another version is refused."""
+VERSION = 2
+"""Version of the tables and of the codecs of their blobs; a store of a version not known is refused."""
+
+MIGRATIONS = {
+    1: """
+ALTER TABLE inbox ADD COLUMN signal TEXT NOT NULL DEFAULT 'spans';
+ALTER TABLE quarantine ADD COLUMN signal TEXT NOT NULL DEFAULT 'spans';
+"""
+}
+"""For each earlier version that is read, how its tables become those of the next one."""
 
 TABLES = """
 CREATE TABLE inbox (              -- requests that were acknowledged and are not worked off
   id        INTEGER PRIMARY KEY AUTOINCREMENT,
   received  INTEGER NOT NULL,
   encoding  TEXT NOT NULL,
-  body      BLOB NOT NULL
+  body      BLOB NOT NULL,
+  signal    TEXT NOT NULL         -- what it brings: spans or logs
 );
 CREATE TABLE quarantine (         -- requests that broke the pipeline, whole, for whoever mends it
   id        INTEGER PRIMARY KEY,
   received  INTEGER NOT NULL,
   encoding  TEXT NOT NULL,
-  body      BLOB NOT NULL
+  body      BLOB NOT NULL,
+  signal    TEXT NOT NULL
 );
 CREATE TABLE session (            -- where each session stands; `due`: the watermark at which to look again
   session_id TEXT PRIMARY KEY,

@@ -20,6 +20,7 @@ from kafka.errors import CommitFailedError, KafkaError, UnsupportedCodecError
 from kafka.structs import TopicPartition
 
 from ...schemas.settings import SessionSettings
+from ...schemas.signal import Signal
 from ..error import OF_THE_PROCESS, StreamError
 from ..faults import RekeyFault, reach
 from ..limits import Limits
@@ -311,7 +312,7 @@ class Rekeying:
         metrics.spans_in.inc(done.spans)
         metrics.candidates.inc(done.candidates)
         metrics.spans.early.inc(done.early)
-        metrics.spans.flawed(done.rejected, Counter(done.dead_letters))
+        metrics.spans.flawed(Signal.SPANS, done.rejected, Counter(done.dead_letters))
         for code in done.dead_letters:
             metrics.progress.dead_letter(code)
 

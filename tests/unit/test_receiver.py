@@ -22,11 +22,11 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
+from tracline.stream.endpoint import OTHER_PATHS, REFUSED
 from tracline.stream.intake import Encoding
 from tracline.stream.limits import Limits
 from tracline.stream.packing import unpack
 from tracline.stream.refusal import Reason, Refused
-from tracline.stream.signal import OTHER_PATHS, REFUSED
 
 from .receiving import CAME, WAIT_S, Broken, Full, Kept, Running, Slow, request_of, running
 

@@ -20,6 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 from tracline.stream.connections import ConnectionLimits
+from tracline.stream.endpoint import ENDPOINTS, OTHER_SERVICES, REFUSED
 from tracline.stream.error import StreamError
 from tracline.stream.gate import gate_for
 from tracline.stream.intake import Encoding
@@ -28,7 +29,6 @@ from tracline.stream.meter import Transport
 from tracline.stream.receiver_grpc import grpc_server
 from tracline.stream.reception import Reception
 from tracline.stream.refusal import STATUS
-from tracline.stream.signal import ENDPOINTS, OTHER_SERVICES, REFUSED
 
 from .receiving import CAME, WAIT_S, Broken, Full, Heard, Kept, Running, Slow, request_of, running
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TypeAlias
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from ..schemas.signal import Signal
+
 _COLLECTOR = "opentelemetry.proto.collector"
 
-Response: TypeAlias = ExportTraceServiceResponse | ExportMetricsServiceResponse
+Response: TypeAlias = ExportTraceServiceResponse | ExportLogsServiceResponse | ExportMetricsServiceResponse
 """The answer to a request that was taken."""
-
-
-class Signal(StrEnum):
-    """What a request brings."""
-
-    TRACES = "traces"
-    METRICS = "metrics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +35,21 @@ class Endpoint:
 
 ENDPOINTS = (
     Endpoint(
-        Signal.TRACES,
+        Signal.SPANS,
         # The second is the path to which Langfuse's SDKs send the same requests.
         ("/v1/traces", "/api/public/otel/v1/traces"),
         f"{_COLLECTOR}.trace.v1.TraceService",
         "spans",
         ExportTraceServiceResponse,
         "rejected_spans",
+    ),
+    Endpoint(
+        Signal.LOGS,
+        ("/v1/logs",),
+        f"{_COLLECTOR}.logs.v1.LogsService",
+        "log records",
+        ExportLogsServiceResponse,
+        "rejected_log_records",
     ),
     Endpoint(
         Signal.METRICS,
@@ -57,10 +60,7 @@ ENDPOINTS = (
         "rejected_data_points",
     ),
 )
-OTHER_PATHS = ("/v1/logs", "/v1development/profiles")
-OTHER_SERVICES = (
-    f"{_COLLECTOR}.logs.v1.LogsService",
-    f"{_COLLECTOR}.profiles.v1development.ProfilesService",
-)
-"""Where requests of the other signals come, which are refused."""
-REFUSED = f"only {' and '.join(endpoint.items for endpoint in ENDPOINTS)} are taken here"
+OTHER_PATHS = ("/v1development/profiles",)
+OTHER_SERVICES = (f"{_COLLECTOR}.profiles.v1development.ProfilesService",)
+"""Where requests of other signals come, which are refused."""
+REFUSED = f"only {', '.join(endpoint.items for endpoint in ENDPOINTS)} are taken here"
