@@ -70,6 +70,11 @@ class Decoded:
     metrics: int = 0
     latest: int = 0
 
+    @property
+    def items(self) -> int:
+        """Return how many spans and log records could be read, those without content among them."""
+        return len(self.spans) + len(self.records) + self.unlinked + self.passed_over
+
 
 @dataclass(slots=True)
 class Reading:

@@ -26,6 +26,7 @@ from .connections import Closed, ConnectionMeter
 from .intake import Encoding
 from .meter import Transport, Way
 from .refusal import Reason
+from .source import Unjoined
 
 RULES_MAX = 1_000
 """Rules that have label values of their own; the verdicts of further ones are counted together."""
@@ -110,24 +111,11 @@ class _TransportConnections:
         self._closed[reason].inc()
 
 
-class Unjoined(StrEnum):
-    """Why a log record with content was not joined to its span."""
-
-    UNLINKED = "unlinked"
-    """It names no span."""
-    LATE = "late"
-    """Its span had gone on before it came."""
-    WITHOUT_SPAN = "without_span"
-    """Its span did not come within `hold_s`."""
-    OVER_LIMIT = "over_limit"
-    """Too many waited."""
-
-
 class SpanMetrics:
     """Of stage (a), in `serve` and in the rekeyer: what spans and log records held, and which wait."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._rejected = {
+        self.rejected = {
             Signal.SPANS: _counter(
                 registry, "receiver_rejected_spans", "Spans that could not be read (at least)."
             ),
@@ -154,7 +142,11 @@ class SpanMetrics:
 
     def flawed(self, signal: Signal, rejected: int, codes: Mapping[str, int]) -> None:
         """A request had items that could not be read, and so many flaws of each code."""
-        self._rejected[signal].inc(rejected)
+        self.rejected[signal].inc(rejected)
+        self.flaws(codes)
+
+    def flaws(self, codes: Mapping[str, int]) -> None:
+        """So many flaws of each code were in requests."""
         for code, count in codes.items():
             self._flaws.labels(code if code in CODES else OTHER).inc(count)
 
@@ -361,6 +353,7 @@ class RekeyMetrics:
         self.spans = SpanMetrics(self.registry)
         self.progress = ProgressMetrics(self.registry, letters)
         self.spans_in = _counter(self.registry, "rekey_spans", "Spans read.")
+        self.log_records_in = _counter(self.registry, "rekey_log_records", "Log records read.")
         self.candidates = _counter(self.registry, "rekey_candidates", "Candidates sent to their sessions.")
         self.traces_held = _gauge(self.registry, "rekey_traces", "Traces that are remembered.")
 
@@ -368,7 +361,7 @@ class RekeyMetrics:
         """The process has no partition: what others go on with now is not shown here, too."""
         self.kafka.lag({})
         self.progress.watermark(None)
-        for gauge in (self.spans.waiting, self.traces_held):
+        for gauge in (self.spans.waiting, self.spans.log_records_waiting, self.traces_held):
             gauge.set(0)
 
 

@@ -78,8 +78,7 @@ class Reception:
         body, decoded = await self._read(place, way, data, coding)
         if decoded.flaws:
             self.meter.flawed(way.signal, decoded.rejected, Counter(flaw.code for flaw in decoded.flaws))
-        items = len(decoded.spans) + len(decoded.records) + decoded.unlinked + decoded.passed_over
-        unreadable = bool(decoded.flaws) and not items
+        unreadable = bool(decoded.flaws) and not decoded.items
         if decoded.spans or decoded.records or decoded.flaws:
             try:
                 await self._intake.put(Request(body, way.encoding, decoded, received, way.signal))
@@ -89,7 +88,7 @@ class Reception:
         if unreadable:
             text = f"nothing in the request can be read; {_told(decoded.flaws)}"
             raise Refused(Reason.UNREADABLE, text, flaws=decoded.flaws)
-        self.meter.received(way, items, len(body))
+        self.meter.received(way, decoded.items, len(body))
         self.meter.unlinked(decoded.unlinked)
         return Taken(decoded.rejected, _told(decoded.flaws))
 

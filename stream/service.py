@@ -220,4 +220,7 @@ def _count(metrics: Metrics, doctor: Doctor, now: Callable[[], int], batch: Batc
     metrics.watermark(batch.watermark)
     metrics.spans_waiting.set(batch.spans_waiting)
     metrics.spans_early.inc(batch.spans_early)
+    metrics.log_records_waiting.set(batch.records_waiting)
+    for reason, records in batch.unjoined.items():
+        metrics.unjoined(reason, records)
     metrics.sessions_open.set(batch.open_sessions)

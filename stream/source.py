@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import msgspec
 
@@ -17,6 +19,17 @@ from ..schemas.traces import Change, Changes, Open, Released, Traces
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Open)
 _CHANGES_DECODER = msgspec.msgpack.Decoder(list[Change])
+
+
+class Unjoined(StrEnum):
+    """Why a log record with content was not joined to its span."""
+
+    UNLINKED = "unlinked"
+    """It names no span."""
+    LATE = "late"
+    """Its span had gone on before it came."""
+    WITHOUT_SPAN = "without_span"
+    """Its span did not come within `hold_s`, or tells nothing that it could add to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +54,8 @@ class Source:
     A source has two inputs. `spans_time` is the greatest span end seen minus `lateness_s`, or what the clock
     said while no span came; `logs_time` is the same of the times of log records, and None until one came that
     holds content. The `watermark` is the lesser of both, and never falls: no span goes on before the log
-    records have come as far. `record_time` is the time of the latest record, or what the clock said while
-    nothing came. All are nanoseconds since the epoch.
+    records have come as far. `record_time` is the time of the latest record of spans, or what the clock said
+    while none came. All are nanoseconds since the epoch.
     """
 
     def __init__(
@@ -83,14 +96,9 @@ class Source:
         return sum(len(own) for name in traces.waiting for own in traces.traces[name].records.values())
 
     @property
-    def late_records(self) -> int:
-        """Return how many log records came after their span had gone on, since this began."""
-        return self._traces.late
-
-    @property
-    def unjoined_records(self) -> int:
-        """Return how many log records found no span that they add to, since this began."""
-        return self._traces.unjoined
+    def unjoined(self) -> Counter[Unjoined]:
+        """Return how many log records were not joined to a span since this began, by reason."""
+        return Counter({Unjoined.LATE: self._traces.late, Unjoined.WITHOUT_SPAN: self._traces.unjoined})
 
     @property
     def remembered(self) -> int:
@@ -114,7 +122,9 @@ class Source:
             else:
                 spans_time = max(spans_time, span.end - self._lateness)
             heard.append(hear(span, self._settings.scope, received, origin))
-        self.record_time = max(self.record_time, received)
+        if decoded.spans or not decoded.latest:
+            # Log records may be read long before their spans, and wait as long as these may still come.
+            self.record_time = max(self.record_time, received)
         self.spans_time = spans_time
         for one in heard:
             self._traces.add(one)

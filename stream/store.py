@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import sqlite3
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,15 +21,16 @@ from ..schemas.step import Step
 from ..schemas.signal import Signal
 from .error import StreamError
 from .intake import Encoding, Request
+from .source import Unjoined
 from .tables import MIGRATIONS, TABLES, VERSION
 
 FILE = "tracline.sqlite3"
 LOCK = "tracline.lock"
 _ENCODINGS = frozenset(encoding.value for encoding in Encoding)
 _SIGNALS = frozenset((Signal.SPANS.value, Signal.LOGS.value))
-_FACTS = ("version", "id", "watermark", "archived", "archiving")
-"""`version` of the tables; `id` of the store; the source's `watermark`; the last event that is `archived`,
-and the last one of the range that was being archived."""
+_FACTS = ("version", "id", "watermark", "spans_time", "logs_time", "archived", "archiving")
+"""`version` of the tables; `id` of the store; the source's `watermark` and the times of its inputs; the last
+event that is `archived`, and the last one of the range that was being archived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,9 @@ class Batch:
 
     Requests up to the number `worked_off` are done with, and the one `quarantined` is put aside. For metrics
     alone: what was `late`, how many tellings were `repeats`, when the latest request was received, how many
-    spans wait, and how many sessions are open once the batch is written. For the doctor alone: the `spans`
-    that came with what they say, and the events that were `judged`.
+    spans and log records wait, how many of the latter were not joined to a span and why, and how many
+    sessions are open once the batch is written. For the doctor alone: the `spans` that came with what they
+    say, and the events that were `judged`.
     """
 
     worked_off: int = 0
@@ -77,11 +80,15 @@ class Batch:
     closes: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
     dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     watermark: int = 0
+    spans_time: int = 0
+    logs_time: int | None = None
     late: int = 0
     repeats: int = 0
     received: int | None = None
     spans_waiting: int = 0
     spans_early: int = 0
+    records_waiting: int = 0
+    unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
     open_sessions: int = 0
     spans: list[tuple[Span, Step]] = field(default_factory=list[tuple[Span, Step]])
     judged: Sequence[Event] = ()
@@ -146,10 +153,14 @@ class Store:
 
     def number(self, name: str) -> int:
         """A fact that is a number, 0 where it was never noted. Raises StreamError where it is none."""
+        return self.time(name) or 0
+
+    def time(self, name: str) -> int | None:
+        """Return a fact that is a number, None where it was never noted. Raises StreamError as `number`."""
         value = self.fact(name)
         if not isinstance(value, int | None):
             raise damaged()
-        return value or 0
+        return value
 
     def note(self, name: str, value: int | str) -> None:
         """Note a fact on disk."""
@@ -191,6 +202,9 @@ class Store:
             letters = [(d.received, d.place, d.code, d.reason, d.sha256) for d in batch.dead_letters]
             self._insert("dead_letter", "received, place, code, reason, sha256", letters)
             self._note("watermark", batch.watermark)
+            self._note("spans_time", batch.spans_time)
+            if batch.logs_time is not None:
+                self._note("logs_time", batch.logs_time)
 
     def _put(self, table: str, columns: str, rows: Mapping[str, tuple[object, ...] | None]) -> None:
         """Replace rows by their key, and delete those that are None."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.monitoring import Monitoring, Terms
-from tracline.stream.rekeyer import Record, Rekeyer, Transaction
+from tracline.stream.rekeyer import Input, Record, Rekeyer, Transaction
 from tracline.stream.topic import Topic
 
 from .broker import Broker, Fenced
@@ -36,6 +36,11 @@ class Layout:
 Gap = Callable[[str], None]
 
 
+def inputs_of(source: int) -> tuple[Input, Input]:
+    """What is read of a source."""
+    return Input(Topic.SPANS, source), Input(Topic.LOGS, source)
+
+
 class RekeyProcess:
     """Consume, transform, produce: outputs, state and offsets in one transaction."""
 
@@ -45,7 +50,7 @@ class RekeyProcess:
         self.name, self.broker, self.settings, self.layout, self.gap = name, broker, settings, layout, gap
         self.epoch = broker.join(name)
         self.rekeyer = Rekeyer(settings, layout.sources, layout.partitions, layout.bytes_max, "otlp_spans")
-        self.positions: dict[int, int] = {}
+        self.positions: dict[Input, int] = {}
         self.generations: dict[int, int] = {}
 
     def assign(self, sources: Iterable[int]) -> None:
@@ -53,22 +58,23 @@ class RekeyProcess:
         for source in sources:
             self.generations[source] = self.broker.generation[source]
             self.rekeyer.assign(source, self.broker.latest(Topic.REKEY_STATE, source))
-            self.positions[source] = self.broker.committed["rekey", source]
+            for one in inputs_of(source):
+                self.positions[one] = self.broker.committed["rekey", one]
 
     def revoke(self, sources: Iterable[int]) -> None:
         """Leave sources to another."""
         for source in sources:
             self.rekeyer.revoke(source)
-            self.positions.pop(source, None)
+            for one in inputs_of(source):
+                self.positions.pop(one, None)
 
     def turn(self, sources: Iterable[int], most: int) -> bool:
         """Read some records of these sources and do what they want; whether there were any."""
         records: list[Record] = []
-        positions: dict[int, int] = {}
-        for source in sources:
-            if source in self.positions:
-                own, positions[source] = self.broker.read(Topic.SPANS, source, self.positions[source], most)
-                records += own
+        positions: dict[Input, int] = {}
+        for one in (one for source in sources for one in inputs_of(source) if one in self.positions):
+            own, positions[one] = self.broker.read(one.topic, one.partition, self.positions[one], most)
+            records += own
         if not records:
             return False
         self.gap("rekey-received")
@@ -77,10 +83,10 @@ class RekeyProcess:
 
     def tick(self, now: int) -> None:
         """Tell the time, at sources that are read to their end by the clock."""
-        idle = [one for one, at in self.positions.items() if at >= len(self.broker.logs[Topic.SPANS, one])]
+        idle = [one for one, at in self.positions.items() if at >= len(self.broker.logs[one])]
         self._commit(lambda: self.rekeyer.tick(idle, now), {})
 
-    def _commit(self, make: Callable[[], Transaction], positions: dict[int, int]) -> None:
+    def _commit(self, make: Callable[[], Transaction], positions: dict[Input, int]) -> None:
         transaction = self.broker.begin(self.name, self.epoch)
         try:
             done = make()
