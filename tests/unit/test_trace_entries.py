@@ -13,7 +13,7 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
-from tracline.stream.rekeyer import FACTS, Record
+from tracline.stream.rekeyer import FACTS, STATE_VERSION, Record
 from tracline.stream.source import Source
 from tracline.stream.topic import Topic
 
