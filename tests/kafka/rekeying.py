@@ -211,13 +211,18 @@ def here(
     sessions: SessionSettings = SETTINGS,
     rekeyer: Rekeyer | None = None,
     now: Callable[[], int] = time.time_ns,
+    reads_logs: bool = False,
 ) -> Iterator[Here]:
     """The process in a thread, stopped at the end."""
     stopping, lines = threading.Event(), list[str]()
-    metrics = RekeyMetrics([kafka.topic(Topic.SPANS)], map(kafka.topic, SENDS), LETTERS)
+    reads = [kafka.topic(topic) for topic in (Topic.SPANS, Topic.LOGS)]
+    metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), LETTERS)
     around = Surroundings(instance, timeout_s, metrics, lines.append, stopping, now)
-    rekeyer = rekeyer or Rekeyer(sessions, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic)
-    running = Here(Rekeying(kafka, rekeyer, around), stopping, metrics, lines)
+    rekeyer = rekeyer or Rekeyer(
+        sessions, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic, kafka.logs_topic
+    )
+    rekeying = Rekeying(kafka, rekeyer, around, reads_logs=reads_logs)
+    running = Here(rekeying, stopping, metrics, lines)
     thread = threading.Thread(target=running.work)
     thread.start()
     try:
