@@ -96,9 +96,19 @@ class Source:
         return sum(len(own) for name in traces.waiting for own in traces.traces[name].records.values())
 
     @property
+    def late_records(self) -> int:
+        """Return how many log records came after their span had gone on, since this began."""
+        return self._traces.late
+
+    @property
+    def unjoined_records(self) -> int:
+        """Return how many log records found no span that they add to, since this began."""
+        return self._traces.unjoined
+
+    @property
     def unjoined(self) -> Counter[Unjoined]:
         """Return how many log records were not joined to a span since this began, by reason."""
-        return Counter({Unjoined.LATE: self._traces.late, Unjoined.WITHOUT_SPAN: self._traces.unjoined})
+        return Counter({Unjoined.LATE: self.late_records, Unjoined.WITHOUT_SPAN: self.unjoined_records})
 
     @property
     def remembered(self) -> int:
