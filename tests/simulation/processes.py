@@ -84,6 +84,9 @@ class RekeyProcess:
     def tick(self, now: int) -> None:
         """Tell the time, at sources that are read to their end by the clock."""
         idle = [one for one, at in self.positions.items() if at >= len(self.broker.logs[one])]
+        for one in self.positions.keys() - idle:
+            if one.topic is Topic.LOGS:
+                self.rekeyer.expect_logs(one.partition)
         self._commit(lambda: self.rekeyer.tick(idle, now), {})
 
     def _commit(self, make: Callable[[], Transaction], positions: dict[Input, int]) -> None:
