@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from tracline.examples.span_sessions import START_NS
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.decoded import Decoded
@@ -447,3 +448,36 @@ def test_what_is_broken_in_a_record_is_told_and_the_rest_taken(done: Work) -> No
     taken = one.take([broken, *moved])
     assert taken.dead_letters == ["otlp-protobuf"]
     assert candidates_of(batches_of(taken)) == pure(done.records)
+
+
+def test_log_records_that_are_behind_hold_the_time_back_and_idle_ones_do_not(done: Work) -> None:
+    """While some are not read nothing goes on, however far the spans are; read to their end, all does."""
+    one = rekeyer()
+    one.assign(0, {})
+    own = [record for record in done.records if record.partition == 0]
+    one.expect_logs(0)
+    held = one.take(own)
+    now = own[-1].time
+    held.add(one.tick(inputs([0]), now))
+    assert one.watermarks() == {0: 0}
+    assert held.candidates == 0
+    released = one.tick(inputs([0], Topic.LOGS), now)
+    assert one.watermarks()[0] > 0
+    alone = rekeyer()
+    alone.assign(0, {})
+    assert candidates_of(batches_of(released)) == candidates_of(batches_of(alone.take(own)))
+
+
+def test_without_log_records_a_partition_of_them_changes_nothing(done: Work) -> None:
+    """One that is read to its end, or holds nothing but lines of programs' logs, has no part in the time."""
+    request = LogsData()
+    request.resource_logs.add().scope_logs.add().log_records.add(time_unix_nano=START_NS)
+    line = Record(0, 0, START_NS, request.SerializeToString(), Topic.LOGS)
+    one, other = rekeyer(), rekeyer()
+    for each in (one, other):
+        each.assign(0, {})
+    own = [record for record in done.records if record.partition == 0]
+    taken = one.take([line, *own])
+    assert (taken.items[Topic.LOGS], taken.rejected.total(), taken.unjoined.total()) == (1, 0, 0)
+    assert candidates_of(batches_of(taken)) == candidates_of(batches_of(other.take(own)))
+    assert one.watermarks() == other.watermarks()
