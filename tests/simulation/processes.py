@@ -6,7 +6,7 @@ memory, and another one begins from what the broker has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from tracline.schemas.settings import SessionSettings
@@ -34,11 +34,14 @@ class Layout:
 
 
 Gap = Callable[[str], None]
+INPUTS = (Topic.SPANS, Topic.LOGS)
+"""The topics of which a source has a partition each."""
 
 
 def inputs_of(source: int) -> tuple[Input, Input]:
     """What is read of a source."""
-    return Input(Topic.SPANS, source), Input(Topic.LOGS, source)
+    spans, logs = (Input(topic, source) for topic in INPUTS)
+    return spans, logs
 
 
 class RekeyProcess:
@@ -68,11 +71,17 @@ class RekeyProcess:
             for one in inputs_of(source):
                 self.positions.pop(one, None)
 
-    def turn(self, sources: Iterable[int], most: int) -> bool:
-        """Read some records of these sources and do what they want; whether there were any."""
+    def turn(self, sources: Iterable[int], most: int, topics: Collection[Topic] = INPUTS) -> bool:
+        """Read some records of these sources and do what they want; whether there were any.
+
+        Of inputs of other topics none is read: they fall behind.
+        """
         records: list[Record] = []
         positions: dict[Input, int] = {}
+        self._expect_logs()
         for one in (one for source in sources for one in inputs_of(source) if one in self.positions):
+            if one.topic not in topics:
+                continue
             own, positions[one] = self.broker.read(one.topic, one.partition, self.positions[one], most)
             records += own
         if not records:
@@ -83,11 +92,18 @@ class RekeyProcess:
 
     def tick(self, now: int) -> None:
         """Tell the time, at sources that are read to their end by the clock."""
-        idle = [one for one, at in self.positions.items() if at >= len(self.broker.logs[one])]
-        for one in self.positions.keys() - idle:
-            if one.topic is Topic.LOGS:
-                self.rekeyer.expect_logs(one.partition)
+        self._expect_logs()
+        idle = [one for one in self.positions if not self._is_behind(one)]
         self._commit(lambda: self.rekeyer.tick(idle, now), {})
+
+    def _is_behind(self, one: Input) -> bool:
+        """Whether there are records of an input that are not read."""
+        return self.positions[one] < len(self.broker.logs[one])
+
+    def _expect_logs(self) -> None:
+        for one in self.positions:
+            if one.topic is Topic.LOGS and self._is_behind(one):
+                self.rekeyer.expect_logs(one.partition)
 
     def _commit(self, make: Callable[[], Transaction], positions: dict[Input, int]) -> None:
         transaction = self.broker.begin(self.name, self.epoch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -39,7 +39,7 @@ from ..serve.live import IDLE_S, SETTINGS, arriving, wire
 from ..serve.truth import PACK, Ids, Told, ids_of
 from .broker import Broker
 from .parted import parted
-from .processes import Crash, Layout, MonitorProcess, RekeyProcess
+from .processes import INPUTS, Crash, Layout, MonitorProcess, RekeyProcess
 
 OTHER_PACK = PACK.replace("recover: violation, formula: eventually thanks", "formula: eventually thanks")
 """The same questions under other rules: `thanked` recovers, and one rule more."""
@@ -78,6 +78,8 @@ class World:
         # By chances of its own: the other faults of a seed are those that it had.
         self.parting = Random(f"log records {self.seed}")
         self.parts = 0.0 if self.is_late else self.parting.choice((0.0, 0.5, 1.0))
+        # Of which topics records are read most of the time: those of the other one fall behind.
+        self.behind = self.parting.choice((INPUTS, INPUTS[:1], INPUTS[:1], INPUTS[1:]))
         self.packs = self._packs()
         self.broker = Broker()
         self.now = 0
@@ -180,13 +182,15 @@ class World:
                 sources = self.random.sample(
                     range(self.layout.sources), self.random.randint(1, self.layout.sources)
                 )
-                self._rekey(self.source_owner[sources[0]], sources, self.random.randint(1, 20))
+                most = self.random.randint(1, 20)
+                topics = self.behind if self.parting.random() < 0.8 else INPUTS
+                self._rekey(self.source_owner[sources[0]], sources, most, topics)
             else:
                 self._monitor(self.random.randrange(self.layout.partitions))
 
-    def _rekey(self, owner: int, sources: list[int], most: int) -> bool:
+    def _rekey(self, owner: int, sources: list[int], most: int, topics: Collection[Topic] = INPUTS) -> bool:
         try:
-            return self._rekeyer(owner).turn(sources, most)
+            return self._rekeyer(owner).turn(sources, most, topics)
         except Crash:
             self.rekeyers.pop(owner, None)
             return True
