@@ -43,6 +43,7 @@ def diagnose(
         if part.path.is_relative_to(scratch):
             with reading([part]):
                 _add_events(scan(part), senders, found)
+    found.log_records = population.log_records.content > 0
     if senders.is_empty() and not population.rejected:
         hint = "name a dump of a time at which agents worked"
         raise SourceError("TRL411", str(source), "holds requests, and not one span in them", hint)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ..schemas.conversation import Flaw
+from ..schemas.decoded import Decoded
 from ..schemas.span_census import SpanCensus, sum_of
 from .archive import MANIFEST, RULE_SET_START, RULE_SETS, read_manifest
 from .bundle import IN_EVERY_BUNDLE
@@ -57,6 +58,26 @@ class Reject:
 
 
 @dataclass(slots=True)
+class LogRecords:
+    """How many log records the dumps hold, by what became of them.
+
+    `content` hold message content and name their span. Of these `unjoined` add to no span: it is not there,
+    or is no model's call, agent or tool. `unlinked` hold content and name no span. `passed_over` hold none.
+    """
+
+    content: int = 0
+    unjoined: int = 0
+    unlinked: int = 0
+    passed_over: int = 0
+
+    def count(self, decoded: Decoded) -> None:
+        """Count the records of a request."""
+        self.content += len(decoded.records)
+        self.unlinked += decoded.unlinked
+        self.passed_over += decoded.passed_over
+
+
+@dataclass(slots=True)
 class Population:
     """What was met while reading: nothing that was read or left out is missing here.
 
@@ -67,6 +88,7 @@ class Population:
     not followed, because they go in circles. `skipped` names files that do not claim to be telemetry.
     `watermark` is the least one of the live sources that an archive is of, in nanoseconds since the epoch.
     `spans` are those of the dumps, by file, and those of imported dumps as the manifests have them.
+    `metrics` counts resources of metrics, which are passed over.
     """
 
     files: int = 0
@@ -81,6 +103,8 @@ class Population:
     cut_links: int = 0
     watermark: int | None = None
     spans: dict[str, SpanCensus] = field(default_factory=dict[str, SpanCensus])
+    log_records: LogRecords = field(default_factory=LogRecords)
+    metrics: int = 0
     skipped: list[str] = field(default_factory=list[str])
     rejected: Counter[str] = field(default_factory=Counter[str])
     rejects: list[Reject] = field(default_factory=list[Reject])

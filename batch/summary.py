@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -123,6 +123,8 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: Tally, populat
             "spans": spans.spans.total(),
             "spans_read": spans.read.total(),
             "scopes": spans.as_json(),
+            "log_records": asdict(population.log_records),
+            "metrics": population.metrics,
             "sessions_by_agent": _by_name(tally.groups, 0, agents),
             "sessions_by_day": _by_name(tally.groups, 1, None),
         },

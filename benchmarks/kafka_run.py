@@ -91,7 +91,12 @@ class Ground:
     @property
     def kafka(self) -> KafkaSettings:
         """How to reach it."""
-        return KafkaSettings((self.broker.bootstrap,), prefix=self.prefix, spans_topic=f"{self.prefix}-spans")
+        return KafkaSettings(
+            (self.broker.bootstrap,),
+            prefix=self.prefix,
+            spans_topic=f"{self.prefix}-spans",
+            logs_topic=f"{self.prefix}-logs",
+        )
 
     @property
     def environment(self) -> dict[str, str]:
@@ -100,6 +105,7 @@ class Ground:
             "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": self.broker.bootstrap,
             "TRACLINE_KAFKA_PREFIX": self.prefix,
             "TRACLINE_KAFKA_SPANS_TOPIC": f"{self.prefix}-spans",
+            "TRACLINE_KAFKA_LOGS_TOPIC": f"{self.prefix}-logs",
         }
         named = {f"TRACLINE_SESSIONS_{name.upper()}": str(value) for name, value in self.sessions.items()}
         return os.environ | told | named

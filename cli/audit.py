@@ -135,7 +135,9 @@ def command(
             outcome = audit(archive, rule_set, out, terms, progress)
     _write(outcome, out, format)
     population = outcome.summary["population"]
-    tell_quiet(population["rows"] + population["spans"] + population["rejected"], archive)
+    records = population["log_records"]
+    rows = population["rows"] + population["spans"] + records["content"] + records["unlinked"]
+    tell_quiet(rows + population["rejected"], archive)
     spans, events = outcome.population.census, population["events"]
     code = tell_unread(spans, events, archive, allow_empty=allow_empty)
     tell_rejected(outcome.population.rejects, population["rejected_by_reason"], archive, allow_rejected)

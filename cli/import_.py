@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,9 @@ def command(
     told = summary(imported)
     click.echo(json.dumps(told, indent=2) if format == "json" else _table(told, out))
     population = imported.population
-    tell_quiet(population.rows + population.rejected.total() + len(imported.known), source)
+    records = population.log_records
+    rows = population.rows + records.content + records.unlinked
+    tell_quiet(rows + population.rejected.total() + len(imported.known), source)
     code = tell_unread(population.census, population.events.total(), source, allow_empty=allow_empty)
     tell_rejected(population.rejects, told["rejected"]["codes"], source, allow_rejected)
     click.get_current_context().exit(code)
@@ -74,6 +77,8 @@ def summary(imported: Imported) -> dict[str, Any]:
         "duplicates": population.duplicates,
         "renamed": population.renamed,
         "gaps": population.gaps,
+        "log_records": asdict(population.log_records),
+        "metrics": population.metrics,
         "empty": population.empty,
         "written": [entry.file for entry in imported.written],
         "rejected": {
@@ -95,6 +100,11 @@ def _table(told: dict[str, Any], out: Path) -> str:
         for what, count in (
             ("spans, whose sessions are put together when they are judged", told["spans"]),
             ("spans whose parent never came", told["gaps"]),
+            ("log records with content of spans", told["log_records"]["content"]),
+            ("of these without a span in the source that they add to", told["log_records"]["unjoined"]),
+            ("log records with content that name no span", told["log_records"]["unlinked"]),
+            ("other log records, passed over", told["log_records"]["passed_over"]),
+            ("resources of metrics, passed over", told["metrics"]),
             ("system and developer messages, which are no events", told["instructions"]),
             ("conversations met before", told["duplicates"]),
             ("sessions renamed: their id and time were taken", told["renamed"]),

@@ -85,6 +85,9 @@ def _population(population: dict[str, Any]) -> Text:
     ):
         if population[name]:
             parts.append(f"{population[name]:,} {told}")
+    records = population["log_records"]
+    if lost := records["unjoined"] + records["unlinked"]:
+        parts.append(f"{lost:,} log records with content and without their span")
     return Text(", ".join(parts))
 
 

@@ -31,6 +31,7 @@ KAFKA_HINTS = {
     " and on the command line they are divided at commas",
     "prefix": _NAME,
     "spans_topic": _NAME,
+    "logs_topic": _NAME,
 }
 """What to write instead, of the settings of `[kafka]` that are more than a word or a number."""
 

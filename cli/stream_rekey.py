@@ -1,4 +1,4 @@
-"""`tracline stream rekey`: read spans, and send what they tell to the partition of their session."""
+"""`tracline stream rekey`: read spans and log records, and send what they tell by session."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def command(
     from ..stream.topic import Topic
 
     kafka, sessions = kafka_settings({"bootstrap_servers": bootstrap_servers}), session_settings()
-    metrics = RekeyMetrics([kafka.topic(Topic.SPANS)], map(kafka.topic, SENDS), LETTERS)
+    reads = [kafka.topic(Topic.SPANS), kafka.topic(Topic.LOGS)]
+    metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), LETTERS)
     around = Surroundings(
         instance=instance,
         timeout_s=timeout_s,

@@ -73,6 +73,18 @@ def integer_of(value: object) -> int:
     raise Unreadable("otlp-value", "has a whole number that is none")
 
 
+def value_of_protobuf(value: AnyValue) -> Value:
+    """Return what an AnyValue holds, None where it holds nothing; raises Unreadable."""
+    return _of_any(value, 0)
+
+
+def value_of_json(value: object) -> Value:
+    """Return what an AnyValue in JSON holds, or the value itself in plain JSON; raises Unreadable."""
+    if is_object(value) and len(value) == 1 and next(iter(value)) in (*_SCALARS, *_NESTED):
+        return _any(value, 0)
+    return plain(value)
+
+
 def plain(value: object, depth: int = 0) -> Value:
     """A value as plain JSON has it; Unreadable where it is nested too deeply or UTF-8 cannot carry it."""
     if value is None or isinstance(value, (bool, int, float)):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from .conversation import Flaw
+from .log_record import LogRecord
 from .span import Span
 
 FLAWS_MAX = 1_000
@@ -21,7 +22,7 @@ Place: TypeAlias = Callable[[], str]
 CODES: dict[str, str] = {
     "otlp-protobuf": "bytes that are no OTLP in protobuf, or a part of it that is damaged",
     "otlp-shape": "JSON that is no span, no list of spans and no request",
-    "otlp-signal": "a request of metrics, logs or profiles, which hold no spans",
+    "otlp-signal": "a request of profiles, which hold neither spans nor log records",
     "otlp-trace-id": "a trace id that is not 16 bytes or is all zero; the span is lost",
     "otlp-span-id": "a span id that is not 8 bytes or is all zero; the span is lost",
     "otlp-parent-id": "a parent id that is not 8 bytes; the span is kept as a root",
@@ -51,16 +52,28 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The spans of one request in its order, and what of it cannot be read.
+    """The spans and content records of one request in its order, and what of it cannot be read.
 
-    `rejected` counts the spans that were there and are not among `spans`; those inside a part that is
-    damaged as a whole cannot be counted, so it is the least number. A flaw's place is
-    `resource 1, scope 1, span 3` or the like, or `request`.
+    `rejected` counts the spans and records that were there and are not among these; those inside a part that
+    is damaged as a whole cannot be counted, so it is the least number. A flaw's place is
+    `resource 1, scope 1, span 3` or the like, or `request`. `unlinked` counts records with content that name
+    no span, `passed_over` log records without content, `metrics` resources of metrics. `latest` is the
+    greatest time of any log record, 0 where there is none.
     """
 
     spans: tuple[Span, ...] = ()
     flaws: tuple[Flaw, ...] = ()
     rejected: int = 0
+    records: tuple[LogRecord, ...] = ()
+    unlinked: int = 0
+    passed_over: int = 0
+    metrics: int = 0
+    latest: int = 0
+
+    @property
+    def items(self) -> int:
+        """Return how many spans and log records could be read, those without content among them."""
+        return len(self.spans) + len(self.records) + self.unlinked + self.passed_over
 
 
 @dataclass(slots=True)
@@ -72,6 +85,11 @@ class Reading:
     """
 
     spans: list[Span] = field(default_factory=list[Span])
+    records: list[LogRecord] = field(default_factory=list[LogRecord])
+    unlinked: int = 0
+    passed_over: int = 0
+    metrics: int = 0
+    latest: int = 0
     flaws: list[Flaw] = field(default_factory=list[Flaw])
     untold: int = 0
     rejected: int = 0
@@ -94,4 +112,13 @@ class Reading:
         if self.untold:
             text = f"has {self.untold} more flaws, which are not told one by one"
             flaws = [*flaws, Flaw("request", "otlp-more", text)]
-        return Decoded(tuple(self.spans), tuple(flaws), self.rejected)
+        return Decoded(
+            tuple(self.spans),
+            tuple(flaws),
+            self.rejected,
+            tuple(self.records),
+            self.unlinked,
+            self.passed_over,
+            self.metrics,
+            self.latest,
+        )

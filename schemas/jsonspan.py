@@ -20,12 +20,12 @@ from .span import Span, SpanEvent, Value
 from .time import NS, parse_time
 
 _CONTEXTS = ("context", "spanContext", "span_context")
-_TRACE_IDS = ("traceId", "trace_id")
-_SPAN_IDS = ("spanId", "span_id")
+TRACE_IDS = ("traceId", "trace_id")
+SPAN_IDS = ("spanId", "span_id")
 _PARENT_IDS = ("parentSpanId", "parent_span_id", "parent_id", "parentId")
 _PARENTS = ("parent", "parentSpanContext")
 _SCOPES = ("instrumentationScope", "instrumentation_scope", "instrumentationLibrary", "instrumentation_info")
-_STARTS = (("startTimeUnixNano", "start_time_unix_nano"), ("startTime", "start_time"))
+STARTS = (("startTimeUnixNano", "start_time_unix_nano"), ("startTime", "start_time"))
 _ENDS = (("endTimeUnixNano", "end_time_unix_nano"), ("endTime", "end_time"))
 _TIMES = (("timeUnixNano", "time_unix_nano"), ("time", "timestamp"))
 _CODES = ("code", "statusCode", "status_code")
@@ -48,12 +48,12 @@ def is_span(value: object) -> bool:
     if not is_object(value):
         return False
     ids = _ids(value)
-    return first(ids, _TRACE_IDS) is not None and first(ids, _SPAN_IDS) is not None
+    return first(ids, TRACE_IDS) is not None and first(ids, SPAN_IDS) is not None
 
 
 def lost_digits(value: object) -> bool:
     """Whether a span's trace id is an integer that was rounded to a float on reading."""
-    return is_object(value) and isinstance(first(_ids(value), _TRACE_IDS), float)
+    return is_object(value) and isinstance(first(_ids(value), TRACE_IDS), float)
 
 
 def read_span(
@@ -72,7 +72,7 @@ def read_span(
         reading.flaw(place, "otlp-shape", "is not an object")
         return
     ids = _ids(value)
-    trace_id, span_id = hex_id(first(ids, _TRACE_IDS), 16), hex_id(first(ids, _SPAN_IDS), 8)
+    trace_id, span_id = hex_id(first(ids, TRACE_IDS), 16), hex_id(first(ids, SPAN_IDS), 8)
     if trace_id is None:
         reading.rejected += 1
         reading.flaw(place, "otlp-trace-id", "has a trace id that is not 16 bytes, or all zero")
@@ -92,8 +92,8 @@ def read_span(
             span_id,
             _parent(value, place, reading),
             _name(value, place, reading),
-            _time(value, _STARTS, place, reading),
-            _time(value, _ENDS, place, reading),
+            time_of(value, STARTS, place, reading),
+            time_of(value, _ENDS, place, reading),
             attributes,
             events,
             _failed(value.get("status"), place, reading),
@@ -153,14 +153,14 @@ def _bytes_of(text: str, size: int) -> bytes | None:
 def _ids(value: dict[str, object]) -> dict[str, object]:
     """The object in which a span's ids stand: itself, or its context."""
     context = first(value, _CONTEXTS)
-    return context if is_object(context) and first(value, _TRACE_IDS) is None else value
+    return context if is_object(context) and first(value, TRACE_IDS) is None else value
 
 
 def _parent(value: dict[str, object], place: Place, reading: Reading) -> str | None:
     given = first(value, _PARENT_IDS)
     if given is None:
         parent = first(value, _PARENTS)
-        given = first(parent, _SPAN_IDS) if is_object(parent) else parent
+        given = first(parent, SPAN_IDS) if is_object(parent) else parent
     if given is None or given == "":
         return None
     parent_id = hex_id(given, 8)
@@ -185,7 +185,7 @@ def _name(value: Mapping[str, object], place: Place, reading: Reading) -> str:
         return ""
 
 
-def _time(
+def time_of(
     value: Mapping[str, object],
     names: tuple[tuple[str, str], tuple[str, str]],
     place: Place,
@@ -223,10 +223,10 @@ def _attributes(value: Mapping[str, object], place: Place, reading: Reading) -> 
     """The attributes of a span or an event, and how many more there were."""
     lost = reading.lost
     attributes = from_json(value.get("attributes"), place, reading)
-    return attributes, _count(value, _LOST_ATTRIBUTES, place, reading) + reading.lost - lost
+    return attributes, count_of(value, _LOST_ATTRIBUTES, place, reading) + reading.lost - lost
 
 
-def _count(value: Mapping[str, object], names: tuple[str, ...], place: Place, reading: Reading) -> int:
+def count_of(value: Mapping[str, object], names: tuple[str, ...], place: Place, reading: Reading) -> int:
     """How many were dropped; one where that cannot be read."""
     given = first(value, names)
     if given is None:
@@ -240,7 +240,7 @@ def _count(value: Mapping[str, object], names: tuple[str, ...], place: Place, re
 
 def _events(value: Mapping[str, object], place: Place, reading: Reading) -> tuple[tuple[SpanEvent, ...], int]:
     """A span's events, and how many more there were."""
-    dropped, events = _count(value, _LOST_EVENTS, place, reading), value.get("events")
+    dropped, events = count_of(value, _LOST_EVENTS, place, reading), value.get("events")
     if not events:
         return (), dropped
     if not isinstance(events, list):
@@ -256,7 +256,7 @@ def _events(value: Mapping[str, object], place: Place, reading: Reading) -> tupl
             reading.flaw(inner, "otlp-value", "is not an object")
             dropped += 1
             continue
-        name, time = _name(event, inner, reading), _time(event, _TIMES, inner, reading)
+        name, time = _name(event, inner, reading), time_of(event, _TIMES, inner, reading)
         told.append(SpanEvent(name, time, *_attributes(event, inner, reading)))
         dropped += not name
     return tuple(told), dropped

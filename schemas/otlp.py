@@ -1,4 +1,4 @@
-"""Spans out of OTLP: requests in protobuf, requests in JSON, and the dumps that SDKs write.
+"""Spans and log records out of OTLP: requests in protobuf and JSON, and the dumps that SDKs write.
 
 OTLP 1.x with the messages of `opentelemetry-proto`; what a flaw's code means stands in `schemas/decoded.py`.
 """
@@ -13,17 +13,27 @@ from .decoded import Decoded, Reading, Unreadable
 from .framing import unpacked
 from .jsonspan import NO_SCOPE, first, is_span, lost_digits, read_resource, read_scope, read_span
 from .jsontext import read_json, read_json_exactly
+from .otlp_logs import decode_logs_protobuf, is_record, read_record
 from .otlp_protobuf import decode_protobuf
+from .signal import Signal, signal_of
 
-__all__ = ["Decoded", "decode_json", "decode_protobuf", "decode_request", "is_span_dump", "read_span_json"]
+__all__ = [
+    "Decoded",
+    "decode_json",
+    "decode_logs_protobuf",
+    "decode_protobuf",
+    "decode_request",
+    "is_span_dump",
+    "read_span_json",
+]
 
 _RESOURCES = ("resourceSpans", "resource_spans")
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
 _SCOPE = ("scope", "instrumentationLibrary", "instrumentation_library")
-_SIGNALS = (
-    "resourceMetrics", "resource_metrics", "resourceLogs", "resource_logs", "resourceProfiles",
-    "resource_profiles",
-)  # fmt: skip
+_LOGS = ("resourceLogs", "resource_logs")
+_LOG_SCOPES = ("scopeLogs", "scope_logs")
+_METRICS = ("resourceMetrics", "resource_metrics")
+_PROFILES = ("resourceProfiles", "resource_profiles")
 _LOOKED_AT = 20
 """Members of a list that are looked at to tell what it holds."""
 
@@ -40,17 +50,26 @@ def read_span_json(data: bytes) -> object:
 
 
 def decode_request(data: bytes) -> Decoded:
-    """The spans of one request in protobuf or JSON, told apart by the first byte, or in zstd or gzip of it.
+    """Return the spans or records of one request in protobuf or JSON, or in zstd or gzip of it.
 
-    Never raises for what the bytes may hold.
+    The first byte says which of both it is, and the layout of its elements says of protobuf which signal it
+    is (`schemas/signal.py`). Never raises for what the bytes may hold.
     """
     try:
         data = unpacked(data)
-        return decode_json(read_span_json(data)) if data[:1] in (b"{", b"[") else decode_protobuf(data)
+        return decode_json(read_span_json(data)) if data[:1] in (b"{", b"[") else _decode_protobuf(data)
     except Unreadable as flaw:
         return Decoded(flaws=(Flaw("request", flaw.code, flaw.text),))
     except ValueError as error:
         return Decoded(flaws=(Flaw("request", "json", f"cannot be read: {error}"),))
+
+
+def _decode_protobuf(data: bytes) -> Decoded:
+    """Return what a request in protobuf holds, of whichever signal it is."""
+    signal = signal_of(data)
+    if signal is Signal.LOGS:
+        return decode_logs_protobuf(data)
+    return Decoded(metrics=1) if signal is Signal.METRICS else decode_protobuf(data)
 
 
 def is_span_dump(value: object) -> bool:
@@ -63,17 +82,18 @@ def is_span_dump(value: object) -> bool:
         return any(is_object(member) and is_span_dump(member) for member in members)
     if not is_object(value) or messages_of(value) is not None or "role" in value:
         return False
-    if any(name in value for name in (*_RESOURCES, *_SCOPES, *_SIGNALS)):
+    if any(name in value for name in (*_RESOURCES, *_SCOPES, *_LOG_SCOPES, *_LOGS, *_METRICS, *_PROFILES)):
         return True
     return is_span(value) or any(is_span(span) for list_ in _lists(value) for span in list_[:_LOOKED_AT])
 
 
 def decode_json(value: object) -> Decoded:
-    """The spans in a JSON value, and what of it cannot be read. Never raises for what the value may hold.
+    """Return the spans and records in a JSON value. Never raises for what the value may hold.
 
-    It is an export request (`{"resourceSpans": [...]}`), an SDK's dump (`{"spans": [...]}`, or an object of
-    lists of spans), a single span, or a list of any of these or of ResourceSpans. Names may be in camel or
-    snake case at every level; `schemas/jsonspan.py` has the spellings of a span.
+    It is an export request (`{"resourceSpans": [...]}`, `{"resourceLogs": [...]}`), an SDK's dump
+    (`{"spans": [...]}`, or an object of lists of spans), a single span or log record, or a list of any of
+    these or of ResourceSpans. Names may be in camel or snake case at every level; `schemas/jsonspan.py` has
+    the spellings of a span. Metrics are counted.
     """
     reading = Reading()
     if isinstance(value, list):
@@ -96,7 +116,9 @@ def _lists(value: object) -> Iterator[list[object]]:
 
 
 def _member(value: object, number: int, reading: Reading) -> None:
-    if is_span(value):
+    if is_record(value):
+        read_record(value, lambda: f"record {number}", reading)
+    elif is_span(value):
         read_span(value, None, NO_SCOPE, lambda: f"span {number}", reading)
     elif not is_object(value):
         reading.flaw(f"member {number}", "otlp-shape", "is not an object")
@@ -109,19 +131,31 @@ def _member(value: object, number: int, reading: Reading) -> None:
 def _object(value: dict[str, object], above: str, number: int, reading: Reading) -> None:
     """What one object holds; `above` begins its places, `number` is its own among its neighbours."""
     place = above.removesuffix(", ") or "request"
+    metrics = first(value, _METRICS)
+    if metrics is not None:
+        reading.metrics += len(_list(metrics, place, reading))
+    logs = first(value, _LOGS)
+    for index, resource in enumerate(_list(logs, place, reading), 1):
+        _log_resource(resource, f"{above}resource {index}", reading)
     resources = first(value, _RESOURCES)
     if resources is not None:
         for index, resource in enumerate(_list(resources, place, reading), 1):
             _resource(resource, f"{above}resource {index}", reading)
+    elif any(name in value for name in (*_LOGS, *_METRICS)):
+        return
+    elif first(value, _LOG_SCOPES) is not None:
+        _log_resource(value, f"{above}resource {number}", reading)
+    elif is_record(value):
+        read_record(value, lambda: f"{above}record {number}", reading)
     elif first(value, _SCOPES) is not None:
         _resource(value, f"{above}resource {number}", reading)
     elif is_span(value):
         read_span(value, None, NO_SCOPE, lambda: f"{above}span {number}", reading)
     elif isinstance(value.get("spans"), list):
         _spans(cast("list[object]", value["spans"]), above, reading)
-    elif any(name in value for name in _SIGNALS):
-        reading.flaw(place, "otlp-signal", "holds metrics, logs or profiles and no spans")
-    elif value and not any(name in value for name in _RESOURCES):
+    elif any(name in value for name in _PROFILES):
+        reading.flaw(place, "otlp-signal", "holds profiles, and neither spans nor log records")
+    elif value and not any(name in value for name in (*_RESOURCES, *_LOG_SCOPES)):
         lists = [cast("list[object]", member) for member in value.values() if isinstance(member, list)]
         if len(lists) < len(value) or not any(is_span(span) for list_ in lists for span in list_):
             reading.flaw(place, "otlp-shape", "holds no spans as OTLP or an SDK writes them")
@@ -148,6 +182,20 @@ def _resource(value: object, place: str, reading: Reading) -> None:
         name = read_scope(first(scope, _SCOPE), lambda at=at: at, reading)
         for index, span in enumerate(_list(scope.get("spans"), at, reading), 1):
             read_span(span, resource, name, lambda at=at, i=index: f"{at}, span {i}", reading)
+
+
+def _log_resource(value: object, place: str, reading: Reading) -> None:
+    if not is_object(value):
+        reading.flaw(place, "otlp-shape", "is not an object")
+        return
+    for number, scope in enumerate(_list(first(value, _LOG_SCOPES), place, reading), 1):
+        at = f"{place}, scope {number}"
+        if not is_object(scope):
+            reading.flaw(at, "otlp-shape", "is not an object")
+            continue
+        records = _list(first(scope, ("logRecords", "log_records")), at, reading)
+        for index, record in enumerate(records, 1):
+            read_record(record, lambda at=at, i=index: f"{at}, record {i}", reading)
 
 
 def _list(value: object, place: str, reading: Reading) -> list[object]:

@@ -12,6 +12,8 @@ from .candidate import Candidate, Telling, part_key
 from .conversation import Flaw
 from .coverage import Elsewhere, captured_halves, completed, covers, elsewhere
 from .dialect import tell
+from .dialect.log_records import joined
+from .log_record import LogRecord, events_of
 from .message import string_of
 from .semconv import opentelemetry_1_41 as otel
 from .semconv import scopes
@@ -42,6 +44,7 @@ class Heard:
     it came in, by offset and SHA-256; None where there are no records. `captured` are its `halves` where the
     content itself is no longer here. `beside` is whether its instrumentation puts agents beside each other,
     also where one works for a tool of another. `coarse` is whether its clock may be wrong by `CLOCK_ERROR`.
+    `is_joined` is whether log records have added to it.
     """
 
     trace_id: str
@@ -57,6 +60,7 @@ class Heard:
     captured: tuple[str, ...] | None = None
     beside: bool = False
     coarse: bool = False
+    is_joined: bool = False
 
     @property
     def is_named(self) -> bool:
@@ -102,6 +106,7 @@ class Heard:
             own_conversation=step.own_conversation,
             response_id=step.response_id,
             error=step.error,
+            lacks=step.lacks,
         )
         return Heard(
             self.trace_id,
@@ -115,6 +120,7 @@ class Heard:
             captured=self.halves,
             beside=self.beside,
             coarse=self.coarse,
+            is_joined=self.is_joined,
         )
 
 
@@ -123,8 +129,6 @@ def hear(
 ) -> Heard:
     """A span with what it says; `scope` are the resource attributes that go before its session's id."""
     step = tell(span)
-    has_messages = bool(step.input or step.output)
-    is_told = step.part is Part.CHAT and (step.input is None or step.output is None)
     return Heard(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -134,11 +138,27 @@ def hear(
         step=step,
         scope="".join(f"{_escaped(span.resource.get(name))}/" for name in scope),
         record_time=record_time,
-        tells=step.part is Part.TOOL or is_told or (step.part in _SPEAKING and has_messages),
+        tells=_tells(step),
         origin=origin,
         beside=span.scope in scopes.AGENTS_BESIDE,
         coarse=any(string_of(span.resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES),
     )
+
+
+def _tells(step: Step) -> bool:
+    has_messages = bool(step.input or step.output)
+    is_told = step.part is Part.CHAT and (step.input is None or step.output is None)
+    return step.part is Part.TOOL or is_told or (step.part in _SPEAKING and has_messages)
+
+
+def join(heard: Heard, records: Iterable[LogRecord], *, is_cut: bool = False) -> Heard:
+    """Return a span that lacks content with what its log records add to it, in whatever order they came.
+
+    `is_cut` is whether some of them are known to be missing.
+    """
+    events, missing = events_of(records)
+    step = joined(heard.step, events, missing + is_cut, int(is_cut))
+    return replace(heard, step=step, tells=_tells(step), is_joined=True)
 
 
 def _escaped(value: Value) -> str:
@@ -171,6 +191,13 @@ class Trace:
         key = "" if step.session is None else str(step.session)
         if (key or step.part is Part.CHAT) and (key in self.said or len(self.said) < KEYS_MAX):
             self.said[key] = min(heard.ended, self.said.get(key, heard.ended))
+
+    def replace(self, heard: Heard, other: Heard) -> None:
+        """Put a span in the place of one that differs from it in what it tells."""
+        same = self.spans.get(heard.span_id, [])
+        if heard in same:
+            same.remove(heard)
+            insort(same, other, key=_age)
 
     def all(self) -> Iterator[Heard]:
         """Every span that has come."""

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData, ResourceLogs, ScopeLogs
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status, TracesData
 
 from .decoded import Reading
+from .wire import BYTES, Field, fields_of
 
 FIELDS_MAX = 1_000_000
 """Fields of a damaged request that are looked at (some seconds' work) before it is given up as a whole."""
-
-_DELIMITED = 2
 
 _CHILDREN: dict[type[Message], dict[int, tuple[str, type[Message]]]] = {
     TracesData: {1: ("resource", ResourceSpans)},
@@ -36,6 +35,10 @@ _CHILDREN: dict[type[Message], dict[int, tuple[str, type[Message]]]] = {
     },
     Span.Event: {3: ("attribute", KeyValue)},
     KeyValue: {2: ("", AnyValue)},
+    LogsData: {1: ("resource", ResourceLogs)},
+    ResourceLogs: {1: ("", Resource), 2: ("scope", ScopeLogs)},
+    ScopeLogs: {1: ("", InstrumentationScope), 2: ("record", LogRecord)},
+    LogRecord: {5: ("", AnyValue), 6: ("attribute", KeyValue)},
 }
 """The parts of a message by field number: their name in a place (none where there is one) and their kind."""
 
@@ -46,6 +49,9 @@ _TEXTS: dict[type[Message], frozenset[int]] = {
     Span: frozenset({3, 5}),
     Span.Event: frozenset({2}),
     Status: frozenset({2}),
+    ResourceLogs: frozenset({3}),
+    ScopeLogs: frozenset({3}),
+    LogRecord: frozenset({3}),
 }
 """Texts that a message can do without."""
 
@@ -54,20 +60,7 @@ class _TooManyFields(Exception):
     """More fields than `FIELDS_MAX`."""
 
 
-@dataclass(slots=True)
-class _Field:
-    """Where in a message's bytes a field is: from its tag at `start` to `end`.
-
-    `content` is where its content begins if that is length-delimited, else None.
-    """
-
-    number: int
-    start: int
-    end: int
-    content: int | None
-
-
-def salvaged(data: bytes, reading: Reading) -> bytes | None:
+def salvaged(data: bytes, reading: Reading, kind: type[Message] = TracesData) -> bytes | None:
     """The request without what is damaged in it, as bytes that parse; None where nothing can be kept.
 
     Each part that is taken out is told to `reading`. A span, resource or attribute that is lost stays as an
@@ -76,7 +69,7 @@ def salvaged(data: bytes, reading: Reading) -> bytes | None:
     left = [FIELDS_MAX]
     flaws = Reading()
     try:
-        whole = _sound(TracesData, data, "request", flaws, left)
+        whole = _sound(kind, data, "request", flaws, left)
     except _TooManyFields:
         reading.flaw("request", "otlp-protobuf", f"is damaged and has more than {FIELDS_MAX} fields")
         return None
@@ -111,11 +104,11 @@ def _sound(kind: type[Message], data: bytes, place: str, reading: Reading, left:
 
 
 def _part(
-    kind: type[Message], data: bytes, field: _Field, nth: int, place: str, reading: Reading, left: list[int]
+    kind: type[Message], data: bytes, field: Field, nth: int, place: str, reading: Reading, left: list[int]
 ) -> bytes:
     """The bytes of a message's field, the nth of its number, without what is damaged in it."""
     whole = data[field.start : field.end]
-    if field.content is None:
+    if field.wire != BYTES:
         return whole
     content = data[field.content : field.end]
     child = _CHILDREN.get(kind, {}).get(field.number)
@@ -146,47 +139,18 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-def _fields(data: bytes, left: list[int]) -> Iterator[_Field]:
-    """The fields of a message; ValueError where the bytes are none (groups are none that OTLP has)."""
-    at = 0
-    while at < len(data):
+def _fields(data: bytes, left: list[int]) -> Iterator[Field]:
+    """The fields of a message; ValueError where the bytes are none."""
+    for field in fields_of(data, 0, len(data)):
         left[0] -= 1
         if left[0] < 0:
             raise _TooManyFields
-        start = at
-        tag, at = _varint(data, at)
-        wire, content = tag & 7, None
-        if wire == 0:
-            _, at = _varint(data, at)
-        elif wire == 1:
-            at += 8
-        elif wire == _DELIMITED:
-            size, content = _varint(data, at)
-            at = content + size
-        elif wire == 5:
-            at += 4
-        else:
-            raise ValueError("no wire type of OTLP")
-        if at > len(data):
-            raise ValueError("cut off")
-        yield _Field(tag >> 3, start, at, content)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(data) and shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-    raise ValueError("no number")
+        yield field
 
 
 def _delimited(number: int, content: bytes) -> bytes:
     out = bytearray()
-    for value in (number << 3 | _DELIMITED, len(content)):
+    for value in (number << 3 | BYTES, len(content)):
         while value > 127:
             out.append(value & 127 | 128)
             value >>= 7

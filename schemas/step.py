@@ -81,7 +81,7 @@ class Step:
     `content` says why), and empty where there were none, as of a call that failed. `call`
     and `result` are those of a tool's run. `error` is the error type of a failed span. `ends` marks the end
     of the session. `nested` is whether it belongs to a sub-agent, where it says so. `attributes` are what
-    else a rule may name.
+    else a rule may name. `lacks` are the halves whose content may stand in log records.
     """
 
     part: Part
@@ -100,6 +100,7 @@ class Step:
     own_conversation: bool = False
     response_id: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+    lacks: tuple[str, ...] = ()
 
     @property
     def chars(self) -> int:

@@ -10,7 +10,7 @@ import msgspec
 from .candidate import Candidate, Telling
 from .claimed_text import brief, is_whole
 from .event import Content, Kind
-from .tool_use import UNLINKED, ToolUse, claimed, join, use_of
+from .tool_use import UNLINKED, ToolUse, claimed, is_qualified, join, use_of
 
 WAITING_MAX = 1_000
 """Uses of tools of an occurrence that spans may still claim, and open calls; the oldest is given up."""
@@ -166,6 +166,8 @@ def of_its_call(
 ) -> tuple[Telling, Candidate]:
     """Return a result with the id, tool and arguments of its call where it lacks them, and its `nested`.
 
+    Where a name has the tool's plugin before it, the call's name is taken.
+
     What a span says that ends after the result's is not taken: it may not have come yet.
     """
     if telling.kind is not Kind.TOOL_RESULT or use.known > candidate.end:
@@ -175,6 +177,8 @@ def of_its_call(
     if telling.call_id is None:
         call_id = _whole(use.call_id)
         telling = answering(told, msgspec.structs.replace(telling, call_id=call_id))
+    if telling.tool is not None and use.tool is not None and is_qualified(telling.tool, use.tool):
+        telling = msgspec.structs.replace(telling, tool=use.tool)
     if telling.tool is None or telling.args is None:
         tool = _whole(use.tool) if telling.tool is None else telling.tool
         args = _whole(use.args) if telling.args is None else telling.args

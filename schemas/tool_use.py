@@ -17,6 +17,7 @@ from .event import Content, Kind, canonical_text
 EVER = -(1 << 63)
 UNLINKED = ""
 """The run of a claim that came alone: the other half of the run is in a candidate of its own."""
+_AFTER_PLUGIN = "-"
 _HALVES = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
 
 
@@ -194,11 +195,17 @@ def _is_in_time(run: ToolUse, answered: int, result: str | None) -> bool:
 
 def _same_call(one: ToolUse, other: ToolUse) -> bool:
     """Return whether two claims can be of one call: by id and tool, else by tool and arguments."""
+    is_same_id = one.call_id is not None and one.call_id == other.call_id
     if one.tool is not None and other.tool is not None and one.tool != other.tool:
-        return False
-    if one.call_id is not None and one.call_id == other.call_id:
+        return is_same_id and is_qualified(one.tool, other.tool) and agree(one.args, other.args)
+    if is_same_id:
         return agree(one.args, other.args)
     return (one.lacks_id or other.lacks_id) and equal(one.args, other.args)
+
+
+def is_qualified(one: str, other: str) -> bool:
+    """Return whether one name of a tool is the other behind the name of its plugin (Semantic Kernel)."""
+    return one.endswith(f"{_AFTER_PLUGIN}{other}") or other.endswith(f"{_AFTER_PLUGIN}{one}")
 
 
 def _same_result(use: ToolUse, claim: ToolUse, uses: Sequence[ToolUse]) -> bool:

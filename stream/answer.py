@@ -10,9 +10,10 @@ from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import BadRequest
 from google.rpc.status_pb2 import Status
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from starlette.responses import Response
 
+from .endpoint import Endpoint
+from .endpoint import Response as ExportResponse
 from .intake import Encoding
 from .packing import CODINGS
 from .reception import Taken
@@ -47,11 +48,11 @@ def encoding_of(content_type: str) -> Encoding:
     return encoding
 
 
-def export_response(taken: Taken) -> ExportTraceServiceResponse:
-    """The answer to a request that was taken; `partial_success` is there if something of it was not."""
-    message = ExportTraceServiceResponse()
+def export_response(endpoint: Endpoint, taken: Taken) -> ExportResponse:
+    """Return the answer to a request that was taken, with `partial_success` where something of it was not."""
+    message = endpoint.response()
     if taken.text:
-        message.partial_success.rejected_spans = taken.rejected
+        setattr(message.partial_success, endpoint.rejected, taken.rejected)
         message.partial_success.error_message = taken.text
     return message
 

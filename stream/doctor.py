@@ -30,9 +30,15 @@ class Doctor:
         self._found = Instrumentations()
         self._senders: dict[int, int] = {}
 
-    def add(self, spans: Iterable[tuple[Span, Step]], events: Iterable[Event]) -> None:
-        """Count spans, each with what it says, and the events that they or earlier spans told."""
+    def add(
+        self, spans: Iterable[tuple[Span, Step]], events: Iterable[Event], *, log_records: bool = False
+    ) -> None:
+        """Count spans, each with what it says, and the events that they or earlier spans told.
+
+        `log_records` is whether log records with content came beside them.
+        """
         with self._lock:
+            self._found.log_records = self._found.log_records or log_records
             for span, step in spans:
                 number = self._found.add(span, step)
                 if step.part is not Part.OTHER:

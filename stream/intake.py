@@ -8,7 +8,8 @@ from typing import Protocol
 
 from ..schemas.conversation import Flaw
 from ..schemas.decoded import Decoded
-from ..schemas.otlp import decode_json, decode_protobuf, read_span_json
+from ..schemas.otlp import decode_json, decode_logs_protobuf, decode_protobuf, read_span_json
+from ..schemas.signal import Signal
 
 
 class Encoding(StrEnum):
@@ -20,18 +21,22 @@ class Encoding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One export request: its body (uncompressed), the spans in it, and when it came (ns since the epoch)."""
+    """One export request: its body (uncompressed), what is in it, and when it came (ns since the epoch)."""
 
     body: bytes
     encoding: Encoding
     decoded: Decoded
     received: int
+    signal: Signal = Signal.SPANS
 
 
-def decode(body: bytes, encoding: Encoding) -> Decoded:
-    """The spans of a request's body, and what of it cannot be read. Never raises for what it may hold."""
+def decode(body: bytes, encoding: Encoding, signal: Signal = Signal.SPANS) -> Decoded:
+    """Return what a request of spans or log records holds, and what of it cannot be read.
+
+    Never raises for what it may hold.
+    """
     if encoding is Encoding.PROTOBUF:
-        return decode_protobuf(body)
+        return decode_logs_protobuf(body) if signal is Signal.LOGS else decode_protobuf(body)
     try:
         return decode_json(read_span_json(body))
     except ValueError as error:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from ..schemas.signal import Signal
 from .intake import Encoding
 from .refusal import Reason
 
@@ -15,6 +17,15 @@ class Transport(StrEnum):
 
     HTTP = "http"
     GRPC = "grpc"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a request came: what it brings, by which transport, in which encoding."""
+
+    signal: Signal
+    transport: Transport
+    encoding: Encoding
 
 
 class Refusals(Protocol):
@@ -28,10 +39,18 @@ class Refusals(Protocol):
 class Meter(Refusals, Protocol):
     """Counts requests. It is told nothing that they hold."""
 
-    def received(self, transport: Transport, encoding: Encoding, spans: int, size: int) -> None:
-        """A request was acknowledged: spans that could be read in it, bytes of it unpacked."""
+    def received(self, way: Way, items: int, size: int) -> None:
+        """A request was acknowledged: items that could be read in it, bytes of it unpacked."""
         ...
 
-    def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
-        """A request had spans that could not be read, and so many flaws of each code."""
+    def unlinked(self, count: int) -> None:
+        """Log records with content came that name no span."""
+        ...
+
+    def dropped(self, way: Way) -> None:
+        """A request was acknowledged and dropped."""
+        ...
+
+    def flawed(self, signal: Signal, rejected: int, codes: Mapping[str, int]) -> None:
+        """A request had items that could not be read, and so many flaws of each code."""
         ...

@@ -21,13 +21,15 @@ from starlette.routing import Route
 from ..schemas.decoded import CODES
 from ..schemas.event import Kind
 from ..schemas.shown import visible
+from ..schemas.signal import Signal
 from ..schemas.span_census import SpanCensus
 from ..schemas.time import NS
 from ..schemas.verdict import Verdict
 from .connections import Closed, ConnectionMeter
 from .intake import Encoding
-from .meter import Transport
+from .meter import Transport, Way
 from .refusal import Reason
+from .source import Unjoined
 
 RULES_MAX = 1_000
 """Rules that have label values of their own; the verdicts of further ones are counted together."""
@@ -44,12 +46,12 @@ OTHER = "other"
 GIVEN = tuple(verdict for verdict in Verdict if verdict is not Verdict.PENDING)
 """The verdicts that are given: what is pending is not told."""
 
-WAYS = (
+_WAYS = (
     (Transport.HTTP, Encoding.PROTOBUF),
     (Transport.HTTP, Encoding.JSON),
     (Transport.GRPC, Encoding.PROTOBUF),
 )
-"""The ways by which requests come."""
+"""The transports and encodings of requests."""
 
 DELAYS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -116,11 +118,23 @@ class _TransportConnections:
 
 
 class SpanMetrics:
-    """Of stage (a), in `serve` and in the rekeyer: what spans held, and which of them wait."""
+    """Of stage (a), in `serve` and in the rekeyer: what spans and log records held, and which wait."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._rejected = _counter(
-            registry, "receiver_rejected_spans", "Spans that could not be read (at least)."
+        self.rejected = {
+            Signal.SPANS: _counter(
+                registry, "receiver_rejected_spans", "Spans that could not be read (at least)."
+            ),
+            Signal.LOGS: _counter(
+                registry, "receiver_rejected_log_records", "Log records that could not be read (at least)."
+            ),
+        }
+        text = "Log records with content that were not joined to a span."
+        self._unjoined = _counter(registry, "log_records_unjoined", text, "reason")
+        for reason in Unjoined:
+            self._unjoined.labels(reason)
+        self.log_records_waiting = _gauge(
+            registry, "log_records_waiting", "Log records with content that wait for their span."
         )
         self._flaws = _counter(registry, "receiver_flaws", "What was wrong in requests.", "code")
         for code in (*CODES, OTHER):
@@ -134,9 +148,17 @@ class SpanMetrics:
         self._scopes: set[str] = set()
         self._named(OTHER)
 
-    def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
-        """A request had spans that could not be read, and so many flaws of each code."""
-        self._rejected.inc(rejected)
+    def unjoined(self, reason: Unjoined, count: int) -> None:
+        """Log records with content were not joined to a span."""
+        self._unjoined.labels(reason).inc(count)
+
+    def flawed(self, signal: Signal, rejected: int, codes: Mapping[str, int]) -> None:
+        """A request had items that could not be read, and so many flaws of each code."""
+        self.rejected[signal].inc(rejected)
+        self.flaws(codes)
+
+    def flaws(self, codes: Mapping[str, int]) -> None:
+        """So many flaws of each code were in requests."""
         for code, count in codes.items():
             self._flaws.labels(code if code in CODES else OTHER).inc(count)
 
@@ -234,7 +256,8 @@ class Metrics:
         self.connections = ConnectionMetrics(registry, Transport)
         spans, progress = SpanMetrics(registry), ProgressMetrics(registry)
         judging = JudgingMetrics(registry, rules)
-        self._flawed, self.spans_waiting, self.spans_early = spans.flawed, spans.waiting, spans.early
+        self.flawed, self.spans_waiting, self.spans_early = spans.flawed, spans.waiting, spans.early
+        self.unjoined, self.log_records_waiting = spans.unjoined, spans.log_records_waiting
         self.spans_came = spans.came
         self.dead_letter, self.watermark = progress.dead_letter, progress.watermark
         self.judged, self.verdict, self.know = judging.judged, judging.verdict, judging.know
@@ -246,25 +269,39 @@ class Metrics:
     def _receiver(self) -> None:
         way = ("transport", "encoding")
         registry = self.registry
-        self._requests = _counter(registry, "receiver_requests", "Requests that were acknowledged.", *way)
-        self._spans = _counter(registry, "receiver_spans", "Spans read in acknowledged requests.", *way)
+        self._requests = _counter(
+            registry, "receiver_requests", "Requests of spans or log records that were acknowledged.", *way
+        )
+        self._items = {
+            Signal.SPANS: _counter(registry, "receiver_spans", "Spans read in acknowledged requests.", *way),
+            Signal.LOGS: _counter(
+                registry, "receiver_log_records", "Log records read in acknowledged requests.", *way
+            ),
+        }
         self._bytes = _counter(registry, "receiver_bytes", "Bytes of acknowledged requests, unpacked.", *way)
-        for transport, encoding in WAYS:
-            for counter in (self._requests, self._spans, self._bytes):
+        text = "Requests of metrics, which are acknowledged and dropped."
+        self._dropped = _counter(registry, "receiver_metrics_dropped", text, *way)
+        for transport, encoding in _WAYS:
+            for counter in (self._requests, *self._items.values(), self._bytes, self._dropped):
                 counter.labels(transport, encoding)
         self._refused = _counter(registry, "receiver_refused", "Requests that were not taken.", "reason")
         for reason in Reason:
             self._refused.labels(reason)
 
-    def received(self, transport: Transport, encoding: Encoding, spans: int, size: int) -> None:
+    def received(self, way: Way, items: int, size: int) -> None:
         """A request was acknowledged."""
-        self._requests.labels(transport, encoding).inc()
-        self._spans.labels(transport, encoding).inc(spans)
-        self._bytes.labels(transport, encoding).inc(size)
+        labels = (way.transport, way.encoding)
+        self._requests.labels(*labels).inc()
+        self._items[way.signal].labels(*labels).inc(items)
+        self._bytes.labels(*labels).inc(size)
 
-    def flawed(self, rejected: int, codes: Mapping[str, int]) -> None:
-        """A request had spans that could not be read, and so many flaws of each code."""
-        self._flawed(rejected, codes)
+    def dropped(self, way: Way) -> None:
+        """A request was acknowledged and dropped."""
+        self._dropped.labels(way.transport, way.encoding).inc()
+
+    def unlinked(self, count: int) -> None:
+        """Log records with content came that name no span."""
+        self.unjoined(Unjoined.UNLINKED, count)
 
     def refused(self, reason: Reason) -> None:
         """A request was not taken."""
@@ -345,6 +382,7 @@ class RekeyMetrics:
         self.spans = SpanMetrics(self.registry)
         self.progress = ProgressMetrics(self.registry, letters)
         self.spans_in = _counter(self.registry, "rekey_spans", "Spans read.")
+        self.log_records_in = _counter(self.registry, "rekey_log_records", "Log records read.")
         self.candidates = _counter(self.registry, "rekey_candidates", "Candidates sent to their sessions.")
         self.traces_held = _gauge(self.registry, "rekey_traces", "Traces that are remembered.")
 
@@ -352,7 +390,7 @@ class RekeyMetrics:
         """The process has no partition: what others go on with now is not shown here, too."""
         self.kafka.lag({})
         self.progress.watermark(None)
-        for gauge in (self.spans.waiting, self.traces_held):
+        for gauge in (self.spans.waiting, self.spans.log_records_waiting, self.traces_held):
             gauge.set(0)
 
 

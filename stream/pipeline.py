@@ -21,6 +21,7 @@ from ..schemas.candidate import Candidate
 from ..schemas.conversation import Flaw
 from ..schemas.decoded import Decoded
 from ..schemas.settings import SessionSettings
+from ..schemas.signal import Signal
 from ..schemas.time import NS
 from .changes import fill
 from .error import OF_THE_PROCESS
@@ -89,9 +90,10 @@ class _Arrival:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A request that is on disk: its number there, its spans, when it came, a digest of its body."""
+    """A request that is on disk: its number there, what is in it, when it came, a digest of its body."""
 
     number: int
+    signal: Signal
     decoded: Decoded
     received: int
     sha256: str
@@ -119,7 +121,8 @@ class Pipeline:
         self._queue = _Queue()
         self._states: dict[str, SessionState] = {}
         self._source = Source(settings)
-        self._heard_at = self._archived_at = world.now()
+        self._archived_at = world.now()
+        self._heard_at: dict[Signal, int] = dict.fromkeys(Signal, self._archived_at)
         self._marked = 0
         self._reload()
 
@@ -192,11 +195,13 @@ class Pipeline:
     def _round(self, arrivals: Sequence[_Arrival]) -> None:
         works = self._accept(arrivals) if arrivals else []
         now = self._world.now()
-        if works:
-            self._heard_at = now
-        elif now - self._heard_at >= round(self._settings.tick_s * NS):
-            self._source.idle(now)
+        self._heard_at.update((work.signal, now) for work in works)
+        tick = round(self._settings.tick_s * NS)
+        if now - self._heard_at[Signal.SPANS] >= tick:
+            self._source.idle_spans(now)
             self._world.idle()
+        if now - self._heard_at[Signal.LOGS] >= tick:
+            self._source.idle_logs(now)
         self._work_off(works)
         if now - self._archived_at >= round(self._pace.archive_s * NS):
             self._archived_at = now
@@ -216,7 +221,7 @@ class Pipeline:
         reach(Fault.RECEIVED)
         requests = [one.request for one in arrivals]
         try:
-            numbers = self._store.accept([(one.received, one.encoding, one.body) for one in requests])
+            numbers = self._store.accept(requests)
         except sqlite3.OperationalError as error:
             if not is_of_the_disk(error):
                 raise
@@ -227,7 +232,7 @@ class Pipeline:
             _answer(one.done, None)
         reach(Fault.ACKNOWLEDGED)
         return [
-            _Work(number, one.decoded, one.received, _sha256(one.body))
+            _Work(number, one.signal, one.decoded, one.received, _sha256(one.body))
             for number, one in zip(numbers, requests, strict=True)
         ]
 
@@ -283,19 +288,26 @@ class Pipeline:
             batch.spans += zip(work.decoded.spans, (one.step for one in heard), strict=True)
             for span, one in zip(work.decoded.spans, heard, strict=True):
                 batch.census.count(span.scope, 1, one.tells)
+            batch.log_records = batch.log_records or bool(work.decoded.records)
+        if batch.received is not None:
+            # Log records that came before are in hand.
+            self._source.idle_logs(batch.received)
+        unjoined = self._source.unjoined
         released = self._source.release(now)
         batch.spans_early = sum(one.is_early for one in released)
         candidates = [one.made for one in released if isinstance(one.made, Candidate)]
         flaws = [one.made for one in released if isinstance(one.made, Flaw)]
         batch.dead_letters += [DeadLetter(now, flaw.place, flaw.code, flaw.text, "") for flaw in flaws]
-        batch.watermark = self._source.watermark
+        batch.unjoined = self._source.unjoined - unjoined
+        batch.watermark, batch.spans_time = self._source.watermark, self._source.spans_time
+        batch.logs_time = self._source.logs_time
         states = self._touched(candidates)
         outputs = self._worker.step_apart(states, candidates, batch.watermark, self._stored_state)
         batch.dead_letters += [DeadLetter(now, *told, "") for one in outputs.poison for told in poisoned(one)]
         fill(batch, outputs, states, now)
         self._forget_states(states)
         batch.traces.update(self._source.changes())
-        batch.spans_waiting = self._source.waiting
+        batch.spans_waiting, batch.records_waiting = self._source.waiting, self._source.waiting_records
         return batch
 
     def _touched(self, candidates: Sequence[Candidate]) -> dict[str, SessionState]:
@@ -331,9 +343,10 @@ class Pipeline:
     def _reload(self, watermark: int = 0) -> None:
         """Go back to what the store says; the time does not go back before `watermark`."""
         stored = max(watermark, self._store.number("watermark"))
+        spans_time, logs_time = (self._store.time(name) for name in ("spans_time", "logs_time"))
         try:
             traces = {name: [data] for name, data in self._store.traces()}
-            self._source = Source(self._settings, traces, stored)
+            self._source = Source(self._settings, traces, stored, spans_time=spans_time, logs_time=logs_time)
         except (msgspec.MsgspecError, TypeError):
             raise damaged() from None
         self._states.clear()
@@ -366,7 +379,8 @@ class Pipeline:
 
 
 def _stored(one: Stored) -> _Work:
-    return _Work(one.number, decode(one.body, one.encoding), one.received, _sha256(one.body))
+    decoded = decode(one.body, one.encoding, one.signal)
+    return _Work(one.number, one.signal, decoded, one.received, _sha256(one.body))
 
 
 def _letter(work: _Work, place: str, code: str, reason: str) -> DeadLetter:

@@ -16,32 +16,27 @@ from starlette.types import Receive, Scope, Send
 
 from .answer import body_bytes, encoding_of, export_response, refusal, written
 from .connections import peer_of
+from .endpoint import ENDPOINTS, OTHER_PATHS, REFUSED, Endpoint
 from .limits import Limits, Place
-from .meter import Transport
+from .meter import Transport, Way
 from .packing import IDENTITY, coding_of
 from .reception import Reception
 from .refusal import Reason, Refused
-
-TRACES = "/v1/traces"
-LANGFUSE = "/api/public/otel/v1/traces"
-"""The path to which Langfuse's SDKs send the same requests."""
-OTHERS = ("/v1/metrics", "/v1/logs", "/v1development/profiles")
-"""The paths of OTLP's other signals."""
 
 
 def routes(reception: Reception) -> list[Route]:
     """The routes of a receiver, to be put into a Starlette app behind a `GateMiddleware`."""
     return [
-        *(Route(path, _Traces(reception)) for path in (TRACES, LANGFUSE)),
-        *(Route(path, _OtherSignal(reception)) for path in OTHERS),
+        *(Route(path, _Export(endpoint, reception)) for endpoint in ENDPOINTS for path in endpoint.paths),
+        *(Route(path, _OtherSignal(reception)) for path in OTHER_PATHS),
     ]
 
 
-class _Traces:
-    """Takes requests of spans."""
+class _Export:
+    """Takes the requests of one signal."""
 
-    def __init__(self, reception: Reception) -> None:
-        self._reception = reception
+    def __init__(self, endpoint: Endpoint, reception: Reception) -> None:
+        self._endpoint, self._reception = endpoint, reception
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = HttpRequest(scope, receive)
@@ -57,25 +52,26 @@ class _Traces:
 
     async def _answer(self, request: HttpRequest) -> Response:
         if request.method != "POST":
-            raise Refused(Reason.METHOD, "requests of spans are sent with POST")
+            raise Refused(Reason.METHOD, f"requests of {self._endpoint.items} are sent with POST")
         encoding = encoding_of(request.headers.get("content-type", ""))
         coding = coding_of(request.headers.get("content-encoding", ""))
         with self._reception.room.place(_peer(request)) as place:
             data = await _body(request, place, coding, self._reception.limits)
-            taken = await self._reception.take(place, Transport.HTTP, encoding, data, coding)
-        return written(export_response(taken), encoding, 200)
+            way = Way(self._endpoint.signal, Transport.HTTP, encoding)
+            taken = await self._reception.take(place, way, data, coding)
+        return written(export_response(self._endpoint, taken), encoding, 200)
 
 
 class _OtherSignal:
-    """Says that metrics, logs and profiles are not taken."""
+    """Refuses the requests of signals that are not taken."""
 
     def __init__(self, reception: Reception) -> None:
         self._meter = reception.meter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._meter.refused(Reason.SIGNAL)
-        refused = Refused(Reason.SIGNAL, f"only traces are taken here, at {TRACES}")
-        await refusal(refused, HttpRequest(scope).headers)(scope, receive, send)
+        response = refusal(Refused(Reason.SIGNAL, REFUSED), HttpRequest(scope).headers)
+        await response(scope, receive, send)
 
 
 async def _body(request: HttpRequest, place: Place, coding: str, limits: Limits) -> bytes:

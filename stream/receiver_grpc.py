@@ -1,4 +1,4 @@
-"""OTLP over gRPC: `opentelemetry.proto.collector.trace.v1.TraceService/Export`.
+"""OTLP over gRPC: `opentelemetry.proto.collector.trace.v1.TraceService/Export` and its like.
 
 A request is answered OK only when it is kept. OTLP 1.x, "OTLP/gRPC":
 https://opentelemetry.io/docs/specs/otlp/#otlpgrpc
@@ -15,28 +15,20 @@ from google.rpc.error_details_pb2 import RetryInfo
 
 from .answer import export_response, status_of
 from .connections import ConnectionLimits, ConnectionMeter
+from .endpoint import ENDPOINTS, OTHER_SERVICES, REFUSED, Endpoint
 from .error import StreamError
 from .gate import Gate, check_token
 from .grpc_relay import Relay
 from .intake import Encoding
 from .limits import Place
 from .listening import listening
-from .meter import Transport
+from .meter import Transport, Way
 from .reception import Reception, Taken
 from .refusal import STATUS, Reason, Refused
 
-PACKAGE = "opentelemetry.proto.collector"
-SERVICE = f"{PACKAGE}.trace.v1.TraceService"
-OTHERS = (
-    f"{PACKAGE}.metrics.v1.MetricsService",
-    f"{PACKAGE}.logs.v1.LogsService",
-    f"{PACKAGE}.profiles.v1development.ProfilesService",
-)
-"""The services of OTLP's other signals."""
-
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
-_Export: TypeAlias = Callable[[AsyncIterator[bytes], _Context], Awaitable[bytes]]
+_ExportMethod: TypeAlias = Callable[[AsyncIterator[bytes], _Context], Awaitable[bytes]]
 
 
 class GrpcReceiver:
@@ -81,12 +73,15 @@ def grpc_server(
         ]
     )
     relay = Relay(sock, connections, meter)
-    # A unary call is a stream of one message to the server. As such it can be refused before it is read.
-    takes = _handler(_Traces(reception, gate, relay).export)
-    refuses = _handler(_OtherSignal(reception).export)
+    exports: dict[str, _ExportMethod] = {
+        **{one.service: _Export(one, reception, gate, relay).export for one in ENDPOINTS},
+        **dict.fromkeys(OTHER_SERVICES, _OtherSignal(reception).export),
+    }
     server.add_generic_rpc_handlers(
-        [grpc.method_handlers_generic_handler(SERVICE, {"Export": takes})]
-        + [grpc.method_handlers_generic_handler(name, {"Export": refuses}) for name in OTHERS]
+        [
+            grpc.method_handlers_generic_handler(service, {"Export": _handler(export)})
+            for service, export in exports.items()
+        ]
     )
     try:
         server.add_insecure_port(relay.target)
@@ -98,16 +93,18 @@ def grpc_server(
     return GrpcReceiver(server, relay), sock.getsockname()[1]
 
 
-def _handler(export: _Export) -> grpc.RpcMethodHandler[bytes, bytes]:
+def _handler(export: _ExportMethod) -> grpc.RpcMethodHandler[bytes, bytes]:
     """Without (de)serializers, messages are the bytes that came."""
+    # A unary call is a stream of one message to the server. As such it can be refused before it is read.
     behaviour: Any = export
     return cast("grpc.RpcMethodHandler[bytes, bytes]", grpc.stream_unary_rpc_method_handler(behaviour))
 
 
-class _Traces:
-    """Takes requests of spans."""
+class _Export:
+    """Takes the requests of one signal."""
 
-    def __init__(self, reception: Reception, gate: Gate, relay: Relay) -> None:
+    def __init__(self, endpoint: Endpoint, reception: Reception, gate: Gate, relay: Relay) -> None:
+        self._endpoint = endpoint
         self._reception, self._gate, self._relay = reception, gate, relay
 
     async def export(self, _messages: AsyncIterator[bytes], context: _Context) -> bytes:
@@ -118,7 +115,7 @@ class _Traces:
         except Refused as refused:
             self._reception.meter.refused(refused.reason)
             await _abort(context, refused)
-        return export_response(taken).SerializeToString()
+        return export_response(self._endpoint, taken).SerializeToString()
 
     async def _take(self, context: _Context) -> Taken:
         """Take the message of a call that brought the token."""
@@ -130,7 +127,8 @@ class _Traces:
             with self._reception.room.place(connection.peer) as place:
                 data = await self._message(context, place)
                 place.hold(len(data))
-                return await self._reception.take(place, Transport.GRPC, Encoding.PROTOBUF, data)
+                way = Way(self._endpoint.signal, Transport.GRPC, Encoding.PROTOBUF)
+                return await self._reception.take(place, way, data)
         finally:
             self._relay.table.end(connection)
 
@@ -146,14 +144,14 @@ class _Traces:
 
 
 class _OtherSignal:
-    """Says that metrics, logs and profiles are not taken."""
+    """Refuses the requests of signals that are not taken."""
 
     def __init__(self, reception: Reception) -> None:
         self._meter = reception.meter
 
     async def export(self, _messages: AsyncIterator[bytes], context: _Context) -> bytes:
         self._meter.refused(Reason.SIGNAL)
-        await _abort(context, Refused(Reason.SIGNAL, "only traces are taken here"))
+        await _abort(context, Refused(Reason.SIGNAL, REFUSED))
 
 
 async def _abort(context: _Context, refused: Refused) -> NoReturn:

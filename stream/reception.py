@@ -13,9 +13,10 @@ from traceback import extract_tb
 
 from ..schemas.conversation import Flaw
 from ..schemas.decoded import Decoded
-from .intake import Busy, Encoding, Intake, Request, decode
+from ..schemas.signal import Signal
+from .intake import Busy, Intake, Request, decode
 from .limits import Limits, Place, Room
-from .meter import Meter, Transport
+from .meter import Meter, Way
 from .packing import IDENTITY, unpack
 from .refusal import Reason, Refused
 
@@ -27,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The answer to a request that was taken: the least number of spans that were not, and why."""
+    """The answer to a request that was taken: the least number of items that were not, and why."""
 
     rejected: int = 0
     text: str = ""
@@ -50,17 +51,20 @@ class Reception:
         self._now = now
         self._decoding = asyncio.Semaphore(self.limits.decoders_max)
 
-    async def take(
-        self, place: Place, transport: Transport, encoding: Encoding, data: bytes, coding: str = IDENTITY
-    ) -> Taken:
+    async def take(self, place: Place, way: Way, data: bytes, coding: str = IDENTITY) -> Taken:
         """Decode a request's body, and return when it is kept. Raises Refused where it is not.
 
+        Metrics are dropped without being decoded: their senders shall neither fail nor come again.
+
         A request in which nothing can be read is kept as well, so that what was wrong can be looked up,
-        and then refused. An empty one is taken and not kept. Whatever goes wrong unexpectedly is not its
-        sender's fault, who is asked to come again.
+        and then refused. An empty one, or one of log records without content, is taken and not kept.
+        Whatever goes wrong unexpectedly is not its sender's fault, who is asked to come again.
         """
+        if way.signal is Signal.METRICS:
+            self.meter.dropped(way)
+            return Taken()
         try:
-            return await self._take(place, transport, encoding, data, coding)
+            return await self._take(place, way, data, coding)
         except Refused:
             raise
         except Exception as error:
@@ -69,37 +73,34 @@ class Reception:
             _LOG.error("not taken: %s in %s:%s", type(error).__name__, Path(at.filename).name, at.lineno)
             raise Refused(Reason.FAULT, "the request could not be taken", self.limits.retry_s) from None
 
-    async def _take(
-        self, place: Place, transport: Transport, encoding: Encoding, data: bytes, coding: str
-    ) -> Taken:
+    async def _take(self, place: Place, way: Way, data: bytes, coding: str) -> Taken:
         received = self._now()
-        body, decoded = await self._read(place, encoding, data, coding)
+        body, decoded = await self._read(place, way, data, coding)
         if decoded.flaws:
-            self.meter.flawed(decoded.rejected, Counter(flaw.code for flaw in decoded.flaws))
-        unreadable = bool(decoded.flaws) and not decoded.spans
-        if decoded.spans or unreadable:
+            self.meter.flawed(way.signal, decoded.rejected, Counter(flaw.code for flaw in decoded.flaws))
+        unreadable = bool(decoded.flaws) and not decoded.items
+        if decoded.spans or decoded.records or decoded.flaws:
             try:
-                await self._intake.put(Request(body, encoding, decoded, received))
+                await self._intake.put(Request(body, way.encoding, decoded, received, way.signal))
             except Busy as busy:
                 if not unreadable:
                     raise _refused(busy) from None
         if unreadable:
             text = f"nothing in the request can be read; {_told(decoded.flaws)}"
             raise Refused(Reason.UNREADABLE, text, flaws=decoded.flaws)
-        self.meter.received(transport, encoding, len(decoded.spans), len(body))
+        self.meter.received(way, decoded.items, len(body))
+        self.meter.unlinked(decoded.unlinked)
         return Taken(decoded.rejected, _told(decoded.flaws))
 
-    async def _read(
-        self, place: Place, encoding: Encoding, data: bytes, coding: str
-    ) -> tuple[bytes, Decoded]:
+    async def _read(self, place: Place, way: Way, data: bytes, coding: str) -> tuple[bytes, Decoded]:
         if coding == IDENTITY and len(data) <= self.limits.inline_bytes_max:
-            return data, decode(data, encoding)
+            return data, decode(data, way.encoding, way.signal)
         async with self._decoding:
             body = data
             if coding != IDENTITY:
                 body = await asyncio.to_thread(unpack, data, coding, self.limits)
                 place.hold(len(body))
-            return body, await asyncio.to_thread(decode, body, encoding)
+            return body, await asyncio.to_thread(decode, body, way.encoding, way.signal)
 
 
 def _refused(busy: Busy) -> Refused:

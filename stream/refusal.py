@@ -29,7 +29,7 @@ class Reason(StrEnum):
     METHOD = "method"
     """It is no POST."""
     SIGNAL = "signal"
-    """It brings metrics, logs or profiles."""
+    """It brings a signal that is not taken, as profiles."""
     TYPE = "type"
     """Its content type or character set is none that is read."""
     CODING = "coding"

@@ -1,15 +1,18 @@
-"""The rekey stage without its broker: records of spans in; messages by session, and what to remember, out.
+"""The rekey stage without its broker: spans and log records in; messages by session, and state, out.
 
 For each source partition it does stage (a) of session assembly, and sends the candidates to the partition
-of their session. What it gives for some records (`Transaction`) belongs into one transaction with their
-offsets: then a restart goes on from the stored state as if nothing had happened.
+of their session. A source has two inputs, the partitions of that number of the topics of spans and of log
+records; there may be none of the latter. What it gives for some records (`Transaction`) belongs into one
+transaction with their offsets: then a restart goes on from the stored state as if nothing had happened.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,19 +20,30 @@ from ..schemas.candidate import Candidate
 from ..schemas.conversation import Flaw
 from ..schemas.resolve import Heard
 from ..schemas.settings import SessionSettings
+from ..schemas.signal import Signal
 from ..schemas.span_census import SpanCensus
 from .error import OF_THE_PROCESS, StreamError
 from .intake import Encoding, decode
-from .source import Source
+from .source import Source, Unjoined
 from .topic import Topic
 from .wire import Batch, DeadLetter, Tick, batches, encode, encode_letter, partition_of
 
-STATE_VERSION = 2
-"""Of what stands in the state topic. Of version 1, which is read as well, a trace is one entry."""
+STATE_VERSION = 3
+"""Of what stands in the state topic.
+
+Versions 1 and 2 are read as well. Of version 1 a trace is one entry, and of both no log record waits.
+"""
 FACTS = "@source"
 """The key of a source's facts among its traces; no trace id begins with `@`."""
 NO_RECORD = -1
 """The offset where there is no record: of what a tick let go."""
+
+
+class Input(NamedTuple):
+    """A partition that is read."""
+
+    topic: Topic
+    partition: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,12 @@ class Record:
     offset: int
     time: int
     value: bytes
+    topic: Topic = Topic.SPANS
+
+    @property
+    def input(self) -> Input:
+        """Return the partition that it was read from."""
+        return Input(self.topic, self.partition)
 
     @property
     def origin(self) -> tuple[int, bytes]:
@@ -59,19 +79,21 @@ class Output:
 
 @dataclass(slots=True)
 class Transaction:
-    """What belongs together: outputs in their order, and by source partition the offset to go on from.
+    """What belongs together: outputs in their order, and by input the offset to go on from.
 
-    For metrics: how many `spans` were heard, `rejected`, sent on as `candidates`, and of these `early`,
-    before their root was known; the spans by scope (`census`); and the dead letters by code.
+    For metrics: how many spans and log records were read (`items`) and `rejected`, by topic; how many spans
+    were sent on as `candidates`, and of these `early`, before their root was known; the spans by scope
+    (`census`); how many log records were not joined to a span, by reason; and the dead letters by code.
     """
 
     outputs: list[Output] = field(default_factory=list[Output])
-    offsets: dict[int, int] = field(default_factory=dict[int, int])
-    spans: int = 0
-    rejected: int = 0
+    offsets: dict[Input, int] = field(default_factory=dict[Input, int])
+    items: Counter[Topic] = field(default_factory=Counter[Topic])
+    rejected: Counter[Topic] = field(default_factory=Counter[Topic])
     candidates: int = 0
     early: int = 0
     census: SpanCensus = field(default_factory=SpanCensus)
+    unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
     dead_letters: list[str] = field(default_factory=list[str])
 
     def add(self, other: Transaction) -> None:
@@ -79,8 +101,9 @@ class Transaction:
         self.outputs += other.outputs
         for source, offset in other.offsets.items():
             self.offsets[source] = max(offset, self.offsets.get(source, 0))
-        self.spans += other.spans
+        self.items += other.items
         self.rejected += other.rejected
+        self.unjoined += other.unjoined
         self.candidates += other.candidates
         self.early += other.early
         self.census.add(other.census)
@@ -94,8 +117,11 @@ class _Facts(msgspec.Struct, frozen=True):
     record_time: int
     sources: int
     partitions: int
+    spans_time: int | None = None
+    logs_time: int | None = None
 
 
+_SIGNALS = {Topic.SPANS: Signal.SPANS, Topic.LOGS: Signal.LOGS}
 _FACTS_ENCODER = msgspec.msgpack.Encoder()
 _FACTS_DECODER = msgspec.msgpack.Decoder(_Facts)
 
@@ -104,16 +130,23 @@ class Rekeyer:
     """Resolves the spans of the source partitions that are assigned to it.
 
     `sources` and `partitions` are the numbers of partitions of the spans' and the events' topics;
-    `bytes_max` about how large a message may be, before compression. `spans_topic` is for dead letters.
+    `bytes_max` about how large a message may be, before compression. `spans_topic` and `logs_topic` are
+    names for dead letters.
     """
 
     def __init__(
-        self, settings: SessionSettings, sources: int, partitions: int, bytes_max: int, spans_topic: str
+        self,
+        settings: SessionSettings,
+        sources: int,
+        partitions: int,
+        bytes_max: int,
+        spans_topic: str,
+        logs_topic: str = "otlp_logs",
     ) -> None:
         self.settings = settings
         self._sources, self._partitions = sources, partitions
         self._bytes_max = bytes_max
-        self._spans_topic = spans_topic
+        self._names = {Topic.SPANS: spans_topic, Topic.LOGS: logs_topic}
         self._open: dict[int, Source] = {}
         self._chunks: dict[int, dict[str, int]] = {}
 
@@ -135,6 +168,18 @@ class Rekeyer:
         """How many spans wait to be resolved."""
         return sum(source.waiting for source in self._open.values())
 
+    def waiting_records(self) -> int:
+        """Return how many log records wait for their span."""
+        return sum(source.waiting_records for source in self._open.values())
+
+    def record_time(self, number: int) -> int:
+        """Return the time of the latest record of a source's spans, 0 before there was one."""
+        return self._open[number].record_time
+
+    def expect_logs(self, number: int) -> None:
+        """Let a source wait for its log records: there are some that are not read."""
+        self._open[number].expect_logs()
+
     def assign(self, source: int, stored: Mapping[str, bytes]) -> None:
         """Go on with a source from its records in the state topic (the latest of each key).
 
@@ -149,9 +194,16 @@ class Rekeyer:
             )
             hint = "sessions would change their partition: begin with new topics and a new state"
             raise StreamError("TRL732", what, hint)
-        watermark, record_time = (0, 0) if facts is None else (facts.watermark, facts.record_time)
+        facts = facts or _Facts(0, 0, self._sources, self._partitions)
         try:
-            self._open[source] = Source(self.settings, traces, watermark, record_time)
+            self._open[source] = Source(
+                self.settings,
+                traces,
+                facts.watermark,
+                facts.record_time,
+                facts.spans_time,
+                facts.logs_time,
+            )
         except (msgspec.MsgspecError, UnicodeDecodeError, IndexError):
             raise _unreadable("the rekeyer's state is damaged") from None
         self._chunks[source] = chunks
@@ -162,7 +214,7 @@ class Rekeyer:
         self._chunks.pop(source, None)
 
     def take(self, records: Iterable[Record]) -> Transaction:
-        """Take records in, those of a source in order, and send on what need not wait any more.
+        """Take records in, those of an input in order, and send on what need not wait any more.
 
         Where it raises, its state is spoiled: revoke and assign the sources again.
         """
@@ -173,10 +225,13 @@ class Rekeyer:
         for number, own in sorted(by_source.items()):
             source = self._open[number]
             before = source.watermark
+            unjoined = source.unjoined
             for record in own:
                 self._hear(done, source, record)
-            done.offsets[number] = own[-1].offset + 1
-            self._release(done, number, own[-1].offset, before)
+                done.offsets[record.input] = record.offset + 1
+            offset = max((one.offset for one in own if one.topic is Topic.SPANS), default=NO_RECORD)
+            self._release(done, number, offset, before)
+            done.unjoined += source.unjoined - unjoined
         return done
 
     def _hear(self, done: Transaction, source: Source, record: Record) -> None:
@@ -184,20 +239,21 @@ class Rekeyer:
         origin = record.origin
         encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
         try:
-            decoded = decode(record.value, encoding)
+            decoded = decode(record.value, encoding, _SIGNALS[record.topic])
             heard = source.hear(decoded, record.time, origin)
         except Exception as error:
             if isinstance(error, OF_THE_PROCESS):
                 raise
             flaw = Flaw("record", "internal", type(error).__name__)
-            self._bury(done, record.partition, record.time, origin, flaw)
+            self._bury(done, record.input, record.time, origin, flaw)
             return
         for flaw in decoded.flaws:
-            self._bury(done, record.partition, record.time, origin, flaw)
+            self._bury(done, record.input, record.time, origin, flaw)
         for span, one in zip(decoded.spans, heard, strict=True):
             done.census.count(span.scope, 1, one.tells)
-        done.spans += len(decoded.spans)
-        done.rejected += decoded.rejected
+        done.items[record.topic] += decoded.items
+        done.rejected[record.topic] += decoded.rejected
+        done.unjoined[Unjoined.UNLINKED] += decoded.unlinked
 
     def remembered(self) -> int:
         """How many traces are remembered."""
@@ -205,18 +261,22 @@ class Rekeyer:
 
     def refuse(self, record: Record, reason: str, *, code: str = "internal") -> Transaction:
         """Put a record aside that cannot be taken in."""
-        done = Transaction(offsets={record.partition: record.offset + 1})
-        self._bury(done, record.partition, record.time, record.origin, Flaw("record", code, reason))
+        done = Transaction(offsets={record.input: record.offset + 1})
+        self._bury(done, record.input, record.time, record.origin, Flaw("record", code, reason))
         return done
 
-    def tick(self, idle: Collection[int], now: int) -> Transaction:
-        """Tell every events partition how late it is; `idle` sources, read to their end, go by the clock."""
+    def tick(self, idle: Collection[Input], now: int) -> Transaction:
+        """Tell every events partition how late it is; `idle` inputs, read to their end, go by the clock."""
         done = Transaction()
-        for number in sorted(idle):
+        for number in sorted({one.partition for one in idle}):
             source = self._open[number]
-            before = source.watermark
-            source.idle(now)
+            before, unjoined = source.watermark, source.unjoined
+            if Input(Topic.SPANS, number) in idle:
+                source.idle_spans(now)
+            if Input(Topic.LOGS, number) in idle:
+                source.idle_logs(now)
             self._release(done, number, NO_RECORD, before)
+            done.unjoined += source.unjoined - unjoined
         if self._open:
             data = encode(Tick(self._sources, self.watermarks()))
             for partition in range(self._partitions):
@@ -264,20 +324,28 @@ class Rekeyer:
                 put(f"{trace_id}/{index}", None)
             if count:
                 chunks[trace_id] = count
-        facts = _Facts(source.watermark, source.record_time, self._sources, self._partitions)
+        facts = _Facts(
+            source.watermark,
+            source.record_time,
+            self._sources,
+            self._partitions,
+            source.spans_time,
+            source.logs_time,
+        )
         put(FACTS, bytes([STATE_VERSION]) + _FACTS_ENCODER.encode(facts))
 
     def _bury_span(self, done: Transaction, number: int, heard: Heard, flaw: Flaw) -> None:
         """Tell what cannot be sent on of a span, which may have waited since its record was read."""
         # A former release did not note the record.
-        self._bury(done, number, heard.record_time, heard.origin or (NO_RECORD, b""), flaw)
+        origin = heard.origin or (NO_RECORD, b"")
+        self._bury(done, Input(Topic.SPANS, number), heard.record_time, origin, flaw)
 
-    def _bury(self, done: Transaction, number: int, time: int, origin: tuple[int, bytes], flaw: Flaw) -> None:
+    def _bury(self, done: Transaction, of: Input, time: int, origin: tuple[int, bytes], flaw: Flaw) -> None:
         """Tell what cannot be read of a record."""
         letter = DeadLetter(
             process="rekey",
-            topic=self._spans_topic,
-            partition=number,
+            topic=self._names[of.topic],
+            partition=of.partition,
             offset=origin[0],
             time=time,
             place=flaw.place,
@@ -300,7 +368,7 @@ def _read_state(stored: Mapping[str, bytes]) -> tuple[_Facts | None, dict[str, l
     pieces: dict[str, dict[int, tuple[bool, bytes]]] = {}
     for key, value in stored.items():
         version = value[0] if value else "none"
-        if version not in (1, STATE_VERSION):
+        if version not in (1, 2, STATE_VERSION):
             raise _unreadable(f"the rekeyer's state has version {version}, not {STATE_VERSION}")
         try:
             if key == FACTS:

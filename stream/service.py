@@ -211,7 +211,7 @@ def _count(
     metrics: Metrics, notice: UnreadNotice, doctor: Doctor, now: Callable[[], int], batch: Batch
 ) -> None:
     """Count what a batch changed."""
-    doctor.add(batch.spans, batch.judged)
+    doctor.add(batch.spans, batch.judged, log_records=batch.log_records)
     metrics.spans_came(batch.census)
     notice.came(batch.census)
     metrics.late.inc(batch.late)
@@ -227,4 +227,7 @@ def _count(
     metrics.watermark(batch.watermark)
     metrics.spans_waiting.set(batch.spans_waiting)
     metrics.spans_early.inc(batch.spans_early)
+    metrics.log_records_waiting.set(batch.records_waiting)
+    for reason, records in batch.unjoined.items():
+        metrics.unjoined(reason, records)
     metrics.sessions_open.set(batch.open_sessions)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import msgspec
 
@@ -17,6 +19,17 @@ from ..schemas.traces import Change, Changes, Open, Released, Traces
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Open)
 _CHANGES_DECODER = msgspec.msgpack.Decoder(list[Change])
+
+
+class Unjoined(StrEnum):
+    """Why a log record with content was not joined to its span."""
+
+    UNLINKED = "unlinked"
+    """It names no span."""
+    LATE = "late"
+    """Its span had gone on before it came."""
+    WITHOUT_SPAN = "without_span"
+    """Its span did not come within `hold_s`, or tells nothing that it could add to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +49,13 @@ class _Stored:
 
 
 class Source:
-    """The spans of one source that wait to be resolved, and the time that they have told.
+    """The spans of one source that wait to be resolved, their log records, and how far its time has come.
 
-    `watermark` is the greatest span end seen minus `lateness_s`, or what the clock said while nothing came;
-    `record_time` the time of the latest record, or what the clock said then. Nanoseconds since the epoch.
+    A source has two inputs. `spans_time` is the greatest span end seen minus `lateness_s`, or what the clock
+    said while no span came; `logs_time` is the same of the times of log records, and None until one came that
+    holds content. The `watermark` is the lesser of both, and never falls: no span goes on before the log
+    records have come as far. `record_time` is the time of the latest record of spans, or what the clock said
+    while none came. All are nanoseconds since the epoch.
     """
 
     def __init__(
@@ -48,20 +64,25 @@ class Source:
         traces: Mapping[str, Sequence[bytes]] | None = None,
         watermark: int = 0,
         record_time: int = 0,
+        spans_time: int | None = None,
+        logs_time: int | None = None,
     ) -> None:
         """Begin anew, or go on from what was stored: the entries of `traces` by id, as `entries` gave them.
 
-        What `changes` gave is one entry. Raises msgspec.MsgspecError and IndexError where they are damaged.
+        What `changes` gave is one entry. An earlier release stored no `spans_time`: then it is the watermark.
+        Raises msgspec.MsgspecError and IndexError where they are damaged.
         """
         self._settings = settings
         hold, keep = (round(seconds * NS) for seconds in (settings.hold_s, settings.idle_s))
         self._stored: dict[str, _Stored] = {}
         stored = {trace_id: self._restored(trace_id, entries) for trace_id, entries in (traces or {}).items()}
         opened = dict(sorted(stored.items(), key=lambda item: (item[1].touched, item[0])))
-        waiting = {trace_id for trace_id, one in opened.items() if one.waiting}
+        waiting = {trace_id for trace_id, one in opened.items() if one.is_waiting}
         self._traces = Traces(hold, keep, opened, waiting)
         self.watermark = watermark
         self.record_time = record_time
+        self.spans_time = watermark if spans_time is None else spans_time
+        self.logs_time = logs_time
 
     @property
     def waiting(self) -> int:
@@ -69,36 +90,87 @@ class Source:
         return sum(len(self._traces.traces[name].waiting) for name in self._traces.waiting)
 
     @property
+    def waiting_records(self) -> int:
+        """Return how many log records wait for their span."""
+        traces = self._traces
+        return sum(len(own) for name in traces.waiting for own in traces.traces[name].records.values())
+
+    @property
+    def late_records(self) -> int:
+        """Return how many log records came after their span had gone on, since this began."""
+        return self._traces.late
+
+    @property
+    def unjoined_records(self) -> int:
+        """Return how many log records found no span that they add to, since this began."""
+        return self._traces.unjoined
+
+    @property
+    def unjoined(self) -> Counter[Unjoined]:
+        """Return how many log records were not joined to a span since this began, by reason."""
+        return Counter({Unjoined.LATE: self.late_records, Unjoined.WITHOUT_SPAN: self.unjoined_records})
+
+    @property
     def remembered(self) -> int:
         """How many traces are remembered, those whose spans wait among them."""
         return len(self._traces.traces)
 
     def hear(self, decoded: Decoded, received: int, origin: tuple[int, bytes] | None = None) -> list[Heard]:
-        """Take in the spans of a request, and the time that they tell; `received` is its record's time.
+        """Take in the spans and log records of a request, and the time that they tell.
 
-        Return them as they are read. `origin` is the record's offset and SHA-256, where it has an offset.
-        Where a span breaks what reads it this raises, and nothing of the request is taken in.
+        Return the spans as they are read. `received` is the time of the request's record; where that has an
+        offset, `origin` is its offset and SHA-256. Where a span breaks what reads it this raises, and nothing
+        of the request is taken in.
         """
         heard: list[Heard] = []
-        watermark = self.watermark
+        spans_time = self.spans_time
         latest = received + round(self._settings.skew_s * NS)
         for span in decoded.spans:
             if max(span.start, span.end) > latest:
                 # It would wait for a time that may never come. Nor does it say what time it is.
                 span = replace(span, start=min(span.start, received), end=received)
             else:
-                watermark = max(watermark, span.end - self._lateness)
+                spans_time = max(spans_time, span.end - self._lateness)
             heard.append(hear(span, self._settings.scope, received, origin))
-        self.record_time = max(self.record_time, received)
-        self.watermark = watermark
+        if decoded.spans or not decoded.latest:
+            # Log records may be read long before their spans, and wait as long as these may still come.
+            self.record_time = max(self.record_time, received)
+        self.spans_time = spans_time
         for one in heard:
             self._traces.add(one)
+        if decoded.records:
+            self.expect_logs()
+            self._traces.add_records([replace(one, record_time=received) for one in decoded.records])
+        if self.logs_time is not None and decoded.latest <= latest:
+            self.logs_time = max(self.logs_time, decoded.latest - self._lateness)
+        self._advance()
         return heard
+
+    def expect_logs(self) -> None:
+        """Go by the time of log records from now on, as from the first one on that holds content."""
+        if self.logs_time is None:
+            self.logs_time = self.watermark
 
     def idle(self, now: int) -> None:
         """Nothing is on its way, as far as one can know: the time goes on by the clock."""
-        self.watermark = max(self.watermark, now - self._lateness)
+        self.idle_spans(now)
+        self.idle_logs(now)
+
+    def idle_spans(self, now: int) -> None:
+        """No span is on its way: their time goes on by the clock."""
+        self.spans_time = max(self.spans_time, now - self._lateness)
         self.record_time = max(self.record_time, now)
+        self._advance()
+
+    def idle_logs(self, now: int) -> None:
+        """No log record is on its way: their time goes on by the clock."""
+        if self.logs_time is not None:
+            self.logs_time = max(self.logs_time, now - self._lateness)
+            self._advance()
+
+    def _advance(self) -> None:
+        times = [self.spans_time, *([] if self.logs_time is None else [self.logs_time])]
+        self.watermark = max(self.watermark, min(times))
 
     def release(self, now: int) -> list[Released]:
         """The spans that need not wait any more at record time `now`, and tell something or are flawed."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import sqlite3
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,19 +16,22 @@ from pathlib import Path
 from typing import IO
 
 from ..schemas.event import Event
+from ..schemas.signal import Signal
 from ..schemas.span import Span
 from ..schemas.span_census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
 from ..schemas.step import Step
 from .error import StreamError
-from .intake import Encoding
-from .tables import SCOPES, TABLES, VERSION
+from .intake import Encoding, Request
+from .source import Unjoined
+from .tables import MIGRATIONS, TABLES, VERSION
 
 FILE = "tracline.sqlite3"
 LOCK = "tracline.lock"
 _ENCODINGS = frozenset(encoding.value for encoding in Encoding)
-_FACTS = ("version", "id", "watermark", "archived", "archiving")
-"""`version` of the tables; `id` of the store; the source's `watermark`; the last event that is `archived`,
-and the last one of the range that was being archived."""
+_SIGNALS = frozenset((Signal.SPANS.value, Signal.LOGS.value))
+_FACTS = ("version", "id", "watermark", "spans_time", "logs_time", "archived", "archiving")
+"""`version` of the tables; `id` of the store; the source's `watermark` and the times of its inputs; the last
+event that is `archived`, and the last one of the range that was being archived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Stored:
     received: int
     encoding: Encoding
     body: bytes
+    signal: Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +62,9 @@ class Batch:
 
     Requests up to the number `worked_off` are done with, and the one `quarantined` is put aside. `census`
     counts the spans that came. For metrics alone: what was `late`, how many tellings were `repeats`, when the
-    latest request was received, how many spans wait, and how many sessions are open once the batch is
-    written. For the doctor alone: the `spans` that came with what they say, and the events that were
-    `judged`.
+    latest request was received, how many spans and log records wait, how many of the latter were not joined
+    to a span and why, and how many sessions are open once the batch is written. For the doctor alone: the
+    `spans` that came with what they say, the events that were `judged`, and whether `log_records` came.
     """
 
     worked_off: int = 0
@@ -77,13 +82,18 @@ class Batch:
     dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     census: SpanCensus = field(default_factory=SpanCensus)
     watermark: int = 0
+    spans_time: int = 0
+    logs_time: int | None = None
     late: int = 0
     repeats: int = 0
     received: int | None = None
     spans_waiting: int = 0
     spans_early: int = 0
+    records_waiting: int = 0
+    unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
     open_sessions: int = 0
     spans: list[tuple[Span, Step]] = field(default_factory=list[tuple[Span, Step]])
+    log_records: bool = False
     judged: Sequence[Event] = ()
 
     @property
@@ -103,22 +113,22 @@ class Store:
         self._db.close()
         self._lock.close()
 
-    def accept(self, requests: Sequence[tuple[int, Encoding, bytes]]) -> list[int]:
-        """Write requests (received, encoding, body) to disk; their numbers, once they are there."""
+    def accept(self, requests: Sequence[Request]) -> list[int]:
+        """Write requests to disk, and return their numbers there."""
+        query = "INSERT INTO inbox (received, encoding, body, signal) VALUES (?, ?, ?, ?)"
         with self._writing():
             return [
-                _number(
-                    self._db.execute("INSERT INTO inbox (received, encoding, body) VALUES (?, ?, ?)", request)
-                )
-                for request in requests
+                _number(self._db.execute(query, (one.received, one.encoding, one.body, one.signal)))
+                for one in requests
             ]
 
     def inbox(self) -> Iterator[Stored]:
         """The requests that were acknowledged and are not worked off, in their order."""
-        for number, received, encoding, body in self._db.execute("SELECT * FROM inbox ORDER BY id"):
-            if encoding not in _ENCODINGS:
+        query = "SELECT id, received, encoding, body, signal FROM inbox ORDER BY id"
+        for number, received, encoding, body, signal in self._db.execute(query):
+            if encoding not in _ENCODINGS or signal not in _SIGNALS:
                 raise damaged()
-            yield Stored(number, received, Encoding(encoding), body)
+            yield Stored(number, received, Encoding(encoding), body, Signal(signal))
 
     def session(self, session_id: str) -> bytes | None:
         """A session's stored state."""
@@ -146,10 +156,14 @@ class Store:
 
     def number(self, name: str) -> int:
         """A fact that is a number, 0 where it was never noted. Raises StreamError where it is none."""
+        return self.time(name) or 0
+
+    def time(self, name: str) -> int | None:
+        """Return a fact that is a number, None where it was never noted. Raises StreamError as `number`."""
         value = self.fact(name)
         if not isinstance(value, int | None):
             raise damaged()
-        return value or 0
+        return value
 
     def note(self, name: str, value: int | str) -> None:
         """Note a fact on disk."""
@@ -194,6 +208,9 @@ class Store:
             rows = [(name, name, OTHER_SCOPES, count, batch.census.read[name]) for name, count in scopes]
             self._db.executemany(_SCOPE, rows)
             self._note("watermark", batch.watermark)
+            self._note("spans_time", batch.spans_time)
+            if batch.logs_time is not None:
+                self._note("logs_time", batch.logs_time)
 
     def _put(self, table: str, columns: str, rows: Mapping[str, tuple[object, ...] | None]) -> None:
         """Replace rows by their key, and delete those that are None."""
@@ -336,10 +353,14 @@ def _prepare(connection: sqlite3.Connection, store: Store, new_id: str) -> None:
         assert new_id.isalnum(), "an id of letters and digits"
         facts = f"INSERT INTO fact VALUES ('version', {VERSION}), ('id', '{new_id}');"
         connection.executescript(f"BEGIN IMMEDIATE; {TABLES} {facts} COMMIT;")
-    connection.execute(SCOPES)
     if not str(store.fact("id") or "").isalnum():
         raise damaged()
     version = store.fact("version")
+    while version in MIGRATIONS:
+        assert isinstance(version, int)
+        note = f"UPDATE fact SET value = {version + 1} WHERE name = 'version';"
+        connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[version]} {note} COMMIT;")
+        version += 1
     if version != VERSION:
         hint = "start the release that made it, let it finish, and begin with an empty folder"
         raise StreamError(

@@ -5,30 +5,39 @@ Times are nanoseconds since the epoch. Everything that one batch changes is writ
 
 from __future__ import annotations
 
-VERSION = 1
-"""Version of the tables and of the codecs of their blobs; a store of another version is refused."""
+VERSION = 2
+"""Version of the tables and of the codecs of their blobs; a store of a version not known is refused."""
 
 SCOPES = """
-CREATE TABLE IF NOT EXISTS scope (  -- the spans that came, by instrumentation scope (schemas/span_census.py)
+CREATE TABLE scope (              -- the spans that came, by instrumentation scope (schemas/span_census.py)
   name  TEXT PRIMARY KEY,
   spans INTEGER NOT NULL,
   read  INTEGER NOT NULL
-) WITHOUT ROWID
+) WITHOUT ROWID;
 """
-"""A table that stores of earlier releases lack: it is added when they are opened."""
+
+MIGRATIONS = {
+    1: f"""
+ALTER TABLE inbox ADD COLUMN signal TEXT NOT NULL DEFAULT 'spans';
+ALTER TABLE quarantine ADD COLUMN signal TEXT NOT NULL DEFAULT 'spans';
+{SCOPES}"""
+}
+"""For each earlier version that is read, how its tables become those of the next one."""
 
 TABLES = f"""
 CREATE TABLE inbox (              -- requests that were acknowledged and are not worked off
   id        INTEGER PRIMARY KEY AUTOINCREMENT,
   received  INTEGER NOT NULL,
   encoding  TEXT NOT NULL,
-  body      BLOB NOT NULL
+  body      BLOB NOT NULL,
+  signal    TEXT NOT NULL         -- what it brings: spans or logs
 );
 CREATE TABLE quarantine (         -- requests that broke the pipeline, whole, for whoever mends it
   id        INTEGER PRIMARY KEY,
   received  INTEGER NOT NULL,
   encoding  TEXT NOT NULL,
-  body      BLOB NOT NULL
+  body      BLOB NOT NULL,
+  signal    TEXT NOT NULL
 );
 CREATE TABLE session (            -- where each session stands; `due`: the watermark at which to look again
   session_id TEXT PRIMARY KEY,
@@ -99,8 +108,7 @@ CREATE TABLE archived (           -- when events were archived, and the last eve
   verdict INTEGER NOT NULL,
   time    INTEGER NOT NULL        -- by the wall clock
 );
-{SCOPES};
-CREATE TABLE fact (               -- see stream/store.py
+{SCOPES}CREATE TABLE fact (               -- see stream/store.py
   name  TEXT PRIMARY KEY,
   value BLOB NOT NULL
 ) WITHOUT ROWID;

@@ -10,6 +10,8 @@ class Topic(StrEnum):
 
     SPANS = "spans"
     """OTLP requests, as a collector or an agent's exporter sends them; keyed by trace."""
+    LOGS = "logs"
+    """OTLP requests of log records, keyed by trace like those of `SPANS`; it may be missing."""
     EVENTS = "events"
     """Candidates by session, ticks and activations: what the monitor reads."""
     JUDGED = "judged"
@@ -19,7 +21,7 @@ class Topic(StrEnum):
     DEAD_LETTER = "dead-letter"
     """Where what could not be read or judged stands, and why."""
     REKEY_STATE = "rekey-state"
-    """What the rekeyer goes on with, partition by partition of `SPANS`."""
+    """What the rekeyer goes on with, partition by partition of `SPANS` and `LOGS`."""
     ALERTS = "alerts"
     """Alerts that began and ended."""
     ALERTS_STATE = "alerts-state"

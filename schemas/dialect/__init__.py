@@ -9,17 +9,16 @@ from dataclasses import replace
 
 from ..event import Content
 from ..span import Span
-from ..step import Part, Result, Role, Step
+from ..step import Part, Result, Step
 from . import genai, observations, openinference, openllmetry, vercel
 from .about import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
 from .answers import response_of
 from .parts import marked_if_cut
-from .said import ABSENT, TRUNCATED, Half, Said, worst
+from .said import ABSENT, Half, Said, own_output, worst
 from .session import session_of
 
 _READERS = (vercel.read, openinference.read, openllmetry.read, observations.read, genai.read)
 """Who is asked first: GenAI's names also stand on the spans of the others."""
-_OTHERS = (Role.USER, Role.TOOL)
 _EMPTY = Half(())
 """What a model said that failed before it said anything."""
 
@@ -50,6 +49,7 @@ def tell(span: Span) -> Step:
         own_conversation=own_conversation,
         response_id=response_of(span) if said.part is Part.CHAT else None,
         attributes=attributes_of(span),
+        lacks=said.lacks,
     )
 
 
@@ -63,17 +63,7 @@ def _said(span: Span) -> Said:
                 break
     if said is None:
         return Said(Part.OTHER)
-    if said.part is Part.CHAT and any(one.role in _OTHERS for one in said.output.messages or ()):
-        # A model may answer in JSON that looks like a conversation: nobody else speaks by that.
-        return replace(said, output=TRUNCATED)
-    return replace(said, output=_new(said.output)) if said.part is Part.AGENT else said
-
-
-def _new(output: Half) -> Half:
-    """An agent's output without the conversation before it, which graphs give back whole."""
-    messages = output.messages or ()
-    last = max((place for place, one in enumerate(messages) if one.role is Role.USER), default=-1)
-    return output if last < 0 else replace(output, messages=messages[last + 1 :])
+    return replace(said, output=own_output(said.part, said.output))
 
 
 def _result(said: Said, error: str | None) -> Result | None:

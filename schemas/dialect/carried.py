@@ -13,8 +13,9 @@ from ..jsontext import NotJson, json_text, read_json
 from ..message import Unreadable, returned
 from ..span import Value
 
-REDACTIONS = frozenset({"__REDACTED__", "[REDACTED]"})
-"""Values that stand, whole, for one that was hidden: OpenInference's, and the collector processors' habit."""
+REDACTIONS = frozenset({"__REDACTED__", "[REDACTED]", "<elided>"})
+"""Values that stand, whole, for one that was hidden: OpenInference's, the collector processors' habit, and
+those of the ADK's log records."""
 DEPTH_MAX = 100
 """Levels of arrays and objects in what a message holds."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..event import Content
-from ..step import Call, Message, Part, Result
+from ..step import INPUT, OUTPUT, Call, Message, Part, Result, Role
 
+_OTHERS = (Role.USER, Role.TOOL)
 _WORSE = (Content.CAPTURED, Content.TRUNCATED, Content.REDACTED, Content.ABSENT)
 
 
@@ -42,6 +43,18 @@ class Said:
             return _has_gap(self.call) or _has_gap(self.result)
         return self.part is not Part.OTHER and (self.input is ABSENT or self.output is ABSENT)
 
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """Return the halves without content, though not hidden on purpose: log records may have it."""
+        if self.part is Part.OTHER:
+            return ()
+        if self.part is Part.TOOL:
+            gaps = (_has_gap(self.call), _has_gap(self.result))
+        else:
+            halves = (self.input, self.output)
+            gaps = tuple(half.messages is None and half.content is not Content.REDACTED for half in halves)
+        return tuple(half for half, is_gap in zip((INPUT, OUTPUT), gaps, strict=True) if is_gap)
+
     def filled(self, other: Said) -> Said:
         """This with what only the other dialect tells of the same part."""
         if other.part is not self.part:
@@ -64,3 +77,18 @@ def _has_gap(one: Call | Result | None) -> bool:
 def worst(*contents: Content) -> Content:
     """The one that leaves least to be read."""
     return max(contents, key=_WORSE.index)
+
+
+def own_output(part: Part, output: Half) -> Half:
+    """Return the output of a model or an agent without what others said."""
+    if part is Part.CHAT and any(one.role in _OTHERS for one in output.messages or ()):
+        # A model may answer in JSON that looks like a conversation: nobody else speaks by that.
+        return TRUNCATED
+    return _new(output) if part is Part.AGENT else output
+
+
+def _new(output: Half) -> Half:
+    """An agent's output without the conversation before it, which graphs give back whole."""
+    messages = output.messages or ()
+    last = max((place for place, one in enumerate(messages) if one.role is Role.USER), default=-1)
+    return output if last < 0 else replace(output, messages=messages[last + 1 :])

@@ -31,3 +31,7 @@ MASTRA_METADATA = "mastra.metadata."
 """What Mastra puts before the members of `tracingOptions.metadata` (mastra-ai/mastra, `observability/`)."""
 MERGED_TOOLS = "(merged tools)"
 """The tool that the ADK names where it puts the answers of several into one: no tool was run."""
+
+SEMANTIC_KERNEL_PLACE = "CHAT_MESSAGE_INDEX"
+"""The place of a message in the prompt, from 0, on log records of Semantic Kernel
+(microsoft/semantic-kernel, `python/semantic_kernel/utils/telemetry/model_diagnostics`)."""

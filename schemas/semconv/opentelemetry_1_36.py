@@ -23,3 +23,6 @@ EVENT_BODY = "gen_ai.event.content"
 
 PROMPT_EVENT = "gen_ai.content.prompt"
 COMPLETION_EVENT = "gen_ai.content.completion"
+
+EVENT_NAME = "event.name"
+"""The attribute that names the event of a log record where its own field does not."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from kafka import KafkaConsumer
 from kafka.structs import TopicPartition
 
 from ..error import StreamError
-from .reach import LISTEN_S, must_listen
-from .settings import KafkaSettings, connecting
+from .reading import consumer_in_no_group
+from .settings import KafkaSettings
 
 POLL_MS = 100
 RECORDS = 5_000
@@ -31,7 +30,7 @@ def read_compacted(
     """
     found: dict[int, dict[str, bytes]] = {number: {} for number in partitions}
     unread = {TopicPartition(topic, number) for number in partitions}
-    reader = _reader(settings, process)
+    reader = consumer_in_no_group(settings, process, fetch_max_wait_ms=POLL_MS)
     try:
         reader.assign(sorted(unread))
         reader.seek_to_beginning(*sorted(unread))
@@ -47,19 +46,6 @@ def read_compacted(
     finally:
         reader.close()
     return found
-
-
-def _reader(settings: KafkaSettings, process: str) -> Any:
-    """A consumer in no group."""
-    must_listen(settings, LISTEN_S)
-    return KafkaConsumer(
-        **connecting(settings, process),
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        allow_auto_create_topics=False,
-        fetch_max_wait_ms=POLL_MS,
-    )
 
 
 def _is_read(reader: Any, place: TopicPartition) -> bool:

@@ -1,8 +1,9 @@
 """Dead letters: reading those that there are, and sending what they are about once more.
 
-A letter says where a record stands and has a digest of it, never its content. Only records of spans and of
-sessions' events can be sent again: what comes after them is read by marks, which a record has once. Rules
-come into force in every partition or in none, so what one partition has of them is not sent again either.
+A letter says where a record stands and has a digest of it, never its content. Only records of spans, of logs
+and of events can be sent again: what comes after them is read by marks, which a record has once.
+Rules come into force in every partition or in none, so what one partition has of them is not sent again
+either.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .topics import administering, look, require
 PROCESS = "dead-letters"
 HEADER = "tracline-replay"
 """The header of a record that was sent again: where it stood, `topic/partition/offset`."""
-REPLAYED = (Topic.SPANS, Topic.EVENTS)
+REPLAYED = (Topic.SPANS, Topic.LOGS, Topic.EVENTS)
 """The topics whose records can be sent again."""
 POLL_MS = 200
 ASK_MS = 10_000

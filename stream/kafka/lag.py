@@ -10,12 +10,13 @@ from typing import Any
 from ..error import StreamError
 from ..topic import Topic
 from .settings import KafkaSettings
+from .topics import OPTIONAL
 
-READS: Mapping[str, Topic] = {
-    "rekey": Topic.SPANS,
-    "monitor": Topic.EVENTS,
-    "archive": Topic.JUDGED,
-    "alerts": Topic.VERDICTS,
+READS: Mapping[str, tuple[Topic, ...]] = {
+    "rekey": (Topic.SPANS, Topic.LOGS),
+    "monitor": (Topic.EVENTS,),
+    "archive": (Topic.JUDGED,),
+    "alerts": (Topic.VERDICTS,),
 }
 """What each process reads; its group is `KafkaSettings.group` of its name."""
 
@@ -46,14 +47,14 @@ class Lag:
 def lags(admin: Any, settings: KafkaSettings) -> list[Lag]:
     """The lag of every process at every partition that it reads.
 
-    Raises StreamError (TRL724) where a topic is missing.
+    Raises StreamError (TRL724) where a topic is missing that the pipeline needs.
     """
     from kafka.structs import TopicPartition
 
-    names = {process: settings.topic(topic) for process, topic in READS.items()}
-    there = {topic["name"]: topic for topic in admin.describe_topics() if topic["name"] in names.values()}
-    for name in names.values():
-        if name not in there:
+    names = {settings.topic(topic): topic for topics in READS.values() for topic in topics}
+    there = {topic["name"]: topic for topic in admin.describe_topics() if topic["name"] in names}
+    for name, topic in names.items():
+        if name not in there and topic not in OPTIONAL:
             raise StreamError("TRL724", f"{name} is missing", "make it with: tracline stream topics --create")
     parts = [
         TopicPartition(name, partition["partition_index"])
@@ -63,14 +64,14 @@ def lags(admin: Any, settings: KafkaSettings) -> list[Lag]:
     begins = admin.list_partition_offsets(dict.fromkeys(parts, EARLIEST))
     ends = admin.list_partition_offsets(dict.fromkeys(parts, LATEST))
     found: list[Lag] = []
-    for process, name in names.items():
+    for process, topic in ((process, topic) for process, topics in READS.items() for topic in topics):
         committed = _committed(admin, settings.group(process))
-        for part in sorted(part for part in parts if part.topic == name):
+        for part in sorted(part for part in parts if part.topic == settings.topic(topic)):
             at = committed.get(part)
             since = begins[part].offset if at is None or at.offset < 0 else at.offset
             offset = None if at is None or at.offset < 0 else int(at.offset)
             end = int(ends[part].offset)
-            found.append(Lag(process, name, int(part.partition), offset, end, max(0, end - int(since))))
+            found.append(Lag(process, part.topic, int(part.partition), offset, end, max(0, end - int(since))))
     return found
 
 

@@ -1,20 +1,24 @@
-"""Reading one topic as a member of a consumer group, whose offsets are committed elsewhere.
+"""Reading as a member of a consumer group, whose offsets are committed elsewhere.
 
-The group divides the partitions anew whenever a process comes or goes; `moves` says that it has.
+The group divides the partitions of one topic anew whenever a process comes or goes; `moves` says that it has.
+Another topic may be read beside it, at the partitions of the same numbers: a second consumer, which is in no
+group, has them assigned. So both are with one process whatever topics the other members read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from kafka import KafkaConsumer
 from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 from kafka.structs import TopicPartition
 
 from ..error import StreamError
 from .moves import Moves, join
-from .settings import KafkaSettings
+from .reach import LISTEN_S, must_listen
+from .settings import RECONNECT_MS_MAX, KafkaSettings, connecting
 from .topic_checks import CHECK_S, Loss, TopicChecks
 
 RECORDS_MAX = 1_000
@@ -35,36 +39,50 @@ CLOSE_MS = 5_000
 
 
 class Reader:
-    """A consumer of one topic. What it does raises KafkaError where the broker does not answer, or refuses.
+    """A consumer of one topic, and of another one `beside` it, if one is named.
 
-    A process that says nothing for `timeout_s` loses its partitions to others.
+    What it does raises KafkaError where the broker does not answer, or refuses. A process that says nothing
+    for `timeout_s` loses its partitions to others.
     """
 
-    def __init__(self, settings: KafkaSettings, process: str, topic: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        process: str,
+        topic: str,
+        timeout_s: float,
+        beside: str | None = None,
+    ) -> None:
         self.moves = Moves()
         self._topic = topic
         self._checks = TopicChecks(settings, process)
         self._checked = 0.0
         sizes = {"max_partition_fetch_bytes": FETCH_BYTES, "fetch_max_bytes": 2 * FETCH_BYTES}
         self._consumer = join(settings, process, topic, timeout_s, self.moves, **sizes)
+        self._beside: Any = None
+        if beside is not None:
+            self._beside = consumer_in_no_group(settings, process, **sizes)
 
     def close(self) -> None:
         """Leave the group."""
         self._checks.close()
         with suppress(KafkaError):
             self._consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
+        if self._beside is not None:
+            with suppress(KafkaError):
+                self._beside.close(autocommit=False, timeout_ms=CLOSE_MS)
 
     def member(self) -> Any:
         """Who it is in the group, for `Transactions.offsets`; None where it is in none."""
         member = self._consumer.group_metadata()
         return member if member.generation_id >= 0 else None
 
-    def partitions(self) -> int:
+    def partitions(self, topic: str) -> int:
         """How many partitions the topic has, as far as it knows."""
-        found = self._consumer.partitions_for_topic(self._topic)
+        found = self._of(topic).partitions_for_topic(topic)
         if not found:
             # It is deleted, and may be created again.
-            raise UnknownTopicOrPartitionError(self._topic)
+            raise UnknownTopicOrPartitionError(topic)
         return len(found)
 
     def gather(self, clock: Callable[[], float], until: float) -> list[Any]:
@@ -76,8 +94,7 @@ class Reader:
         size, moved = 0, self.moves.count
         while len(gathered) < RECORDS_MAX and size < BYTES_MAX:
             wait = min(max(until - clock(), 0.0), POLL_S)
-            polled = self._consumer.poll(round(wait * 1000), max_records=POLLED)
-            for records in polled.values():
+            for records in self._polled(wait):
                 if not gathered:
                     until = clock() + LINGER_S
                 gathered += records
@@ -86,62 +103,121 @@ class Reader:
                 break
         return gathered
 
-    def committed(self, number: int) -> tuple[int, int]:
-        """Where to go on reading a partition, and how many records were deleted before that.
+    def _polled(self, wait: float) -> list[list[Any]]:
+        """Take records from the clients, by partition; wait for some of the first topic if none came."""
+        beside: list[list[Any]] = []
+        if self._beside is not None and self._beside.assignment():
+            beside = list(self._beside.poll(0, max_records=POLLED).values())
+        polled = self._consumer.poll(0 if beside else round(wait * 1000), max_records=POLLED)
+        return beside + list(polled.values())
 
-        Raises KafkaTimeoutError while a transaction is open that may still say so, and StreamError (TRL735)
-        where the topic is not the one that was read, or the partition ends before that.
+    def follow(self, places: Collection[TopicPartition]) -> None:
+        """Read these partitions beside the first topic, and no others."""
+        if self._beside is not None:
+            self._beside.assign(list(places))
+
+    def committed(self, place: TopicPartition) -> tuple[int | None, int]:
+        """Return the offset to go on from in a partition, and how many records were deleted before that.
+
+        None where nothing was committed. Raises KafkaTimeoutError while a transaction is open that may still
+        say so, and StreamError (TRL735) where the topic is not the one that was read, or the partition ends
+        before that.
         """
-        place = TopicPartition(self._topic, number)
         committed: int | None = self._consumer.committed(place, timeout_ms=ASK_MS)
-        self.check({} if committed is None else {number: committed})
-        first = self._first(place)
-        return (first, 0) if committed is None else (max(first, committed), max(0, first - committed))
+        self.check(place.topic, {} if committed is None else {place.partition: committed})
+        if committed is None:
+            return None, 0
+        first = self.first(place)
+        return max(first, committed), max(0, first - committed)
 
-    def deleted(self, number: int, expected: int, found: int) -> int:
+    def deleted(self, place: TopicPartition, expected: int, found: int) -> int:
         """How many records were deleted where one was expected next, and another was found.
 
         A marker of a transaction leaves its offset out, too. Raises StreamError (TRL735) where what was read
         comes again because the topic is not the one that was read.
         """
         if found < expected:
-            self.check({number: expected})
-        place = TopicPartition(self._topic, number)
-        return max(0, self._first(place) - expected) if found > expected else 0
+            self.check(place.topic, {place.partition: expected})
+        return max(0, self.first(place) - expected) if found > expected else 0
 
-    def check(self, read: Mapping[int, int]) -> None:
+    def check(self, topic: str, read: Mapping[int, int]) -> None:
         """Raise StreamError (TRL735) where the topic is not the one that was read up to these offsets."""
-        if (loss := self._checks.find_loss(self._topic, read)) is not None:
+        if (loss := self._checks.find_loss(topic, read)) is not None:
             raise lost(loss)
 
-    def check_again(self, now: float, read: Mapping[int, int]) -> None:
-        """Do as `check` where the consumer knows of another topic, or the last time was `CHECK_S` ago."""
-        if self._checks.is_recreated(self._topic, self._consumer) or now - self._checked >= CHECK_S:
+    def check_again(self, now: float, read: Mapping[TopicPartition, int]) -> None:
+        """Do as `check` where a consumer knows of another topic, or the last time was `CHECK_S` ago."""
+        by_topic: dict[str, dict[int, int]] = {self._topic: {}}
+        for place, offset in read.items():
+            by_topic.setdefault(place.topic, {})[place.partition] = offset
+        is_due = now - self._checked >= CHECK_S
+        if is_due or any(self._checks.is_recreated(topic, self._of(topic)) for topic in by_topic):
             self._checked = now
-            self.check(read)
+            for topic, offsets in by_topic.items():
+                self.check(topic, offsets)
 
-    def _first(self, place: TopicPartition) -> int:
-        """The offset of the first record that is there."""
-        return self._consumer.beginning_offsets([place], timeout_ms=ASK_MS)[place]
+    def first(self, place: TopicPartition) -> int:
+        """Return the offset of the first record that is there."""
+        return self._of(place.topic).beginning_offsets([place], timeout_ms=ASK_MS)[place]
 
-    def seek(self, number: int, offset: int) -> bool:
+    def first_since(self, place: TopicPartition, time_ms: int) -> int:
+        """Return the offset of the first record that is not older; the end where there is none."""
+        consumer = self._of(place.topic)
+        found = consumer.offsets_for_times({place: time_ms}).get(place)
+        return consumer.end_offsets([place], timeout_ms=ASK_MS)[place] if found is None else found.offset
+
+    def seek(self, place: TopicPartition, offset: int) -> bool:
         """Go on reading there; False where the partition was revoked just now."""
         try:
-            self._consumer.seek(TopicPartition(self._topic, number), offset)
+            self._of(place.topic).seek(place, offset)
         except ValueError:
             return False
         return True
 
-    def behind(self, numbers: Collection[int]) -> dict[int, int]:
+    def behind(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """How many records of each partition are not read, by what the broker says now."""
-        places = {number: TopicPartition(self._topic, number) for number in numbers}
-        ends = self._consumer.end_offsets(list(places.values()), timeout_ms=ASK_MS)
-        left: dict[int, int] = {}
-        for number, place in places.items():
-            # What is in an open transaction lies between the two.
-            end = max(ends[place], self._consumer.highwater(place) or 0)
-            left[number] = max(0, end - (self._consumer.position(place, timeout_ms=ASK_MS) or 0))
+        by_topic: dict[str, list[TopicPartition]] = {}
+        for place in places:
+            by_topic.setdefault(place.topic, []).append(place)
+        left: dict[TopicPartition, int] = {}
+        for topic, own in by_topic.items():
+            consumer = self._of(topic)
+            ends = consumer.end_offsets(own, timeout_ms=ASK_MS)
+            for place in own:
+                # What is in an open transaction lies between the two.
+                end = max(ends[place], consumer.highwater(place) or 0)
+                left[place] = max(0, end - (consumer.position(place, timeout_ms=ASK_MS) or 0))
         return left
+
+    def has_unread(self, place: TopicPartition) -> bool:
+        """Return whether a partition may have records that are not read, without asking the broker."""
+        consumer = self._of(place.topic)
+        end = consumer.highwater(place)
+        return end is None or end > (consumer.position(place, timeout_ms=ASK_MS) or 0)
+
+    def pause(self, place: TopicPartition, *, is_paused: bool) -> None:
+        """Let a partition wait, or go on with it."""
+        consumer = self._of(place.topic)
+        if (place in consumer.paused()) != is_paused:
+            (consumer.pause if is_paused else consumer.resume)(place)
+
+    def _of(self, topic: str) -> Any:
+        """Return the consumer that reads a topic."""
+        return self._consumer if topic == self._topic else self._beside
+
+
+def consumer_in_no_group(settings: KafkaSettings, process: str, **limits: Any) -> Any:
+    """Return a consumer to which partitions are assigned."""
+    must_listen(settings, LISTEN_S)
+    return KafkaConsumer(
+        **connecting(settings, process),
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        allow_auto_create_topics=False,
+        reconnect_backoff_max_ms=RECONNECT_MS_MAX,
+        **limits,
+    )
 
 
 def lost(loss: Loss) -> StreamError:

@@ -1,4 +1,4 @@
-"""The rekey stage as a process of a consumer group: reads spans, sends candidates by session.
+"""The rekey stage as a process of a consumer group: reads spans and log records, sends candidates.
 
 Each turn reads many records and sends what the pure `Rekeyer` makes of them in one transaction, together
 with its state and the offsets to go on from. So nothing is lost or doubled when a process dies at any
@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,14 @@ from kafka.errors import CommitFailedError, KafkaError, UnsupportedCodecError
 from kafka.structs import TopicPartition
 
 from ...schemas.settings import SessionSettings
+from ...schemas.signal import Signal
+from ...schemas.time import NS
 from ..error import OF_THE_PROCESS, StreamError
 from ..faults import RekeyFault, reach
 from ..limits import Limits
 from ..metrics import Outcome, RekeyMetrics
-from ..rekeyer import Record, Rekeyer, Transaction
+from ..rekeyer import Input, Record, Rekeyer, Transaction
+from ..source import Unjoined
 from ..topic import Topic
 from ..unread import UnreadNotice
 from .compacted import read_compacted
@@ -40,6 +43,10 @@ RECORD_BYTES_MAX = Limits().unpacked_bytes_max
 TICK_S_MIN = 0.05
 RETRY_S = 1.0
 """How long to wait before what Kafka did not do is tried again."""
+AHEAD_NS = 10_000_000_000
+"""How far one input of a source may be read ahead of the other, by the times of their records."""
+UNJOINED_SAID_S = 60.0
+"""How often it is said at most that log records found no span."""
 REFUSALS_MAX = 3
 """How often in a row Kafka may refuse something for a reason that waiting does not mend."""
 
@@ -70,16 +77,23 @@ class Surroundings:
 class Rekeying:
     """The process; `run` works until it is to stop."""
 
-    def __init__(self, kafka: KafkaSettings, rekeyer: Rekeyer, around: Surroundings) -> None:
-        """`rekeyer` has no source yet, and is of topics as they are."""
+    def __init__(
+        self, kafka: KafkaSettings, rekeyer: Rekeyer, around: Surroundings, *, reads_logs: bool = False
+    ) -> None:
+        """`rekeyer` has no source yet, and is of topics as they are; `reads_logs`: so is that of logs."""
         self._kafka, self._rekeyer, self._around = kafka, rekeyer, around
         self._names = {topic: kafka.topic(topic) for topic in Topic}
+        self._reads = (Topic.SPANS, Topic.LOGS) if reads_logs else (Topic.SPANS,)
+        self._topics = {self._names[topic]: topic for topic in self._reads}
         self._tick_s = max(rekeyer.settings.tick_s, TICK_S_MIN)
         self._transactions = Transactions(kafka, PROCESS, around.instance, around.timeout_s)
         self._reader: Reader | None = None
         self._settled: int | None = None
-        self._next: dict[int, int] = {}
-        self._heard: dict[int, float] = {}
+        self._next: dict[Input, int] = {}
+        self._heard: dict[Input, float] = {}
+        self._read_up_to: dict[Input, int] = {}
+        self._without_span = 0
+        self._said_without_span = -UNJOINED_SAID_S
         self._ticked = around.clock()
         self._refusals = 0
         self._is_away = False
@@ -112,7 +126,9 @@ class Rekeying:
         """Read what there is, up to a transaction's worth, and carry it on; tick where it is time."""
         around = self._around
         if self._reader is None:
-            self._reader = Reader(self._kafka, PROCESS, self._names[Topic.SPANS], around.timeout_s)
+            beside = self._names[Topic.LOGS] if Topic.LOGS in self._reads else None
+            spans = self._names[Topic.SPANS]
+            self._reader = Reader(self._kafka, PROCESS, spans, around.timeout_s, beside)
         reader = self._reader
         if not self._transactions.is_open:
             self._transactions.open()
@@ -122,9 +138,11 @@ class Rekeying:
         if member is None or not self._is_settled(reader):
             self._settle(reader)
             return
-        reader.check_again(around.clock(), self._next)
+        reader.check_again(around.clock(), self._places(self._next))
         if records:
             self._carry(reader, records, member)
+        if self._is_settled(reader):
+            self._pace(reader)
         if self._is_settled(reader) and around.clock() - self._ticked >= self._tick_s:
             self._tick(reader, member)
 
@@ -140,16 +158,21 @@ class Rekeying:
             self._rekeyer.revoke(number)
         count, owned = reader.moves.count, reader.moves.owned
         self._count_partitions(reader)
-        begin = {number: self._begin(reader, number) for number in sorted(owned)}
+        inputs = [Input(topic, number) for topic in self._reads for number in sorted(owned)]
+        committed = {one: self._committed(reader, one) for one in inputs}
         stored = self._stored(reader, owned, count)
         if stored is None or count != reader.moves.count:
             return
-        for number, offset in begin.items():
-            if not reader.seek(number, offset):
-                return
+        for number in sorted(owned):
             self._rekeyer.assign(number, stored[number])
-            self._heard[number] = self._around.clock()
-        self._next = begin
+        reader.follow([self._place(one) for one in inputs if one.topic is not Topic.SPANS])
+        begin = {one: self._begin(reader, one, offset) for one, offset in committed.items()}
+        for one, offset in begin.items():
+            if not reader.seek(self._place(one), offset):
+                return
+            self._heard[one] = self._around.clock()
+        self._next, self._read_up_to = begin, {}
+        self._expect_logs(self._behind(reader))
         self._settled = count
         if owned and count != self._said:
             self._around.say(f"goes on with partitions {', '.join(map(str, sorted(owned)))}")
@@ -157,18 +180,61 @@ class Rekeying:
         if not owned:
             self._around.metrics.rest()
 
-    def _begin(self, reader: Reader, number: int) -> int:
-        """Where to go on reading a source."""
-        offset, deleted = reader.committed(number)
-        self._tell_deleted(number, deleted)
+    def _place(self, one: Input) -> TopicPartition:
+        """Return an input as Kafka's client calls it."""
+        return TopicPartition(self._names[one.topic], one.partition)
+
+    def _places(self, offsets: Mapping[Input, int]) -> dict[TopicPartition, int]:
+        """Return offsets by what Kafka's client calls their partitions."""
+        return {self._place(one): offset for one, offset in offsets.items()}
+
+    def _committed(self, reader: Reader, one: Input) -> int | None:
+        """Return the offset to go on from in an input, None where nothing was committed."""
+        offset, deleted = reader.committed(self._place(one))
+        self._tell_deleted(one, deleted)
         return offset
 
-    def _tell_deleted(self, number: int, count: int) -> None:
+    def _begin(self, reader: Reader, one: Input, committed: int | None) -> int:
+        """Return where to go on reading an input.
+
+        Log records that are read for the first time begin where their spans may still be waited for.
+        """
+        if committed is not None:
+            return committed
+        time = self._rekeyer.record_time(one.partition)
+        if one.topic is Topic.SPANS or not time:
+            return reader.first(self._place(one))
+        hold = round(self._rekeyer.settings.hold_s * NS)
+        return reader.first_since(self._place(one), max(0, time - hold) // 1_000_000)
+
+    def _behind(self, reader: Reader) -> dict[Input, int]:
+        """Return how many records of each input are not read."""
+        left = reader.behind(map(self._place, self._next))
+        return {one: left[self._place(one)] for one in self._next}
+
+    def _expect_logs(self, left: Mapping[Input, int]) -> None:
+        """Let sources whose log records are not read wait for them."""
+        for one, count in left.items():
+            if one.topic is Topic.LOGS and count:
+                self._rekeyer.expect_logs(one.partition)
+
+    def _pace(self, reader: Reader) -> None:
+        """Let an input wait that was read far ahead of the other one of its source."""
+        if len(self._reads) == 1:
+            return
+        for one in self._next:
+            other = Input(Topic.LOGS if one.topic is Topic.SPANS else Topic.SPANS, one.partition)
+            ahead = self._read_up_to.get(one, 0) - self._read_up_to.get(other, 0)
+            is_ahead = ahead > AHEAD_NS and reader.has_unread(self._place(other))
+            reader.pause(self._place(one), is_paused=is_ahead)
+
+    def _tell_deleted(self, one: Input, count: int) -> None:
         """Say that records are lost, if there are any."""
         if count:
-            text = f"partition {number}: Kafka has deleted {count} records that were not read"
-            self._around.say(f"{text}; let it keep spans for longer")
-            self._around.metrics.kafka.deleted(self._names[Topic.SPANS], count)
+            name = self._names[one.topic]
+            text = f"{name}, partition {one.partition}: Kafka has deleted {count} records that were not read"
+            self._around.say(f"{text}; let it keep them for longer")
+            self._around.metrics.kafka.deleted(name, count)
 
     def _stored(
         self, reader: Reader, owned: frozenset[int], count: int
@@ -188,7 +254,7 @@ class Rekeying:
     def _count_partitions(self, reader: Reader) -> None:
         """Raise StreamError (TRL732) where partitions were added."""
         spans, events = self._names[Topic.SPANS], self._names[Topic.EVENTS]
-        found = (reader.partitions(), self._transactions.partitions(events))
+        found = (reader.partitions(spans), self._transactions.partitions(events))
         if found != self._rekeyer.counts:
             before = self._rekeyer.counts
             what = (
@@ -197,15 +263,19 @@ class Rekeying:
             )
             hint = "sessions would change their partition: begin with new topics and a new state"
             raise StreamError("TRL732", what, hint)
+        logs = self._names[Topic.LOGS]
+        if Topic.LOGS in self._reads and (count := reader.partitions(logs)) != found[0]:
+            what = f"{spans} has {found[0]} partitions and {logs} {count}"
+            hint = f"delete {logs} and make it again with: tracline stream topics --create"
+            raise StreamError("TRL732", what, hint)
 
     def _carry(self, reader: Reader, records: Sequence[Any], member: Any) -> None:
         """Take records in and commit what comes of them; one by one where one of them is poison."""
         reach(RekeyFault.RECEIVED)
-        for record in {record.partition: record for record in reversed(records)}.values():
-            number, offset = record.partition, record.offset
-            self._tell_deleted(number, reader.deleted(number, self._next[number], offset))
+        for one, record in {self._input(record): record for record in reversed(records)}.items():
+            self._tell_deleted(one, reader.deleted(self._place(one), self._next[one], record.offset))
         # A fetch may come from before a seek: what was read is the same topic's, and is not read twice.
-        records = [record for record in records if record.offset >= self._next[record.partition]]
+        records = [record for record in records if record.offset >= self._next[self._input(record)]]
         if not records:
             return
         try:
@@ -245,13 +315,21 @@ class Rekeying:
             if (refusal := _refusal(record)) is not None:
                 done.add(self._rekeyer.refuse(self._record(record), refusal[1], code=refusal[0]))
         heard = self._around.clock()
-        self._heard.update((record.partition, heard) for record in records)
+        for record in records:
+            one = self._input(record)
+            self._heard[one] = heard
+            self._read_up_to[one] = max(self._record(record).time, self._read_up_to.get(one, 0))
         return done
+
+    def _input(self, record: Any) -> Input:
+        """Return the input that a record was read from."""
+        return Input(self._topics[record.topic], record.partition)
 
     def _record(self, record: Any) -> Record:
         """A record as the rekeyer takes it; one without a timestamp comes now."""
         time = record.timestamp * 1_000_000 if record.timestamp >= 0 else self._around.now()
-        return Record(record.partition, record.offset, time, record.value or b"")
+        topic = self._topics[record.topic]
+        return Record(record.partition, record.offset, time, record.value or b"", topic)
 
     def _tick(self, reader: Reader, member: Any) -> None:
         """Tell every events partition how late it is; quiet sources, read to their end, go by the clock."""
@@ -260,28 +338,28 @@ class Rekeying:
         if not self._rekeyer.assigned:
             return
         # The client's own memory of the ends says nothing while the broker is away.
-        left = reader.behind(self._rekeyer.assigned)
-        idle = [number for number in left if not left[number] and now - self._heard[number] >= self._tick_s]
+        left = self._behind(reader)
+        self._expect_logs(left)
+        idle = [one for one in left if not left[one] and now - self._heard[one] >= self._tick_s]
         self._commit(self._rekeyer.tick(idle, self._around.now()), member, ())
-        if len(idle) == len(left):
+        if all(one in idle for one in left):
             self._notice.idle()
-        metrics, spans = self._around.metrics, self._names[Topic.SPANS]
-        metrics.kafka.lag({(spans, number): count for number, count in left.items()})
+        metrics = self._around.metrics
+        metrics.kafka.lag({(self._names[one.topic], one.partition): count for one, count in left.items()})
         metrics.progress.watermark(min(self._rekeyer.watermarks().values()))
         metrics.spans.waiting.set(self._rekeyer.waiting())
+        metrics.spans.log_records_waiting.set(self._rekeyer.waiting_records())
         metrics.traces_held.set(self._rekeyer.remembered())
 
     def _commit(self, done: Transaction, member: Any, records: Sequence[Any]) -> None:
         """Send it all in one transaction, which a KafkaError has ended."""
         reach(RekeyFault.TAKEN)
         offsets = {**self._next, **done.offsets}
-        spans = self._names[Topic.SPANS]
         try:
             self._transactions.begin()
             self._transactions.produce(self._sent(done))
             reach(RekeyFault.PRODUCED)
-            places = {TopicPartition(spans, number): offset for number, offset in offsets.items()}
-            self._transactions.offsets(places, member)
+            self._transactions.offsets(self._places(offsets), member)
             reach(RekeyFault.OFFSETS)
             self._transactions.commit()
         except KafkaError as error:
@@ -303,23 +381,39 @@ class Rekeying:
     def _count(self, done: Transaction, records: Sequence[Any]) -> None:
         """Tell the metrics of a transaction."""
         metrics = self._around.metrics
-        if records:
-            size = sum(len(record.value or b"") for record in records)
-            metrics.kafka.read(self._names[Topic.SPANS], len(records), size)
+        for record in records:
+            metrics.kafka.read(record.topic, 1, len(record.value or b""))
         sent: dict[Topic, int] = {}
         for output in done.outputs:
             sent[output.topic] = sent.get(output.topic, 0) + 1
         for topic, count in sent.items():
             metrics.kafka.sent(self._names[topic], count)
         metrics.kafka.transaction(Outcome.COMMITTED)
-        metrics.spans_in.inc(done.spans)
+        metrics.spans_in.inc(done.items[Topic.SPANS])
+        metrics.log_records_in.inc(done.items[Topic.LOGS])
         metrics.candidates.inc(done.candidates)
         metrics.spans.early.inc(done.early)
         metrics.spans.came(done.census)
         self._notice.came(done.census)
-        metrics.spans.flawed(done.rejected, Counter(done.dead_letters))
+        for signal, topic in ((Signal.SPANS, Topic.SPANS), (Signal.LOGS, Topic.LOGS)):
+            metrics.spans.rejected[signal].inc(done.rejected[topic])
+        metrics.spans.flaws(Counter(done.dead_letters))
+        for reason, count in done.unjoined.items():
+            metrics.spans.unjoined(reason, count)
+        self._say_without_span(done.unjoined[Unjoined.WITHOUT_SPAN])
         for code in done.dead_letters:
             metrics.progress.dead_letter(code)
+
+    def _say_without_span(self, count: int) -> None:
+        """Say now and then that log records found no span."""
+        self._without_span += count
+        now = self._around.clock()
+        if not self._without_span or now - self._said_without_span < UNJOINED_SAID_S:
+            return
+        text = f"{self._without_span} log records with content found no span on their partition to add to"
+        hint = f"{self._names[Topic.LOGS]} must be partitioned by trace like {self._names[Topic.SPANS]}"
+        self._around.say(f"{text}; {hint}")
+        self._without_span, self._said_without_span = 0, now
 
     def _wait_for_kafka(self, error: KafkaError) -> None:
         """Say that something has to be done again, and give it a moment."""
@@ -357,10 +451,13 @@ def rekeying(
     found = ask_at_start(kafka, PROCESS, patience, lambda admin: look(admin, kafka))
     if found is None:
         return None
-    require(found, kafka, Topic.SPANS, *SENDS)
+    require(found, kafka, Topic.SPANS, Topic.LOGS, *SENDS)
     counts = (found[Topic.SPANS].partitions, found[Topic.EVENTS].partitions)
-    rekeyer = Rekeyer(sessions, *counts, kafka.message_bytes_max, kafka.spans_topic)
-    return Rekeying(kafka, rekeyer, around)
+    rekeyer = Rekeyer(sessions, *counts, kafka.message_bytes_max, kafka.spans_topic, kafka.logs_topic)
+    if Topic.LOGS not in found:
+        hint = "make it with tracline stream topics --create, and start again, where spans lack their content"
+        around.say(f"reads no log records: {kafka.logs_topic} is missing; {hint}")
+    return Rekeying(kafka, rekeyer, around, reads_logs=Topic.LOGS in found)
 
 
 def _refusal(record: Any) -> tuple[str, str] | None:

@@ -43,10 +43,11 @@ class KafkaSettings:
     `bootstrap_servers`: `host:port` of some brokers. `security_protocol` and what follows: TLS and SASL;
     files are PEM, `ssl_ca_file` None means the system's authorities; a password file's last line break does
     not count. `prefix`: what every topic, group, client and transaction is named by (`tracline.events`,
-    `tracline-rekey`), but `spans_topic`, which collectors write. `message_bytes_max`: about how large a
-    message may be before compression. `compression`: that of what tracline sends. `on_rule_change`: whether
-    an open session finishes under the rules it began with, or is judged anew. `store`: where the monitor
-    has its state between two looks into Kafka; `data_folder`: where it puts it on disk.
+    `tracline-rekey`), but `spans_topic` and `logs_topic`, which collectors write. `message_bytes_max`: about
+    how large a message may be before compression. `compression`: that of what tracline sends.
+    `on_rule_change`: whether an open session finishes under the rules it began with, or is judged anew.
+    `store`: where the monitor has its state between two looks into Kafka; `data_folder`: where it puts it on
+    disk.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -64,6 +65,7 @@ class KafkaSettings:
     sasl_password_file: Text | None = None
     prefix: Name = "tracline"
     spans_topic: Name = "otlp_spans"
+    logs_topic: Name = "otlp_logs"
     message_bytes_max: Annotated[int, Field(ge=10_000, le=100_000_000)] = 900_000
     compression: Literal["none", "gzip", "zstd"] = "zstd"
     on_rule_change: Literal["finish", "restart"] = "finish"
@@ -71,8 +73,9 @@ class KafkaSettings:
     data_folder: Text = "tracline-kafka"
 
     def topic(self, topic: Topic) -> str:
-        """The topic's name: `spans_topic`, or `prefix.events` and its like."""
-        return self.spans_topic if topic is Topic.SPANS else f"{self.prefix}.{topic}"
+        """The topic's name: `spans_topic`, `logs_topic`, or `prefix.events` and its like."""
+        of_collectors = {Topic.SPANS: self.spans_topic, Topic.LOGS: self.logs_topic}
+        return of_collectors.get(topic, f"{self.prefix}.{topic}")
 
     def group(self, process: str) -> str:
         """The consumer group of a process, `tracline-rekey` and its like; its clients' name, too."""
@@ -121,10 +124,18 @@ def _contradictions(settings: KafkaSettings) -> list[tuple[str, str]]:
             "ssl_key_password_file needs a key",
             "set ssl_certificate_file, and ssl_key_file where the key is not in that file",
         ),
+        *(
+            (
+                name.startswith(f"{settings.prefix}."),
+                f"{setting} {name!r} has the name of a topic of tracline's own",
+                f"choose another {setting} or prefix",
+            )
+            for setting, name in (("spans_topic", settings.spans_topic), ("logs_topic", settings.logs_topic))
+        ),
         (
-            settings.spans_topic.startswith(f"{settings.prefix}."),
-            f"spans_topic {settings.spans_topic!r} has the name of a topic of tracline's own",
-            "choose another spans_topic or prefix",
+            settings.spans_topic == settings.logs_topic,
+            f"spans_topic and logs_topic are both {settings.spans_topic!r}",
+            "give log records a topic of their own",
         ),
     ]
     return [(what, hint) for wrong, what, hint in each if wrong]

@@ -40,15 +40,20 @@ class Count(StrEnum):
 
 @dataclass(frozen=True)
 class Spec:
-    """A topic as it must be: `days` of records, or with None the last one of each key."""
+    """A topic as it must be: `days` of records, or with None the last one of each key.
+
+    The pipeline works without one that is `optional`.
+    """
 
     topic: Topic
     count: Count
     days: int | None
+    optional: bool = False
 
 
 SPECS = (
     Spec(Topic.SPANS, Count.SPANS, 7),
+    Spec(Topic.LOGS, Count.SPANS, 7, optional=True),
     Spec(Topic.REKEY_STATE, Count.SPANS, None),
     Spec(Topic.EVENTS, Count.SESSIONS, 7),
     Spec(Topic.JUDGED, Count.SESSIONS, 7),
@@ -58,6 +63,10 @@ SPECS = (
     Spec(Topic.ALERTS_STATE, Count.ONE, None),
 )
 """Every topic there is. A process that is down for longer than its topic's days loses records."""
+OPTIONAL = frozenset(spec.topic for spec in SPECS if spec.optional)
+"""The topics that may be missing."""
+OF_COLLECTORS = (Topic.SPANS, Topic.LOGS)
+"""The topics that collectors write."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,7 @@ def config_of(spec: Spec, settings: KafkaSettings, replicas: int) -> dict[str, s
         # As the producer wrote it: the broker does not pack anew.
         "compression.type": "producer",
     }
-    if spec.topic is Topic.SPANS:
+    if spec.topic in OF_COLLECTORS:
         # Producers' clocks differ: by one that is ahead the time would go on for all.
         config["message.timestamp.type"] = "LogAppendTime"
     if replicas > 1:
@@ -211,11 +220,7 @@ def create(admin: Any, settings: KafkaSettings, partitions: int = PARTITIONS, re
 
 def check(found: Mapping[Topic, Found], settings: KafkaSettings) -> list[Flaw]:
     """What is missing, and what is not as it must be or as `create` would make it, topic by topic."""
-    flaws = [
-        Flaw(settings.topic(spec.topic), "is missing", "make it with: tracline stream topics --create")
-        for spec in SPECS
-        if spec.topic not in found
-    ]
+    flaws = [_missing(spec, settings) for spec in SPECS if spec.topic not in found]
     flaws += _uneven(found, settings)
     for spec in SPECS:
         if spec.topic in found:
@@ -229,6 +234,13 @@ def require(found: Mapping[Topic, Found], settings: KafkaSettings, *topics: Topi
     for flaw in check(found, settings):
         if flaw.harmful and flaw.topic in names:
             raise StreamError("TRL724", f"{flaw.topic} {flaw.what}", flaw.hint)
+
+
+def _missing(spec: Spec, settings: KafkaSettings) -> Flaw:
+    """Return the flaw that a topic is missing."""
+    what = "is missing: no log records are read" if spec.optional else "is missing"
+    hint = "make it with: tracline stream topics --create"
+    return Flaw(settings.topic(spec.topic), what, hint, harmful=not spec.optional)
 
 
 def _uneven(found: Mapping[Topic, Found], settings: KafkaSettings) -> list[Flaw]:
@@ -247,6 +259,11 @@ def _uneven(found: Mapping[Topic, Found], settings: KafkaSettings) -> list[Flaw]
         hint = (
             "a number of partitions cannot change: choose another prefix, or delete the topics and begin anew"
         )
+        if spec.optional:
+            hint = (
+                "a record must come to the partition of its span: delete this topic and make it again with: "
+            )
+            hint += "tracline stream topics --create"
         flaws.append(Flaw(settings.topic(spec.topic), what, hint))
     return flaws
 
@@ -262,6 +279,6 @@ def _config_flaws(spec: Spec, found: Found, settings: KafkaSettings) -> Iterator
         if at_least and int(has) > int(wanted):
             continue
         # State that is deleted, records that replace each other, or records that are refused.
-        harmful = key == "cleanup.policy" or (key == "max.message.bytes" and spec.topic is not Topic.SPANS)
+        harmful = key == "cleanup.policy" or (key == "max.message.bytes" and spec.topic not in OF_COLLECTORS)
         hint = f"set {key}={wanted} with Kafka's own tools" + ("" if harmful else ", unless it is meant so")
         yield Flaw(name, f"has {key}={has}, not {wanted}", hint, harmful)

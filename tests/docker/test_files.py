@@ -170,10 +170,15 @@ def test_the_collector_writes_what_the_pipeline_reads() -> None:
     config = yaml.safe_load((DOCKER / "collector.yaml").read_text(encoding="utf-8"))
     kafka, settings = config["exporters"]["kafka"], KafkaSettings()
     assert kafka["traces"] == {"topic": settings.spans_topic, "encoding": "otlp_proto"}
+    assert kafka["logs"] == {"topic": settings.logs_topic, "encoding": "otlp_proto"}
     assert kafka["partition_traces_by_id"] is True
+    assert kafka["partition_logs_by_trace_id"] is True
     assert kafka["producer"]["required_acks"] == -1
     assert kafka["producer"]["allow_auto_topic_creation"] is False
     assert kafka["producer"]["max_message_bytes"] <= settings.request_bytes_max
     assert kafka["sending_queue"]["batch"]["sizer"] == "bytes"
     assert kafka["sending_queue"]["batch"]["max_size"] < kafka["producer"]["max_message_bytes"]
-    assert config["service"]["pipelines"]["traces"]["exporters"] == ["kafka"]
+    assert {name: one["exporters"] for name, one in config["service"]["pipelines"].items()} == {
+        "traces": ["kafka"],
+        "logs": ["kafka"],
+    }

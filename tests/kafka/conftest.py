@@ -117,7 +117,9 @@ def unique() -> str:
 @pytest.fixture
 def kafka(bootstrap: str, unique: str) -> KafkaSettings:
     """The shared broker, with names of the test's own for topics and groups; no topic exists yet."""
-    return KafkaSettings(tuple(bootstrap.split(",")), prefix=unique, spans_topic=f"{unique}-spans")
+    return KafkaSettings(
+        tuple(bootstrap.split(",")), prefix=unique, spans_topic=f"{unique}-spans", logs_topic=f"{unique}-logs"
+    )
 
 
 @pytest.fixture
@@ -131,4 +133,6 @@ def topics(kafka: KafkaSettings) -> KafkaSettings:
 @pytest.fixture
 def own_kafka(own_broker: Broker, unique: str) -> KafkaSettings:
     """The broker that the test may kill, with names of the test's own; no topic exists yet."""
-    return KafkaSettings((own_broker.bootstrap,), prefix=unique, spans_topic=f"{unique}-spans")
+    return KafkaSettings(
+        (own_broker.bootstrap,), prefix=unique, spans_topic=f"{unique}-spans", logs_topic=f"{unique}-logs"
+    )

@@ -20,7 +20,7 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.intake import Encoding
-from tracline.stream.rekeyer import Record, Rekeyer, Transaction
+from tracline.stream.rekeyer import Input, Record, Rekeyer, Transaction
 from tracline.stream.topic import Topic
 from tracline.stream.wire import Batch, decode
 
@@ -126,6 +126,11 @@ def _late_span(source: int) -> Span:
 def rekeyer(settings: SessionSettings = SETTINGS, bytes_max: int = BYTES_MAX) -> Rekeyer:
     """A rekeyer of the topics that the tests have."""
     return Rekeyer(settings, SOURCES, PARTITIONS, bytes_max, "otlp_spans")
+
+
+def inputs(sources: Iterable[int], topic: Topic = Topic.SPANS) -> list[Input]:
+    """The inputs of sources."""
+    return [Input(topic, source) for source in sources]
 
 
 def batches_of(done: Transaction) -> list[Batch]:

@@ -45,7 +45,7 @@ def is_read(admin: Any, settings: KafkaSettings, process: str) -> bool:
     False where the broker does not answer: a new one has no coordinator yet.
     """
     try:
-        parts = _partitions(admin, settings.topic(READS[process]))
+        parts = [part for topic in READS[process] for part in _partitions(admin, settings.topic(topic))]
         begins, ends = (
             admin.list_partition_offsets(dict.fromkeys(parts, which)) for which in (EARLIEST, LATEST)
         )

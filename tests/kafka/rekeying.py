@@ -167,6 +167,7 @@ def environment(kafka: KafkaSettings, sessions: SessionSettings, fault: str | No
         "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
         "TRACLINE_KAFKA_PREFIX": kafka.prefix,
         "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
+        "TRACLINE_KAFKA_LOGS_TOPIC": kafka.logs_topic,
     }
     for name in ("lateness_s", "hold_s", "idle_s", "tick_s", "skew_s"):
         told[f"TRACLINE_SESSIONS_{name.upper()}"] = str(getattr(sessions, name))
@@ -210,13 +211,18 @@ def here(
     sessions: SessionSettings = SETTINGS,
     rekeyer: Rekeyer | None = None,
     now: Callable[[], int] = time.time_ns,
+    reads_logs: bool = False,
 ) -> Iterator[Here]:
     """The process in a thread, stopped at the end."""
     stopping, lines = threading.Event(), list[str]()
-    metrics = RekeyMetrics([kafka.topic(Topic.SPANS)], map(kafka.topic, SENDS), LETTERS)
+    reads = [kafka.topic(topic) for topic in (Topic.SPANS, Topic.LOGS)]
+    metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), LETTERS)
     around = Surroundings(instance, timeout_s, metrics, lines.append, stopping, now)
-    rekeyer = rekeyer or Rekeyer(sessions, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic)
-    running = Here(Rekeying(kafka, rekeyer, around), stopping, metrics, lines)
+    rekeyer = rekeyer or Rekeyer(
+        sessions, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic, kafka.logs_topic
+    )
+    rekeying = Rekeying(kafka, rekeyer, around, reads_logs=reads_logs)
+    running = Here(rekeying, stopping, metrics, lines)
     thread = threading.Thread(target=running.work)
     thread.start()
     try:

@@ -26,7 +26,7 @@ from tracline.examples.instrumented_bot import converse
 from tracline.examples.support_bot import Desk, conversations
 from tracline.stream.rekeyer import Record
 
-from .keyed import SETTINGS, SOURCES, batches_of, candidates_of, rekeyer
+from .keyed import SETTINGS, SOURCES, batches_of, candidates_of, inputs, rekeyer
 
 WAIT_S = 60.0
 POLL_S = 0.1
@@ -75,7 +75,7 @@ def resolved(body: bytes) -> Counter[str]:
     for source in range(SOURCES):
         one.assign(source, {})
     done = one.take([Record(0, 0, now, body)])
-    done.add(one.tick(range(SOURCES), now + round(LIVE.hold_s * 1e9)))
+    done.add(one.tick(inputs(range(SOURCES)), now + round(LIVE.hold_s * 1e9)))
     assert not one.waiting()
     return candidates_of(batches_of(done))
 

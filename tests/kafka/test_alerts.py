@@ -78,6 +78,7 @@ def process(
         "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
         "TRACLINE_KAFKA_PREFIX": kafka.prefix,
         "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
+        "TRACLINE_KAFKA_LOGS_TOPIC": kafka.logs_topic,
         VARIABLE: fault,
     }
     command = [

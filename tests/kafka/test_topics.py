@@ -13,7 +13,17 @@ from kafka.admin import ConfigResource
 from tracline.examples.local_kafka import free_port
 from tracline.stream.error import StreamError
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import SPECS, Flaw, Found, administering, check, create, look, require
+from tracline.stream.kafka.topics import (
+    OF_COLLECTORS,
+    SPECS,
+    Flaw,
+    Found,
+    administering,
+    check,
+    create,
+    look,
+    require,
+)
 from tracline.stream.topic import Topic
 
 from .reading import read
@@ -35,7 +45,8 @@ def test_what_is_missing_is_said_and_made(kafka: KafkaSettings) -> None:
     with administering(kafka) as admin:
         missing = check(look(admin, kafka), kafka)
         assert [flaw.topic for flaw in missing] == [kafka.topic(spec.topic) for spec in SPECS]
-        assert {flaw.what for flaw in missing} == {"is missing"}
+        assert {flaw.what for flaw in missing if flaw.harmful} == {"is missing"}
+        assert [flaw.topic for flaw in missing if not flaw.harmful] == [kafka.logs_topic]
         made = create(admin, kafka, partitions=3)
         assert made == [kafka.topic(spec.topic) for spec in SPECS]
         found = look(admin, kafka)
@@ -43,6 +54,7 @@ def test_what_is_missing_is_said_and_made(kafka: KafkaSettings) -> None:
         assert create(admin, kafka, partitions=5) == []
     assert {topic: at.partitions for topic, at in found.items()} == {
         Topic.SPANS: 3,
+        Topic.LOGS: 3,
         Topic.REKEY_STATE: 3,
         Topic.EVENTS: 3,
         Topic.JUDGED: 3,
@@ -92,6 +104,25 @@ def test_topics_that_go_together_must_have_as_many_partitions(topics: KafkaSetti
     require(found, topics, Topic.SPANS, Topic.EVENTS)
 
 
+def test_a_topic_of_logs_that_is_missing_is_no_error_and_an_uneven_one_is(topics: KafkaSettings) -> None:
+    """Without it everything works as before; with other partitions records would miss their spans."""
+    with administering(topics) as admin:
+        admin.delete_topics([topics.logs_topic])
+        (flaw,) = changed(admin, topics, lambda found: Topic.LOGS not in found)
+        assert (flaw.topic, flaw.harmful) == (topics.logs_topic, False)
+        require(look(admin, topics), topics, Topic.SPANS, Topic.LOGS)
+        admin.create_topics({topics.logs_topic: {"num_partitions": 2, "replication_factor": 1}})
+        admin.wait_for_topics([topics.logs_topic])
+        found = look(admin, topics)
+        with pytest.raises(
+            StreamError, match=f"{topics.logs_topic} has 2 partitions, and .*spans 4"
+        ) as caught:
+            require(found, topics, Topic.SPANS, Topic.LOGS)
+        assert "delete this topic" in caught.value.hint
+        with pytest.raises(StreamError, match="has 2 partitions"):
+            create(admin, topics)
+
+
 def test_a_configuration_that_loses_records_is_harmful(topics: KafkaSettings) -> None:
     """A state that is deleted, a limit below the messages'; another retention is told, and may be meant."""
     changes = {
@@ -123,7 +154,7 @@ def test_larger_messages_need_larger_limits(topics: KafkaSettings) -> None:
     with administering(topics) as admin:
         flaws = check(look(admin, topics), larger)
     assert {flaw.topic for flaw in flaws if flaw.harmful} == {
-        topics.topic(topic) for topic in Topic if topic is not Topic.SPANS
+        topics.topic(topic) for topic in Topic if topic not in OF_COLLECTORS
     }
 
 

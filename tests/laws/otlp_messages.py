@@ -8,6 +8,16 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData, ResourceLogs, ScopeLogs
+from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    Gauge,
+    Metric,
+    MetricsData,
+    NumberDataPoint,
+    ResourceMetrics,
+    ScopeMetrics,
+    Sum,
+)
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status, TracesData
 
@@ -79,7 +89,72 @@ RESOURCES = st.builds(
 REQUESTS = st.builds(TracesData, resource_spans=st.lists(RESOURCES, max_size=2))
 
 
-def protobuf_json(request: TracesData, *, snake: bool = False, numbers: bool = False) -> dict[str, Any]:
+EVENT_NAMES = st.sampled_from(["", "gen_ai.user.message", "gen_ai.choice", "app.log"])
+RECORDS = st.builds(
+    LogRecord,
+    time_unix_nano=st.just(0) | NS,
+    observed_time_unix_nano=st.integers(1, 2**63 - 1),
+    severity_number=st.sampled_from([0, 9]),
+    severity_text=TEXT,
+    body=VALUES,
+    attributes=ATTRIBUTES,
+    dropped_attributes_count=DROPPED,
+    flags=st.sampled_from([0, 1]),
+    trace_id=st.just(b"") | TRACE_IDS,
+    span_id=st.just(b"") | SPAN_IDS,
+    event_name=EVENT_NAMES,
+)
+LOG_SCOPES = st.builds(
+    ScopeLogs, scope=st.builds(InstrumentationScope, name=TEXT), log_records=st.lists(RECORDS, max_size=3)
+)
+LOG_RESOURCES = st.builds(
+    ResourceLogs,
+    resource=st.builds(Resource, attributes=ATTRIBUTES),
+    scope_logs=st.lists(LOG_SCOPES, max_size=2),
+)
+LOGS = st.builds(LogsData, resource_logs=st.lists(LOG_RESOURCES, max_size=2))
+POINTS = st.lists(
+    st.builds(NumberDataPoint, time_unix_nano=st.integers(1, 2**63 - 1), as_int=st.integers(0, 9)),
+    min_size=1,
+    max_size=2,
+)
+SIZED = st.text("abcdefgh.", min_size=16, max_size=16), st.text("abcdefgh ", min_size=8, max_size=8)
+"""Names and descriptions of metrics that are as long as the ids of a span."""
+METRICS_OF_A_SCOPE = st.one_of(
+    st.builds(
+        Metric,
+        name=SIZED[0] | TEXT.filter(bool),
+        description=SIZED[1] | TEXT,
+        gauge=st.builds(Gauge, data_points=POINTS),
+    ),
+    st.builds(
+        Metric,
+        name=SIZED[0] | TEXT.filter(bool),
+        description=SIZED[1] | TEXT,
+        sum=st.builds(Sum, data_points=POINTS),
+    ),
+)
+METRICS = st.builds(
+    MetricsData,
+    resource_metrics=st.lists(
+        st.builds(
+            ResourceMetrics,
+            resource=st.builds(Resource, attributes=ATTRIBUTES),
+            scope_metrics=st.lists(
+                st.builds(ScopeMetrics, metrics=st.lists(METRICS_OF_A_SCOPE, min_size=1, max_size=2)),
+                min_size=1,
+                max_size=2,
+            ),
+        ),
+        min_size=1,
+        max_size=2,
+    ),
+)
+
+
+def protobuf_json(
+    request: TracesData | LogsData, *, snake: bool = False, numbers: bool = False
+) -> dict[str, Any]:
     """The request by protobuf's own JSON mapping, ids in base64; also with empty fields and in snake case."""
     return MessageToDict(
         request,

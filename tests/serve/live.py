@@ -23,6 +23,7 @@ from tracline.rules.judge import Statute
 from tracline.rules.pack import load_packs
 from tracline.schemas.event import Kind
 from tracline.schemas.settings import SessionSettings
+from tracline.schemas.signal import Signal
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.changes import frame_of
@@ -51,11 +52,13 @@ class Sent:
     time: int
     body: bytes
     encoding: Encoding
+    signal: Signal = Signal.SPANS
 
     @property
     def request(self) -> Request:
         """What a receiver makes of it."""
-        return Request(self.body, self.encoding, decode(self.body, self.encoding), self.time)
+        decoded = decode(self.body, self.encoding, self.signal)
+        return Request(self.body, self.encoding, decoded, self.time, self.signal)
 
 
 def wire(spans: Sequence[Span], encoding: Encoding) -> bytes:

@@ -7,8 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tracline.schemas.decoded import Decoded
 from tracline.stream.error import StreamError
-from tracline.stream.intake import Encoding
+from tracline.stream.intake import Encoding, Request
 from tracline.stream.store import FILE, Batch, open_store, unusable, using
 
 from .serving import free_port, run_to_end
@@ -20,7 +21,7 @@ PAGE = 4_096
 def stored(folder: Path) -> Path:
     """Make a store with requests and traces that wait, all in its one file; return that."""
     with closing(open_store(folder, ID)) as store:
-        store.accept([(1, Encoding.PROTOBUF, bytes(3_000)) for _ in range(40)])
+        store.accept([Request(bytes(3_000), Encoding.PROTOBUF, Decoded(), 1) for _ in range(40)])
         store.commit(Batch(traces={f"{number:032x}": (1, bytes(3_000)) for number in range(40)}))
     with closing(sqlite3.connect(folder / FILE)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -75,7 +76,10 @@ def test_a_store_that_cannot_be_written_is_the_disks_or_anothers(tmp_path: Path)
         assert code_of(db, "DELETE FROM inbox", path) == "TRL704"
         other.rollback()
         db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
-        assert code_of(db, "INSERT INTO inbox VALUES (99, 1, 'json', zeroblob(1000000))", path) == "TRL704"
+        assert (
+            code_of(db, "INSERT INTO inbox VALUES (99, 1, 'json', zeroblob(1000000), 'spans')", path)
+            == "TRL704"
+        )
         assert code_of(db, "SELECT * FROM nowhere", path) == "TRL702"
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from tracline.schemas.assemble import Session
+from tracline.schemas.decoded import Decoded
 from tracline.schemas.span_census import OTHER_SCOPES, SCOPES_MAX
 from tracline.stream.error import StreamError
-from tracline.stream.intake import Encoding
+from tracline.stream.intake import Encoding, Request
 from tracline.stream.state import VERSION, SessionState, decode, encode
 from tracline.stream.store import FILE, Batch, Store, open_store
 
@@ -54,10 +55,9 @@ def test_a_store_is_open_once(store: Store, tmp_path: Path) -> None:
     open_store(tmp_path, ID).close()
 
 
-def test_a_store_of_an_earlier_release_counts_spans(store: Store, tmp_path: Path) -> None:
-    """It gets the table that it lacks; scopes are limited, and counts add up."""
+def test_scopes_are_limited_and_their_counts_add_up(store: Store, tmp_path: Path) -> None:
+    """Spans of further scopes count together, also after a restart."""
     store.close()
-    changed(tmp_path, "DROP TABLE scope")
     with closing(open_store(tmp_path, ID)) as again:
         for first in (0, 600):
             batch = Batch()
@@ -104,13 +104,13 @@ def test_a_state_is_read_as_it_was_written() -> None:
 
 def test_a_full_disk_refuses_and_undoes_whole(store: Store, tmp_path: Path) -> None:
     """A request for which there is no room is not there at all; once there is room, all goes on."""
-    assert store.accept([(1, Encoding.JSON, b"small")]) == [1]
+    assert store.accept([Request(b"small", Encoding.JSON, Decoded(), 1)]) == [1]
     room = changed(tmp_path, "PRAGMA page_count")
     store._db.execute(f"PRAGMA max_page_count = {room}")
-    large = (2, Encoding.PROTOBUF, bytes(1 << 20))
+    large = Request(bytes(1 << 20), Encoding.PROTOBUF, Decoded(), 2)
     for _ in range(2):
         with pytest.raises(sqlite3.OperationalError):
-            store.accept([(2, Encoding.JSON, b"beside"), large])
+            store.accept([Request(b"beside", Encoding.JSON, Decoded(), 2), large])
     assert [one.received for one in store.inbox()] == [1]
     store._db.execute("PRAGMA max_page_count = 1000000")
     assert len(store.accept([large])) == 1

@@ -294,7 +294,7 @@ def test_a_request_is_read_after_a_crash_as_it_was_read_before(live: Live) -> No
     told = Told(paced(SESSION, START_NS, 30), Manner())
     body = b"\n" + wire(told.spans, Encoding.JSON)
     live.now = told.spans[-1].end
-    live.store.accept([(live.now, Encoding.JSON, body)])
+    live.store.accept([Sent(live.now, body, Encoding.JSON).request])
     live.restart()
     live.finish()
     assert places_of(live.events) == Counter(told.places)

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tracline.stream.rekeyer import Record
+from tracline.stream.rekeyer import Input, Record
 from tracline.stream.topic import Topic
 
 
@@ -27,7 +27,7 @@ class Transaction:
     epoch: int
     state: str = "open"
     wrote: set[tuple[Topic, int]] = field(default_factory=set)
-    offsets: dict[int, int] = field(default_factory=dict)
+    offsets: dict[Input, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Broker:
 
     def __init__(self) -> None:
         self.logs: dict[tuple[Topic, int], list[Entry]] = defaultdict(list)
-        self.committed: dict[tuple[str, int], int] = defaultdict(int)
+        self.committed: dict[tuple[str, Input | int], int] = defaultdict(int)
         self.generation: dict[int, int] = defaultdict(int)
         self._epochs: dict[str, int] = defaultdict(int)
         self._open: dict[str, Transaction] = {}
@@ -78,7 +78,7 @@ class Broker:
             if entry.transaction is not None and entry.transaction.state == "open":
                 break
             if not entry.is_mark and (entry.transaction is None or entry.transaction.state == "committed"):
-                records.append(Record(partition, at, entry.time, entry.value or b""))
+                records.append(Record(partition, at, entry.time, entry.value or b"", topic))
             at += 1
         return records, at
 
@@ -112,14 +112,15 @@ class Broker:
 
     def commit(self, name: str, transaction: Transaction, group: str, generations: dict[int, int]) -> None:
         """Commit outputs and offsets; raises Fenced where a source has moved to another member since."""
-        moved = any(self.generation[one] != generations[one] for one in transaction.offsets)
+        numbers = {one.partition for one in transaction.offsets}
+        moved = any(self.generation[one] != generations[one] for one in numbers)
         if transaction.state != "open" or moved:
             self.abort(name, transaction)
             raise Fenced
         self._open.pop(name, None)
         self._end(transaction, "committed")
-        for partition, offset in transaction.offsets.items():
-            self.committed[group, partition] = offset
+        for one, offset in transaction.offsets.items():
+            self.committed[group, one] = offset
 
     def abort(self, name: str, transaction: Transaction) -> None:
         """Abort a transaction, if it is open."""

@@ -6,12 +6,12 @@ memory, and another one begins from what the broker has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.monitoring import Monitoring, Terms
-from tracline.stream.rekeyer import Record, Rekeyer, Transaction
+from tracline.stream.rekeyer import Input, Record, Rekeyer, Transaction
 from tracline.stream.topic import Topic
 
 from .broker import Broker, Fenced
@@ -34,6 +34,14 @@ class Layout:
 
 
 Gap = Callable[[str], None]
+INPUTS = (Topic.SPANS, Topic.LOGS)
+"""The topics of which a source has a partition each."""
+
+
+def inputs_of(source: int) -> tuple[Input, Input]:
+    """What is read of a source."""
+    spans, logs = (Input(topic, source) for topic in INPUTS)
+    return spans, logs
 
 
 class RekeyProcess:
@@ -45,7 +53,7 @@ class RekeyProcess:
         self.name, self.broker, self.settings, self.layout, self.gap = name, broker, settings, layout, gap
         self.epoch = broker.join(name)
         self.rekeyer = Rekeyer(settings, layout.sources, layout.partitions, layout.bytes_max, "otlp_spans")
-        self.positions: dict[int, int] = {}
+        self.positions: dict[Input, int] = {}
         self.generations: dict[int, int] = {}
 
     def assign(self, sources: Iterable[int]) -> None:
@@ -53,22 +61,29 @@ class RekeyProcess:
         for source in sources:
             self.generations[source] = self.broker.generation[source]
             self.rekeyer.assign(source, self.broker.latest(Topic.REKEY_STATE, source))
-            self.positions[source] = self.broker.committed["rekey", source]
+            for one in inputs_of(source):
+                self.positions[one] = self.broker.committed["rekey", one]
 
     def revoke(self, sources: Iterable[int]) -> None:
         """Leave sources to another."""
         for source in sources:
             self.rekeyer.revoke(source)
-            self.positions.pop(source, None)
+            for one in inputs_of(source):
+                self.positions.pop(one, None)
 
-    def turn(self, sources: Iterable[int], most: int) -> bool:
-        """Read some records of these sources and do what they want; whether there were any."""
+    def turn(self, sources: Iterable[int], most: int, topics: Collection[Topic] = INPUTS) -> bool:
+        """Read some records of these sources and do what they want; whether there were any.
+
+        Of inputs of other topics none is read: they fall behind.
+        """
         records: list[Record] = []
-        positions: dict[int, int] = {}
-        for source in sources:
-            if source in self.positions:
-                own, positions[source] = self.broker.read(Topic.SPANS, source, self.positions[source], most)
-                records += own
+        positions: dict[Input, int] = {}
+        self._expect_logs()
+        for one in (one for source in sources for one in inputs_of(source) if one in self.positions):
+            if one.topic not in topics:
+                continue
+            own, positions[one] = self.broker.read(one.topic, one.partition, self.positions[one], most)
+            records += own
         if not records:
             return False
         self.gap("rekey-received")
@@ -77,10 +92,20 @@ class RekeyProcess:
 
     def tick(self, now: int) -> None:
         """Tell the time, at sources that are read to their end by the clock."""
-        idle = [one for one, at in self.positions.items() if at >= len(self.broker.logs[Topic.SPANS, one])]
+        self._expect_logs()
+        idle = [one for one in self.positions if not self._is_behind(one)]
         self._commit(lambda: self.rekeyer.tick(idle, now), {})
 
-    def _commit(self, make: Callable[[], Transaction], positions: dict[int, int]) -> None:
+    def _is_behind(self, one: Input) -> bool:
+        """Whether there are records of an input that are not read."""
+        return self.positions[one] < len(self.broker.logs[one])
+
+    def _expect_logs(self) -> None:
+        for one in self.positions:
+            if one.topic is Topic.LOGS and self._is_behind(one):
+                self.rekeyer.expect_logs(one.partition)
+
+    def _commit(self, make: Callable[[], Transaction], positions: dict[Input, int]) -> None:
         transaction = self.broker.begin(self.name, self.epoch)
         try:
             done = make()

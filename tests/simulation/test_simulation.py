@@ -34,6 +34,7 @@ FAULTS = {
     "expired",
     "audited",
     "late",
+    "log record",
 }
 AUDITED_EVERY = 5
 LATE_SEEDS = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +17,7 @@ from tracline.schemas.candidate import Candidate
 from tracline.schemas.decoded import Decoded
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frame import event_frame
+from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.intake import Encoding
 from tracline.stream.monitoring import Terms
@@ -37,13 +38,21 @@ from ..serve.days import day
 from ..serve.live import IDLE_S, SETTINGS, arriving, wire
 from ..serve.truth import PACK, Ids, Told, ids_of
 from .broker import Broker
-from .processes import Crash, Layout, MonitorProcess, RekeyProcess
+from .parted import parted
+from .processes import INPUTS, Crash, Layout, MonitorProcess, RekeyProcess
 
 OTHER_PACK = PACK.replace("recover: violation, formula: eventually thanks", "formula: eventually thanks")
 """The same questions under other rules: `thanked` recovers, and one rule more."""
 OTHER_PACK += "  - {id: no-refund, formula: always not refund}\n"
 POISON = (b"\x00", b"no OTLP", b"{", b'{"resourceSpans": [{"scopeSpans": 7}]}')
 DAMAGED = (b"", b"TL", b"TL\x01\xff\xff", b"garbage", b"TL\x01\x81\xa4type\xa5other")
+
+
+LOGS_UNDERWAY_S = 60
+"""How long before or after its span a log record may come, in seconds."""
+LOGS_UNTIL_S = 110
+"""How long after the end of its span it comes at the latest: less than the lateness."""
+HOUR = 3_600 * NS
 
 
 @dataclass
@@ -66,10 +75,16 @@ class World:
         self.finish = choose((True, False))
         self.activates = self.random.random() < 0.4 and not self.is_late
         self.crashes = choose((0.0, 0.003, 0.02))
+        # By chances of its own: the other faults of a seed are those that it had.
+        self.parting = Random(f"log records {self.seed}")
+        self.parts = 0.0 if self.is_late else self.parting.choice((0.0, 0.5, 1.0))
+        # Of which topics records are read most of the time: those of the other one fall behind.
+        self.behind = self.parting.choice((INPUTS, INPUTS[:1], INPUTS[:1], INPUTS[1:]))
         self.packs = self._packs()
         self.broker = Broker()
         self.now = 0
         self.planted: list[tuple[Topic, int, int]] = []
+        self.records: list[tuple[int, int, bytes]] = []
         self.rekeyers: dict[int, RekeyProcess] = {}
         self.monitors: dict[int, MonitorProcess] = {}
         self.source_owner = dict.fromkeys(range(self.layout.sources), 0)
@@ -101,6 +116,9 @@ class World:
     def run(self) -> None:
         """Let all spans come, with faults; then let every session close, without."""
         arriving_spans = arriving(self.told, self.random, 0.0 if self.is_late else 0.1)
+        apart = {
+            (one.trace_id, one.span_id) for _, one in arriving_spans if self.parting.random() < self.parts
+        }
         if self.is_late:
             late = [
                 (time + self.random.choice((0, 0, 0, 2 * IDLE_S)) * NS, span) for time, span in arriving_spans
@@ -110,10 +128,14 @@ class World:
         for place, (time, span) in enumerate(arriving_spans):
             while self.now and time - self.now > 20 * NS and self.random.random() < 0.5:
                 self.now = self.random.randrange(self.now, time)
+                self._send_records(self.now)
                 self._some_turns()
                 self._tick()
             self.now = max(time, self.now)
+            self._send_records(self.now)
             source = zlib.crc32(span.trace_id.encode()) % self.layout.sources
+            if (span.trace_id, span.span_id) in apart:
+                span = self._part(span, source, time)
             self.broker.append(Topic.SPANS, source, None, wire([span], Encoding.PROTOBUF), time)
             if self.activates and place == middle:
                 self._activate()
@@ -125,11 +147,33 @@ class World:
             if self.random.random() < 0.02:
                 self._expire()
         self.crashes = 0.0
+        self._send_records(self.now + HOUR)
         for _ in range(3):
             self._drain()
             self.now += round(2 * IDLE_S + SETTINGS.hold_s) * NS
             self._tick()
         self._drain()
+
+    def _part(self, span: Span, source: int, time: int) -> Span:
+        """Send a span's messages as a log record, some time before or after it; the span without them."""
+        bare, record = parted(span)
+        if record is not None:
+            ended = max(span.start, span.end)
+            comes = max(ended, time + self.parting.randint(-LOGS_UNDERWAY_S, LOGS_UNDERWAY_S) * NS)
+            comes = min(comes, ended + LOGS_UNTIL_S * NS)
+            self.records.append((comes, source, record))
+            if comes <= time:
+                self._send_records(time)
+        return bare
+
+    def _send_records(self, until: int) -> None:
+        """Send the log records that are due."""
+        due = sorted(one for one in self.records if one[0] <= until)
+        self.records = [one for one in self.records if one[0] > until]
+        for time, source, record in due:
+            for _ in range(1 + (self.parting.random() < 0.1)):
+                self.broker.append(Topic.LOGS, source, None, record, min(time, until))
+                self.hits["log record"] += 1
 
     def _some_turns(self) -> None:
         """A few steps of whichever processes."""
@@ -138,13 +182,15 @@ class World:
                 sources = self.random.sample(
                     range(self.layout.sources), self.random.randint(1, self.layout.sources)
                 )
-                self._rekey(self.source_owner[sources[0]], sources, self.random.randint(1, 20))
+                most = self.random.randint(1, 20)
+                topics = self.behind if self.parting.random() < 0.8 else INPUTS
+                self._rekey(self.source_owner[sources[0]], sources, most, topics)
             else:
                 self._monitor(self.random.randrange(self.layout.partitions))
 
-    def _rekey(self, owner: int, sources: list[int], most: int) -> bool:
+    def _rekey(self, owner: int, sources: list[int], most: int, topics: Collection[Topic] = INPUTS) -> bool:
         try:
-            return self._rekeyer(owner).turn(sources, most)
+            return self._rekeyer(owner).turn(sources, most, topics)
         except Crash:
             self.rekeyers.pop(owner, None)
             return True
@@ -229,6 +275,10 @@ class World:
             source = self.random.randrange(self.layout.sources)
             offset = self.broker.append(Topic.SPANS, source, None, self.random.choice(POISON), self.now)
             self.planted.append((Topic.SPANS, source, offset))
+        if self.parting.random() < 0.01:
+            source = self.parting.randrange(self.layout.sources)
+            offset = self.broker.append(Topic.LOGS, source, None, self.parting.choice(POISON), self.now)
+            self.planted.append((Topic.LOGS, source, offset))
         if self.random.random() < 0.01:
             partition = self.random.randrange(self.layout.partitions)
             offset = self.broker.append(Topic.EVENTS, partition, None, self.random.choice(DAMAGED), self.now)
@@ -289,7 +339,7 @@ class World:
 
     def letters(self) -> set[tuple[Topic, int, int]]:
         """Where what could not be read stands, by the dead letters."""
-        topics = {"otlp_spans": Topic.SPANS, "tracline.events": Topic.EVENTS}
+        topics = {"otlp_spans": Topic.SPANS, "otlp_logs": Topic.LOGS, "tracline.events": Topic.EVENTS}
         found: set[tuple[Topic, int, int]] = set()
         for partition in range(2):
             for record in self.broker.read(Topic.DEAD_LETTER, partition, 0, 1 << 60)[0]:

@@ -38,12 +38,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_any_source_the_defaults_hold() -> None:
-    """A broker on this machine, without TLS; topics named by the prefix but the one that collectors write."""
+    """A broker on this machine, without TLS; topics named by the prefix but those that collectors write."""
     settings = kafka_settings()
     assert settings == KafkaSettings()
     assert settings.bootstrap_servers == ("127.0.0.1:9092",)
     assert [settings.topic(topic) for topic in Topic] == [
         "otlp_spans",
+        "otlp_logs",
         "tracline.events",
         "tracline.judged",
         "tracline.verdicts",
@@ -116,6 +117,8 @@ def test_a_wrong_value_is_refused(folder: Path, text: str, code: str, said: str)
         (KafkaSettings(security_protocol="SSL", ssl_key_file="key.pem"), "needs the certificate"),
         (KafkaSettings(security_protocol="SSL", ssl_key_password_file="secret"), "needs a key"),
         (KafkaSettings(spans_topic="tracline.events"), "'tracline.events'"),
+        (KafkaSettings(logs_topic="tracline.events"), "logs_topic 'tracline.events'"),
+        (KafkaSettings(logs_topic="otlp_spans"), "are both"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(settings: KafkaSettings, said: str) -> None:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 from tracline.schemas.decoded import CODES
 from tracline.schemas.event import Kind
+from tracline.schemas.signal import Signal
 from tracline.schemas.span_census import SpanCensus
 from tracline.schemas.verdict import Verdict
 from tracline.stream.metrics import (
@@ -77,7 +78,7 @@ def test_label_values_are_limited() -> None:
     """Codes that are not in the table, and rules beyond the limit, are counted together."""
     metrics = Metrics(("desk", f"rule-{number}") for number in range(RULES_MAX + 50))
     metrics.dead_letter("something new")
-    metrics.flawed(0, {"something new": 2})
+    metrics.flawed(Signal.SPANS, 0, {"something new": 2})
     metrics.verdict("desk", f"rule-{RULES_MAX + 1}", Verdict.UNMET)
     metrics.verdict("never", "heard of", Verdict.UNMET, 2)
     text = metrics.text().decode()

@@ -161,7 +161,7 @@ def test_what_is_broken_in_the_middle_is_told_and_passed(tmp_path: Path) -> None
         (f"byte {start + 13}, resource 1, scope 1, span 2", "otlp-trace-id"),
     ]
     assert sum(len(one.spans) for _, one in requests(frames)) == 3
-    lines = [LINES[0], b"{broken", LINES[1], b'{"resourceLogs": []}', b'{"role": "user"}', b"17"]
+    lines = [LINES[0], b"{broken", LINES[1], b'{"resourceProfiles": []}', b'{"role": "user"}', b"17"]
     path = written(tmp_path / "lines", b"\n".join(lines))
     assert flaws(path) == [
         ("line 2", "json"),

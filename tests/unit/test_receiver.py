@@ -22,6 +22,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
+from tracline.stream.endpoint import OTHER_PATHS, REFUSED
 from tracline.stream.intake import Encoding
 from tracline.stream.limits import Limits
 from tracline.stream.packing import unpack
@@ -175,7 +176,7 @@ def test_a_flaw_that_loses_no_span_is_a_warning() -> None:
         (b"", JSON, "json"),
         (b'{"resourceSpans": [', JSON, "json"),
         (b'"spans"', JSON, "otlp-shape"),
-        (b'{"resourceMetrics": []}', JSON, "otlp-signal"),
+        (b'{"resourceProfiles": []}', JSON, "otlp-signal"),
     ],
 )
 def test_what_cannot_be_read_at_all_is_bad(body: bytes, headers: dict[str, str], code: str) -> None:
@@ -240,12 +241,12 @@ def test_spans_are_posted(method: str) -> None:
         assert not [name for name in response.headers if name.startswith("access-control")]
 
 
-@pytest.mark.parametrize("path", ["/v1/metrics", "/v1/logs", "/v1development/profiles"])
+@pytest.mark.parametrize("path", OTHER_PATHS)
 def test_other_signals_are_sent_away(path: str) -> None:
-    """Metrics, logs and profiles are answered 404, and told what is taken."""
+    """Signals that are not taken are answered 404, and told which are."""
     with running() as server:
         status = refused(httpx.post(server.url + path, content=b"{}", headers=JSON), 404)
-        assert status.message == "only traces are taken here, at /v1/traces"
+        assert status.message == REFUSED
 
 
 def test_langfuses_path_takes_spans() -> None:

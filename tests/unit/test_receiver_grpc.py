@@ -20,12 +20,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 from tracline.stream.connections import ConnectionLimits
+from tracline.stream.endpoint import ENDPOINTS, OTHER_SERVICES, REFUSED
 from tracline.stream.error import StreamError
 from tracline.stream.gate import gate_for
 from tracline.stream.intake import Encoding
 from tracline.stream.limits import Limits
 from tracline.stream.meter import Transport
-from tracline.stream.receiver_grpc import OTHERS, SERVICE, grpc_server
+from tracline.stream.receiver_grpc import grpc_server
 from tracline.stream.reception import Reception
 from tracline.stream.refusal import STATUS
 
@@ -33,7 +34,7 @@ from .receiving import CAME, WAIT_S, Broken, Full, Heard, Kept, Running, Slow, r
 
 pytestmark = pytest.mark.slow
 
-EXPORT = f"/{SERVICE}/Export"
+EXPORT = f"/{ENDPOINTS[0].service}/Export"
 TOKEN = "correct-horse-battery-staple"
 CARD = "4111 1111"
 SECRET = f"my card is {CARD} 1111 1111"
@@ -266,14 +267,14 @@ def test_a_server_for_others_asks_for_the_token() -> None:
     assert [request.body for request in kept.requests] == [body]
 
 
-@pytest.mark.parametrize("service", OTHERS)
+@pytest.mark.parametrize("service", OTHER_SERVICES)
 def test_other_signals_are_sent_away(service: str) -> None:
-    """Metrics, logs and profiles get UNIMPLEMENTED, and are told what is taken."""
+    """Signals that are not taken get UNIMPLEMENTED, and are told which are."""
     with running() as server, channel_to(server) as channel:
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary(f"/{service}/Export")(b"", timeout=WAIT_S)
         assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
-        assert caught.value.details() == "only traces are taken here"
+        assert caught.value.details() == REFUSED
 
 
 def test_a_port_is_not_shared() -> None:

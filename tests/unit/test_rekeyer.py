@@ -9,16 +9,18 @@ from random import Random
 from typing import Any
 
 import pytest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from tracline.examples.span_sessions import START_NS
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.decoded import Decoded
 from tracline.schemas.settings import SessionSettings
+from tracline.schemas.signal import Signal
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.intake import Encoding
 from tracline.stream.intake import decode as decode_request
-from tracline.stream.rekeyer import FACTS, Record, Rekeyer, Transaction
+from tracline.stream.rekeyer import FACTS, Input, Record, Rekeyer, Transaction
 from tracline.stream.source import Source
 from tracline.stream.topic import Topic
 from tracline.stream.wire import Batch, DeadLetter, Tick, decode, decode_letter, partition_of
@@ -30,6 +32,7 @@ from ..kafka.keyed import (
     Work,
     batches_of,
     candidates_of,
+    inputs,
     places_of,
     pure,
     rekeyer,
@@ -52,7 +55,7 @@ class Topics:
 
     state: list[dict[str, bytes]] = field(default_factory=lambda: [{} for _ in range(SOURCES)])
     batches: list[Batch] = field(default_factory=list)
-    offsets: dict[int, int] = field(default_factory=dict)
+    offsets: dict[Input, int] = field(default_factory=dict)
     largest: int = 0
 
     def write(self, done: Transaction) -> None:
@@ -84,11 +87,12 @@ def test_candidates_are_those_of_the_conversations(done: Work) -> None:
     topics.write(taken)
     assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
     assert taken.offsets == {
-        source: sum(one.partition == source for one in done.records) for source in range(SOURCES)
+        Input(Topic.SPANS, source): sum(one.partition == source for one in done.records)
+        for source in range(SOURCES)
     }
     assert taken.candidates == sum(len(batch.candidates) for batch in topics.batches)
     # Some spans tell nothing.
-    assert taken.spans > taken.candidates > 100
+    assert taken.items[Topic.SPANS] > taken.candidates > 100
     for output in taken.outputs:
         message = decode(output.value or b"") if output.topic is Topic.EVENTS else None
         if isinstance(message, Batch):
@@ -250,11 +254,11 @@ def test_ticks_tell_every_partition_how_late_it_is() -> None:
         one.assign(source, {})
     now = 1_000 * NS
     assert ticks_of(one.tick((), now)) == {key: {0: 0, 2: 0} for key in range(PARTITIONS)}
-    told = ticks_of(one.tick([2], now))
+    told = ticks_of(one.tick(inputs([2]), now))
     assert told == {key: {0: 0, 2: now - 5 * NS} for key in range(PARTITIONS)}
-    assert one.tick([2], now).offsets == {}
+    assert one.tick(inputs([2]), now).offsets == {}
     # A clock that goes back takes nothing back.
-    assert ticks_of(one.tick([2], now - 60 * NS)) == told
+    assert ticks_of(one.tick(inputs([2]), now - 60 * NS)) == told
 
 
 def test_without_a_source_there_is_nothing_to_tell() -> None:
@@ -266,7 +270,7 @@ def test_what_a_tick_says_is_remembered() -> None:
     """Time that went by the clock does not go back when another process goes on."""
     topics = Topics()
     one = topics.begin([1], settings=TICKING)
-    topics.write(one.tick([1], 1_000 * NS))
+    topics.write(one.tick(inputs([1]), 1_000 * NS))
     assert topics.begin([1], settings=TICKING).watermarks() == one.watermarks() == {1: 995 * NS}
 
 
@@ -296,7 +300,7 @@ def test_a_tick_sends_on_what_the_clock_has_passed(done: Work) -> None:
     waiting = one.waiting()
     assert waiting
     late = done.records[-1].time + 3_600 * NS
-    topics.write(one.tick(range(SOURCES), late))
+    topics.write(one.tick(inputs(range(SOURCES)), late))
     assert one.waiting() == 0
     assert topics.begin(settings=settings).waiting() == 0
     assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
@@ -315,7 +319,7 @@ def test_what_went_on_without_its_root_is_counted(done: Work) -> None:
     other = rekeyer(replace(SETTINGS, hold_s=60))
     other.assign(0, {})
     assert other.take([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).early == 0
-    assert other.tick([0], START_NS + 300 * NS).early == len(alone)
+    assert other.tick(inputs([0]), START_NS + 300 * NS).early == len(alone)
 
 
 def test_a_span_of_a_time_to_come_does_not_move_the_time() -> None:
@@ -359,8 +363,8 @@ def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
 def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was taken in beside it stands, and its text is not told."""
 
-    def read(body: bytes, encoding: Encoding) -> Decoded:
-        decoded = decode_request(body, encoding)
+    def read(body: bytes, encoding: Encoding, signal: Signal) -> Decoded:
+        decoded = decode_request(body, encoding, signal)
         spans = tuple(
             replace(one, attributes=Broken()) if one.name == "breaks" else one for one in decoded.spans
         )
@@ -389,7 +393,7 @@ def test_what_says_nothing_of_a_record_puts_none_aside(
 ) -> None:
     """Where the process lacks memory or a disk, it ends: another may take the record in."""
 
-    def read(_body: bytes, _encoding: Encoding) -> Decoded:
+    def read(_body: bytes, _encoding: Encoding, _signal: Signal) -> Decoded:
         raise error
 
     monkeypatch.setattr("tracline.stream.rekeyer.decode", read)
@@ -416,7 +420,7 @@ def test_a_refused_record_is_told_and_passed() -> None:
     one = rekeyer()
     one.assign(2, {})
     done = one.refuse(Record(2, 17, 5 * NS, b"payload"), "KeyError")
-    assert done.offsets == {2: 18}
+    assert done.offsets == {Input(Topic.SPANS, 2): 18}
     assert done.dead_letters == ["internal"]
     (output,) = done.outputs
     assert output.topic is Topic.DEAD_LETTER
@@ -444,3 +448,36 @@ def test_what_is_broken_in_a_record_is_told_and_the_rest_taken(done: Work) -> No
     taken = one.take([broken, *moved])
     assert taken.dead_letters == ["otlp-protobuf"]
     assert candidates_of(batches_of(taken)) == pure(done.records)
+
+
+def test_log_records_that_are_behind_hold_the_time_back_and_idle_ones_do_not(done: Work) -> None:
+    """While some are not read nothing goes on, however far the spans are; read to their end, all does."""
+    one = rekeyer()
+    one.assign(0, {})
+    own = [record for record in done.records if record.partition == 0]
+    one.expect_logs(0)
+    held = one.take(own)
+    now = own[-1].time
+    held.add(one.tick(inputs([0]), now))
+    assert one.watermarks() == {0: 0}
+    assert held.candidates == 0
+    released = one.tick(inputs([0], Topic.LOGS), now)
+    assert one.watermarks()[0] > 0
+    alone = rekeyer()
+    alone.assign(0, {})
+    assert candidates_of(batches_of(released)) == candidates_of(batches_of(alone.take(own)))
+
+
+def test_without_log_records_a_partition_of_them_changes_nothing(done: Work) -> None:
+    """One that is read to its end, or holds nothing but lines of programs' logs, has no part in the time."""
+    request = LogsData()
+    request.resource_logs.add().scope_logs.add().log_records.add(time_unix_nano=START_NS)
+    line = Record(0, 0, START_NS, request.SerializeToString(), Topic.LOGS)
+    one, other = rekeyer(), rekeyer()
+    for each in (one, other):
+        each.assign(0, {})
+    own = [record for record in done.records if record.partition == 0]
+    taken = one.take([line, *own])
+    assert (taken.items[Topic.LOGS], taken.rejected.total(), taken.unjoined.total()) == (1, 0, 0)
+    assert candidates_of(batches_of(taken)) == candidates_of(batches_of(other.take(own)))
+    assert one.watermarks() == other.watermarks()

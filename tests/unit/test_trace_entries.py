@@ -13,7 +13,7 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
-from tracline.stream.rekeyer import FACTS, Record
+from tracline.stream.rekeyer import FACTS, STATE_VERSION, Record
 from tracline.stream.source import Source
 from tracline.stream.topic import Topic
 
@@ -124,7 +124,7 @@ def of_version_1(records: Mapping[str, bytes]) -> dict[str, bytes]:
     entries: dict[str, list[bytes]] = {}
     for key in sorted(records.keys() - {FACTS}, key=lambda key: int(key.rpartition("/")[2])):
         version, continues, data = records[key][0], records[key][1], records[key][2:]
-        assert (version, continues) == (2, 0)
+        assert (version, continues) == (STATE_VERSION, 0)
         entries.setdefault(key.rpartition("/")[0], []).append(data)
     written = {FACTS: bytes([1]) + records[FACTS][1:]}
     for trace_id, opened in Source(SETTINGS, entries)._traces.traces.items():
