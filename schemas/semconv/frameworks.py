@@ -27,7 +27,5 @@ OUTPUT = "output"
 TOOL_OUTPUT = "gen_ai.tool.output"
 """Names that hand-written instrumentation uses for what a tool, or a model, was given and gave back."""
 
-MASTRA_METADATA = "mastra.metadata."
-"""What Mastra puts before the members of `tracingOptions.metadata` (mastra-ai/mastra, `observability/`)."""
 MERGED_TOOLS = "(merged tools)"
 """The tool that the ADK names where it puts the answers of several into one: no tool was run."""

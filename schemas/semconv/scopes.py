@@ -30,6 +30,11 @@ TEXT_PARTS = frozenset({"strands.telemetry.tracer"})
 AGENTS_BESIDE = frozenset({"opentelemetry.instrumentation.openai_agents"})
 """Where all agents of a run stand right below its workflow, also those that a tool of another called."""
 
+OF_JAVASCRIPT = frozenset({"ai", "gen_ai"})
+"""The scopes of the Vercel AI SDK, of versions 4 to 6 and of 7."""
+NPM = "@"
+"""What the names of other packages for JavaScript begin with."""
+
 LITELLM = "litellm"
 LOGFIRE = "logfire"
 """What the names of logfire's scopes begin with."""

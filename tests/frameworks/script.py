@@ -52,9 +52,11 @@ def events_of(turn: Turn, shape: Mapping[str, Any], nested: bool = False) -> Ite
     yield {"kind": "user", "text": shape.get("user", "{}").format(turn.user), "nested": nested}
     for place, step in enumerate(turn.steps):
         if "say" not in step:
-            calls = step["calls"]
+            calls = [*step["calls"]]
             for some in [[call] for call in calls] if shape.get("single_calls") else [calls]:
                 yield from _calls(some, shape, nested)
+            if shape.get("asks_again") and any("raises" in call for call in calls):
+                yield from _calls([_asked_again(call, turn) for call in calls], shape, nested)
         elif shape.get("final_answer"):
             name = final_answer_id(turn, place)
             call = {
@@ -66,6 +68,14 @@ def events_of(turn: Turn, shape: Mapping[str, Any], nested: bool = False) -> Ite
             yield from _calls([call], shape, nested)
         else:
             yield {"kind": "assistant", "text": step["say"], "nested": nested}
+
+
+def _asked_again(call: Mapping[str, Any], turn: Turn) -> dict[str, Any]:
+    """Return a call that failed as it is made again, under its id, with the answer of the next like it."""
+    others = [one for step in turn.steps for one in step.get("calls", ())]
+    same = [one for one in others if (one["tool"], one["args"]) == (call["tool"], call["args"])]
+    later = same[min(same.index(call) + 1, len(same) - 1)]
+    return {**later, "id": call["id"]}
 
 
 def final_answer_id(turn: Turn, place: int) -> str:
@@ -95,15 +105,17 @@ def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[
 
     `shape` says how a framework plays the script: `wrap` names the only field of an object around results
     that are text, `user` is what stands around a user's words, `single_calls` has parallel calls one by one,
-    `final_answer` has answers as calls of a tool. With `sessions` "trace" each turn is a session ("t0", "t1",
-    in the order of time), with "merged" everything is one, "all".
+    `final_answer` has answers as calls of a tool, `asks_again` does not show the model a call that raised,
+    which the model then makes once more. With `sessions` "trace" each turn is a session ("t0", "t1", in the
+    order of time), with "merged" everything is one, "all".
     """
     everything = turns()
     events = {
         prefix + name: [event for turn in some for event in events_of(turn, shape)]
         for name, some in everything.items()
     }
-    verdicts = {prefix + name: SCRIPT["verdicts"][name] for name in everything}
+    again = SCRIPT["verdicts_asked_again"] if shape.get("asks_again") else {}
+    verdicts = {prefix + name: SCRIPT["verdicts"][name] + again.get(name, []) for name in everything}
     if sessions:
         order = in_rounds()
         events = {f"t{place}": list(events_of(turn, shape)) for place, turn in enumerate(order)}

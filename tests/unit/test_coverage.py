@@ -269,3 +269,9 @@ def test_a_language_that_is_no_text_is_none() -> None:
     for language, is_coarse in (([], False), (["nodejs"], False), ("nodejs", True)):
         told = Span("1" * 32, "1" * 16, None, "x", 1, 2, resource={"telemetry.sdk.language": language})
         assert hear(told).coarse is is_coarse
+
+
+def test_the_clock_of_javascript_is_known_by_the_package_that_made_a_span() -> None:
+    """Collectors and exporters may leave out what the resource says of the SDK."""
+    for scope, is_coarse in (("ai", True), ("@mastra/otel-exporter", True), ("ai.py", False)):
+        assert hear(Span("1" * 32, "1" * 16, None, "x", 1, 2, scope=scope)).coarse is is_coarse
