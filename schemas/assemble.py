@@ -7,14 +7,15 @@ passed. Any order of arrival inside the bounds gives the same events and ids, re
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby
 from typing import TypeAlias
 
 import orjson
 
+from .awaited import Awaited, answers, completed, is_awaited
 from .candidate import Candidate, Telling
 from .coverage import half_key
 from .event import Content, Event, Kind, content_of, end_event, event_id
@@ -70,7 +71,8 @@ class Session:
     to tell there. `told` is what was told: by the open occurrence last, by closed ones while that still
     counts as a repeat. `begun` is when the latest occurrence began. `repeats` counts spans, messages, calls
     and results that were told again, `late` what came after an event that sorts behind it was judged, and
-    `stray_ends` ends of nothing.
+    `stray_ends` ends of nothing. `awaited` are results without content that a model may be told next: nothing
+    is judged before they are.
     """
 
     session_id: str
@@ -83,6 +85,7 @@ class Session:
     late: int = 0
     stray_ends: int = 0
     taken: dict[str, int] = field(default_factory=dict[str, int])
+    awaited: list[Awaited] = field(default_factory=list[Awaited])
 
     def add(self, candidate: Candidate) -> None:
         """Hold a candidate of this session until the time has passed the end of its span.
@@ -128,9 +131,14 @@ class Session:
                 if len(self.told[-1].within) < REMEMBERED_MAX:
                     self.told[-1].within.update(candidate.within)
         if self.open is not None and self._is_over(self.open.last_time + self.idle, watermark):
-            events.append(self._close(self.open.last_time + self.idle, Close.IDLE))
+            events += self._close(self.open.last_time + self.idle, Close.IDLE)
         self._forget(watermark)
         return events
+
+    def finish(self, as_of: int | None) -> list[Event]:
+        """The results that are still awaited, where nothing more comes: all has, or by then it has closed."""
+        is_over = self.open is not None and (as_of is None or as_of > self.open.last_time + self.idle)
+        return list(self._judge_awaited({})) if is_over else []
 
     @property
     def due(self) -> int | None:
@@ -156,25 +164,34 @@ class Session:
     def _take(self, telling: Telling, key: str, candidate: Candidate) -> Iterator[Event]:
         """The event of a telling, none where it was told before, and what closes before it."""
         if self.open is not None and telling.time > self.open.last_time + self.idle:
-            yield self._close(self.open.last_time + self.idle, Close.IDLE)
+            yield from self._close(self.open.last_time + self.idle, Close.IDLE)
         if telling.kind is Kind.END:
             if self.open is None:
                 self.stray_ends += 1
             else:
-                yield self._close(telling.time, Close.MARK)
-            return
-        if telling.past and self.open is not None and self.open.caller not in (None, key):
+                yield from self._close(telling.time, Close.MARK)
             return
         known = [
             one for one in reversed(self.told) if one.closed is None or telling.time <= one.closed + self.idle
         ]
+        if self.awaited and telling.place is not None:
+            uses = [use for one in known for use in one.uses]
+            if found := answers(self.awaited, uses, candidate, key):
+                yield from self._judge_awaited(found)
+        if telling.past and self.open is not None and self.open.caller not in (None, key):
+            return
         teller = teller_of(known, candidate, telling)
         before = None if teller is None else teller.time
         if before is None and telling.kind in _OF_TOOLS:
             telling = answering(known, telling)
             before, use = claim_use(known, telling, candidate, key)
             telling, candidate = of_its_call(known, use, telling, candidate)
+            if before is None and self.open is not None and is_awaited(telling, use, self.awaited):
+                self.awaited.append(Awaited(key, telling, replace(candidate, tellings=())))
+                self.open.last_time = max(self.open.last_time, telling.time)
+                return
         if before is None:
+            yield from self._judge_awaited({})
             yield self._judge(telling, key, candidate)
         else:
             self.repeats += 1
@@ -184,6 +201,12 @@ class Session:
             time = telling.time if before is None else before
             teller = Teller(candidate.start, candidate.end, candidate.failed, time)
             messages[telling.key] = teller
+
+    def _judge_awaited(self, found: Mapping[str, Telling]) -> Iterator[Event]:
+        """The events of the results that were awaited, with what was found of them."""
+        awaited, self.awaited = self.awaited, []
+        for one in awaited:
+            yield self._judge(completed(one, found), one.run, one.candidate)
 
     def _judge(self, telling: Telling, key: str, candidate: Candidate) -> Event:
         """The next event of the session; it opens an occurrence where none is open."""
@@ -222,14 +245,15 @@ class Session:
         else:
             expect(self.told, telling)
 
-    def _close(self, time: int, reason: Close) -> Event:
+    def _close(self, time: int, reason: Close) -> Iterator[Event]:
         """Close the open occurrence: what comes now belongs to the next one."""
         assert self.open is not None
+        yield from self._judge_awaited({})
         ended = self.open
         self.open = None
         self.told[-1].closed = time
         self.told.append(Told())
-        return end_event(self.session_id, ended.time, time, ended.seq + 1, {"end": reason.value})
+        yield end_event(self.session_id, ended.time, time, ended.seq + 1, {"end": reason.value})
 
     def _forget(self, watermark: int) -> None:
         """Forget what closed occurrences told, when no span that is in time can repeat it any more."""

@@ -21,13 +21,14 @@ _COPY_ORDER = ("span_start", "span_end", "agent", "model", "service", "nested", 
 """Which of several copies of one span goes first, as `Candidate.copy_order` has it."""
 
 
-def session_order(rows: pl.DataFrame, idle_s: float) -> Judged:
+def session_order(rows: pl.DataFrame, idle_s: float, as_of: int | None = None) -> Judged:
     """The rows of whole sessions in judged order: those with `seq` are judged events, others candidates.
 
     Rows have the columns of the event frame and may have `SPAN_COLUMNS`, or of these `PLACES` alone. Where
     spans told any of a session's candidates, all of these are assembled as `Session` does it.
     An `end` row without `seq` ends what is numbered in its session: the occurrence that it names, or where
-    the session has no candidates the last one. Else it is a candidate as others are.
+    the session has no candidates the last one. Else it is a candidate as others are. Candidates are all that
+    had come `as_of` that time, None where nothing more comes.
     """
     is_end, is_free = pl.col("kind") == Kind.END, pl.col("seq").is_null()
     has_candidates = (is_free & ~is_end).any().over("session_id")
@@ -47,7 +48,7 @@ def session_order(rows: pl.DataFrame, idle_s: float) -> Judged:
         candidates = _sound(candidates)
         by_spans = pl.col("telling").is_not_null().any().over("session_id")
         assembled, candidates = candidates.filter(by_spans), candidates.filter(~by_spans)
-        told += [_assembled(assembled, idle_s)] if assembled.height else []
+        told += [_assembled(assembled, idle_s, as_of)] if assembled.height else []
     told += [judged_order(candidates, idle_s)] if candidates.height or not told else []
     return Judged(
         pl.concat([one.events for one in told]),
@@ -64,7 +65,7 @@ def _sound(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.when(is_told).then("telling").alias("telling"))
 
 
-def _assembled(rows: pl.DataFrame, idle_s: float) -> Judged:
+def _assembled(rows: pl.DataFrame, idle_s: float, as_of: int | None) -> Judged:
     """The candidates of whole sessions as `Session` puts them together, all that they told having come."""
     ordered = rows.sort("session_id", "span_start", *SPAN_KEY, "telling", *_COPY_ORDER, nulls_last=True)
     told = ordered.filter(pl.col("telling").is_not_null())
@@ -80,7 +81,7 @@ def _assembled(rows: pl.DataFrame, idle_s: float) -> Judged:
         for candidate in candidates:
             session.add(candidate)
             last = max(last, candidate.end)
-        events += session.advance(last)
+        events += session.advance(last) + session.finish(as_of)
         again += session.repeats
         strays += session.stray_ends
     return Judged(event_frame(events), repeats=again, stray_ends=strays)
