@@ -41,7 +41,8 @@ class Heard:
     wrote that down. `tells` is whether it tells of messages, calls or results. `origin` is the record that
     it came in, by offset and SHA-256; None where there are no records. `captured` are its `halves` where the
     content itself is no longer here. `beside` is whether its instrumentation puts agents beside each other,
-    also where one works for a tool of another. `coarse` is whether its clock may be wrong by `CLOCK_ERROR`.
+    also where one works for a tool of another; `apart` is whether it has one span for each run of an agent.
+    `coarse` is whether its clock may be wrong by `CLOCK_ERROR`.
     """
 
     trace_id: str
@@ -57,6 +58,7 @@ class Heard:
     captured: tuple[str, ...] | None = None
     beside: bool = False
     coarse: bool = False
+    apart: bool = False
 
     @property
     def is_named(self) -> bool:
@@ -115,6 +117,7 @@ class Heard:
             captured=self.halves,
             beside=self.beside,
             coarse=self.coarse,
+            apart=self.apart,
         )
 
 
@@ -138,6 +141,7 @@ def hear(
         origin=origin,
         beside=span.scope in scopes.AGENTS_BESIDE,
         coarse=_is_of_javascript(span),
+        apart=span.scope == scopes.HAYSTACK,
     )
 
 
@@ -363,6 +367,7 @@ def _is_nested(chain: Sequence[Heard], told_inside: Elsewhere) -> bool:
     What a span says of itself and of those below it goes before.
     """
     agents: set[str] = set()
+    runs = 0
     works = False
     for one in chain:
         if one.step.nested is not None:
@@ -370,6 +375,9 @@ def _is_nested(chain: Sequence[Heard], told_inside: Elsewhere) -> bool:
         if (one.step.part is Part.TOOL and works) or one.key in told_inside.helpers:
             return True
         works = works or one.step.part in _SPEAKING
+        runs += one.apart and one.step.part is Part.AGENT
+        if runs > 1:
+            return True
         if one.step.part is Part.AGENT and one.step.agent is not None:
             agents.add(one.step.agent)
             if len(agents) > 1:

@@ -37,19 +37,21 @@ def turns() -> dict[str, list[Turn]]:
 
 def questions() -> list[Turn]:
     """Return the turns of the policy agent."""
-    return [
-        _turn(call["id"], call["asks"])
-        for session in SCRIPT["sessions"].values()
-        for turn in session
-        for step in turn["steps"]
-        for call in step.get("calls", ())
-        if "asks" in call
-    ]
+    everything = [turn for session in turns().values() for turn in session]
+    return [_turn(call["id"], call["asks"]) for turn in everything for call in _asking(turn)]
+
+
+def _asking(turn: Turn) -> list[Mapping[str, Any]]:
+    """Return the calls of a turn that ask another agent."""
+    return [call for step in turn.steps for call in step.get("calls", ()) if "asks" in call]
 
 
 def events_of(turn: Turn, shape: Mapping[str, Any], nested: bool = False) -> Iterator[dict[str, Any]]:
     """Yield the events of a turn as they happen in a framework of that shape (see `truth_of`)."""
     yield {"kind": "user", "text": shape.get("user", "{}").format(turn.user), "nested": nested}
+    if shape.get("told_at_end"):
+        for call in _asking(turn):
+            yield from events_of(_turn(call["id"], call["asks"]), shape, nested=True)
     for place, step in enumerate(turn.steps):
         if "say" not in step:
             calls = [*step["calls"]]
@@ -91,7 +93,7 @@ def _calls(
         named = {"tool": call["tool"], "call_id": call["id"], "nested": nested}
         yield {"kind": "tool_call", "args": call["args"], **named}
     for call in calls:
-        if "asks" in call:
+        if "asks" in call and not shape.get("told_at_end"):
             yield from events_of(_turn(call["id"], call["asks"]), shape, nested=True)
         named = {"tool": call["tool"], "call_id": call["id"], "nested": nested}
         result = call.get("result")
@@ -106,7 +108,8 @@ def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[
     `shape` says how a framework plays the script: `wrap` names the only field of an object around results
     that are text, `user` is what stands around a user's words, `single_calls` has parallel calls one by one,
     `final_answer` has answers as calls of a tool, `asks_again` does not show the model a call that raised,
-    which the model then makes once more. With `sessions` "trace" each turn is a session ("t0", "t1", in the
+    which the model then makes once more, `told_at_end` tells what an agent did when its run is over, and so
+    a sub-agent's events before its call. With `sessions` "trace" each turn is a session ("t0", "t1", in the
     order of time), with "merged" everything is one, "all".
     """
     everything = turns()

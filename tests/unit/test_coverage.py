@@ -275,3 +275,15 @@ def test_the_clock_of_javascript_is_known_by_the_package_that_made_a_span() -> N
     """Collectors and exporters may leave out what the resource says of the SDK."""
     for scope, is_coarse in (("ai", True), ("@mastra/otel-exporter", True), ("ai.py", False)):
         assert hear(Span("1" * 32, "1" * 16, None, "x", 1, 2, scope=scope)).coarse is is_coarse
+
+
+def test_a_run_inside_another_of_agents_without_names_is_a_sub_agents() -> None:
+    """Where each run of an agent has one span it hides none around it; else nobody knows that it is not one."""
+    outer = span("outer", 1, 9, Step(Part.AGENT, input=HI, output=HELLO), apart=True)
+    asked = (Message(Role.USER, "Ask"),)
+    inner = span("inner", 3, 5, Step(Part.AGENT, input=asked, output=HELLO), "outer", apart=True)
+    model = chat("model", 4, 5, parent="inner", input=asked, output=(Message(Role.ASSISTANT, "Yes"),))
+    told = [(one.text, one.nested) for one in events(outer, inner, model)]
+    assert told == [("Hi", False), ("Ask", True), ("Yes", True), ("Hello", False)]
+    together = [replace(one, apart=False) for one in (outer, inner, model)]
+    assert [one.text for one in events(*together)] == ["Ask", "Yes"]
