@@ -278,7 +278,7 @@ def test_the_clock_of_javascript_is_known_by_the_package_that_made_a_span() -> N
 
 
 def test_a_run_inside_another_of_agents_without_names_is_a_sub_agents() -> None:
-    """Where each run of an agent has one span it hides none around it; else nobody knows that it is not one."""
+    """Where each run has one span it hides none around it; else nobody knows that it is another run."""
     outer = span("outer", 1, 9, Step(Part.AGENT, input=HI, output=HELLO), apart=True)
     asked = (Message(Role.USER, "Ask"),)
     inner = span("inner", 3, 5, Step(Part.AGENT, input=asked, output=HELLO), "outer", apart=True)
