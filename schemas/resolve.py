@@ -140,16 +140,9 @@ def hear(
         tells=step.part is Part.TOOL or is_told or (step.part in _SPEAKING and has_messages),
         origin=origin,
         beside=span.scope in scopes.AGENTS_BESIDE,
-        coarse=_is_of_javascript(span),
+        coarse=any(string_of(span.resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES),
         apart=span.scope == scopes.HAYSTACK,
     )
-
-
-def _is_of_javascript(span: Span) -> bool:
-    """Return whether an SDK for JavaScript made a span, by its resource or the package that is its scope."""
-    if span.scope in scopes.OF_JAVASCRIPT or span.scope.startswith(scopes.NPM):
-        return True
-    return any(string_of(span.resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES)
 
 
 def _escaped(value: Value) -> str:

@@ -164,7 +164,7 @@ def _texts(span: Span, prefix: str, wrapper: str) -> list[Value] | None:
 
 def _tool(span: Span) -> Said:
     attributes = span.attributes
-    tool = first_name(attributes, (oi.TOOL_NAME, oi.TOOL_CALL_NAME)) or string_of(span.name)
+    tool = first_name(attributes, (oi.TOOL_NAME, oi.TOOL_CALL_NAME)) or string_of(_tool_named(span))
     args, asked = None, Content.ABSENT
     for name in (oi.INPUT_VALUE, oi.TOOL_CALL_ARGUMENTS, oi.TOOL_PARAMETERS):
         value = attributes.get(name)
@@ -174,6 +174,13 @@ def _tool(span: Span) -> Said:
     answer = tool_result(attributes.get(oi.OUTPUT_VALUE), tool)
     call_id = first_name(attributes, (oi.TOOL_CALL_ID, oi.TOOL_ID)) or answer.call_id
     return Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=answer)
+
+
+def _tool_named(span: Span) -> str:
+    """Return what a tool's span is called, without what DSPy's integration puts behind the tool's name."""
+    name, method, _ = span.name.rpartition(".")
+    is_method = span.scope == scopes.DSPY and span.name.endswith(scopes.DSPY_METHODS)
+    return name if is_method and method else span.name
 
 
 def _arguments(span: Span, name: str, value: Value) -> tuple[str | None, Content]:

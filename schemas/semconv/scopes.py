@@ -21,7 +21,11 @@ LLAMA_INDEX_CALLS = frozenset(
 OPENAI_AGENTS = _OPENINFERENCE + "openai_agents"
 SMOLAGENTS = _OPENINFERENCE + "smolagents"
 
-FUNCTIONS_CALLED = frozenset({LLAMA_INDEX, SMOLAGENTS})
+DSPY = _OPENINFERENCE + "dspy"
+"""Names a tool by its span alone, with the method that runs it behind the name."""
+DSPY_METHODS = (".__call__", ".acall")
+
+FUNCTIONS_CALLED = frozenset({LLAMA_INDEX, SMOLAGENTS, DSPY})
 """Where a tool's arguments are those of the function that runs it: `{"args": [...], "kwargs": {...}}`."""
 NO_EMPTY_ARGUMENTS = frozenset({OPENAI_AGENTS, _OPENINFERENCE + "google_adk"})
 """Where a call without arguments leaves them out of the messages."""
@@ -31,11 +35,6 @@ HAYSTACK = _OPENINFERENCE + "haystack"
 """Has one span for each run of an agent, without a name: one inside another is a sub-agent's."""
 AGENTS_BESIDE = frozenset({"opentelemetry.instrumentation.openai_agents"})
 """Where all agents of a run stand right below its workflow, also those that a tool of another called."""
-
-OF_JAVASCRIPT = frozenset({"ai", "gen_ai"})
-"""The scopes of the Vercel AI SDK, of versions 4 to 6 and of 7."""
-NPM = "@"
-"""What the names of other packages for JavaScript begin with."""
 
 LITELLM = "litellm"
 LOGFIRE = "logfire"

@@ -271,12 +271,6 @@ def test_a_language_that_is_no_text_is_none() -> None:
         assert hear(told).coarse is is_coarse
 
 
-def test_the_clock_of_javascript_is_known_by_the_package_that_made_a_span() -> None:
-    """Collectors and exporters may leave out what the resource says of the SDK."""
-    for scope, is_coarse in (("ai", True), ("@mastra/otel-exporter", True), ("ai.py", False)):
-        assert hear(Span("1" * 32, "1" * 16, None, "x", 1, 2, scope=scope)).coarse is is_coarse
-
-
 def test_a_run_inside_another_of_agents_without_names_is_a_sub_agents() -> None:
     """Where each run has one span it hides none around it; else nobody knows that it is another run."""
     outer = span("outer", 1, 9, Step(Part.AGENT, input=HI, output=HELLO), apart=True)
