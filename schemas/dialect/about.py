@@ -29,7 +29,7 @@ UNNAMED_ERROR = "error"
 """The error type of a span that failed and does not say how."""
 
 _NO_ERROR = (None, "", False)
-_AGENTS = (otel.AGENT_NAME, oi.AGENT_NAME, ai.FUNCTION)
+_AGENTS = (otel.AGENT_NAME, oi.AGENT_NAME, ai.FUNCTION, fw.LANGSMITH_AGENT)
 
 COLUMNS = frozenset(
     [
