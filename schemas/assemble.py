@@ -171,6 +171,8 @@ class Session:
             else:
                 yield from self._close(telling.time, Close.MARK)
             return
+        if telling.past and self.open is not None and self.open.caller not in (None, key):
+            return
         known = [
             one for one in reversed(self.told) if one.closed is None or telling.time <= one.closed + self.idle
         ]
@@ -178,8 +180,6 @@ class Session:
             uses = [use for one in known for use in one.uses]
             if found := answers(self.awaited, uses, candidate, key):
                 yield from self._judge_awaited(found)
-        if telling.past and self.open is not None and self.open.caller not in (None, key):
-            return
         teller = teller_of(known, candidate, telling)
         before = None if teller is None else teller.time
         if before is None and telling.kind in _OF_TOOLS:
