@@ -57,7 +57,7 @@ def prepare(
         if part.format is Format.PARQUET and _is_readable(part, population):
             (ready if all(null_count(part, name) == 0 for name in _READY) else rest).append(part)
     for frame in _by_session(rest, scratch / "sessions", terms.as_of):
-        judged = session_order(frame, terms.idle_s, readings)
+        judged = session_order(frame, terms.idle_s, terms.as_of, readings)
         population.duplicates += judged.repeats + judged.stray_ends
         ready.append(_write(scratch, f"ordered-{len(ready):06d}", judged.events))
     return tuple(ready)

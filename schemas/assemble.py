@@ -7,14 +7,15 @@ passed. Any order of arrival inside the bounds gives the same events and ids, re
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby
 from typing import TypeAlias
 
 import orjson
 
+from .awaited import Awaited, answers, completed, is_awaited
 from .candidate import Candidate, Telling
 from .coverage import half_key
 from .event import Content, Event, Kind, content_of, end_event, event_id
@@ -71,7 +72,8 @@ class Session:
     to tell there. `told` is what was told: by the open occurrence last, by closed ones while that still
     counts as a repeat. `begun` is when the latest occurrence began. `repeats` counts spans, messages, calls
     and results that were told again, `late` what came after an event that sorts behind it was judged, and
-    `stray_ends` ends of nothing.
+    `stray_ends` ends of nothing. `awaited` are results without content that a model may be told next: nothing
+    is judged before they are.
     """
 
     session_id: str
@@ -84,6 +86,7 @@ class Session:
     late: int = 0
     stray_ends: int = 0
     taken: dict[str, int] = field(default_factory=dict[str, int])
+    awaited: list[Awaited] = field(default_factory=list[Awaited])
 
     def add(self, candidate: Candidate) -> None:
         """Hold a candidate of this session until the time has passed the end of its span.
@@ -131,9 +134,14 @@ class Session:
                 if len(self.told[-1].within) < REMEMBERED_MAX:
                     self.told[-1].within.update(candidate.within)
         if self.open is not None and self._is_over(self.open.last_time + self.idle, watermark):
-            events.append(self._close(self.open.last_time + self.idle, Close.IDLE))
+            events += self._close(self.open.last_time + self.idle, Close.IDLE, readings)
         self._forget(watermark)
         return events
+
+    def finish(self, as_of: int | None, readings: Readings | None = None) -> list[Event]:
+        """The results that are still awaited, where nothing more comes: all has, or by then it has closed."""
+        is_over = self.open is not None and (as_of is None or as_of > self.open.last_time + self.idle)
+        return list(self._judge_awaited({}, readings)) if is_over else []
 
     @property
     def due(self) -> int | None:
@@ -161,17 +169,21 @@ class Session:
     ) -> Iterator[Event]:
         """The event of a telling, none where it was told before, and what closes before it."""
         if self.open is not None and telling.time > self.open.last_time + self.idle:
-            yield self._close(self.open.last_time + self.idle, Close.IDLE)
+            yield from self._close(self.open.last_time + self.idle, Close.IDLE, readings)
         if telling.kind is Kind.END:
             yield from self._end(telling, key, candidate, readings)
-            return
-        if telling.past and self.open is not None and self.open.caller not in (None, key):
-            if readings is not None:
-                readings.drop(Drop.RETOLD_HISTORY, telling, key, candidate)
             return
         known = [
             one for one in reversed(self.told) if one.closed is None or telling.time <= one.closed + self.idle
         ]
+        if self.awaited and telling.place is not None:
+            uses = [use for one in known for use in one.uses]
+            if found := answers(self.awaited, uses, candidate, key):
+                yield from self._judge_awaited(found, readings)
+        if telling.past and self.open is not None and self.open.caller not in (None, key):
+            if readings is not None:
+                readings.drop(Drop.RETOLD_HISTORY, telling, key, candidate)
+            return
         reading, use = telling, None
         teller = teller_of(known, candidate, telling)
         before = None if teller is None else teller.time
@@ -179,7 +191,12 @@ class Session:
             telling = answering(known, telling)
             before, use = claim_use(known, telling, candidate, key)
             telling, candidate = of_its_call(known, use, telling, candidate)
+            if before is None and self.open is not None and is_awaited(telling, use, self.awaited):
+                self.awaited.append(Awaited(key, telling, replace(candidate, tellings=())))
+                self.open.last_time = max(self.open.last_time, telling.time)
+                return
         if before is None:
+            yield from self._judge_awaited({}, readings)
             event = self._judge(telling, key, candidate)
             if readings is not None:
                 readings.judge(event, reading, key, candidate, use)
@@ -203,14 +220,24 @@ class Session:
     ) -> Iterator[Event]:
         """Close the open occurrence at the end mark of a span, if there is one."""
         if self.open is not None:
-            event = self._close(telling.time, Close.MARK)
-            if readings is not None:
-                readings.judge(event, telling, key, candidate)
-            yield event
+            for event in self._close(telling.time, Close.MARK, readings):
+                if readings is not None and event.kind is Kind.END:
+                    readings.judge(event, telling, key, candidate)
+                yield event
             return
         self.stray_ends += 1
         if readings is not None:
             readings.drop(Drop.STRAY_END, telling, key, candidate)
+
+    def _judge_awaited(self, found: Mapping[str, Telling], readings: Readings | None) -> Iterator[Event]:
+        """The events of the results that were awaited, with what was found of them."""
+        awaited, self.awaited = self.awaited, []
+        for one in awaited:
+            event = self._judge(completed(one, found), one.run, one.candidate)
+            if readings is not None:
+                uses = (use for told in self.told for use in told.uses if use.run == one.run)
+                readings.judge(event, one.telling, one.run, one.candidate, next(uses, None))
+            yield event
 
     def _judge(self, telling: Telling, key: str, candidate: Candidate) -> Event:
         """The next event of the session; it opens an occurrence where none is open."""
@@ -249,14 +276,15 @@ class Session:
         else:
             expect(self.told, telling)
 
-    def _close(self, time: int, reason: Close) -> Event:
+    def _close(self, time: int, reason: Close, readings: Readings | None) -> Iterator[Event]:
         """Close the open occurrence: what comes now belongs to the next one."""
         assert self.open is not None
+        yield from self._judge_awaited({}, readings)
         ended = self.open
         self.open = None
         self.told[-1].closed = time
         self.told.append(Told())
-        return end_event(self.session_id, ended.time, time, ended.seq + 1, {"end": reason.value})
+        yield end_event(self.session_id, ended.time, time, ended.seq + 1, {"end": reason.value})
 
     def _forget(self, watermark: int) -> None:
         """Forget what closed occurrences told, when no span that is in time can repeat it any more."""

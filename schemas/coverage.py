@@ -87,11 +87,16 @@ def _covers_half(inner: Heard, outer: Heard, half: str) -> bool:
 def _around(heard: Heard, above: Sequence[Heard]) -> Iterator[Heard]:
     """The spans above that may tell the same call of a model, or the same run of a tool."""
     part, agent = heard.step.part, heard.step.agent if heard.step.part is Part.AGENT else None
+    is_run = heard.apart and part is Part.AGENT
     for upper in above:
         step = upper.step
         if part is Part.TOOL and step.part is Part.TOOL and _same_call(heard.step, step):
             yield upper
         elif part in _SPEAKING and step.part in _SPEAKING:
+            if upper.apart and step.part is Part.AGENT:
+                if is_run:
+                    return
+                is_run = True
             if step.part is Part.AGENT and step.agent is not None:
                 if agent is not None and step.agent != agent:
                     return

@@ -43,8 +43,9 @@ class Heard:
     wrote that down. `tells` is whether it tells of messages, calls or results. `origin` is the record that
     it came in, by offset and SHA-256; None where there are no records. `captured` are its `halves` where the
     content itself is no longer here. `beside` is whether its instrumentation puts agents beside each other,
-    also where one works for a tool of another. `coarse` is whether its clock may be wrong by `CLOCK_ERROR`.
-    `is_joined` is whether log records have added to it.
+    also where one works for a tool of another; `apart` is whether it has one span for each run of an agent.
+    `coarse` is whether its clock may be wrong by `CLOCK_ERROR`. `is_joined` is whether log records have added
+    to it.
     """
 
     trace_id: str
@@ -61,6 +62,7 @@ class Heard:
     beside: bool = False
     coarse: bool = False
     is_joined: bool = False
+    apart: bool = False
 
     @property
     def is_named(self) -> bool:
@@ -121,6 +123,7 @@ class Heard:
             beside=self.beside,
             coarse=self.coarse,
             is_joined=self.is_joined,
+            apart=self.apart,
         )
 
 
@@ -142,6 +145,7 @@ def hear(
         origin=origin,
         beside=span.scope in scopes.AGENTS_BESIDE,
         coarse=any(string_of(span.resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES),
+        apart=span.scope == scopes.HAYSTACK,
     )
 
 
@@ -395,6 +399,7 @@ def _is_nested(chain: Sequence[Heard], told_inside: Elsewhere) -> bool:
     What a span says of itself and of those below it goes before.
     """
     agents: set[str] = set()
+    runs = 0
     works = False
     for one in chain:
         if one.step.nested is not None:
@@ -402,6 +407,9 @@ def _is_nested(chain: Sequence[Heard], told_inside: Elsewhere) -> bool:
         if (one.step.part is Part.TOOL and works) or one.key in told_inside.helpers:
             return True
         works = works or one.step.part in _SPEAKING
+        runs += one.apart and one.step.part is Part.AGENT
+        if runs > 1:
+            return True
         if one.step.part is Part.AGENT and one.step.agent is not None:
             agents.add(one.step.agent)
             if len(agents) > 1:

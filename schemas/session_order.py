@@ -22,14 +22,17 @@ _COPY_ORDER = ("span_start", "span_end", "agent", "model", "service", "nested", 
 """Which of several copies of one span goes first, as `Candidate.copy_order` has it."""
 
 
-def session_order(rows: pl.DataFrame, idle_s: float, readings: Readings | None = None) -> Judged:
+def session_order(
+    rows: pl.DataFrame, idle_s: float, as_of: int | None = None, readings: Readings | None = None
+) -> Judged:
     """The rows of whole sessions in judged order: those with `seq` are judged events, others candidates.
 
     Rows have the columns of the event frame and may have `SPAN_COLUMNS`, or of these `PLACES` alone. Where
     spans told any of a session's candidates, all of these are assembled as `Session` does it.
     An `end` row without `seq` ends what is numbered in its session: the occurrence that it names, or where
-    the session has no candidates the last one. Else it is a candidate as others are. What becomes of the
-    readings of one session's spans is reported to `readings`.
+    the session has no candidates the last one. Else it is a candidate as others are. Candidates are all that
+    had come `as_of` that time, None where nothing more comes. What becomes of the readings of one session's
+    spans is reported to `readings`.
     """
     is_end, is_free = pl.col("kind") == Kind.END, pl.col("seq").is_null()
     has_candidates = (is_free & ~is_end).any().over("session_id")
@@ -49,7 +52,7 @@ def session_order(rows: pl.DataFrame, idle_s: float, readings: Readings | None =
         candidates = _sound(candidates)
         by_spans = pl.col("telling").is_not_null().any().over("session_id")
         assembled, candidates = candidates.filter(by_spans), candidates.filter(~by_spans)
-        told += [_assembled(assembled, idle_s, readings)] if assembled.height else []
+        told += [_assembled(assembled, idle_s, as_of, readings)] if assembled.height else []
     told += [judged_order(candidates, idle_s)] if candidates.height or not told else []
     return Judged(
         pl.concat([one.events for one in told]),
@@ -66,7 +69,7 @@ def _sound(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.when(is_told).then("telling").alias("telling"))
 
 
-def _assembled(rows: pl.DataFrame, idle_s: float, readings: Readings | None) -> Judged:
+def _assembled(rows: pl.DataFrame, idle_s: float, as_of: int | None, readings: Readings | None) -> Judged:
     """The candidates of whole sessions as `Session` puts them together, all that they told having come."""
     ordered = rows.sort("session_id", "span_start", *SPAN_KEY, "telling", *_COPY_ORDER, nulls_last=True)
     told = ordered.filter(pl.col("telling").is_not_null())
@@ -83,8 +86,8 @@ def _assembled(rows: pl.DataFrame, idle_s: float, readings: Readings | None) -> 
         for candidate in candidates:
             session.add(candidate)
             last = max(last, candidate.end)
-        own = readings is not None and readings.session_id == session_id
-        events += session.advance(last, readings if own else None)
+        own = readings if readings is not None and readings.session_id == session_id else None
+        events += session.advance(last, own) + session.finish(as_of, own)
         again += session.repeats
         strays += session.stray_ends
     if readings is not None:

@@ -10,7 +10,7 @@ import msgspec
 from .candidate import Candidate, Telling
 from .claimed_text import brief, is_whole
 from .event import Content, Kind
-from .tool_use import UNLINKED, ToolUse, claimed, is_qualified, join, use_of
+from .tool_use import UNLINKED, ToolUse, claimed, is_item, is_qualified, join, use_of
 
 WAITING_MAX = 1_000
 """Uses of tools of an occurrence that spans may still claim, and open calls; the oldest is given up."""
@@ -174,7 +174,8 @@ def of_its_call(
         return telling, candidate
     if use.called is not None and use.nested != candidate.nested:
         candidate = replace(candidate, nested=use.nested)
-    if telling.call_id is None:
+    if telling.call_id is None or (is_item(use.call_id) and not is_item(telling.call_id)):
+        # The id of an item is all that was known when the call was judged.
         call_id = _whole(use.call_id)
         telling = answering(told, msgspec.structs.replace(telling, call_id=call_id))
     if telling.tool is not None and use.tool is not None and is_qualified(telling.tool, use.tool):

@@ -19,6 +19,8 @@ UNLINKED = ""
 """The run of a claim that came alone: the other half of the run is in a candidate of its own."""
 _AFTER_PLUGIN = "-"
 _HALVES = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
+_ITEMS = ("fc_", "ctc_")
+"""How the ids begin that OpenAI's Responses give the items that are calls, beside the calls' own."""
 
 
 class ToolUse(msgspec.Struct, gc=False, omit_defaults=True):
@@ -193,14 +195,23 @@ def _is_in_time(run: ToolUse, answered: int, result: str | None) -> bool:
     return run.began <= answered and is_known and agree(run.result, result)
 
 
+def is_item(call_id: str | None) -> bool:
+    """Return whether an id is that of the item that holds a call, which the call's result does not have."""
+    return call_id is not None and call_id.startswith(_ITEMS)
+
+
 def _same_call(one: ToolUse, other: ToolUse) -> bool:
-    """Return whether two claims can be of one call: by id and tool, else by tool and arguments."""
+    """Return whether two claims can be of one call: by id and tool, else by tool and arguments.
+
+    The id of an item and that of a call can be of one call.
+    """
     is_same_id = one.call_id is not None and one.call_id == other.call_id
     if one.tool is not None and other.tool is not None and one.tool != other.tool:
         return is_same_id and is_qualified(one.tool, other.tool) and agree(one.args, other.args)
     if is_same_id:
         return agree(one.args, other.args)
-    return (one.lacks_id or other.lacks_id) and equal(one.args, other.args)
+    lacks_id = one.lacks_id or other.lacks_id or is_item(one.call_id) != is_item(other.call_id)
+    return lacks_id and equal(one.args, other.args)
 
 
 def is_qualified(one: str, other: str) -> bool:

@@ -10,14 +10,14 @@ from dataclasses import replace
 from ..event import Content
 from ..span import Span
 from ..step import Part, Result, Step
-from . import genai, observations, openinference, openllmetry, vercel
+from . import genai, mastra, observations, openinference, openllmetry, vercel
 from .about import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
 from .answers import response_of
 from .parts import marked_if_cut
 from .said import ABSENT, Half, Said, own_output, worst
 from .session import session_of
 
-_READERS = (vercel.read, openinference.read, openllmetry.read, observations.read, genai.read)
+_READERS = (*(vercel.read, openinference.read, openllmetry.read, observations.read, mastra.read, genai.read),)
 """Who is asked first: GenAI's names also stand on the spans of the others."""
 _EMPTY = Half(())
 """What a model said that failed before it said anything."""

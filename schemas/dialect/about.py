@@ -10,6 +10,7 @@ from ..jsontext import encode, json_text
 from ..message import ATTRIBUTE_CHARS_MAX, ATTRIBUTES_MAX, string_of
 from ..semconv import frameworks as fw
 from ..semconv import langfuse_3 as lf
+from ..semconv import mastra_1 as ma
 from ..semconv import mlflow_3 as ml
 from ..semconv import openinference_0_1 as oi
 from ..semconv import openllmetry_0_4 as tl
@@ -28,7 +29,7 @@ UNNAMED_ERROR = "error"
 """The error type of a span that failed and does not say how."""
 
 _NO_ERROR = (None, "", False)
-_AGENTS = (otel.AGENT_NAME, oi.AGENT_NAME, ai.FUNCTION)
+_AGENTS = (otel.AGENT_NAME, oi.AGENT_NAME, ai.FUNCTION, fw.LANGSMITH_AGENT)
 
 COLUMNS = frozenset(
     [
@@ -58,6 +59,7 @@ CONTENTS = frozenset(
         *("ai.embedding", "ai.embeddings", "ai.schema", "gen_ai.agent.system_prompt", "gen_ai.agent.tools"),
         *(lf.INPUT, lf.OUTPUT, lf.STATUS_MESSAGE, lf.TRACE_INPUT, lf.TRACE_OUTPUT),
         *(ml.INPUT, ml.OUTPUT, "all_messages_events"),
+        *(*ma.INPUT.values(), *ma.OUTPUT.values(), ma.METADATA + "body"),
         *(
             "pydantic_ai.all_messages",
             "final_result",

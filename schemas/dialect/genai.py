@@ -15,12 +15,12 @@ from ..semconv import scopes
 from ..span import Span, SpanEvent, Value
 from ..step import Call, Part, Result, Role
 from . import span_events
-from .carried import arguments, result
+from .carried import arguments, is_object, parsed_if_nested, result
 from .chunks import joined
 from .messages import listed, worded
 from .openllmetry import flat_half
 from .parts import name_of
-from .runs import marked_if_failed, text_parts, unquoted
+from .runs import marked_if_failed, text_parts, tool_result, unquoted
 from .said import ABSENT, TRUNCATED, Half, Said
 
 _ARGUMENTS = (
@@ -41,7 +41,7 @@ def read(span: Span) -> Said | None:
     if operation == otel.TOOL_OPERATION or (operation is None and otel.TOOL_NAME in attributes):
         is_run = attributes.get(otel.TOOL_NAME) != fw.MERGED_TOOLS
         return _tool(span) if is_run else Said(Part.OTHER)
-    if operation in otel.OTHER_OPERATIONS:
+    if operation in otel.OTHER_OPERATIONS or _is_other_run(attributes):
         return Said(Part.OTHER)
     if operation is None and not _has_any(attributes):
         return None
@@ -104,6 +104,8 @@ def _first_worded(attributes: Mapping[str, Value], names: Sequence[str], speaker
 def _tool(span: Span) -> Said:
     """A tool's run; what its attributes do not tell may stand in span events, as messages."""
     attributes = span.attributes
+    if attributes.get(fw.LANGSMITH_KIND) == fw.LANGSMITH_TOOL:
+        return _langsmith_tool(attributes)
     tool, call_id = string_of(attributes.get(otel.TOOL_NAME)), name_of(attributes.get(otel.TOOL_CALL_ID))
     args, asked = _value(attributes, _ARGUMENTS, arguments)
     body, given = _value(
@@ -118,6 +120,24 @@ def _tool(span: Span) -> Said:
     if call is not None:
         call = replace(call, call_id=call_id or call.call_id, tool=tool or call.tool)
     return said.filled(Said(Part.TOOL, call=call, result=told))
+
+
+def _is_other_run(attributes: Mapping[str, Value]) -> bool:
+    """Return whether a span is LangSmith's of a chain or the like, which holds what models inside it say."""
+    kind = attributes.get(fw.LANGSMITH_KIND)
+    return kind is not None and kind not in (fw.LANGSMITH_MODEL, fw.LANGSMITH_TOOL)
+
+
+def _langsmith_tool(attributes: Mapping[str, Value]) -> Said:
+    """Read a tool's run as LangSmith's SDK writes it."""
+    tool, call_id = string_of(attributes.get(otel.TOOL_NAME)), name_of(attributes.get(otel.TOOL_CALL_ID))
+    given, back = attributes.get(old.PROMPT), attributes.get(old.COMPLETION)
+    args, asked = (None, Content.ABSENT) if given is None else arguments(given)
+    told = parsed_if_nested(back)
+    if is_object(told) and [*told] == [fw.LANGSMITH_OUTPUT]:
+        back = told[fw.LANGSMITH_OUTPUT]
+    answer = tool_result(back, tool)
+    return Said(Part.TOOL, call=Call(call_id or answer.call_id, tool, args, asked), result=answer)
 
 
 def _returned(value: Value) -> tuple[str | None, Content]:

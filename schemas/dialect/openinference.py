@@ -10,6 +10,7 @@ from ..semconv import openinference_0_1 as oi
 from ..semconv import scopes
 from ..span import Span, Value
 from ..step import Call, Part, Role
+from . import haystack
 from .carried import REDACTIONS, arguments, is_object, parsed_if_nested
 from .flat import Cut, flattened
 from .messages import flat_listed, listed, spoken, worded
@@ -55,6 +56,8 @@ def read(span: Span) -> Said | None:
         )
     if span.scope == scopes.DSPY and span.name in scopes.DSPY_AGENTS:
         return Said(Part.AGENT)
+    if span.scope == scopes.HAYSTACK and span.name == haystack.AGENT:
+        return haystack.read_agent(span)
     return Said(Part.OTHER, call=_started(span))
 
 
@@ -105,6 +108,8 @@ def _has_no_input(span: Span) -> bool:
 
 def _input(span: Span) -> Half:
     """What the model, or the agent, was told: JSON that holds no messages is no message."""
+    if span.scope == scopes.HAYSTACK and (found := haystack.input_of(span)) is not ABSENT:
+        return found
     found = _listed(span, (oi.INPUT_MESSAGES, oi.PROMPTS, "prompt"), Role.USER)
     if found is not ABSENT:
         return found
@@ -117,6 +122,8 @@ def _output(span: Span, unread: Half | None = None) -> Half:
     A model may answer in JSON; where the type says that a value was written as JSON it is what a program
     made, a response or a request, and its words are only those of the messages in it.
     """
+    if span.scope == scopes.HAYSTACK and (found := haystack.output_of(span)) is not ABSENT:
+        return found
     if span.attributes.get(oi.OUTPUT_TYPE) == oi.JSON:
         unread = ABSENT
     found = _listed(span, (oi.OUTPUT_MESSAGES, oi.CHOICES, "completion"), Role.ASSISTANT)

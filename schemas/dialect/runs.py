@@ -46,12 +46,14 @@ def called_arguments(value: Value, names: Sequence[str] = ()) -> Value:
     """Return a tool's arguments out of the call of the function that ran it.
 
     `names` are those of its parameters, in their order. Arguments that are given by place, to a function
-    whose parameters nobody names, stay as they are.
+    whose parameters nobody names, stay as they are. A function may call its keywords `args`.
     """
     told = parsed_if_nested(value)
     if not is_object(told) or not told or not _CALL_FIELDS.issuperset(told):
         return value
     args, kwargs = told.get("args", []), told.get("kwargs", {})
+    if is_object(args) and len(told) == 1:
+        return args
     if not isinstance(args, list) or not is_object(kwargs) or len(args) > len(names):
         return value
     return {**dict(zip(names, args, strict=False)), **kwargs}

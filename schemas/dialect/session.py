@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..semconv import frameworks, langfuse_3, mlflow_3, openllmetry_0_4, opentelemetry_1_41, vercel_ai_6
+from ..semconv import (
+    frameworks,
+    langfuse_3,
+    mastra_1,
+    mlflow_3,
+    openllmetry_0_4,
+    opentelemetry_1_41,
+    vercel_ai_6,
+)
 from ..semconv import openinference_0_1 as oi
 from ..span import Value
 from .carried import is_object, parsed_if_nested
@@ -33,7 +41,7 @@ SESSION_KEYS = (
     *(vercel_ai_6.METADATA + name for name in _LOCAL_NAMES),
     *(vercel_ai_6.CONTEXT + name for name in _LOCAL_NAMES),
     *(f"langsmith.metadata.{name}" for name in _LOCAL_NAMES),
-    *(frameworks.MASTRA_METADATA + name for name in _LOCAL_NAMES),
+    *(mastra_1.METADATA + name for name in _LOCAL_NAMES),
     *(f"metadata.{name}" for name in _LANGSMITH_NAMES),
     mlflow_3.SESSION,
     frameworks.ADK_SESSION,

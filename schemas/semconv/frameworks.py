@@ -27,11 +27,19 @@ OUTPUT = "output"
 TOOL_OUTPUT = "gen_ai.tool.output"
 """Names that hand-written instrumentation uses for what a tool, or a model, was given and gave back."""
 
-MASTRA_METADATA = "mastra.metadata."
-"""What Mastra puts before the members of `tracingOptions.metadata` (mastra-ai/mastra, `observability/`)."""
 MERGED_TOOLS = "(merged tools)"
 """The tool that the ADK names where it puts the answers of several into one: no tool was run."""
 
 SEMANTIC_KERNEL_PLACE = "CHAT_MESSAGE_INDEX"
 """The place of a message in the prompt, from 0, on log records of Semantic Kernel
 (microsoft/semantic-kernel, `python/semantic_kernel/utils/telemetry/model_diagnostics`)."""
+LANGSMITH_KIND = "langsmith.span.kind"
+LANGSMITH_MODEL, LANGSMITH_TOOL = "llm", "tool"
+"""Which run a span of LangSmith's SDK is (langchain-ai/langsmith-sdk, `_internal/otel/_otel_exporter.py`).
+
+All have what they were given and gave back in `gen_ai.prompt` and `gen_ai.completion`; of these two alone it
+is a model's or a tool's.
+"""
+LANGSMITH_AGENT = "langsmith.metadata.lc_agent_name"
+LANGSMITH_OUTPUT = "output"
+"""The only field of what a function gave back that is no object."""

@@ -36,6 +36,8 @@ NO_EMPTY_ARGUMENTS = frozenset({OPENAI_AGENTS, _OPENINFERENCE + "google_adk"})
 """Where a call without arguments leaves them out of the messages."""
 TEXT_PARTS = frozenset({"strands.telemetry.tracer"})
 """Where a tool's result is JSON text of the parts that the model gets: `[{"text": ...}]`."""
+HAYSTACK = _OPENINFERENCE + "haystack"
+"""Has one span for each run of an agent, without a name: one inside another is a sub-agent's."""
 AGENTS_BESIDE = frozenset({"opentelemetry.instrumentation.openai_agents"})
 """Where all agents of a run stand right below its workflow, also those that a tool of another called."""
 

@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from .framework import ENVIRONMENTS, HERE, ROOT
 
 FOLDER = HERE / "recordings"
-RESOURCE = ("service.name",)
+RESOURCE = ("service.name", "telemetry.sdk.language")
 """The attributes of a resource that stay."""
 CUT = ("exception.stacktrace", "code.filepath", "code.file.path", "thread.name", "thread.id")
 """Attributes of spans and their events that nobody reads, and that name files or threads."""

@@ -40,24 +40,28 @@ def turns() -> dict[str, list[Turn]]:
 
 def questions() -> list[Turn]:
     """Return the turns of the policy agent."""
-    return [
-        _turn(call["id"], call["asks"])
-        for session in SCRIPT["sessions"].values()
-        for turn in session
-        for step in turn["steps"]
-        for call in step.get("calls", ())
-        if "asks" in call
-    ]
+    everything = [turn for session in turns().values() for turn in session]
+    return [_turn(call["id"], call["asks"]) for turn in everything for call in _asking(turn)]
+
+
+def _asking(turn: Turn) -> list[Mapping[str, Any]]:
+    """Return the calls of a turn that ask another agent."""
+    return [call for step in turn.steps for call in step.get("calls", ()) if "asks" in call]
 
 
 def events_of(turn: Turn, shape: Mapping[str, Any], nested: bool = False) -> Iterator[dict[str, Any]]:
     """Yield the events of a turn as they happen in a framework of that shape (see `truth_of`)."""
     yield {"kind": "user", "text": shape.get("user", "{}").format(turn.user), "nested": nested}
+    if shape.get("told_at_end"):
+        for call in _asking(turn):
+            yield from events_of(_turn(call["id"], call["asks"]), shape, nested=True)
     for place, step in enumerate(turn.steps):
         if "say" not in step:
-            calls = step["calls"]
+            calls = [*step["calls"]]
             for some in [[call] for call in calls] if shape.get("single_calls") else [calls]:
                 yield from _calls(some, shape, nested)
+            if shape.get("asks_again") and any("raises" in call for call in calls):
+                yield from _calls([_asked_again(call, turn) for call in calls], shape, nested)
         elif shape.get("final_answer"):
             name = final_answer_id(turn, place)
             call = {
@@ -73,6 +77,14 @@ def events_of(turn: Turn, shape: Mapping[str, Any], nested: bool = False) -> Ite
             yield {"kind": "assistant", "text": step["say"], "nested": nested}
 
 
+def _asked_again(call: Mapping[str, Any], turn: Turn) -> dict[str, Any]:
+    """Return a call that failed as it is made again, under its id, with the answer of the next like it."""
+    others = [one for step in turn.steps for one in step.get("calls", ())]
+    same = [one for one in others if (one["tool"], one["args"]) == (call["tool"], call["args"])]
+    later = same[min(same.index(call) + 1, len(same) - 1)]
+    return {**later, "id": call["id"]}
+
+
 def final_answer_id(turn: Turn, place: int) -> str:
     """Return the id of the call by which an agent answers, where it has to call a tool for that."""
     return f"call_{re.sub('[^a-z0-9]', '_', turn.key)}_{place}_final"
@@ -86,7 +98,7 @@ def _calls(
         named = {"tool": call["tool"], "call_id": call["id"], "nested": nested}
         yield {"kind": "tool_call", "args": call["args"], **named}
     for call in calls:
-        if "asks" in call:
+        if "asks" in call and not shape.get("told_at_end"):
             yield from events_of(_turn(call["id"], call["asks"]), shape, nested=True)
         named = {"tool": call["tool"], "call_id": call["id"], "nested": nested}
         result = call.get("result")
@@ -100,16 +112,19 @@ def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[
 
     `shape` says how a framework plays the script: `wrap` names the only field of an object around results
     that are text, `user` is what stands around a user's words, `single_calls` has parallel calls one by one,
-    `final_answer` has answers as calls of a tool, `finish` has a call of that tool before each answer. With
-    `sessions` "trace" each turn is a session ("t0", "t1", by rounds), with "merged" everything is
-    one, "all".
+    `final_answer` has answers as calls of a tool, `finish` has a call of that tool before each answer,
+    `asks_again` does not show the model a call that raised, which the model then makes once more,
+    `told_at_end` tells what an agent did when its run is over, and so a sub-agent's events before its call.
+    With `sessions` "trace" each turn is a session ("t0", "t1", in the order of time), with "merged"
+    everything is one, "all".
     """
     everything = turns()
     events = {
         prefix + name: [event for turn in some for event in events_of(turn, shape)]
         for name, some in everything.items()
     }
-    verdicts = {prefix + name: SCRIPT["verdicts"][name] for name in everything}
+    again = SCRIPT["verdicts_asked_again"] if shape.get("asks_again") else {}
+    verdicts = {prefix + name: SCRIPT["verdicts"][name] + again.get(name, []) for name in everything}
     if sessions:
         order = in_rounds()
         events = {f"t{place}": list(events_of(turn, shape)) for place, turn in enumerate(order)}

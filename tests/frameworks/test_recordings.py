@@ -13,6 +13,7 @@ from .framework import frameworks
 from .not_yet import NOT_YET
 from .page import PAGE, page
 from .recordings import FOLDER, names, requests_of, truth_of_recording
+from .run import truth_json
 
 BYTES_MAX = 60_000
 """How large a recording may be."""
@@ -63,10 +64,10 @@ def test_turns_of_several_sessions_were_played_at_the_same_time() -> None:
 
 
 def test_every_recording_is_of_a_framework_that_is_run() -> None:
-    """A recording's name and versions are those of `frameworks.toml`."""
+    """A recording's truth is what `frameworks.toml` and the script say of it, versions included."""
     known = {framework.name: framework for framework in frameworks()}
     for name in names():
-        assert truth_of_recording(name)["versions"] == known[name].versions
+        assert truth_of_recording(name) == truth_json(known[name])
 
 
 def test_the_page_of_frameworks_says_what_was_recorded() -> None:

@@ -31,6 +31,7 @@ from tracline.schemas.time import NS
 from tracline.stream.intake import Busy, Encoding, Request
 
 from ..unit import test_tool_results
+from ..unit.test_awaited import without_content
 from .days import HOURS, day, json_lines, manner, protobuf
 from .hostile import spoilt
 from .live import IDLE_S, Live, Sent, audited, places_of, schedule, wire
@@ -125,6 +126,32 @@ def test_ids_that_come_again_lose_no_result(ids: bool, restarts: bool, tmp_path:
             broken = [one["rule"] for one in live.records.values() if one["verdict"] == "violated"]
             assert broken == told
             assert audited(folder / "archive", pack, folder / "bundle") == live.records
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["one process", "a restart after every span"])
+def test_results_without_content_are_judged_when_audits_judge_them(restarts: bool, tmp_path: Path) -> None:
+    """Runs tell no content: at any time serve has found what an audit of the requests as of then finds."""
+    pack, raw = tmp_path / "desk.yaml", tmp_path / "raw"
+    pack.write_text(test_tool_results.PACK)
+    raw.mkdir()
+    steps = [getattr(test_tool_results, name) for name in ("LOG_IN", "REFUND", "DENIED", "REFUND", "LOG_IN")]
+    sent = [alone(one) for one in without_content(test_tool_results.talk(steps, True, {0, 1, 2, 4}, 600))]
+    # Nobody is told what the last run returned.
+    del sent[-1]
+    with closing(Live(tmp_path, statute_of(load_packs([pack])))) as live:
+        for number, one in enumerate(sent):
+            (raw / f"{number:02}.json").write_bytes(one.body)
+            live.play([one], Random(number), restarts=restarts)
+            live.tick(150)
+            found = audited(raw, pack, tmp_path / f"bundle {number}", as_of=live.watermark)
+            assert found == live.records
+        assert "logged-in" not in {
+            one["rule"] for one in live.records.values() if one["verdict"] == "violated"
+        }
+        assert live.events.filter(kind="tool_result")["content"].to_list() == ["captured"] * 4
+        live.finish()
+        assert live.events.filter(kind="tool_result")["content"].to_list() == ["captured"] * 4 + ["absent"]
+        assert audited(tmp_path / "archive", pack, tmp_path / "bundle") == live.records
 
 
 def alone(span: dict[str, Any]) -> Sent:

@@ -269,3 +269,15 @@ def test_a_language_that_is_no_text_is_none() -> None:
     for language, is_coarse in (([], False), (["nodejs"], False), ("nodejs", True)):
         told = Span("1" * 32, "1" * 16, None, "x", 1, 2, resource={"telemetry.sdk.language": language})
         assert hear(told).coarse is is_coarse
+
+
+def test_a_run_inside_another_of_agents_without_names_is_a_sub_agents() -> None:
+    """Where each run has one span it hides none around it; else nobody knows that it is another run."""
+    outer = span("outer", 1, 9, Step(Part.AGENT, input=HI, output=HELLO), apart=True)
+    asked = (Message(Role.USER, "Ask"),)
+    inner = span("inner", 3, 5, Step(Part.AGENT, input=asked, output=HELLO), "outer", apart=True)
+    model = chat("model", 4, 5, parent="inner", input=asked, output=(Message(Role.ASSISTANT, "Yes"),))
+    told = [(one.text, one.nested) for one in events(outer, inner, model)]
+    assert told == [("Hi", False), ("Ask", True), ("Yes", True), ("Hello", False)]
+    together = [replace(one, apart=False) for one in (outer, inner, model)]
+    assert [one.text for one in events(*together)] == ["Ask", "Yes"]

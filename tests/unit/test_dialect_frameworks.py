@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tracline.schemas.event import Content
-from tracline.schemas.step import Part, Result
+from tracline.schemas.step import Call, Part, Result
 from tracline.schemas.telling import tellings
 
 from .dialect_spans import step_of, words
@@ -268,3 +268,50 @@ def test_litellm_flattens_calls_where_choices_belong() -> None:
     ]
     lost = step_of(told, scope="litellm", dropped=1)
     assert (lost.output, lost.content) == (None, Content.ABSENT)
+
+
+# LangSmith
+
+TOOL_MESSAGE = {
+    "content": "user_1",
+    "type": "tool",
+    "name": "look",
+    "tool_call_id": "c1",
+    "status": "success",
+}
+
+
+def langsmith(kind: str, given: Any, back: Any, **more: str) -> dict[str, Any]:
+    """The attributes that LangSmith's SDK gives a run of a kind."""
+    operation = {"llm": "chat", "tool": "execute_tool"}.get(kind, kind)
+    told = {"gen_ai.prompt": json.dumps(given), "gen_ai.completion": json.dumps(back)}
+    return {"langsmith.span.kind": kind, "gen_ai.operation.name": operation, **told, **more}
+
+
+@pytest.mark.parametrize("back", [{"output": TOOL_MESSAGE}, {"output": "user_1"}])
+def test_langsmiths_tools_tell_what_they_were_given_and_gave_back(back: Any) -> None:
+    """In the attributes that hold a model's prompt and completion; LangChain's tools return a message."""
+    named = {
+        "gen_ai.tool.name": "look",
+        "gen_ai.tool.call.id": "c1",
+        "langsmith.metadata.lc_agent_name": "desk",
+    }
+    step = step_of(langsmith("tool", {"id": 1}, back, **named))
+    assert (step.part, step.agent, step.call) == (Part.TOOL, "desk", Call("c1", "look", '{"id": 1}'))
+    assert step.result is not None
+    assert (step.result.tool, step.result.result) == ("look", "user_1")
+    other = step_of(langsmith("tool", {"id": 1}, {"output": "x", "ok": True}, **named)).result
+    assert other == Result(None, "look", '{"output": "x", "ok": true}')
+
+
+def test_langsmiths_chains_are_no_models() -> None:
+    """They hold what models and tools inside them say, and calls as they are given to tools."""
+    call = {"name": "look", "args": {"id": 1}, "id": "c1", "type": "tool_call"}
+    for kind in ("chain", "retriever", "prompt", "parser", "embedding"):
+        step = step_of(langsmith(kind, {"input": [call]}, {"messages": [TOOL_MESSAGE]}))
+        assert (step.part, step.input, step.output) == (Part.OTHER, None, None)
+    made = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "HumanMessage"]}
+    asked = {"messages": [[{**made, "kwargs": {"content": "Hi", "type": "human"}}]]}
+    model = step_of(langsmith("llm", asked, {"generations": [[{"text": "Hello", "generation_info": None}]]}))
+    assert (model.part, words(model.input)) == (Part.CHAT, [("user", "Hi", [], [])])
+    assert words(model.output) == [("assistant", "Hello", [], [])]

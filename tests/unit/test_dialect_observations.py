@@ -89,3 +89,11 @@ def test_mlflows_spans_are_read() -> None:
     step = step_of(tool, name="look")
     assert (step.call, step.result) == (Call(None, "look", '{"id": 1}'), Result(None, "look", "user_1"))
     assert step_of({"mlflow.spanType": '"PARSER"', "mlflow.spanOutputs": '"x"'}).part is Part.OTHER
+
+
+def test_a_function_may_call_its_keywords_as_it_likes() -> None:
+    """MLflow and Langfuse tell the parameters of the function that they trace: `def run(**args)` has one."""
+    tool = {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": '{"args": {"id": 1}}'}
+    assert step_of(tool, name="look").call == Call(None, "look", '{"id":1}')
+    both = {**tool, "mlflow.spanInputs": '{"args": {"id": 1}, "id": 2}'}
+    assert step_of(both, name="look").call == Call(None, "look", '{"args": {"id": 1}, "id": 2}')

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tracline.schemas.event import Content
+from tracline.schemas.semconv import scopes
 from tracline.schemas.step import Call, Part, Result
 
 from .dialect_spans import step_of
@@ -121,3 +122,17 @@ def test_the_node_of_a_graph_says_which_call_it_runs(wrapped: bool) -> None:
     assert (step.part, step.call) == (Part.OTHER, Call("c1", "look", '{"id":1}'))
     assert step_of(told).call is None
     assert step_of({**told, "input.value": json.dumps([call, call])}, scope=LANGCHAIN).call is None
+
+
+@pytest.mark.parametrize("method", ["__call__", "acall"])
+def test_dspys_tools_have_the_names_of_their_spans(method: str) -> None:
+    """Behind the tool's name stands the method; other instrumentations name spans as they like."""
+    told = {"openinference.span.kind": "TOOL", "input.value": '{"kwargs": {"id": 1}}', "output.value": '"x"'}
+    step = step_of(told, name=f"shop.look.{method}", scope=scopes.DSPY)
+    assert (step.call, step.result) == (
+        Call(None, "shop.look", '{"id":1}'),
+        Result(None, "shop.look", "x"),
+    )
+    other = step_of(told, name=f"look.{method}").call
+    assert other is not None
+    assert other.tool == f"look.{method}"

@@ -287,6 +287,22 @@ def test_a_result_that_python_writes_for_a_run_without_an_id_is_no_other_one() -
     assert [result for kind, result in made if kind is Kind.TOOL_RESULT] == ['{"b": 1, "a": "x"}']
 
 
+@pytest.mark.parametrize("run_id", [None, "call_1", "absent"], ids=["no id", "the call's", "no run"])
+def test_an_items_id_and_a_calls_are_of_one_call(run_id: str | None) -> None:
+    """OpenAI's items have ids of their own: a call that is named so is its result's call, and names both."""
+    call = Call("fc_1", "look", '{"order":1}')
+    run = Step(Part.TOOL, call=replace(call, call_id=run_id), result=Result(run_id, "look", "ok"))
+    ran = [] if run_id == "absent" else [candidate("b", 3, 4, run)]
+    heard = (
+        Message(Role.ASSISTANT, None, (call,)),
+        Message(Role.TOOL, results=(Result("call_1", None, "ok"),)),
+    )
+    told = candidate("c", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),)))
+    spans = (asking("a", 1, 2, call), *ran, told)
+    assert results(Session("s", 3600 * NS), *spans) == [("fc_1", "look", call.args, False)]
+    assert [kind for kind, _ in assembled(Session("s", 3600 * NS), *spans)].count(Kind.TOOL_CALL) == 1
+
+
 def test_state_of_an_earlier_release_goes_on() -> None:
     """What waited there waits still: its run, its result and a run of the time before are told once."""
     session = decode(base64.b64decode(STORED.read_text())).session

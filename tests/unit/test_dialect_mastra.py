@@ -1,0 +1,80 @@
+"""Mastra's spans: what each of them says of a model's call, as its exporter writes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tracline.schemas.event import Content
+from tracline.schemas.step import Part, Step
+
+from .dialect_spans import step_of, words
+
+CALL = {"toolCallId": "c1", "toolName": "look", "args": {"id": 1}}
+CALLED = [("assistant", None, [("c1", "look", '{"id":1}')], [])]
+PROMPT = {
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "Hi", "providerOptions": {}}]},
+    ]
+}
+
+
+def mastra(kind: str, said: dict[str, Any], **more: Any) -> Step:
+    """What a span of a type says; `said` stands behind the type."""
+    own = {f"mastra.{kind}.{name}": json.dumps(value) for name, value in said.items()}
+    return step_of({"mastra.span.type": kind, "gen_ai.operation.name": kind, **own, **more})
+
+
+def test_a_generation_tells_the_conversation() -> None:
+    """It has the messages as the model got them, and the answer with all calls made for it."""
+    step = mastra("model_generation", {"input": PROMPT, "output": {"text": "Hello", "toolCalls": [CALL]}})
+    assert (step.part, words(step.input)) == (
+        Part.CHAT,
+        [("instruction", "Be brief.", [], []), ("user", "Hi", [], [])],
+    )
+    assert words(step.output) == [("assistant", "Hello", CALLED[0][2], [])]
+
+
+def test_a_step_tells_what_the_model_said_in_one_call() -> None:
+    """Its input is an outline, in which calls are text: it is not read."""
+    outline = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "[tool: look]"}]
+    model = {"mastra.metadata.modelMetadata": '{"modelId": "birch-2"}'}
+    step = mastra("model_step", {"input": outline, "output": {"text": "", "toolCalls": [CALL]}}, **model)
+    assert (step.part, step.model, step.input, words(step.output)) == (Part.CHAT, "birch-2", None, CALLED)
+    spoken = mastra("model_step", {"output": {"text": "Hello", "toolCalls": []}})
+    assert words(spoken.output) == [("assistant", "Hello", [], [])]
+
+
+def test_an_inference_that_called_tools_has_lost_the_calls() -> None:
+    """Its messages hold the text alone: they are no answer where the model called tools."""
+    said = {
+        "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "Well"}]}]'
+    }
+    model = {**said, "gen_ai.operation.name": "chat", "gen_ai.response.model": "birch-2"}
+    called = mastra("model_inference", {}, **model, **{"gen_ai.response.finish_reasons": '["tool-calls"]'})
+    assert (called.part, called.model, called.output) == (Part.CHAT, "birch-2", None)
+    assert called.content is Content.ABSENT
+    stopped = mastra("model_inference", {}, **model, **{"gen_ai.response.finish_reasons": '["stop"]'})
+    assert words(stopped.output) == [("assistant", "Well", [], [])]
+
+
+def test_an_agents_run_tells_what_it_was_asked_and_answered() -> None:
+    """The names of agents and sessions stand where the conventions and Mastra's metadata have them."""
+    named = {"gen_ai.agent.name": "desk", "mastra.metadata.sessionId": "s1"}
+    said = {"input": [{"role": "user", "content": "Hi"}], "output": {"text": "Hello", "files": []}}
+    step = mastra("agent_run", said, **{**named, "gen_ai.operation.name": "invoke_agent"})
+    assert (step.part, step.agent, step.session) == (Part.AGENT, "desk", "s1")
+    assert (words(step.input), words(step.output)) == (
+        [("user", "Hi", [], [])],
+        [("assistant", "Hello", [], [])],
+    )
+    assert not any(name.startswith("mastra.agent_run") for name in step.attributes)
+
+
+def test_earlier_versions_write_messages_of_a_generation() -> None:
+    """These are read as the conventions have them, and a chunk of a stream tells nothing."""
+    said = [{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]
+    model = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(said)}
+    assert words(mastra("model_generation", {}, **model).input) == [("user", "Hi", [], [])]
+    assert mastra("model_chunk", {"output": {"text": "He"}}).part is Part.OTHER
