@@ -64,7 +64,7 @@ def accounted(heard: Sequence[Heard]) -> Said:
         for candidate, left in found:
             if candidate.session_id == name:
                 readings.leave(Drop.OTHER_SPAN, candidate.span_key, candidate, left)
-        rows = session_order(frame, 3600, readings).events.filter(session_id=name)
+        rows = session_order(frame, 3600, readings=readings).events.filter(session_id=name)
         events = rows.filter(pl.col("kind") != Kind.END.value)
         said.update(events.select("span_id", "kind").rows())
         dropped = [one for one in readings.dropped() if one.telling.kind is not Kind.END]
