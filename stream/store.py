@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO
 
 from ..schemas.event import Event
+from ..schemas.signal import Signal
 from ..schemas.span import Span
 from ..schemas.step import Step
-from ..schemas.signal import Signal
 from .error import StreamError
 from .intake import Encoding, Request
 from .source import Unjoined
