@@ -30,9 +30,13 @@ class Doctor:
         self._found = Instrumentations()
         self._senders: dict[int, int] = {}
 
-    def add(self, spans: Iterable[tuple[Span, Step]], events: Iterable[Event]) -> None:
-        """Count spans, each with what it says, and the events that they or earlier spans told."""
+    def add(self, spans: Iterable[tuple[Span, Step]], events: Iterable[Event], records: int = 0) -> None:
+        """Count spans, each with what it says, and the events that they or earlier spans told.
+
+        `records` is how many log records with content came.
+        """
         with self._lock:
+            self._found.log_records = self._found.log_records or records > 0
             for span, step in spans:
                 number = self._found.add(span, step)
                 if step.part is not Part.OTHER:

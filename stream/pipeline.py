@@ -284,6 +284,7 @@ class Pipeline:
                 batch.dead_letters.append(_letter(work, flaw.place, flaw.code, flaw.text))
             heard = self._source.hear(work.decoded, work.received)
             batch.spans += zip(work.decoded.spans, (one.step for one in heard), strict=True)
+            batch.records += len(work.decoded.records)
         if batch.received is not None:
             # Log records that came before are in hand.
             self._source.idle_logs(batch.received)

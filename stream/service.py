@@ -206,7 +206,7 @@ class _Server(HttpServer):
 
 def _count(metrics: Metrics, doctor: Doctor, now: Callable[[], int], batch: Batch) -> None:
     """Count what a batch changed."""
-    doctor.add(batch.spans, batch.judged)
+    doctor.add(batch.spans, batch.judged, batch.records)
     metrics.late.inc(batch.late)
     metrics.repeats.inc(batch.repeats)
     if batch.received is not None:

@@ -63,7 +63,7 @@ class Batch:
     alone: what was `late`, how many tellings were `repeats`, when the latest request was received, how many
     spans and log records wait, how many of the latter were not joined to a span and why, and how many
     sessions are open once the batch is written. For the doctor alone: the `spans` that came with what they
-    say, and the events that were `judged`.
+    say, how many log `records` with content did, and the events that were `judged`.
     """
 
     worked_off: int = 0
@@ -91,6 +91,7 @@ class Batch:
     unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
     open_sessions: int = 0
     spans: list[tuple[Span, Step]] = field(default_factory=list[tuple[Span, Step]])
+    records: int = 0
     judged: Sequence[Event] = ()
 
     @property
