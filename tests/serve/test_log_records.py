@@ -18,9 +18,11 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from tracline.rules.judge import statute_of
 from tracline.rules.pack import load_packs
+from tracline.schemas.instrumentations import Lack
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.signal import Signal
 from tracline.schemas.time import NS
+from tracline.stream.doctor import Doctor
 from tracline.stream.faults import Fault
 from tracline.stream.intake import Encoding
 from tracline.stream.source import Unjoined
@@ -143,15 +145,24 @@ def test_records_that_wait_survive_a_kill(tmp_path: Path) -> None:
 
 
 def test_records_that_come_too_late_are_counted(tmp_path: Path) -> None:
-    """Once its span has gone on without its content a log record changes nothing, and is counted."""
+    """Once its span has gone on without its content a log record changes nothing, and is counted.
+
+    The doctor misses them until they come.
+    """
     spans = requests(RECORDINGS[0], "logs last")
     logs = [body for signal, body in spans if signal is Signal.LOGS]
+    doctor = Doctor()
     with closing(Live(tmp_path, statute_of(load_packs(PACKS)), now=time.time_ns())) as live:
         for signal, body in spans:
             if signal is Signal.SPANS:
                 live.send(Sent(live.now, body, Encoding.PROTOBUF))
         before = live.events
+        for batch in live.batches:
+            doctor.add(batch.spans, batch.judged, batch.records)
+        assert Lack.LOG_RECORDS in {lack for one in doctor.diagnosed() for lack in one.lacks}
         for body in logs:
             live.send(Sent(live.now, body, Encoding.PROTOBUF, Signal.LOGS))
+            doctor.add((), (), live.batches[-1].records)
+        assert Lack.LOG_RECORDS not in {lack for one in doctor.diagnosed() for lack in one.lacks}
         assert sum(batch.unjoined[Unjoined.LATE] for batch in live.batches) > 10
         assert live.events.equals(before)
