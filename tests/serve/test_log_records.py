@@ -162,7 +162,7 @@ def test_records_that_come_too_late_are_counted(tmp_path: Path) -> None:
         assert Lack.LOG_RECORDS in {lack for one in doctor.diagnosed() for lack in one.lacks}
         for body in logs:
             live.send(Sent(live.now, body, Encoding.PROTOBUF, Signal.LOGS))
-            doctor.add((), (), live.batches[-1].records)
+            doctor.add((), (), log_records=live.batches[-1].log_records)
         assert Lack.LOG_RECORDS not in {lack for one in doctor.diagnosed() for lack in one.lacks}
         assert sum(batch.unjoined[Unjoined.LATE] for batch in live.batches) > 10
         assert live.events.equals(before)
