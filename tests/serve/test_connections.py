@@ -15,10 +15,10 @@ from pathlib import Path
 import grpc
 import httpx
 import pytest
+from tracline.stream.endpoint import ENDPOINTS
 from tracline.stream.files import FEEDS_MAX, REQUESTS_MAX, shares
 from tracline.stream.intake import Encoding
 from tracline.stream.limits import Limits
-from tracline.stream.receiver_grpc import SERVICE
 from tracline.stream.store import FILE
 
 from .live import wire
@@ -82,7 +82,7 @@ def answers(serving: Serving) -> Counter[int]:
 def called(port: int) -> None:
     """Have a request of spans taken over gRPC."""
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        call = channel.unary_unary(f"/{SERVICE}/Export")
+        call = channel.unary_unary(f"/{ENDPOINTS[0].service}/Export")
         assert call(BODY, timeout=PROMPT_S, metadata=(("authorization", OWNER["Authorization"]),)) == b""
 
 
