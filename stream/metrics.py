@@ -29,7 +29,7 @@ from .connections import Closed, ConnectionMeter
 from .intake import Encoding
 from .meter import Transport, Way
 from .refusal import Reason
-from .source import Unjoined
+from .unjoined import Unjoined
 
 RULES_MAX = 1_000
 """Rules that have label values of their own; the verdicts of further ones are counted together."""

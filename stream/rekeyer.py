@@ -24,8 +24,9 @@ from ..schemas.signal import Signal
 from ..schemas.span_census import SpanCensus
 from .error import OF_THE_PROCESS, StreamError
 from .intake import Encoding, decode
-from .source import Source, Unjoined
+from .source import Source
 from .topic import Topic
+from .unjoined import Unjoined
 from .wire import Batch, DeadLetter, Tick, batches, encode, encode_letter, partition_of
 
 STATE_VERSION = 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import msgspec
 
@@ -15,21 +14,11 @@ from ..schemas.resolve import Heard, hear
 from ..schemas.settings import SessionSettings
 from ..schemas.time import NS
 from ..schemas.traces import Change, Changes, Open, Released, Traces
+from .unjoined import Unjoined
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Open)
 _CHANGES_DECODER = msgspec.msgpack.Decoder(list[Change])
-
-
-class Unjoined(StrEnum):
-    """Why a log record with content was not joined to its span."""
-
-    UNLINKED = "unlinked"
-    """It names no span."""
-    LATE = "late"
-    """Its span had gone on before it came."""
-    WITHOUT_SPAN = "without_span"
-    """Its span did not come within `hold_s`, or tells nothing that it could add to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from ..schemas.span_census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
 from ..schemas.step import Step
 from .error import StreamError
 from .intake import Encoding, Request
-from .source import Unjoined
 from .tables import MIGRATIONS, TABLES, VERSION
+from .unjoined import Unjoined
 
 FILE = "tracline.sqlite3"
 LOCK = "tracline.lock"

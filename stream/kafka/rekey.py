@@ -27,8 +27,8 @@ from ..faults import RekeyFault, reach
 from ..limits import Limits
 from ..metrics import Outcome, RekeyMetrics
 from ..rekeyer import Input, Record, Rekeyer, Transaction
-from ..source import Unjoined
 from ..topic import Topic
+from ..unjoined import Unjoined
 from ..unread import UnreadNotice
 from .compacted import read_compacted
 from .moves import not_taken

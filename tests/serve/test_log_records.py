@@ -25,7 +25,7 @@ from tracline.schemas.time import NS
 from tracline.stream.doctor import Doctor
 from tracline.stream.faults import Fault
 from tracline.stream.intake import Encoding
-from tracline.stream.source import Unjoined
+from tracline.stream.unjoined import Unjoined
 
 from ..frameworks.compare import PACKS, differences
 from ..frameworks.recordings import FOLDER, requests_of, truth_of_recording
