@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..event import Content
+from ..semconv import scopes
 from ..span import Span
 from ..step import Part, Result, Step
 from . import genai, mastra, observations, openinference, openllmetry, vercel
 from .about import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
 from .answers import response_of
 from .parts import marked_if_cut
+from .runs import marked_if_failed, marked_in
 from .said import ABSENT, Half, Said, own_output, worst
 from .session import session_of
 
@@ -63,7 +65,11 @@ def _said(span: Span) -> Said:
                 break
     if said is None:
         return Said(Part.OTHER)
-    return replace(said, output=own_output(said.part, said.output))
+    said = replace(said, output=own_output(said.part, said.output))
+    if span.scope in scopes.ADK:
+        result = None if said.result is None else marked_if_failed(said.result)
+        said = replace(said, input=marked_in(said.input), result=result)
+    return said
 
 
 def _result(said: Said, error: str | None) -> Result | None:

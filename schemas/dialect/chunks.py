@@ -1,8 +1,12 @@
-"""Answers that were streamed, of which every chunk stands where a message belongs (Google's ADK)."""
+"""Answers that were streamed, of which every chunk stands where a message belongs (Google's ADK).
+
+A chunk has no reason to finish; nothing else tells it from a whole answer.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..span import Value
@@ -21,10 +25,27 @@ def joined(written: Value, half: Half) -> Half:
     if isinstance(written, str) and not _EMPTY_REASON.search(written):
         return half
     told = parsed_if_nested(written)
-    if not isinstance(told, list) or half.messages is None or len(told) != len(half.messages):
+    if not isinstance(told, list):
         return half
-    is_chunk = [is_object(one) and one.get("finish_reason") == "" for one in told]
-    if len(told) < 2 or not any(is_chunk):
+    return _put_together(half, [is_object(one) and one.get("finish_reason") == "" for one in told])
+
+
+def joined_choices(choices: Sequence[Mapping[str, Value]], half: Half) -> Half:
+    """Return the messages of choices, each an event of its own, with the chunks of one choice put together.
+
+    They are of one choice where all say the same index.
+    """
+    first = choices[0].get("index")
+    if not isinstance(first, int) or any(one.get("index") != first for one in choices):
+        return half
+    return _put_together(half, [not one.get("finish_reason") for one in choices])
+
+
+def _put_together(half: Half, is_chunk: Sequence[bool]) -> Half:
+    """Return the messages with each chunk put before the message behind it."""
+    if half.messages is None or len(half.messages) != len(is_chunk):
+        return half
+    if len(is_chunk) < 2 or not any(is_chunk):
         return half
     found: list[Message] = []
     begun: Message | None = None

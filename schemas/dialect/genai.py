@@ -20,7 +20,7 @@ from .chunks import joined
 from .messages import listed, worded
 from .openllmetry import flat_half
 from .parts import name_of
-from .runs import marked_if_failed, text_parts, tool_result, unquoted
+from .runs import text_parts, tool_result, unquoted
 from .said import ABSENT, TRUNCATED, Half, Said
 
 _ARGUMENTS = (
@@ -112,7 +112,6 @@ def _tool(span: Span) -> Said:
         attributes, _RESULTS, _returned_parts if span.scope in scopes.TEXT_PARTS else _returned
     )
     answer = Result(call_id, tool, body, None, given)
-    answer = marked_if_failed(answer) if span.scope in scopes.ADK else answer
     said = Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=answer)
     if not (span.events and said.has_gaps):
         return said

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..event import Content
+from ..semconv import opentelemetry_1_41 as otel
+from ..semconv import scopes
 from ..span import SpanEvent
 from ..step import INPUT, OUTPUT, Message, Part, Step
 from . import span_events
+from .runs import marked_in
 from .said import ABSENT, Half, Said, own_output, worst
 
 
@@ -24,6 +27,8 @@ def joined(step: Step, events: Sequence[SpanEvent], prompts_missing: int, answer
     # Exporters send in order: without the answer, which comes last, some of the prompt may be missing, too.
     is_cut_short = answer is ABSENT and OUTPUT in step.lacks and step.error is None
     prompt = span_events.input_of(events, prompts_missing + is_cut_short)
+    if step.attributes.get(otel.SCOPE_NAME) in scopes.ADK:
+        prompt = marked_in(prompt)
     first = _filled(step, INPUT, step.input, _captured(prompt))
     second = _filled(step, OUTPUT, step.output, _captured(answer))
     return replace(

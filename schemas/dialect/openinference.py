@@ -16,7 +16,7 @@ from .flat import Cut, flattened
 from .messages import flat_listed, listed, spoken, worded
 from .parts import call_of, first_name
 from .retold import messages_of
-from .runs import called_arguments, marked_if_failed, tool_result
+from .runs import called_arguments, tool_result
 from .said import ABSENT, TRUNCATED, Half, Said
 
 _MESSAGES = (oi.INPUT_MESSAGES + ".", oi.OUTPUT_MESSAGES + ".")
@@ -174,7 +174,6 @@ def _tool(span: Span) -> Said:
             args, asked = _arguments(span, name, value)
             break
     answer = tool_result(attributes.get(oi.OUTPUT_VALUE), tool)
-    answer = marked_if_failed(answer) if span.scope in scopes.ADK else answer
     call_id = first_name(attributes, (oi.TOOL_CALL_ID, oi.TOOL_ID)) or answer.call_id
     return Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=answer)
 

@@ -12,6 +12,7 @@ from ..step import Result, Role
 from .carried import is_object, parsed, parsed_if_nested, result
 from .messages import is_message, message_of
 from .parts import name_of
+from .said import Half
 
 _CALL_FIELDS = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 """The fields of a Python function's call; the last is a parameter of smolagents' own."""
@@ -92,6 +93,17 @@ def marked_if_failed(result: Result) -> Result:
     text = told.get("result") if is_object(told) and len(told) == 1 else None
     is_error = result.error is None and isinstance(text, str) and _ERROR.match(text)
     return replace(result, error="tool_error") if is_error else result
+
+
+def marked_in(half: Half) -> Half:
+    """Return what a model was told with an error on each result that holds the text of one."""
+    if not any(message.results for message in half.messages or ()):
+        return half
+    messages = (
+        replace(message, results=tuple(map(marked_if_failed, message.results)))
+        for message in half.messages or ()
+    )
+    return replace(half, messages=tuple(messages))
 
 
 def text_parts(value: Value) -> Value:

@@ -10,6 +10,7 @@ from ..semconv import opentelemetry_1_41 as otel
 from ..span import Span, SpanEvent, Value
 from ..step import Call, Result, Role
 from .carried import arguments, is_object, parsed_if_nested, result, sound
+from .chunks import joined, joined_choices
 from .messages import MESSAGES_MAX, ROLES, listed, message_of, unforged, worded
 from .parts import name_of
 from .said import ABSENT, TRUNCATED, Half
@@ -45,10 +46,12 @@ def output_of(events: Sequence[SpanEvent], dropped: int) -> Half:
     """What the model said; `dropped` is how many events are missing."""
     told = _of_all(events, otel.DETAILS_EVENT, otel.OUTPUT_MESSAGES)
     if told is not None:
-        return listed(told, Role.ASSISTANT)
+        return joined(told, listed(told, Role.ASSISTANT))
     each = [event for event in events if event.name == old.CHOICE_EVENT]
     if each:
-        return _half(each, lambda _event: Role.ASSISTANT, dropped)
+        return joined_choices(
+            [_body(event) for event in each], _half(each, lambda _event: Role.ASSISTANT, dropped)
+        )
     told = _of_all(events, old.COMPLETION_EVENT, old.COMPLETION)
     return ABSENT if told is None else worded(told, Role.ASSISTANT)
 

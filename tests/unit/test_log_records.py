@@ -296,6 +296,76 @@ def test_the_records_of_the_adk_are_read() -> None:
     assert [(result.call_id, result.tool) for result in messages[3].results] == [("c1", "look")]
 
 
+def choice(reason: str | None, *, index: int | None = 0, **part: object) -> tuple[str, Value]:
+    """Return a record of an answer in the ADK's form; a part of a streamed one has no reason to finish."""
+    body: dict[str, Any] = {"content": {"role": "model", "parts": [part]}}
+    body |= {} if index is None else {"index": index}
+    return "gen_ai.choice", body | ({} if reason is None else {"finish_reason": reason})
+
+
+@pytest.mark.parametrize(
+    ("choices", "expected"),
+    [
+        ([choice(None, text="Good"), choice(None, text="bye"), choice("STOP", text="Goodbye")], ["Goodbye"]),
+        ([choice(None, text="Good"), choice("STOP", text="bye")], ["Goodbye"]),
+        ([choice(None, text="Good"), choice(None, text="bye")], ["Goodbye"]),
+        ([choice("STOP", text="one"), choice("STOP", text="two")], ["one", "two"]),
+        ([choice(None, text="one"), choice(None, text="two", index=1)], ["one", "two"]),
+        ([choice(None, text="one", index=None), choice(None, text="two", index=None)], ["one", "two"]),
+    ],
+)
+def test_parts_of_a_streamed_choice_are_one_message(
+    choices: list[tuple[str, Value]], expected: list[str]
+) -> None:
+    """They have one index and no reason to finish; choices with other indices, or without any, are others."""
+    one = step(("gen_ai.user.message", {"content": "hi"}), *choices)
+    assert [message.text for message in one.output or ()] == expected
+
+
+def test_a_call_in_parts_of_a_streamed_choice_is_one_call() -> None:
+    """The parts name it before its arguments are there."""
+    begun = {"id": "c1", "name": "look", "args": None, "will_continue": True}
+    whole = {"id": "c1", "name": "look", "args": {"n": 1}}
+    one = step(
+        ("gen_ai.user.message", {"content": "hi"}),
+        choice(None, function_call=begun),
+        choice(None, function_call=begun),
+        choice("STOP", function_call=whole),
+    )
+    calls = [(call.call_id, call.args) for message in one.output or () for call in message.calls]
+    assert calls == [("c1", '{"n":1}')]
+
+
+def test_parts_of_a_streamed_answer_in_the_details_are_one_message() -> None:
+    """There each has an empty reason to finish."""
+    told = [
+        {"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": reason}
+        for text, reason in (("Good", ""), ("bye", ""), ("Goodbye", "stop"))
+    ]
+    one = step((DETAILS, {"gen_ai.input.messages": SAID, "gen_ai.output.messages": told}))
+    assert said(one) == [("user", "héllo"), ("assistant", "Goodbye")]
+
+
+@pytest.mark.parametrize(("scope", "error"), [("gcp.vertex.agent", "tool_error"), ("other", None)])
+def test_a_result_in_the_adks_records_says_that_its_tool_failed(scope: str, error: str | None) -> None:
+    """It stands in the object that the ADK puts text into, as it does on the spans of tools."""
+    response = {"id": "c1", "name": "look", "response": {"result": "Error: no such user"}}
+    part = {"type": "tool_call_response", "id": "c1", "response": response["response"]}
+    listed = [{"role": "user", "parts": [part]}]
+    answer = choice("STOP", text="I am sorry")
+    content = adk({"role": "user", "parts": [{"function_response": response}]})
+    on_span: dict[str, Value] = {"gen_ai.input.messages": json.dumps(listed)}
+    for one in (
+        step(("gen_ai.user.message", content), answer, scope=scope),
+        step((DETAILS, {"gen_ai.input.messages": listed}), answer, scope=scope),
+        step(answer, attributes=on_span, scope=scope),
+    ):
+        results = [result for message in one.input or () for result in message.results]
+        assert [(result.result, result.error) for result in results] == [
+            ('{"result":"Error: no such user"}', error)
+        ]
+
+
 def test_what_the_adk_elides_is_redacted() -> None:
     """It says so where it was told not to capture content."""
     one = step(
