@@ -132,21 +132,35 @@ def hear(
 ) -> Heard:
     """A span with what it says; `scope` are the resource attributes that go before its session's id."""
     step = tell(span)
+    is_coarse = any(string_of(span.resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES)
     return Heard(
         trace_id=span.trace_id,
         span_id=span.span_id,
         parent_id=span.parent_id,
         start=span.start,
-        end=span.end,
+        end=_whole(span, step.part) if is_coarse else span.end,
         step=step,
         scope="".join(f"{_escaped(span.resource.get(name))}/" for name in scope),
         record_time=record_time,
         tells=_tells(step),
         origin=origin,
         beside=span.scope in scopes.AGENTS_BESIDE,
-        coarse=any(string_of(span.resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES),
+        coarse=is_coarse,
         apart=span.scope == scopes.HAYSTACK,
     )
+
+
+def _whole(span: Span, part: Part) -> int:
+    """Return the end of a model's call or a tool's run, cut to a whole millisecond where the start is one.
+
+    JavaScript's SDK cuts starts and adds exact durations. With both cut, nothing ends after what it led to
+    began: no model's call after the tool that it asked for, and no tool after the call that has its result. A
+    model's call within a millisecond keeps its end: by time its output is told apart from its input.
+    """
+    end = span.end // CLOCK_ERROR * CLOCK_ERROR
+    least = {Part.CHAT: span.start + 1, Part.TOOL: span.start}.get(part)
+    is_cut = span.start > 0 and span.start % CLOCK_ERROR == 0
+    return end if is_cut and least is not None and least <= end else span.end
 
 
 def _tells(step: Step) -> bool:
