@@ -284,7 +284,7 @@ class Pipeline:
         for work in works:
             for flaw in work.decoded.flaws:
                 batch.dead_letters.append(_letter(work, flaw.place, flaw.code, flaw.text))
-            heard = self._source.hear(work.decoded, work.received)
+            heard = self._source.hear(work.decoded, work.received, signal=work.signal)
             batch.spans += zip(work.decoded.spans, (one.step for one in heard), strict=True)
             for span, one in zip(work.decoded.spans, heard, strict=True):
                 batch.census.count(span.scope, 1, one.tells)

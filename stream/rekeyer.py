@@ -240,8 +240,9 @@ class Rekeyer:
         origin = record.origin
         encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
         try:
-            decoded = decode(record.value, encoding, _SIGNALS[record.topic])
-            heard = source.hear(decoded, record.time, origin)
+            signal = _SIGNALS[record.topic]
+            decoded = decode(record.value, encoding, signal)
+            heard = source.hear(decoded, record.time, origin, signal)
         except Exception as error:
             if isinstance(error, OF_THE_PROCESS):
                 raise

@@ -12,6 +12,7 @@ from ..schemas.conversation import Flaw
 from ..schemas.decoded import Decoded
 from ..schemas.resolve import Heard, hear
 from ..schemas.settings import SessionSettings
+from ..schemas.signal import Signal
 from ..schemas.time import NS
 from ..schemas.traces import Change, Changes, Open, Released, Traces
 from .unjoined import Unjoined
@@ -104,12 +105,18 @@ class Source:
         """How many traces are remembered, those whose spans wait among them."""
         return len(self._traces.traces)
 
-    def hear(self, decoded: Decoded, received: int, origin: tuple[int, bytes] | None = None) -> list[Heard]:
+    def hear(
+        self,
+        decoded: Decoded,
+        received: int,
+        origin: tuple[int, bytes] | None = None,
+        signal: Signal = Signal.SPANS,
+    ) -> list[Heard]:
         """Take in the spans and log records of a request, and the time that they tell.
 
         Return the spans as they are read. `received` is the time of the request's record; where that has an
-        offset, `origin` is its offset and SHA-256. Where a span breaks what reads it this raises, and nothing
-        of the request is taken in.
+        offset, `origin` is its offset and SHA-256. `signal` is what the request should hold. Where a span
+        breaks what reads it this raises, and nothing of the request is taken in.
         """
         heard: list[Heard] = []
         spans_time = self.spans_time
@@ -121,8 +128,9 @@ class Source:
             else:
                 spans_time = max(spans_time, span.end - self._lateness)
             heard.append(hear(span, self._settings.scope, received, origin))
-        if decoded.spans or not decoded.latest:
-            # Log records may be read long before their spans, and wait as long as these may still come.
+        if decoded.spans or (signal is Signal.SPANS and not decoded.latest):
+            # Log records may be read long before their spans, and wait as long as these may still come: no
+            # request of log records, also one that cannot be read, says how far the spans have come.
             self.record_time = max(self.record_time, received)
         self.spans_time = spans_time
         for one in heard:

@@ -13,6 +13,7 @@ from tracline.schemas.decoded import Decoded
 from tracline.schemas.event import Content, Kind
 from tracline.schemas.log_record import LogRecord, content_of
 from tracline.schemas.settings import SessionSettings
+from tracline.schemas.signal import Signal
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
 from tracline.schemas.traces import SPAN_CHARS, Open
@@ -110,6 +111,15 @@ def test_where_no_log_record_ever_came_nothing_waits_for_any() -> None:
     assert source.logs_time is None
     assert source.watermark == at(1)
     assert told(source, at(6)) == [UNKNOWN]
+
+
+def test_a_broken_request_of_log_records_does_not_say_how_far_the_spans_are() -> None:
+    """Records that wait for their span are not dropped for it, whenever it comes."""
+    source = Source(SETTINGS)
+    source.hear(records(1, 1), at(1))
+    source.hear(Decoded(), at(100_000), signal=Signal.LOGS)
+    assert source.release(source.record_time) == []
+    assert (source.waiting_records, source.unjoined_records) == (2, 0)
 
 
 def test_the_time_does_not_go_back_when_the_first_log_record_comes() -> None:
