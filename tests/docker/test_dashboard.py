@@ -21,6 +21,7 @@ import pytest
 import yaml
 from tracline.examples.local_kafka import free_port
 from tracline.schemas.event import Kind
+from tracline.schemas.signal import Signal
 from tracline.schemas.verdict import Verdict
 from tracline.stream.kafka import alerts, archive, rekey
 from tracline.stream.kafka.health import serving
@@ -76,7 +77,7 @@ class Pipeline:
         self.rekey.spans_in.inc(8)
         self.rekey.candidates.inc(8)
         self.rekey.progress.dead_letter("otlp-protobuf")
-        self.rekey.spans.flawed(1, {"otlp-time": 1})
+        self.rekey.spans.flawed(Signal.SPANS, 1, {"otlp-time": 1})
         self.rekey.spans.waiting.set(7)
         self.monitor.judging.judged(Kind.USER, 5)
         self.monitor.judging.verdict("desk", "calm", Verdict.VIOLATED)
