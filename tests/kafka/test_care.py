@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_topics_are_made_and_looked_at(kafka: KafkaSettings, tmp_path: Path) -> None:
-    """Missing topics are findings, but for that of log records; made, they are none; both formats name each."""
+    """Missing topics are findings, that of log records is none; made, none is; both formats name each."""
     before = stream(kafka, tmp_path, "topics")
     assert before.returncode == 1
     assert before.stdout.count("is missing\n  hint: make it with: tracline stream topics --create") == 8
