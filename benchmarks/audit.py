@@ -79,9 +79,9 @@ def measured(what: str, *paths: Path) -> dict:
 def read(folder: Path) -> dict:
     """Read the columns that the audit reads, and keep nothing."""
     import polars as pl
-    from tracline.rules.judge import JUDGED_COLUMNS
-    from tracline.rules.label import Labeler
-    from tracline.rules.pack import load_packs
+    from tracline.rules.engine.judge import JUDGED_COLUMNS
+    from tracline.rules.labels.labeler import Labeler
+    from tracline.rules.packs.load import load_packs
 
     fields = dict.fromkeys([*JUDGED_COLUMNS, *Labeler(load_packs([PACK])).fields])
     events = pl.scan_parquet(sorted(folder.glob("*.parquet"))).select(list(fields))
@@ -94,9 +94,9 @@ def audit(folder: Path, out: Path) -> dict:
     """Audit the archive."""
     import os
 
-    from tracline.batch.audit import audit as run
-    from tracline.batch.terms import Terms
-    from tracline.rules.pack import load_packs
+    from tracline.batch.audit.audit import audit as run
+    from tracline.batch.prepare.options import Terms
+    from tracline.rules.packs.load import load_packs
 
     with Clock() as clock:
         outcome = run(folder, load_packs([PACK]), out, Terms(threads=os.cpu_count() or 1))
@@ -116,7 +116,7 @@ def naive(folder: Path) -> dict:
     """Judge the archive by the naive interpreter."""
     import polars as pl
     from naive import judge
-    from tracline.rules.pack import load_packs
+    from tracline.rules.packs.load import load_packs
 
     rules = load_packs([PACK]).rules
     with Clock() as clock:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from tracline.examples.span_sessions import START_NS, later, support_session
-from tracline.examples.span_telling import spans
-from tracline.examples.support_bot import Desk, conversations
+from tracline.examples.desk.bot import Desk, conversations
+from tracline.examples.spans.agent import spans
+from tracline.examples.spans.sessions import START_NS, later, support_session
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 

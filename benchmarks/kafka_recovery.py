@@ -11,11 +11,11 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka_run import PARTITIONS, Ground, Reader, Running, judged_until
 from tracline.examples.local_kafka import Broker
-from tracline.rules.pack import shipped_packs
+from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.time import NS, rfc3339
-from tracline.stream.kept import read, written
-from tracline.stream.topic import Topic
-from tracline.stream.wire import Tick, encode, partition_of
+from tracline.stream.messages.codec import Tick, encode, partition_of
+from tracline.stream.messages.monitor_state import read, written
+from tracline.stream.messages.topics import Topic
 
 SESSIONS = 100_000
 TEMPLATES = 500

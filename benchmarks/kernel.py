@@ -12,14 +12,14 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tracline.examples.support_bot import Desk, conversations
-from tracline.examples.support_telling import event_frame
-from tracline.rules import kernel
-from tracline.rules.judge import Judged, Statute, judge, statute_of
-from tracline.rules.label import WORD_BITS
-from tracline.rules.occurrences import Clock
-from tracline.rules.pack import load_packs
-from tracline.rules.stepper import Seen, judge_slowly
+from tracline.examples.desk.bot import Desk, conversations
+from tracline.examples.desk.formats import event_frame
+from tracline.rules.engine import kernel
+from tracline.rules.engine.judge import Judged, Statute, judge, statute_of
+from tracline.rules.engine.sessions import Clock
+from tracline.rules.labels.labeler import WORD_BITS
+from tracline.rules.packs.load import load_packs
+from tracline.rules.reference.stepper import Seen, judge_slowly
 
 ROUNDS = 5
 CONVERSATIONS = 500

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import polars as pl
 from tracline.examples.synthetic_events import synthetic_events
-from tracline.rules.label import Labeler
-from tracline.rules.pack import load_packs, shipped_packs
-from tracline.rules.rule import Rule, RuleSet
+from tracline.rules.labels.labeler import Labeler
+from tracline.rules.model.rule import Rule, RuleSet
+from tracline.rules.packs.load import load_packs, shipped_packs
 
 ROUNDS = 3
 MANY_LIVE = 20
@@ -86,7 +86,7 @@ def _singly(rules: RuleSet) -> list[tuple[str, RuleSet]]:
 
 def _sliced(rule: Rule) -> Rule:
     """The rule with no propositions but those of its `steps`."""
-    from tracline.rules.formula import names
+    from tracline.rules.model.formula import names
 
     used = frozenset() if rule.steps is None else names(rule.steps)
     return replace(rule, propositions={name: rule.propositions[name] for name in used})

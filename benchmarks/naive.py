@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tracline.rules.formula import FALSE, TRUE, Formula, Op, has_future, has_past
-from tracline.rules.predicate import And, Leaf, Literal, Not, Or, Predicate, Test
-from tracline.rules.rule import Rule
+from tracline.rules.model.formula import FALSE, TRUE, Formula, Op, has_future, has_past
+from tracline.rules.model.predicate import And, Leaf, Literal, Not, Or, Predicate, Test
+from tracline.rules.model.rule import Rule
 from tracline.schemas.verdict import Recover
 
 Row = Mapping[str, Any]

@@ -23,13 +23,13 @@ from zlib import crc32
 
 import msgspec
 from kafka import KafkaProducer
-from tracline.rules.judge import statute_of
-from tracline.rules.pack import load_packs, shipped_packs
-from tracline.schemas.assemble import Session
+from tracline.rules.engine.judge import statute_of
+from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
+from tracline.schemas.sessions.assemble import Session
 from tracline.schemas.time import NS
-from tracline.stream.state import SessionState
-from tracline.stream.worker import Bench, Worker
+from tracline.stream.messages.session_state import SessionState
+from tracline.stream.stages.judge import Bench, Worker
 
 IDLE_NS = 3600 * NS
 WARM = 50

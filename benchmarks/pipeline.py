@@ -24,12 +24,12 @@ from kafka_recovery import Open, Recovery, recoveries, state_sizes
 from kafka_run import Ground, Running, closing_spans, cpu_of, judged_until, send
 from obvious_faust import Spent, measure
 from tracline.examples.local_kafka import Broker, missing
-from tracline.rules.pack import shipped_packs
+from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.candidate import Candidate
-from tracline.schemas.resolve import hear
+from tracline.schemas.sessions.pending import Traces
+from tracline.schemas.sessions.resolve import hear
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339
-from tracline.schemas.traces import Traces
 
 SPANS, SPANS_MAX = 20_000, 200_000
 WARM_SPANS = 1_500

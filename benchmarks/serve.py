@@ -16,19 +16,19 @@ from pathlib import Path
 
 import msgspec
 from desk_spans import desk_spans
-from tracline.examples.span_wire import requests
-from tracline.rules.judge import statute_of
-from tracline.rules.pack import load_packs, shipped_packs
-from tracline.schemas.assemble import Session
+from tracline.examples.spans.wire import requests
+from tracline.rules.engine.judge import statute_of
+from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
-from tracline.schemas.otlp import decode_protobuf
-from tracline.schemas.resolve import hear
+from tracline.schemas.otlp.decode import decode_protobuf
+from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.pending import Traces
+from tracline.schemas.sessions.resolve import hear
 from tracline.schemas.time import NS
-from tracline.schemas.traces import Traces
-from tracline.stream.changes import fill
-from tracline.stream.state import SessionState
-from tracline.stream.store import Batch, open_store
-from tracline.stream.worker import Bench, Worker
+from tracline.stream.messages.session_state import SessionState
+from tracline.stream.serve.rows import fill
+from tracline.stream.serve.store import Batch, open_store
+from tracline.stream.stages.judge import Bench, Worker
 
 SPANS_A_REQUEST = 512
 IDLE_NS, LATENESS_NS = 3600 * NS, 5 * NS

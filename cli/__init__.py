@@ -10,26 +10,32 @@ from typing import Any
 
 import click
 
-from ..schemas.shown import QUOTED_CHARS_MAX, shortened
+from ..schemas.display import QUOTED_CHARS_MAX, shortened
 from .error import WorldError, file_error, world_error
 from .lazy import LazyGroup
 from .options import colors
 from .shown import clean, quoted
 
 COMMANDS = {
-    "demo": ("demo", "Make an archive with the simulated support bot and audit it."),
-    "init": ("init", "Write a rule pack to begin with, from the tools and agents of a source."),
-    "check": ("check", "Parse rule packs, resolve their names, warn about what is suspicious."),
-    "test": ("test", "Run the examples inside rule packs."),
-    "label": ("label", "Show how often each proposition is true, with sample events."),
-    "eval": ("eval_", "Step one formula over a trace."),
-    "import": ("import_", "Turn chat logs and span dumps into an archive of event Parquet."),
-    "audit": ("audit", "Judge an archive by rule packs and write the bundle of verdicts."),
-    "show": ("show", "Show the sessions and events of a source, as an audit judges them."),
-    "doctor": ("doctor", "Say which instrumentations sent spans, what each lacks, and what mends it."),
-    "serve": ("serve", "Receive spans, and judge, show and archive what agents do, in one process."),
-    "alerts": ("alerts", "Alarms about rates: what is tolerated, and when they would have been raised."),
-    "stream": ("stream", "The same over Kafka: a process for each step, and what cares for them."),
+    "demo": ("audit.demo", "Make an archive with the simulated support bot and audit it."),
+    "init": ("archive.init", "Write a rule pack to begin with, from the tools and agents of a source."),
+    "check": ("rules.check", "Parse rule packs, resolve their names, warn about what is suspicious."),
+    "test": ("rules.test", "Run the examples inside rule packs."),
+    "label": ("rules.label", "Show how often each proposition is true, with sample events."),
+    "eval": ("rules.eval_", "Step one formula over a trace."),
+    "import": ("archive.import_", "Turn chat logs and span dumps into an archive of event Parquet."),
+    "audit": ("audit.audit", "Judge an archive by rule packs and write the bundle of verdicts."),
+    "show": ("archive.show", "Show the sessions and events of a source, as an audit judges them."),
+    "doctor": (
+        "archive.doctor",
+        "Say which instrumentations sent spans, what each lacks, and what mends it.",
+    ),
+    "serve": ("live.serve", "Receive spans, and judge, show and archive what agents do, in one process."),
+    "alerts": (
+        "alerts.group",
+        "Alarms about rates: what is tolerated, and when they would have been raised.",
+    ),
+    "stream": ("stream.group", "The same over Kafka: a process for each step, and what cares for them."),
 }
 """Each command's module in this room, which exports it as `command`, and its line in `tracline --help`."""
 
@@ -57,8 +63,8 @@ class Tracline(LazyGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the world becomes its text on standard error and exit code 2."""
-        from ..batch.error import SourceError
-        from ..rules.error import RuleError
+        from ..archive.error import SourceError
+        from ..rules.model.problem import RuleError
 
         try:
             return super().invoke(ctx)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .error import WorldError, package_error, world_error
 
 if TYPE_CHECKING:
-    from ..schemas.instrumentations import Diagnosed
+    from ..schemas.instrumentations.lacks import Diagnosed
 
 PATH = "/doctor"
 TIMEOUT_S = 10.0
@@ -24,7 +24,7 @@ def ask_doctor(address: str, token: str | None) -> list[Diagnosed]:
     """
     import msgspec
 
-    from ..schemas.instrumentations import Diagnosed
+    from ..schemas.instrumentations.lacks import Diagnosed
 
     body = _answer(address, address.rstrip("/") + PATH, token)
     try:

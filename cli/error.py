@@ -23,7 +23,7 @@ CODES: dict[str, str] = {
     "TRL612": "a setting's value cannot be used",
     "TRL620": "a part of tracline that is not installed",
 }
-"""The codes of this room, beside those of `rules/error.py`; each has a test that triggers it."""
+"""The codes of this room, beside those of `rules/model/problem.py`; each has a test that triggers it."""
 
 
 class WorldError(click.ClickException):

@@ -30,7 +30,7 @@ class LazyGroup(click.Group):
         """Import the command's module and return its `command`, or None for a name that is none."""
         if cmd_name not in self._table:
             return None
-        return importlib.import_module(f".{self._table[cmd_name][0]}", __package__).command
+        return importlib.import_module(f".commands.{self._table[cmd_name][0]}", __package__).command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

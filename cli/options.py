@@ -175,7 +175,7 @@ def health_options(command: F) -> F:
 
     @wraps(command)
     def with_address(*args: Any, metrics_host: str, metrics_port: int, token: str | None, **rest: Any) -> Any:
-        from ..stream.listening import Address
+        from ..stream.ingest.server.sockets import Address
 
         return command(*args, address=Address(metrics_host, metrics_port, token), **rest)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..schemas.shown import shortened, visible
+from ..schemas.display import shortened, visible
 from .options import colors
 
 if TYPE_CHECKING:

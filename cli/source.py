@@ -12,8 +12,8 @@ from .options import note
 from .shown import quoted
 
 if TYPE_CHECKING:
-    from ..batch.read import Reject
-    from ..schemas.span_census import SpanCensus
+    from ..batch.sources.discover import Reject
+    from ..schemas.instrumentations.census import SpanCensus
 
 REJECTS_SHOWN = 10
 """Rejected input that is told one by one."""
@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def timezone_option() -> Callable[[F], F]:
-    """`--timezone ZONE`: the str `timezone`, a name for `batch.importing.zone_of`."""
+    """`--timezone ZONE`: the str `timezone`, a name for `batch.importing.run.zone_of`."""
     return click.option(
         "--timezone",
         default="UTC",
@@ -56,7 +56,7 @@ def tell_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: boo
 
     Return the exit code: 2, after an error (TRL605), where there is no event at all and that is not allowed.
     """
-    from ..schemas.span_census import unread_text
+    from ..schemas.instrumentations.census import unread_text
 
     hint = f"run `tracline doctor {source}`; docs/spans.md says which spans are read"
     if spans.is_unread and not (events or allow_empty):

@@ -21,10 +21,10 @@ from urllib.parse import urlsplit
 import click
 
 from ..schemas.step import Role
-from .span_dialects import genai_message
-from .span_plan import Manner, turn_bounds
-from .span_sessions import Call, Line, Session, support_session
-from .support_bot import Break, Conversation, Desk, conversations
+from .desk.bot import Break, Conversation, Desk, conversations
+from .spans.dialects import genai_message
+from .spans.plan import Manner, turn_bounds
+from .spans.sessions import Call, Line, Session, support_session
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider

@@ -24,7 +24,7 @@ from typing import Any
 
 import click
 
-from ..rules.pack import shipped_packs
+from ..rules.packs.load import shipped_packs
 from ..schemas.time import NS, parse_time
 from .local_kafka import Broker, missing
 from .pipeline_bot import PLAN, Breach, Talked, past_archive, talk
@@ -211,8 +211,8 @@ def _finish(place: Place) -> None:
 def _verdicts(place: Place) -> list[dict[str, Any]]:
     """The verdicts that the monitor gave."""
     from ..stream.kafka.settings import KafkaSettings
-    from ..stream.topic import Topic
-    from ..stream.wire import decode_verdicts
+    from ..stream.messages.codec import decode_verdicts
+    from ..stream.messages.topics import Topic
 
     return [
         one

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import cast
 
 from ..schemas.time import NS
+from .desk.bot import Conversation, Desk, conversations
+from .desk.scene import Break
 from .instrumented_bot import DELAY_MS, QUEUE_SPANS_MAX, Receipts, converse, named
-from .support_bot import Conversation, Desk, conversations
-from .support_scene import Break
 
 Breach = tuple[str, str, str]
 """Pack, rule and session id."""
@@ -63,8 +63,8 @@ class Talked:
 
 def past_archive(folder: Path) -> None:
     """An archive of conversations without a spike, at the pace of those to come."""
-    from ..batch.archive import Origin, writing
-    from .support_telling import event_frame
+    from ..archive.writer import Origin, writing
+    from .desk.formats import event_frame
 
     told = list(_past())
     with writing(folder) as writer:
@@ -98,7 +98,7 @@ def talk(bootstrap: str) -> Talked:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
-    from ..stream.kafka.exporter import KafkaSpanExporter
+    from ..stream.kafka.care.exporter import KafkaSpanExporter
     from ..stream.kafka.settings import KafkaSettings
 
     receipts = Receipts(KafkaSpanExporter(KafkaSettings((bootstrap,))))

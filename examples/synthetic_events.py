@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from ..schemas.time import NS
-from .support_bot import Desk, conversations
-from .support_telling import event_frame
+from .desk.bot import Desk, conversations
+from .desk.formats import event_frame
 
 TEMPLATES = 2_000
 """How many conversations are simulated; every other one repeats one of them with its own ids and times."""

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..schemas.verdict import Recover, Severity, Verdict
     from .compiler.compile import compile_rule
-    from .error import RuleError
-    from .monitor import Monitor
-    from .pack import load_packs
-    from .rule import Rule, RuleSet
+    from .engine.monitor import Monitor
+    from .model.problem import RuleError
+    from .model.rule import Rule, RuleSet
+    from .packs.load import load_packs
 
 __all__ = [
     "Monitor",
@@ -30,15 +30,15 @@ __all__ = [
 ]
 
 _HOME = {
-    "Monitor": ".monitor",
+    "Monitor": ".engine.monitor",
     "Recover": "..schemas.verdict",
-    "Rule": ".rule",
-    "RuleError": ".error",
-    "RuleSet": ".rule",
+    "Rule": ".model.rule",
+    "RuleError": ".model.problem",
+    "RuleSet": ".model.rule",
     "Severity": "..schemas.verdict",
     "Verdict": "..schemas.verdict",
     "compile_rule": ".compiler.compile",
-    "load_packs": ".pack",
+    "load_packs": ".packs.load",
 }
 
 

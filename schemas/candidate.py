@@ -1,6 +1,7 @@
 """Candidates: spans whose session is known, as the things that they say happened (session assembly, stage a).
 
-Stage (a) makes them, in `schemas/resolve.py`; stage (b) makes events of them, in `schemas/assemble.py`.
+Stage (a) makes them, in `schemas/sessions/resolve.py`; stage (b) makes events of them, in
+`schemas/sessions/assemble.py`.
 """
 
 from __future__ import annotations

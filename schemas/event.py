@@ -1,6 +1,6 @@
 """Events: what one step of a session is, and the id that says which one it is.
 
-The same columns as a Polars schema are in `schemas/frame.py`, apart so that this file starts fast.
+The same columns as a Polars schema are in `schemas/frames/events.py`, apart so that this file starts fast.
 """
 
 from __future__ import annotations

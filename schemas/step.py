@@ -1,6 +1,6 @@
 """What one span says of an agent's session, in words that no dialect owns.
 
-The dialects (`schemas/dialect/`) read spans into steps; session assembly makes events of them.
+The dialects (`schemas/dialects/`) read spans into steps; session assembly makes events of them.
 """
 
 from __future__ import annotations

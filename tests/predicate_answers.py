@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from tracline.rules.formula import TRUE
-from tracline.rules.label import WORD_BITS, Labeler
-from tracline.rules.predicate import Predicate
-from tracline.rules.rule import Rule, RuleSet
-from tracline.schemas.frame import EVENT_SCHEMA
+from tracline.rules.labels.labeler import WORD_BITS, Labeler
+from tracline.rules.model.formula import TRUE
+from tracline.rules.model.predicate import Predicate
+from tracline.rules.model.rule import Rule, RuleSet
+from tracline.schemas.frames.events import EVENT_SCHEMA
 
 Answer = bool | None
 """None is unknown."""

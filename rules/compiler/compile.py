@@ -11,11 +11,11 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from ...schemas.verdict import Recover
-from .. import machine as table
-from ..formula import Formula
-from ..machine import Machine
-from ..rule import Rule
-from ..text import to_text
+from ..model import machine as table
+from ..model.formula import Formula
+from ..model.machine import Machine
+from ..model.printer import to_text
+from ..model.rule import Rule
 from .decide import Decider
 from .emptiness import Tableau
 from .events import Events

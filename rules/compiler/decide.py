@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .. import machine as table
-from ..formula import Formula
+from ..model import machine as table
+from ..model.formula import Formula
 from .emptiness import Obligations, Tableau
 from .events import Events, Value
 from .history import Memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..formula import Formula
+from ..model.formula import Formula
 from .history import History, Memory
 from .letters import Alphabet
 from .limits import Work

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...schemas.verdict import Recover, Verdict
-from .. import machine as table
-from ..formula import Formula, has_past, names
+from ..model import machine as table
+from ..model.formula import Formula, has_past, names
 from .decide import Decider
 from .events import Events, Value
 from .history import History, Memory

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from ..formula import PAST, Formula, Op, walk
+from ..model.formula import PAST, Formula, Op, walk
 
 Memory = tuple[int, ...]
 """One cell per remembering node: a bit, a saturating counter, or a shift register."""

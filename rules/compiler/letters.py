@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..formula import BOOLEAN, Formula, Op, walk
+from ..model.formula import BOOLEAN, Formula, Op, walk
 from .limits import Work, exceeded
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..error import Problem, RuleError
+from ..model.problem import Problem, RuleError
 
 
 @dataclass(frozen=True, slots=True)

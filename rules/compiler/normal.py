@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from ..formula import Formula, Op, has_future
+from ..model.formula import Formula, Op, has_future
 from .limits import Work, exceeded
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..formula import Formula
+from ..model.formula import Formula
 from .limits import Work, exceeded
 from .normal import TRUE as TRUE_NODE
 from .normal import Kind, Nodes

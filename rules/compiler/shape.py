@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..formula import TRUE, Formula, Op, has_future, has_past, names
+from ..model.formula import TRUE, Formula, Op, has_future, has_past, names
 
 
 def invariant_body(formula: Formula, bits: Collection[str]) -> Formula | None:

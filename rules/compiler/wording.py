@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from ..formula import FALSE as FALSE_FORMULA
-from ..formula import TRUE as TRUE_FORMULA
-from ..formula import Formula, Op
-from ..text import to_text
+from ..model.formula import FALSE as FALSE_FORMULA
+from ..model.formula import TRUE as TRUE_FORMULA
+from ..model.formula import Formula, Op
+from ..model.printer import to_text
 from .limits import Work
 from .normal import FALSE as FALSE_NODE
 from .normal import TRUE as TRUE_NODE

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import rfc8785
 
-from ...schemas.shown import visible
+from ...schemas.display import visible
 from ...schemas.time import parse_time, rfc3339
 from ..error import StreamError
 

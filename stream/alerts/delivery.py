@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ...schemas.time import NS
-from ..metrics import AlertMetrics, Missed
+from ..process.metrics import AlertMetrics, Missed
 from .alert import Alert, Status
 from .receivers import NotDelivered, Receiver
 

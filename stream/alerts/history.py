@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from ...schemas.time import NS, rfc3339
-from ..standing import Standing, Status
+from ..messages.status import Standing, Status
 from .rates import Rates, rates_of, tolerance, unknown
 from .sessions import Ledger, Tick
 from .watch import Change, Watch

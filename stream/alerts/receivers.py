@@ -14,10 +14,10 @@ from typing import Protocol
 import httpx
 import orjson
 
-from ...schemas.shown import visible
+from ...schemas.display import visible
 from ...schemas.time import NS, rfc3339
 from ..error import StreamError
-from ..metrics import Missed
+from ..process.metrics import Missed
 from .alert import Alert, Status, record
 
 TIMEOUT_S = 5.0

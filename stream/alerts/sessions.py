@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...schemas.time import NS, parse_time
-from ..standing import Standing, Status
+from ..messages.status import Standing, Status
 from .alert import UNKNOWN, value
 
 SESSIONS_MAX = 1_000_000

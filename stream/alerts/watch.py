@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ..error import StreamError
-from ..standing import Status
+from ..messages.status import Status
 from . import memory
 from .detector import Alarm, Detector, Settings, step
 from .memory import RateMemory

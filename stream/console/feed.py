@@ -12,7 +12,7 @@ from pathlib import Path
 from anyio import to_thread
 from sse_starlette import ServerSentEvent
 
-from ..files import FEEDS_MAX
+from ..ingest.server.open_files import FEEDS_MAX
 from . import ledger
 from .kept import Kept
 from .ledger import Given, Position

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from ...schemas.event import Event, Kind
-from ...schemas.missing import Missing, with_setting
-from ...schemas.span_census import SpanCensus
+from ...schemas.instrumentations.census import SpanCensus
+from ...schemas.instrumentations.missing import Missing, with_setting
 from ...schemas.verdict import Severity, Verdict
 from .rates import Tally
 

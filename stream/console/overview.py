@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...rules.rule import Rule
-from ...rules.text import predicate_text, to_text
+from ...rules.model.printer import predicate_text, to_text
+from ...rules.model.rule import Rule
 from .ledger import Position
 from .rates import Series, Tally, Window, series, window_to
 

@@ -20,9 +20,9 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ...rules.judge import Statute
-from ...rules.rule import Rule
-from ..files import FEEDS_MAX
+from ...rules.engine.judge import Statute
+from ...rules.model.rule import Rule
+from ..ingest.server.open_files import FEEDS_MAX
 from . import ledger
 from .feed import POLL_S, ROWS_MAX, Feeds, Writer, feed
 from .kept import Kept

@@ -2,7 +2,7 @@
 
 The verdicts are in the store; this shows the way to them. Labels come from the labeler, letters from the
 kernel's table, and the machines are stepped here one event at a time, slices included, as in
-`rules/stepper.py`.
+`rules/reference/stepper.py`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...rules.judge import Statute, label_columns
-from ...rules.kernel import SLICES_MAX
-from ...rules.machine import APPLIES, PENDING, SATISFIED, VERDICT_MASK, VERDICTS, VIOLATED, Machine
-from ...rules.words import Words, letters
+from ...rules.engine.judge import Statute, label_columns
+from ...rules.engine.kernel import SLICES_MAX
+from ...rules.engine.letters import Words, letters
+from ...rules.model.machine import APPLIES, PENDING, SATISFIED, VERDICT_MASK, VERDICTS, VIOLATED, Machine
 from ...schemas.event import Event
-from ...schemas.frame import event_frame
+from ...schemas.frames.events import event_frame
 from ...schemas.verdict import Verdict
 
 EVENTS_REPLAYED_MAX = 1_000

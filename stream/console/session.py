@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...rules.judge import Statute
-from ...rules.rule import Rule
+from ...rules.engine.judge import Statute
+from ...rules.model.rule import Rule
 from ...schemas.event import Event
 from ...schemas.verdict import Verdict
 from . import ledger

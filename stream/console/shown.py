@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
-from ...schemas.shown import HIDDEN
+from ...schemas.display import HIDDEN
 from ...schemas.time import NS, parse_time, rfc3339
 
 TEXT_SHOWN_MAX = 4_000

@@ -8,8 +8,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ...rules.rule import Rule
-from ...schemas.span_census import unread_text
+from ...rules.model.rule import Rule
+from ...schemas.instrumentations.census import unread_text
 from ...schemas.verdict import Verdict
 from . import shown
 from .chart import chart

@@ -8,7 +8,7 @@ from typing import Any
 from kafka.structs import TopicPartition
 
 from ..error import StreamError
-from .reading import consumer_in_no_group
+from .consumer import consumer_in_no_group
 from .settings import KafkaSettings
 
 POLL_MS = 100

@@ -17,13 +17,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from ..connections import ConnectionLimits
 from ..error import StreamError
-from ..gate import GateMiddleware, gate_for
-from ..http_server import HttpServer
-from ..listening import Address, listening
-from ..meter import Transport
-from ..metrics import KafkaMetrics, metrics_route
+from ..ingest.auth import GateMiddleware, gate_for
+from ..ingest.meter import Transport
+from ..ingest.server.connections import ConnectionLimits
+from ..ingest.server.http_server import HttpServer
+from ..ingest.server.sockets import Address, listening
+from ..process.metrics import KafkaMetrics, metrics_route
 
 CONNECTIONS_MAX = 64
 """Connections at a time; the newest gets in, and the oldest that is silent yields."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..error import StreamError
-from ..topic import Topic
+from ..messages.topics import Topic
 from .settings import KafkaSettings
 from .topics import OPTIONAL
 

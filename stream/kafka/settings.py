@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import ConfigDict, Field
 
 from ..error import StreamError
-from ..topic import Topic
+from ..messages.topics import Topic
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")]
 """What Kafka lets a topic be called, with room for what is put behind it."""

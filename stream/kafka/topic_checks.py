@@ -17,7 +17,7 @@ from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
 from .lag import LATEST
-from .reach import LISTEN_S, must_listen
+from .preflight import LISTEN_S, must_listen
 from .settings import KafkaSettings, connecting
 
 CHECK_S = 5.0

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from ..error import StreamError
-from ..topic import Topic
-from .reach import BrokerAwayError, asking, let_in, listened_to
+from ..messages.topics import Topic
+from .preflight import BrokerAwayError, asking, let_in, listened_to
 from .settings import KafkaSettings, connecting
 
 PARTITIONS = 8

@@ -16,7 +16,7 @@ from kafka.errors import InvalidProducerEpochError, KafkaError, ProducerFencedEr
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from ..error import StreamError
-from .reach import LISTEN_S, let_go, must_listen
+from .preflight import LISTEN_S, let_go, must_listen
 from .settings import KafkaSettings, producing
 
 Sent: TypeAlias = tuple[str, int | None, bytes | None, bytes | None]

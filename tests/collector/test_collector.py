@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 import yaml
 from tracline.examples.local_kafka import free_port
-from tracline.rules.pack import shipped_packs
-from tracline.schemas.otlp import decode_protobuf
+from tracline.rules.packs.load import shipped_packs
+from tracline.schemas.otlp.decode import decode_protobuf
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
 
 from ..kafka.judging import Listener
 from ..kafka.reading import read

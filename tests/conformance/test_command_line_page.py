@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 from tracline.cli import COMMANDS
-from tracline.schemas.readings import Drop
+from tracline.schemas.sessions.readings import Drop
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 
@@ -34,6 +34,6 @@ def test_every_reason_for_which_a_reading_is_dropped_is_explained() -> None:
 
 def _formats(module: str) -> set[str]:
     """The choices of the command's `--format`, none where it has no such option."""
-    command = import_module(f"tracline.cli.{module}").command
+    command = import_module(f"tracline.cli.commands.{module}").command
     types = [option.type for option in command.params if option.name == "format"]
     return {choice for kind in types if isinstance(kind, click.Choice) for choice in kind.choices}

@@ -11,24 +11,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tracline.rules import Monitor, document, label_limits
+from tracline.rules import Monitor
 from tracline.rules.compiler.compile import compile_formula, compile_rule
 from tracline.rules.compiler.limits import DEFAULT, TABLE_LETTERS_MAX
-from tracline.rules.error import RuleError, Snippet
-from tracline.rules.examples import trials, truth
-from tracline.rules.extend import PARENTS_MAX
-from tracline.rules.label import Labeler
-from tracline.rules.machine import APPLIES
-from tracline.rules.pack import pack_text
-from tracline.rules.parse import parse_formula, parse_operators, parse_predicate
-from tracline.rules.reading import BOUND_MAX, NODES_MAX
-from tracline.rules.rule import Rule, RuleSet
-from tracline.rules.spelling import RESERVED
-from tracline.rules.stepper import Seen, judge_slowly
-from tracline.rules.syntax import DEPTH_MAX, TEXT_CHARS_MAX
-from tracline.rules.text import to_text
-from tracline.rules.witness import witnesses
-from tracline.rules.words import asked
+from tracline.rules.engine.letters import asked
+from tracline.rules.engine.witness import witnesses
+from tracline.rules.labels import limits as label_limits
+from tracline.rules.labels.labeler import Labeler
+from tracline.rules.language.formula_builder import BOUND_MAX, NODES_MAX
+from tracline.rules.language.parse import parse_formula, parse_operators, parse_predicate
+from tracline.rules.language.syntax import DEPTH_MAX, TEXT_CHARS_MAX
+from tracline.rules.model.keywords import RESERVED
+from tracline.rules.model.machine import APPLIES
+from tracline.rules.model.printer import to_text
+from tracline.rules.model.problem import RuleError, Snippet
+from tracline.rules.model.rule import Rule, RuleSet
+from tracline.rules.packs import yaml_document as document
+from tracline.rules.packs.examples import trials, truth
+from tracline.rules.packs.extend import PARENTS_MAX
+from tracline.rules.packs.load import pack_text
+from tracline.rules.reference.stepper import Seen, judge_slowly
 
 from ..predicate_answers import answers, evaluate, event_rows
 
@@ -245,7 +247,7 @@ def test_a_left_side_about_the_future_applies_from_the_first_event() -> None:
 
 def test_the_manuals_table_of_fields_is_complete() -> None:
     """Every field that a predicate may ask about stands in the table, and no other."""
-    from tracline.rules.field import FIELDS
+    from tracline.rules.model.fields import FIELDS
 
     named = [re.findall(r"`(\w+)`", row[0]) for row in _table("field", "holds")[2:]]
     assert sorted(name for names in named for name in names) == sorted(FIELDS)

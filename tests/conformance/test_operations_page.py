@@ -10,7 +10,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 from tracline.stream.alerts.alert import decode, record
-from tracline.stream.metrics import (
+from tracline.stream.process.metrics import (
     AlertMetrics,
     ArchiveMetrics,
     Metrics,

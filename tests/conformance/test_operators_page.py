@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from tracline.rules.document import data, read_document
-from tracline.rules.error import RuleError
-from tracline.rules.pack import OPERATORS_FILE, pack_text
-from tracline.rules.parse import parse_formula
+from tracline.rules.language.parse import parse_formula
+from tracline.rules.model.problem import RuleError
+from tracline.rules.packs.load import OPERATORS_FILE, pack_text
+from tracline.rules.packs.yaml_document import data, read_document
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 

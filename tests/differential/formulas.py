@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from random import Random
 
-from tracline.rules.formula import FALSE, PAST, TRUE, Formula, Op, has_future, prop, walk
+from tracline.rules.model.formula import FALSE, PAST, TRUE, Formula, Op, has_future, prop, walk
 
 LEAVES = (prop("p"), prop("q"), TRUE, FALSE)
 UNARY = (

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
-from tracline.rules.formula import Formula
-from tracline.rules.parse import parse_formula
+from tracline.rules.language.parse import parse_formula
+from tracline.rules.model.formula import Formula
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ An atom is a guess, for one position, of the propositions and of what every temp
 next and of the previous position (Lichtenstein, Pnueli and Zuck, 1985, The Glory of the Past). A word makes a
 formula true if and only if a path through the atoms has its letters, begins with no past, and visits for
 every `p until q` infinitely often an atom where it is false or q is true. Nothing here is shared with
-`tracline.rules.meaning`: formulas are first rewritten to not, and, next, until, previous and since.
+`tracline.rules.reference.semantics`: formulas are first rewritten to not, and, next, until, previous and
+since.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
-from tracline.rules.formula import TRUE, Formula, Op, names
+from tracline.rules.model.formula import TRUE, Formula, Op, names
 from tracline.schemas.verdict import Verdict
 
 Mask = int

@@ -1,7 +1,7 @@
 """The reference's runs as arrays, so that all traces of a length are stepped at once.
 
-A state of the reference is whatever `tracline.rules.meaning` keeps between two events; it is met again and
-again, so a formula's states are numbered and its steps are written down once.
+A state of the reference is whatever `tracline.rules.reference.semantics` keeps between two events; it is met
+again and again, so a formula's states are numbered and its steps are written down once.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import cache, cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-from tracline.rules.formula import Formula
-from tracline.rules.meaning import Run, advance, begin, invariant_body
-from tracline.rules.meaning_ltl3 import NO_TRANSITIONS, History, Label, Meaning, Memory, Transitions
+from tracline.rules.model.formula import Formula
+from tracline.rules.reference.ltl3 import NO_TRANSITIONS, History, Label, Meaning, Memory, Transitions
+from tracline.rules.reference.semantics import Run, advance, begin, invariant_body
 from tracline.schemas.verdict import Recover, Verdict
 
 from .words import LETTERS

@@ -10,14 +10,14 @@ from random import Random
 
 import polars as pl
 import pytest
-from tracline.batch import spill
-from tracline.batch.audit import audit
-from tracline.batch.terms import Terms
-from tracline.rules.digest import rule_digest, verdict_id
-from tracline.rules.meaning import Seen, judge_session
-from tracline.rules.pack import load_packs
-from tracline.rules.rule import Rule
-from tracline.schemas.frame import EVENT_SCHEMA
+from tracline.batch.audit.audit import audit
+from tracline.batch.prepare import spill
+from tracline.batch.prepare.options import Terms
+from tracline.rules.model.digest import rule_digest, verdict_id
+from tracline.rules.model.rule import Rule
+from tracline.rules.packs.load import load_packs
+from tracline.rules.reference.semantics import Seen, judge_session
+from tracline.schemas.frames.events import EVENT_SCHEMA
 from tracline.schemas.time import NS, rfc3339
 
 PACK = """

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import product
 
 from tracline.rules.compiler.limits import Work
-from tracline.rules.finite import contradicted
-from tracline.rules.formula import Formula
-from tracline.rules.meaning import advance, begin, holds, invariant_body
-from tracline.rules.meaning_ltl3 import Meaning
+from tracline.rules.lint.finite_trace import contradicted
+from tracline.rules.model.formula import Formula
+from tracline.rules.reference.ltl3 import Meaning
+from tracline.rules.reference.semantics import advance, begin, holds, invariant_body
 from tracline.schemas.verdict import Recover, Verdict
 
 from .formulas import is_accepted, of_size, sample_of

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tracline.rules import kernel
 from tracline.rules.compiler.compile import compile_formula
-from tracline.rules.error import RuleError
-from tracline.rules.formula import Formula
-from tracline.rules.machine import APPLIES, STAYS_VIOLATED, VERDICT_MASK, VERDICTS, Machine
-from tracline.rules.meaning import applies_at
-from tracline.rules.meaning_ltl3 import Meaning
-from tracline.rules.parse import parse_formula
-from tracline.rules.text import to_text
+from tracline.rules.engine import kernel
+from tracline.rules.language.parse import parse_formula
+from tracline.rules.model.formula import Formula
+from tracline.rules.model.machine import APPLIES, STAYS_VIOLATED, VERDICT_MASK, VERDICTS, Machine
+from tracline.rules.model.printer import to_text
+from tracline.rules.model.problem import RuleError
+from tracline.rules.reference.ltl3 import Meaning
+from tracline.rules.reference.semantics import applies_at
 from tracline.schemas.verdict import Recover
 
 from .formulas import (

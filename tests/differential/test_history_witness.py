@@ -7,11 +7,11 @@ from itertools import product
 
 import pytest
 from tracline.rules.compiler.compile import compile_rule
-from tracline.rules.formula import PAST, Formula, Op, has_future, prop
-from tracline.rules.meaning import holds
-from tracline.rules.parse import parse_formula
-from tracline.rules.rule import Rule
-from tracline.rules.witness import witnesses
+from tracline.rules.engine.witness import witnesses
+from tracline.rules.language.parse import parse_formula
+from tracline.rules.model.formula import PAST, Formula, Op, has_future, prop
+from tracline.rules.model.rule import Rule
+from tracline.rules.reference.semantics import holds
 
 from .formulas import of_size
 from .words import LETTERS

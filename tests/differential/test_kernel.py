@@ -8,8 +8,8 @@ from random import Random
 
 import numpy as np
 import pytest
-from tracline.rules import kernel, kernel_loop
-from tracline.rules.machine import (
+from tracline.rules.engine import kernel, kernel_loop
+from tracline.rules.model.machine import (
     APPLIES,
     PENDING,
     SATISFIED,
@@ -18,7 +18,7 @@ from tracline.rules.machine import (
     VIOLATED,
     Machine,
 )
-from tracline.rules.stepper import Finding, Seen, judge_slowly
+from tracline.rules.reference.stepper import Finding, Seen, judge_slowly
 from tracline.schemas.verdict import Verdict
 
 NAMES = ("p", "q", "r")

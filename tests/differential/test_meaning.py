@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tracline.rules.formula import Formula, has_past
-from tracline.rules.meaning import holds, holds_forever
-from tracline.rules.meaning_ltl3 import Memory, State
+from tracline.rules.model.formula import Formula, has_past
+from tracline.rules.reference.ltl3 import Memory, State
+from tracline.rules.reference.semantics import holds, holds_forever
 
 from .formulas import ACCEPTED, ACCEPTED_FIVE, accepted, is_accepted, of_size, sample_of
 from .samples import Sample, samples

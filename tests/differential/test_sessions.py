@@ -6,14 +6,14 @@ from collections import Counter
 from random import Random
 
 from tracline.rules.compiler.compile import compile_rule
-from tracline.rules.formula import Formula, names
-from tracline.rules.machine import Machine
-from tracline.rules.meaning import Seen, judge_session, kleene
-from tracline.rules.parse import parse_formula
-from tracline.rules.predicate import Literal, Path
-from tracline.rules.rule import Rule, SliceKey
-from tracline.rules.stepper import Seen as Stepped
-from tracline.rules.stepper import judge_slowly
+from tracline.rules.language.parse import parse_formula
+from tracline.rules.model.formula import Formula, names
+from tracline.rules.model.machine import Machine
+from tracline.rules.model.predicate import Literal, Path
+from tracline.rules.model.rule import Rule, SliceKey
+from tracline.rules.reference.semantics import Seen, judge_session, kleene
+from tracline.rules.reference.stepper import Seen as Stepped
+from tracline.rules.reference.stepper import judge_slowly
 from tracline.schemas.verdict import Recover, Verdict
 
 from .formulas import sample_of

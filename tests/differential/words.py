@@ -1,7 +1,7 @@
 """Truth of a formula at every position of many words at once, by the recurrences of its operators.
 
 A set of words holds one array per proposition, positions first, with one bit (or one Boolean) per word.
-`tracline.rules.meaning` has the quantifiers of the definitions instead; the two are compared in
+`tracline.rules.reference.semantics` has the quantifiers of the definitions instead; the two are compared in
 `test_meaning.py`.
 """
 
@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from tracline.rules.formula import PAST, Formula, Op, has_future
+from tracline.rules.model.formula import PAST, Formula, Op, has_future
 
 Bits = Any
 """A NumPy array of Booleans, or of bytes of eight words each."""

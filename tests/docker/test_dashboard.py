@@ -21,12 +21,14 @@ import pytest
 import yaml
 from tracline.examples.local_kafka import free_port
 from tracline.schemas.event import Kind
-from tracline.schemas.signal import Signal
+from tracline.schemas.otlp.signal import Signal
 from tracline.schemas.verdict import Verdict
-from tracline.stream.kafka import alerts, archive, rekey
+from tracline.stream.ingest.server.sockets import Address
+from tracline.stream.kafka import alerts_process as alerts
+from tracline.stream.kafka import archive_process as archive
+from tracline.stream.kafka import rekey_process as rekey
 from tracline.stream.kafka.health import serving
-from tracline.stream.listening import Address
-from tracline.stream.metrics import (
+from tracline.stream.process.metrics import (
     AlertMetrics,
     ArchiveMetrics,
     KafkaMetrics,

@@ -15,9 +15,9 @@ from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import Alert
 from tracline.stream.alerts.delivery import Delivery, Pace
 from tracline.stream.alerts.receivers import Alertmanager
-from tracline.stream.metrics import AlertMetrics
+from tracline.stream.process.metrics import AlertMetrics
 
-from ..unit.hook import Hook, hook
+from ..unit.stream.hook import Hook, hook
 from .alertmanager import RunningAlertmanager, alertmanager, until
 
 pytestmark = pytest.mark.slow

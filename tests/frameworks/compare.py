@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from tracline.batch.audit import audit
-from tracline.batch.prepare import prepare
-from tracline.batch.read import Population
-from tracline.batch.terms import Terms
-from tracline.rules.pack import load_packs
+from tracline.batch.audit.audit import audit
+from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.prepare import prepare
+from tracline.batch.sources.discover import Population
+from tracline.rules.packs.load import load_packs
 
 PACKS = ("customer-service", "tool-hygiene", "privacy")
 FOUND = ("violated", "unmet")

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from tracline.schemas.advice import advice_for
+from tracline.schemas.instrumentations.advice import advice_for
 
 from .framework import frameworks
 from .recordings import FOLDER, names, requests_of

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tracline.batch.prepare import prepare
-from tracline.batch.read import Population
-from tracline.rules.judge import statute_of
-from tracline.rules.pack import load_packs
+from tracline.batch.prepare.prepare import prepare
+from tracline.batch.sources.discover import Population
+from tracline.rules.engine.judge import statute_of
+from tracline.rules.packs.load import load_packs
 from tracline.schemas.event import Kind
-from tracline.schemas.otlp import decode_protobuf
-from tracline.stream.intake import Encoding
+from tracline.schemas.otlp.decode import decode_protobuf
+from tracline.stream.ingest.request import Encoding
 
 from ..serve.live import Live, Sent, audited
 from .compare import PACKS

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tracline.schemas.otlp import decode_protobuf
+from tracline.schemas.otlp.decode import decode_protobuf
 
 from .compare import differences, read
 from .framework import frameworks

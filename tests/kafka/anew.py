@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka.errors import TopicAlreadyExistsError
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
 
 from .rekeying import until
 

@@ -15,8 +15,8 @@ from typing import Any
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from tracline.schemas.event import Kind
 from tracline.stream.kafka.settings import KafkaSettings, connecting
-from tracline.stream.topic import Topic
-from tracline.stream.wire import decode_judged, decode_letter, decode_verdicts
+from tracline.stream.messages.codec import decode_judged, decode_letter, decode_verdicts
+from tracline.stream.messages.topics import Topic
 
 from ..serve.truth import Place
 from .keyed import SETTINGS, SOURCES, Work, rekeyer

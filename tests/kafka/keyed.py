@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from random import Random
 from zlib import crc32
 
-from tracline.examples.span_plan import Dialect, Keys, Manner
-from tracline.examples.span_sessions import START_NS, random_session
-from tracline.schemas.assemble import Session
+from tracline.examples.spans.plan import Dialect, Keys, Manner
+from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
+from tracline.schemas.sessions.assemble import Session
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.intake import Encoding
-from tracline.stream.rekeyer import Input, Record, Rekeyer, Transaction
-from tracline.stream.topic import Topic
-from tracline.stream.wire import Batch, decode
+from tracline.stream.ingest.request import Encoding
+from tracline.stream.messages.codec import Batch, decode
+from tracline.stream.messages.topics import Topic
+from tracline.stream.stages.rekey import Input, Record, Rekeyer, Transaction
 
 from ..serve.live import wire
 from ..serve.truth import Place, Told, answered_once, paced

@@ -19,16 +19,16 @@ from zlib import crc32
 
 import polars as pl
 from kafka import KafkaProducer
-from tracline.batch.archive import read_manifest
-from tracline.batch.gaps import gaps
-from tracline.examples.span_sessions import START_NS
+from tracline.archive.gaps import gaps
+from tracline.archive.writer import read_manifest
+from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.intake import Encoding
+from tracline.stream.ingest.request import Encoding
 from tracline.stream.kafka.settings import KafkaSettings, producing
-from tracline.stream.rekeyer import Record
-from tracline.stream.topic import Topic
-from tracline.stream.wire import Activation, encode, partition_of
+from tracline.stream.messages.codec import Activation, encode, partition_of
+from tracline.stream.messages.topics import Topic
+from tracline.stream.stages.rekey import Record
 
 from ..serve import live
 from ..serve.days import day

@@ -16,14 +16,14 @@ from typing import Any
 from kafka import KafkaProducer
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.error import StreamError
-from tracline.stream.faults import VARIABLE
-from tracline.stream.kafka.rekey import LETTERS, SENDS, Rekeying, Surroundings
+from tracline.stream.kafka.rekey_process import LETTERS, SENDS, Rekeying, Surroundings
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
-from tracline.stream.metrics import RekeyMetrics
-from tracline.stream.rekeyer import Record, Rekeyer
-from tracline.stream.topic import Topic
-from tracline.stream.wire import Batch, DeadLetter, Message, decode, decode_letter
+from tracline.stream.messages.codec import Batch, DeadLetter, Message, decode, decode_letter
+from tracline.stream.messages.topics import Topic
+from tracline.stream.process.faultpoints import VARIABLE
+from tracline.stream.process.metrics import RekeyMetrics
+from tracline.stream.stages.rekey import Record, Rekeyer
 
 from ..serve.serving import TRACLINE
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, candidates_of, key_of, places_of

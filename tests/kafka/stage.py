@@ -15,8 +15,8 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.request import urlopen
 
-from tracline.stream.faults import VARIABLE
 from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.process.faultpoints import VARIABLE
 
 TRACLINE = Path(sys.executable).with_name("tracline")
 WAIT_S = 60.0

@@ -22,9 +22,9 @@ from opentelemetry.sdk.trace.export import (
     SpanExportResult,
 )
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.instrumented_bot import converse
-from tracline.examples.support_bot import Desk, conversations
-from tracline.stream.rekeyer import Record
+from tracline.stream.stages.rekey import Record
 
 from .keyed import SETTINGS, SOURCES, batches_of, candidates_of, inputs, rekeyer
 

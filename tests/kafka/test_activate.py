@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tracline.rules.digest import rule_set_digest
-from tracline.rules.pack import load_packs, load_texts
+from tracline.rules.model.digest import rule_set_digest
+from tracline.rules.packs.load import load_packs, load_texts
 from tracline.stream.error import StreamError
-from tracline.stream.faults import TrialFault
-from tracline.stream.kafka.activate import activate
+from tracline.stream.kafka.care.activate import activate
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.topic import Topic
-from tracline.stream.wire import Activation, decode, decode_judged
+from tracline.stream.messages.codec import Activation, decode, decode_judged
+from tracline.stream.messages.topics import Topic
+from tracline.stream.process.faultpoints import TrialFault
 
 from .reading import read
 from .stage import TIMEOUT_S, ran, running

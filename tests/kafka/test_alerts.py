@@ -22,17 +22,17 @@ from tracline.examples.local_kafka import Broker, free_port
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.alerts.alert import Alert, Status, decode
 from tracline.stream.alerts.rates import Rates, encode, unknown
-from tracline.stream.faults import VARIABLE, AlertFault
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
-from tracline.stream.topic import Topic
-from tracline.stream.wire import decode_letter
+from tracline.stream.messages.codec import decode_letter
+from tracline.stream.messages.topics import Topic
+from tracline.stream.process.faultpoints import VARIABLE, AlertFault
 
 from ..docker.alertmanager import RunningAlertmanager, alertmanager
 from ..serve.serving import TRACLINE
-from ..unit.alert_messages import BEGAN, PARTITIONS, SETTINGS, SPIKE, TICK_S, WRONG, Sent, messages
-from ..unit.hook import Hook, hook
-from ..unit.receiving import values
+from ..unit.stream.alert_messages import BEGAN, PARTITIONS, SETTINGS, SPIKE, TICK_S, WRONG, Sent, messages
+from ..unit.stream.hook import Hook, hook
+from ..unit.stream.receiving import values
 from .reading import is_read, read
 from .rekeying import until
 

@@ -12,9 +12,9 @@ from kafka import KafkaProducer, TopicPartition
 from tracline.stream.alerts.rates import encode, unknown
 from tracline.stream.kafka.settings import KafkaSettings, connecting
 from tracline.stream.kafka.topics import administering
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
 
-from ..unit.alert_messages import PARTITIONS, SETTINGS, TICK_S, Sent, messages
+from ..unit.stream.alert_messages import PARTITIONS, SETTINGS, TICK_S, Sent, messages
 from .anew import make_anew
 from .stage import Stage, running
 

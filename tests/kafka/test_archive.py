@@ -15,16 +15,16 @@ import polars as pl
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
-from tracline.batch.archive import read_manifest
-from tracline.batch.gaps import gaps
-from tracline.batch.read import Population, discover
+from tracline.archive.gaps import gaps
+from tracline.archive.writer import read_manifest
+from tracline.batch.sources.discover import Population, discover
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS
-from tracline.stream.faults import ArchiveFault
 from tracline.stream.kafka.settings import KafkaSettings, connecting, producing
 from tracline.stream.kafka.topics import administering
-from tracline.stream.topic import Topic
-from tracline.stream.wire import Judged, Mark, decode_letter, encode
+from tracline.stream.messages.codec import Judged, Mark, decode_letter, encode
+from tracline.stream.messages.topics import Topic
+from tracline.stream.process.faultpoints import ArchiveFault
 
 from .anew import make_anew
 from .stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, ran, running

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tracline.batch.asjudged import audit_as_judged
-from tracline.batch.read import Population, discover
-from tracline.batch.terms import Terms
-from tracline.rules.pack import load_packs, pack_text
-from tracline.stream.kafka.activate import activate
+from tracline.batch.audit.as_judged import audit_as_judged
+from tracline.batch.prepare.options import Terms
+from tracline.batch.sources.discover import Population, discover
+from tracline.rules.packs.load import load_packs, pack_text
+from tracline.stream.kafka.care.activate import activate
 from tracline.stream.kafka.settings import KafkaSettings
 
 from ..serve.truth import PACK, write_pack

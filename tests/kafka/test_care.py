@@ -11,7 +11,7 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from tracline.examples.local_kafka import Broker, free_port
 from tracline.stream.kafka.settings import KafkaSettings, consuming, producing
 from tracline.stream.kafka.topics import administering, create
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
 
 from .calling import stream
 

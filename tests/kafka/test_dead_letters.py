@@ -10,11 +10,11 @@ import pytest
 from kafka import KafkaProducer
 from kafka.structs import TopicPartition
 from tracline.schemas.time import NS
-from tracline.stream.kafka.dead_letters import HEADER
+from tracline.stream.kafka.care.dead_letters import HEADER
 from tracline.stream.kafka.settings import KafkaSettings, producing
 from tracline.stream.kafka.topics import administering
-from tracline.stream.topic import Topic
-from tracline.stream.wire import Activation, DeadLetter, encode, encode_letter
+from tracline.stream.messages.codec import Activation, DeadLetter, encode, encode_letter
+from tracline.stream.messages.topics import Topic
 
 from .reading import read
 from .stage import WAIT_S, ran

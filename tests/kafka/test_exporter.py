@@ -15,12 +15,12 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import SpanContext
 from tracline.examples.local_kafka import JAVA, LIBS, Broker
-from tracline.schemas.otlp import decode_protobuf
+from tracline.schemas.otlp.decode import decode_protobuf
 from tracline.schemas.span import Span
-from tracline.stream.kafka.exporter import KafkaSpanExporter
+from tracline.stream.kafka.care.exporter import KafkaSpanExporter
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
 
 from .conftest import need_own
 from .reading import read

@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tracline.batch.archive import Origin, writing
+from tracline.archive.writer import Origin, writing
+from tracline.stream.kafka.faust.state_store import DiskShelf
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.shelves import DiskShelf
 
 from .judging import Listener, send
 from .stage import Stage

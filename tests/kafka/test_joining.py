@@ -10,10 +10,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import IllegalStateError, KafkaError
 from faust.types import TP
-from tracline.stream.kafka.moves import Moves, join
+from tracline.stream.kafka.assignment import Moves, join
+from tracline.stream.kafka.faust.transport import refusal_of, sought, stay
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.transport import refusal_of, sought, stay
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
 
 from .rekeying import until
 from .stage import TIMEOUT_S, WAIT_S

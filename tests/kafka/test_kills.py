@@ -19,15 +19,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tracline.stream.alerting import Alerting
 from tracline.stream.alerts.alert import decode
 from tracline.stream.alerts.detector import Settings
 from tracline.stream.alerts.rates import tolerance, unknown
-from tracline.stream.faults import AlertFault, ArchiveFault, MonitorFault, RekeyFault
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
-from tracline.stream.rekeyer import Record
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
+from tracline.stream.process.faultpoints import AlertFault, ArchiveFault, MonitorFault, RekeyFault
+from tracline.stream.stages.alert import Alerting
+from tracline.stream.stages.rekey import Record
 
 from ..serve.days import day
 from ..serve.truth import Told, write_pack

@@ -17,15 +17,15 @@ import pytest
 from kafka import KafkaProducer
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
-from tracline.batch.archive import Origin, writing
-from tracline.schemas.assemble import Session
+from tracline.archive.writer import Origin, writing
 from tracline.schemas.event import Event
-from tracline.schemas.frame import event_frame
+from tracline.schemas.frames.events import event_frame
+from tracline.schemas.sessions.assemble import Session
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.time import NS
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
 
 from ..frameworks.compare import differences, read
 from ..frameworks.recordings import FOLDER, requests_of, truth_of_recording

@@ -18,15 +18,15 @@ import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from tracline.examples.local_kafka import Broker
-from tracline.examples.span_sessions import START_NS
+from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.time import NS, parse_time
-from tracline.stream.faults import MonitorFault
+from tracline.stream.kafka.faust.state_store import DiskShelf
 from tracline.stream.kafka.settings import KafkaSettings, connecting, consuming
-from tracline.stream.kafka.shelves import DiskShelf
 from tracline.stream.kafka.topics import administering, create
-from tracline.stream.kept import STATE_VERSION, Facts
-from tracline.stream.topic import Topic
-from tracline.stream.wire import Activation, Tick, decode, encode
+from tracline.stream.messages.codec import Activation, Tick, decode, encode
+from tracline.stream.messages.monitor_state import STATE_VERSION, Facts
+from tracline.stream.messages.topics import Topic
+from tracline.stream.process.faultpoints import MonitorFault
 
 from ..serve.truth import true_ids, write_pack
 from .judging import SESSIONS, Heard, Listener, Sent, messages, send, sender

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
-from tracline.examples.span_sessions import START_NS
+from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.time import NS
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
 
 from ..serve.truth import write_pack
 from .anew import make_anew

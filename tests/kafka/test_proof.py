@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from tracline.examples.local_kafka import Broker
-from tracline.stream.faults import ArchiveFault, MonitorFault, RekeyFault
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
+from tracline.stream.process.faultpoints import ArchiveFault, MonitorFault, RekeyFault
 
 from ..serve.truth import write_pack
 from .judging import Listener

@@ -17,15 +17,15 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaTimeoutError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from tracline.examples.local_kafka import Broker
-from tracline.examples.span_sessions import START_NS
+from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.span import Span
-from tracline.stream.faults import RekeyFault
-from tracline.stream.intake import Encoding
+from tracline.stream.ingest.request import Encoding
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
-from tracline.stream.rekeyer import Record, Rekeyer, Transaction
-from tracline.stream.topic import Topic
-from tracline.stream.wire import Tick
+from tracline.stream.messages.codec import Tick
+from tracline.stream.messages.topics import Topic
+from tracline.stream.process.faultpoints import RekeyFault
+from tracline.stream.stages.rekey import Record, Rekeyer, Transaction
 
 from ..serve.live import wire
 from .anew import make_anew
@@ -252,7 +252,7 @@ def test_what_kafka_refuses_again_and_again_is_said(
     kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A topic that takes small messages only ends the process with the reason (TRL734)."""
-    monkeypatch.setattr("tracline.stream.kafka.rekey.RETRY_S", 0.01)
+    monkeypatch.setattr("tracline.stream.kafka.rekey_process.RETRY_S", 0.01)
     small = ConfigResource(ConfigResourceType.TOPIC, f"{kafka.prefix}.events", {"max.message.bytes": "100"})
     with administering(kafka) as admin:
         admin.alter_configs([small])

@@ -12,7 +12,7 @@ import pytest
 import rotel
 from tracline.examples.local_kafka import free_port
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
 
 from .reading import read
 from .rekeying import batches, candidates_of, letters, make_topics, process, until

@@ -19,7 +19,7 @@ from tracline.examples.local_kafka import Broker, free_port
 from tracline.stream.error import StreamError
 from tracline.stream.kafka.settings import KafkaSettings, faust_broker, producing
 from tracline.stream.kafka.topics import administering, create, look
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
 
 from .calling import stream
 from .conftest import need, need_own

@@ -24,7 +24,7 @@ from tracline.stream.kafka.topics import (
     look,
     require,
 )
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
 
 from .reading import read
 

@@ -7,7 +7,7 @@ from kafka.errors import KafkaError
 from tracline.stream.error import StreamError
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.transactions import FENCED, Transactions
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
 
 pytestmark = pytest.mark.slow
 

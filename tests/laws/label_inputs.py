@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 from hypothesis import strategies as st
-from tracline.rules.predicate import And, Leaf, Literal, Not, Or, Path
-from tracline.rules.predicate import Test as Ask
-from tracline.rules.rule import SliceKey
-from tracline.schemas.frame import EVENT_SCHEMA
+from tracline.rules.model.predicate import And, Leaf, Literal, Not, Or, Path
+from tracline.rules.model.predicate import Test as Ask
+from tracline.rules.model.rule import SliceKey
+from tracline.schemas.frames.events import EVENT_SCHEMA
 
 from .label_oracle import Event
 

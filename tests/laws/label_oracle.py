@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 import rfc8785
-from tracline.rules.predicate import And, Leaf, Literal, Not, Or, Path, Predicate
-from tracline.rules.predicate import Test as Ask
-from tracline.rules.rule import SliceKey
+from tracline.rules.model.predicate import And, Leaf, Literal, Not, Or, Path, Predicate
+from tracline.rules.model.predicate import Test as Ask
+from tracline.rules.model.rule import SliceKey
 
 Event = dict[str, Any]
 """The fields of an event by name."""

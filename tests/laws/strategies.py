@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
-from tracline.rules.formula import FALSE, TRUE, Formula, Op, prop
+from tracline.rules.model.formula import FALSE, TRUE, Formula, Op, prop
 from tracline.schemas.verdict import Recover
 
 LAWS = settings(max_examples=300)

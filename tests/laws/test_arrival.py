@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracline.schemas.assemble import Session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Event
-from tracline.schemas.resolve import Heard, Trace, candidate_of
+from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.resolve import Heard, Trace, candidate_of
 from tracline.schemas.step import RETOLD, Call, Message, Part, Result, Role, Step
 
 IDLE = 10**6

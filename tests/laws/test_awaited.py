@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracline.schemas.assemble import Session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Content, Event, Kind
+from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.claims import tellings
 from tracline.schemas.step import Call, Message, Part, Result, Role, Step
-from tracline.schemas.telling import tellings
-from tracline.stream.state import SessionState, decode, encode
+from tracline.stream.messages.session_state import SessionState, decode, encode
 
 IDLE = 1_000
 

@@ -8,11 +8,11 @@ from typing import Any
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
-from tracline.schemas.calls import Call, OpenCalls
-from tracline.schemas.chat import Decoded, decode
-from tracline.schemas.conversation import Conversation, conversations
+from tracline.schemas.chat.decode import Decoded, decode
+from tracline.schemas.chat.find import Conversation, conversations
 from tracline.schemas.event import event_content, event_id
-from tracline.schemas.jsontext import read_json
+from tracline.schemas.open_calls import Call, OpenCalls
+from tracline.schemas.tolerant_json import read_json
 
 IDS = st.sampled_from(["a", "b", "c"])
 TOOLS = st.sampled_from(["find", "look"])

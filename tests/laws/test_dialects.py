@@ -9,17 +9,14 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracline.examples.span_plan import Dialect, Keys, Manner, turn_bounds
-from tracline.examples.span_sessions import Session as Told
-from tracline.examples.span_sessions import random_session, support_session, tidy
-from tracline.examples.span_telling import expected, spans
-from tracline.examples.support_bot import Break, Desk, conversations
-from tracline.schemas.assemble import Session
+from tracline.examples.desk.bot import Break, Desk, conversations
+from tracline.examples.spans.agent import expected, spans
+from tracline.examples.spans.plan import Dialect, Keys, Manner, turn_bounds
+from tracline.examples.spans.sessions import Session as Told
+from tracline.examples.spans.sessions import random_session, support_session, tidy
 from tracline.schemas.candidate import Candidate
-from tracline.schemas.dialect import tell
-from tracline.schemas.event import Event, canonical_text
-from tracline.schemas.resolve import Trace, candidate_of, hear
-from tracline.schemas.semconv import (
+from tracline.schemas.dialects import tell
+from tracline.schemas.dialects.names import (
     frameworks,
     langfuse_3,
     mlflow_3,
@@ -30,6 +27,9 @@ from tracline.schemas.semconv import (
     scopes,
     vercel_ai_6,
 )
+from tracline.schemas.event import Event, canonical_text
+from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.resolve import Trace, candidate_of, hear
 from tracline.schemas.span import Span, SpanEvent
 from tracline.schemas.time import NS
 

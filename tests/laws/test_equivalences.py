@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 from hypothesis import given
-from tracline.rules.formula import Formula, Op, prop, walk
-from tracline.rules.meaning import invariant_body
-from tracline.rules.monitor import Monitor
-from tracline.rules.parse import parse_formula
+from tracline.rules.engine.monitor import Monitor
+from tracline.rules.language.parse import parse_formula
+from tracline.rules.model.formula import Formula, Op, prop, walk
+from tracline.rules.reference.semantics import invariant_body
 from tracline.schemas.verdict import Recover
 
 from .strategies import FEWER, FUTURE_FORMULAS, PAST_FORMULAS, RECOVERS, TRACES

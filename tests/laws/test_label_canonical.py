@@ -10,13 +10,13 @@ from typing import Any
 import polars as pl
 import pytest
 import rfc8785
-from tracline.rules.formula import TRUE
-from tracline.rules.label import Labeler
-from tracline.rules.label_slice import FEW_ROWS
-from tracline.rules.parse import parse_path
-from tracline.rules.rule import Rule, RuleSet, SliceKey
+from tracline.rules.labels.labeler import Labeler
+from tracline.rules.labels.slices import FEW_ROWS
+from tracline.rules.language.parse import parse_path
+from tracline.rules.model.formula import TRUE
+from tracline.rules.model.rule import Rule, RuleSet, SliceKey
 from tracline.schemas.event import Event, Kind
-from tracline.schemas.frame import event_frame
+from tracline.schemas.frames.events import event_frame
 
 from .label_oracle import vast
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracline.rules.formula import TRUE, prop
-from tracline.rules.label import Labeler
-from tracline.rules.label_slice import FEW_ROWS
-from tracline.rules.predicate import Predicate
-from tracline.rules.rule import Rule, RuleSet, SliceKey
+from tracline.rules.labels.labeler import Labeler
+from tracline.rules.labels.slices import FEW_ROWS
+from tracline.rules.model.formula import TRUE, prop
+from tracline.rules.model.predicate import Predicate
+from tracline.rules.model.rule import Rule, RuleSet, SliceKey
 
 from ..predicate_answers import answers
 from .label_inputs import events, frame, kind_leaves, predicates, slice_keys

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tracline.rules.error import RuleError
-from tracline.rules.parse import parse_predicate
+from tracline.rules.language.parse import parse_predicate
+from tracline.rules.model.problem import RuleError
 
 from ..predicate_answers import answers, event_rows
 from .label_inputs import numerals

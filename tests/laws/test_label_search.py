@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.examples.synthetic_events import synthetic_events
-from tracline.rules.label import Labeler
-from tracline.rules.label_search import FAMILY_MIN, family
-from tracline.rules.pack import load_packs, shipped_packs
-from tracline.rules.parse import parse_predicate
-from tracline.rules.predicate import And, Leaf
-from tracline.rules.predicate import Path as Field
-from tracline.rules.predicate import Test as Ask
+from tracline.rules.labels.labeler import Labeler
+from tracline.rules.labels.regex_sets import FAMILY_MIN, family
+from tracline.rules.language.parse import parse_predicate
+from tracline.rules.model.predicate import And, Leaf
+from tracline.rules.model.predicate import Path as Field
+from tracline.rules.model.predicate import Test as Ask
+from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.event import Event, Kind
-from tracline.schemas.frame import event_frame
+from tracline.schemas.frames.events import event_frame
 
 from ..predicate_answers import answers
 

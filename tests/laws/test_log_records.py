@@ -11,12 +11,12 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.schemas.candidate import Candidate
-from tracline.schemas.decoded import Decoded
-from tracline.schemas.log_record import LogRecord, content_of
+from tracline.schemas.dialects.parts.log_record import LogRecord, content_of
+from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.source import Source
+from tracline.stream.stages.resolve import Source
 
 BEGUN = 1_771_329_600 * NS
 LATENESS_S, HOLD_S = 5, 60

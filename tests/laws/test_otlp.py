@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
-from tracline.schemas.decoded import CODES, Decoded
-from tracline.schemas.framing import Frame, frames
-from tracline.schemas.otlp import decode_json, decode_protobuf, decode_request, is_span_dump, read_span_json
+from tracline.schemas.otlp.decode import (
+    decode_json,
+    decode_protobuf,
+    decode_request,
+    is_span_dump,
+    read_span_json,
+)
+from tracline.schemas.otlp.decoded import CODES, Decoded
+from tracline.schemas.otlp.framing import Frame, frames
 
 from .otlp_messages import REQUESTS, SPANS, otlp_json, protobuf_json
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tracline.rules.field import FIELDS
-from tracline.rules.parse import parse_predicate
-from tracline.rules.possible import can_hold
-from tracline.rules.predicate import And, Leaf, Not, Or, Path, Predicate
-from tracline.rules.predicate import Test as Ask
-from tracline.schemas.frame import EVENT_SCHEMA
+from tracline.rules.language.parse import parse_predicate
+from tracline.rules.lint.satisfiable import can_hold
+from tracline.rules.model.fields import FIELDS
+from tracline.rules.model.predicate import And, Leaf, Not, Or, Path, Predicate
+from tracline.rules.model.predicate import Test as Ask
+from tracline.schemas.frames.events import EVENT_SCHEMA
 
 from .label_inputs import events, predicates
 from .label_oracle import Event, oracle

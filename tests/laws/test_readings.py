@@ -13,21 +13,21 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracline.batch.audit import audit
-from tracline.batch.otlpfile import requests
-from tracline.batch.read import Population, discover
-from tracline.batch.sessions import session, sessions
-from tracline.batch.terms import Terms
-from tracline.examples.span_plan import Dialect, turn_bounds
-from tracline.examples.span_telling import spans
-from tracline.rules.pack import pack_text
+from tracline.batch.audit.audit import audit
+from tracline.batch.prepare.options import Terms
+from tracline.batch.sources.discover import Population, discover
+from tracline.batch.sources.span_files import requests
+from tracline.batch.survey.sessions import session, sessions
+from tracline.examples.spans.agent import spans
+from tracline.examples.spans.plan import Dialect, turn_bounds
+from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate
-from tracline.schemas.candidate_frame import candidate_frame
 from tracline.schemas.event import Kind
-from tracline.schemas.readings import Drop, Readings
-from tracline.schemas.resolve import Heard, Trace, candidate_of, hear, left_to_others
-from tracline.schemas.session_order import session_order
-from tracline.schemas.telling import tellings
+from tracline.schemas.frames.candidates import candidate_frame
+from tracline.schemas.sessions.claims import tellings
+from tracline.schemas.sessions.order import session_order
+from tracline.schemas.sessions.readings import Drop, Readings
+from tracline.schemas.sessions.resolve import Heard, Trace, candidate_of, hear, left_to_others
 
 from .test_arrival import SPANS
 from .test_dialects import MANNERS, RANDOM, SUPPORT

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import reduce
 
 from hypothesis import given
-from tracline.rules.formula import Formula
-from tracline.rules.meaning import holds, invariant_body
-from tracline.rules.meaning_ltl3 import Meaning
-from tracline.rules.monitor import Monitor
-from tracline.rules.parse import parse_formula
+from tracline.rules.engine.monitor import Monitor
+from tracline.rules.language.parse import parse_formula
+from tracline.rules.model.formula import Formula
+from tracline.rules.reference.ltl3 import Meaning
+from tracline.rules.reference.semantics import holds, invariant_body
 from tracline.schemas.verdict import Recover, Verdict
 
 from .strategies import FORMULAS, LAWS, TRACES

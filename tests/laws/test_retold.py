@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracline.examples.span_plan import Dialect, Manner
-from tracline.examples.span_sessions import random_session, support_session
-from tracline.examples.span_telling import spans
-from tracline.examples.support_bot import Desk, conversations
-from tracline.schemas.dialect import messages, tell
-from tracline.schemas.dialect.messages import KEPT_BYTES_MAX, message_of
+from tracline.examples.desk.bot import Desk, conversations
+from tracline.examples.spans.agent import spans
+from tracline.examples.spans.plan import Dialect, Manner
+from tracline.examples.spans.sessions import random_session, support_session
+from tracline.schemas.dialects import tell
+from tracline.schemas.dialects.parts import messages
+from tracline.schemas.dialects.parts.messages import KEPT_BYTES_MAX, message_of
 from tracline.schemas.span import Span, Value
 from tracline.schemas.step import Message, Role, Step
 

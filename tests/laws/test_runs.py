@@ -7,9 +7,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 from tracline.rules.compiler.compile import compile_formula
-from tracline.rules.formula import Formula, Op, names
-from tracline.rules.meaning import holds_forever, invariant_body
-from tracline.rules.monitor import Monitor
+from tracline.rules.engine.monitor import Monitor
+from tracline.rules.model.formula import Formula, Op, names
+from tracline.rules.reference.semantics import holds_forever, invariant_body
 from tracline.schemas.verdict import Recover, Verdict
 
 from .strategies import FORMULAS, FUTURE_FORMULAS, LAWS, LETTERS, LOOPS, RECOVERS, TRACES

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
-from tracline.schemas.decoded import CODES, Decoded
-from tracline.schemas.otlp import decode_json, decode_logs_protobuf, decode_protobuf, decode_request
-from tracline.schemas.signal import Signal, signal_of
+from tracline.schemas.otlp.decode import decode_json, decode_logs_protobuf, decode_protobuf, decode_request
+from tracline.schemas.otlp.decoded import CODES, Decoded
+from tracline.schemas.otlp.signal import Signal, signal_of
 
 from ..frameworks.recordings import FOLDER, names, requests_of
 from .otlp_messages import LOGS, METRICS, REQUESTS, otlp_json, protobuf_json

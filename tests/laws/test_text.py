@@ -8,13 +8,13 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracline.rules.error import Problem, RuleError
-from tracline.rules.formula import BOUNDED, FUTURE, PAST, STEPPED, Formula, Op, prop
-from tracline.rules.parse import parse_formula, parse_path, parse_predicate
-from tracline.rules.predicate import And, Leaf, Literal, Not, Or, Path, Predicate
-from tracline.rules.predicate import Test as Asks
-from tracline.rules.spelling import RESERVED
-from tracline.rules.text import path_text, predicate_text, to_text
+from tracline.rules.language.parse import parse_formula, parse_path, parse_predicate
+from tracline.rules.model.formula import BOUNDED, FUTURE, PAST, STEPPED, Formula, Op, prop
+from tracline.rules.model.keywords import RESERVED
+from tracline.rules.model.predicate import And, Leaf, Literal, Not, Or, Path, Predicate
+from tracline.rules.model.predicate import Test as Asks
+from tracline.rules.model.printer import path_text, predicate_text, to_text
+from tracline.rules.model.problem import Problem, RuleError
 
 from ..differential.formulas import BINARY
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from tracline.schemas.assemble import Session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
+from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.claims import tellings
 from tracline.schemas.step import Call, Message, Part, Result, Role, Step
-from tracline.schemas.telling import tellings
 from tracline.schemas.time import NS
 
 IDLE_NS = 3600 * NS

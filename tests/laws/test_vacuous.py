@@ -8,12 +8,12 @@ from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tracline.rules.label_guard import TRUE
-from tracline.rules.parse import parse_predicate
-from tracline.rules.predicate import And, Leaf, Not, Or, Path, Predicate
-from tracline.rules.predicate import Test as Ask
-from tracline.rules.vacuous import vacuous
-from tracline.schemas.frame import EVENT_SCHEMA
+from tracline.rules.labels.guards import TRUE
+from tracline.rules.language.parse import parse_predicate
+from tracline.rules.lint.vacuous import vacuous
+from tracline.rules.model.predicate import And, Leaf, Not, Or, Path, Predicate
+from tracline.rules.model.predicate import Test as Ask
+from tracline.schemas.frames.events import EVENT_SCHEMA
 
 from .label_oracle import Event, oracle
 

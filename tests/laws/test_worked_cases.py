@@ -7,9 +7,9 @@ A case is a formula, a way of recovering, a trace (one word per event, `a+b` whe
 from __future__ import annotations
 
 import pytest
-from tracline.rules.meaning import judge
-from tracline.rules.monitor import Monitor
-from tracline.rules.parse import parse_formula
+from tracline.rules.engine.monitor import Monitor
+from tracline.rules.language.parse import parse_formula
+from tracline.rules.reference.semantics import judge
 from tracline.schemas.verdict import Recover, Verdict
 
 Case = tuple[str, str, str, str, str | None]

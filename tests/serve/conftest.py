@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tracline.rules.judge import statute_of
-from tracline.rules.pack import load_packs
+from tracline.rules.engine.judge import statute_of
+from tracline.rules.packs.load import load_packs
 
 from .live import Live
 from .truth import write_pack

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from tracline.examples.span_plan import Dialect, Keys, Manner
-from tracline.examples.span_sessions import START_NS, later, random_session, support_session
-from tracline.examples.support_bot import Break, Desk, conversations
+from tracline.examples.desk.bot import Break, Desk, conversations
+from tracline.examples.spans.plan import Dialect, Keys, Manner
+from tracline.examples.spans.sessions import START_NS, later, random_session, support_session
 from tracline.schemas.time import NS
-from tracline.stream.intake import Encoding
+from tracline.stream.ingest.request import Encoding
 
 from .live import IDLE_S, Sent, wire
 from .truth import Told, answered_once, paced

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from random import Random
 
-from tracline.examples.span_wire import to_otlp, to_otlp_json
+from tracline.examples.spans.wire import to_otlp, to_otlp_json
 
 from .truth import Told
 

@@ -15,22 +15,22 @@ from random import Random
 
 import orjson
 import polars as pl
-from tracline.batch.audit import audit
-from tracline.batch.terms import Terms
-from tracline.cli.serve import opened_archive
-from tracline.examples.span_wire import to_otlp, to_otlp_json
-from tracline.rules.judge import Statute
-from tracline.rules.pack import load_packs
+from tracline.batch.audit.audit import audit
+from tracline.batch.prepare.options import Terms
+from tracline.cli.commands.live.serve import opened_archive
+from tracline.examples.spans.wire import to_otlp, to_otlp_json
+from tracline.rules.engine.judge import Statute
+from tracline.rules.packs.load import load_packs
 from tracline.schemas.event import Kind
+from tracline.schemas.otlp.signal import Signal
 from tracline.schemas.settings import SessionSettings
-from tracline.schemas.signal import Signal
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.changes import frame_of
-from tracline.stream.intake import Encoding, Request, decode
-from tracline.stream.pipeline import Archive, Pace, Pipeline, World
-from tracline.stream.store import Batch, Store, open_store
-from tracline.stream.worker import Bench, Worker
+from tracline.stream.ingest.request import Encoding, Request, decode
+from tracline.stream.serve.pipeline import Archive, Pace, Pipeline, World
+from tracline.stream.serve.rows import frame_of
+from tracline.stream.serve.store import Batch, Store, open_store
+from tracline.stream.stages.judge import Bench, Worker
 
 from .truth import Place, Told
 

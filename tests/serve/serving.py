@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-from tracline.stream.faults import VARIABLE
-from tracline.stream.store import FILE
+from tracline.stream.process.faultpoints import VARIABLE
+from tracline.stream.serve.store import FILE
 
 TRACLINE = Path(sys.executable).with_name("tracline")
 WAIT_S = 30.0

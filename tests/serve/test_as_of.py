@@ -11,10 +11,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tracline.batch.archive import Origin, read_manifest
-from tracline.rules.judge import statute_of
-from tracline.rules.pack import load_packs
-from tracline.stream.pipeline import Archive
+from tracline.archive.writer import Origin, read_manifest
+from tracline.rules.engine.judge import statute_of
+from tracline.rules.packs.load import load_packs
+from tracline.stream.serve.pipeline import Archive
 
 from .days import day, json_lines
 from .live import STORE_ID, Live, audited, schedule

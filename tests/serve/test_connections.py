@@ -15,11 +15,11 @@ from pathlib import Path
 import grpc
 import httpx
 import pytest
-from tracline.stream.endpoint import ENDPOINTS
-from tracline.stream.files import FEEDS_MAX, REQUESTS_MAX, shares
-from tracline.stream.intake import Encoding
-from tracline.stream.limits import Limits
-from tracline.stream.store import FILE
+from tracline.stream.ingest.endpoint import ENDPOINTS
+from tracline.stream.ingest.limits import Limits
+from tracline.stream.ingest.request import Encoding
+from tracline.stream.ingest.server.open_files import FEEDS_MAX, REQUESTS_MAX, shares
+from tracline.stream.serve.store import FILE
 
 from .live import wire
 from .serving import PROTOBUF, WAIT_S, Serving, free_port, running

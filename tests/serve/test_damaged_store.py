@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tracline.schemas.decoded import Decoded
+from tracline.schemas.otlp.decoded import Decoded
 from tracline.stream.error import StreamError
-from tracline.stream.intake import Encoding, Request
-from tracline.stream.store import FILE, Batch, open_store, unusable, using
+from tracline.stream.ingest.request import Encoding, Request
+from tracline.stream.serve.store import FILE, Batch, open_store, unusable, using
 
 from .serving import free_port, run_to_end
 

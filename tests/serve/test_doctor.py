@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from tracline.cli import tracline
-from tracline.rules.pack import shipped_packs
+from tracline.rules.packs.load import shipped_packs
 
 from ..frameworks.recordings import FOLDER, requests_of, write_dump
 from .serving import PLAIN, PROTOBUF, TRACLINE, WAIT_S, Serving, running

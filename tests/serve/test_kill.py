@@ -13,12 +13,12 @@ from random import Random
 import httpx
 import polars as pl
 import pytest
-from tracline.batch.archive import read_manifest
-from tracline.examples.span_plan import Keys, Manner
-from tracline.examples.span_sessions import START_NS, random_session
+from tracline.archive.writer import read_manifest
+from tracline.examples.spans.plan import Keys, Manner
+from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.time import NS
-from tracline.stream.faults import Fault
-from tracline.stream.intake import Encoding
+from tracline.stream.ingest.request import Encoding
+from tracline.stream.process.faultpoints import Fault
 
 from .live import arriving, audited, places_of, wire
 from .serving import JSON, PROTOBUF, Serving, rows, running

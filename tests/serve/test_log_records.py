@@ -16,20 +16,20 @@ import httpx
 import polars as pl
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
-from tracline.rules.judge import statute_of
-from tracline.rules.pack import load_packs
-from tracline.schemas.instrumentations import Lack
+from tracline.rules.engine.judge import statute_of
+from tracline.rules.packs.load import load_packs
+from tracline.schemas.instrumentations.lacks import Lack
+from tracline.schemas.otlp.signal import Signal
 from tracline.schemas.settings import SessionSettings
-from tracline.schemas.signal import Signal
 from tracline.schemas.time import NS
-from tracline.stream.doctor import Doctor
-from tracline.stream.faults import Fault
-from tracline.stream.intake import Encoding
-from tracline.stream.unjoined import Unjoined
+from tracline.stream.ingest.request import Encoding
+from tracline.stream.messages.unjoined import Unjoined
+from tracline.stream.process.faultpoints import Fault
+from tracline.stream.serve.doctor import Doctor
 
 from ..frameworks.compare import PACKS, differences
 from ..frameworks.recordings import FOLDER, requests_of, truth_of_recording
-from ..unit.receiving import values
+from ..unit.stream.receiving import values
 from .live import IDLE_S, Live, Sent
 from .serving import PLAIN, PROTOBUF, WAIT_S, Serving, rows, running
 

@@ -7,12 +7,12 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from tracline.examples.span_plan import Manner
-from tracline.examples.span_sessions import START_NS, random_session
-from tracline.rules.judge import statute_of
-from tracline.rules.pack import load_packs
-from tracline.stream.store import FILE
-from tracline.stream.tables import VERSION
+from tracline.examples.spans.plan import Manner
+from tracline.examples.spans.sessions import START_NS, random_session
+from tracline.rules.engine.judge import statute_of
+from tracline.rules.packs.load import load_packs
+from tracline.stream.serve.store import FILE
+from tracline.stream.serve.store_schema import VERSION
 
 from .live import Live, places_of
 from .truth import Told, paced, true_ids

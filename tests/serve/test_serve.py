@@ -13,12 +13,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tracline.batch.asjudged import audit_as_judged
-from tracline.batch.terms import Terms
-from tracline.examples.span_sessions import START_NS
-from tracline.rules.pack import shipped_packs
+from tracline.batch.audit.as_judged import audit_as_judged
+from tracline.batch.prepare.options import Terms
+from tracline.examples.spans.sessions import START_NS
+from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.span import Span
-from tracline.stream.intake import Encoding
+from tracline.stream.ingest.request import Encoding
 
 from .live import audited, wire
 from .serving import JSON, PLAIN, PROTOBUF, WAIT_S, Serving, audit_of, free_port, rows, run_to_end, running

@@ -8,13 +8,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tracline.schemas.assemble import Session
-from tracline.schemas.decoded import Decoded
-from tracline.schemas.span_census import OTHER_SCOPES, SCOPES_MAX
+from tracline.schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX
+from tracline.schemas.otlp.decoded import Decoded
+from tracline.schemas.sessions.assemble import Session
 from tracline.stream.error import StreamError
-from tracline.stream.intake import Encoding, Request
-from tracline.stream.state import VERSION, SessionState, decode, encode
-from tracline.stream.store import FILE, Batch, Store, open_store
+from tracline.stream.ingest.request import Encoding, Request
+from tracline.stream.messages.session_state import VERSION, SessionState, decode, encode
+from tracline.stream.serve.store import FILE, Batch, Store, open_store
 
 ID = "5e1f" * 16
 

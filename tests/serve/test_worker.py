@@ -16,22 +16,22 @@ from typing import Any
 import orjson
 import polars as pl
 import pytest
-from tracline.batch.archive import MANIFEST
-from tracline.batch.asjudged import audit_as_judged
-from tracline.batch.rulesets import write_rule_set
-from tracline.batch.terms import Terms
-from tracline.examples.span_plan import Keys, Manner
-from tracline.examples.span_sessions import START_NS, random_session
-from tracline.rules.digest import rule_set_digest
-from tracline.rules.judge import statute_of
-from tracline.rules.pack import load_packs
-from tracline.schemas.decoded import Decoded
+from tracline.archive.rule_sets import write_rule_set
+from tracline.archive.writer import MANIFEST
+from tracline.batch.audit.as_judged import audit_as_judged
+from tracline.batch.prepare.options import Terms
+from tracline.examples.spans.plan import Keys, Manner
+from tracline.examples.spans.sessions import START_NS, random_session
+from tracline.rules.engine.judge import statute_of
+from tracline.rules.model.digest import rule_set_digest
+from tracline.rules.packs.load import load_packs
+from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.intake import Busy, Encoding, Request
+from tracline.stream.ingest.request import Busy, Encoding, Request
 
-from ..unit import test_tool_results
-from ..unit.test_awaited import without_content
+from ..unit.batch import test_tool_results
+from ..unit.schemas.test_awaited import without_content
 from .days import HOURS, day, json_lines, manner, protobuf
 from .hostile import spoilt
 from .live import IDLE_S, Live, Sent, audited, places_of, schedule, wire

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tracline.examples.span_plan import Manner
-from tracline.examples.span_sessions import Session
-from tracline.examples.span_telling import expected, spans
-from tracline.rules.digest import rule_digest, verdict_id
-from tracline.rules.meaning import Seen, judge_session
-from tracline.rules.pack import load_packs
-from tracline.rules.rule import Rule
+from tracline.examples.spans.agent import expected, spans
+from tracline.examples.spans.plan import Manner
+from tracline.examples.spans.sessions import Session
+from tracline.rules.model.digest import rule_digest, verdict_id
+from tracline.rules.model.rule import Rule
+from tracline.rules.packs.load import load_packs
+from tracline.rules.reference.semantics import Seen, judge_session
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339

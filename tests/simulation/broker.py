@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tracline.stream.rekeyer import Input, Record
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
+from tracline.stream.stages.rekey import Input, Record
 
 
 class Fenced(Exception):

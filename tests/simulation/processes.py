@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from tracline.schemas.settings import SessionSettings
-from tracline.stream.monitoring import Monitoring, Terms
-from tracline.stream.rekeyer import Input, Record, Rekeyer, Transaction
-from tracline.stream.topic import Topic
+from tracline.stream.messages.topics import Topic
+from tracline.stream.stages.monitor import Monitoring, Terms
+from tracline.stream.stages.rekey import Input, Record, Rekeyer, Transaction
 
 from .broker import Broker, Fenced
 

@@ -10,21 +10,17 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 
-from tracline.batch.archive import Origin, writing
-from tracline.rules.digest import rule_set_digest
-from tracline.rules.pack import load_packs
+from tracline.archive.writer import Origin, writing
+from tracline.rules.model.digest import rule_set_digest
+from tracline.rules.packs.load import load_packs
 from tracline.schemas.candidate import Candidate
-from tracline.schemas.decoded import Decoded
 from tracline.schemas.event import Event, Kind
-from tracline.schemas.frame import event_frame
+from tracline.schemas.frames.events import event_frame
+from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.intake import Encoding
-from tracline.stream.monitoring import Terms
-from tracline.stream.rekeyer import Record
-from tracline.stream.source import Source
-from tracline.stream.topic import Topic
-from tracline.stream.wire import (
+from tracline.stream.ingest.request import Encoding
+from tracline.stream.messages.codec import (
     Activation,
     Batch,
     Mark,
@@ -33,6 +29,10 @@ from tracline.stream.wire import (
     decode_verdicts,
     encode,
 )
+from tracline.stream.messages.topics import Topic
+from tracline.stream.stages.monitor import Terms
+from tracline.stream.stages.rekey import Record
+from tracline.stream.stages.resolve import Source
 
 from ..serve.days import day
 from ..serve.live import IDLE_S, SETTINGS, arriving, wire

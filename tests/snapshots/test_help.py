@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 import pytest
 from click.testing import CliRunner
-from tracline.cli import COMMANDS, alerts, stream, tracline
+from tracline.cli import COMMANDS, tracline
+from tracline.cli.commands.alerts import group as alerts
+from tracline.cli.commands.stream import group as stream
 
 Snapshot = Callable[[str, str], None]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tracline.rules.pack import load_packs, shipped_packs
-from tracline.rules.rule import Rule, SliceKey
-from tracline.rules.text import to_text
+from tracline.rules.model.printer import to_text
+from tracline.rules.model.rule import Rule, SliceKey
+from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.verdict import Severity
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"

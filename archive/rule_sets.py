@@ -1,0 +1,64 @@
+"""The rule sets of an archive: `rules/<digest>.json`, each whole, beside the events that it judged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+import rfc8785
+
+from ..rules.model.digest import rule_set_digest
+from ..rules.model.rule import RuleSet
+from ..rules.packs.load import load_texts
+from .error import SourceError
+from .writer import RULE_SETS, disk_errors, sync_path
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def write_rule_set(root: Path, digest: str, packs: Mapping[str, str]) -> None:
+    """Write the packs of a rule set into the archive at `root`, whole and synced; once is enough."""
+    assert _DIGEST.fullmatch(digest), "a digest is 64 hex digits"
+    path = root / RULE_SETS / f"{digest}.json"
+    if path.exists():
+        return
+    temporary = path.with_name(f".writing-{path.name}")
+    with disk_errors(path):
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True)
+            sync_path(root)
+        temporary.write_bytes(rfc8785.dumps({"packs": dict(packs)}) + b"\n")
+        sync_path(temporary)
+        temporary.replace(path)
+        sync_path(path.parent)
+
+
+def read_rule_set(roots: Iterable[Path], digest: str) -> RuleSet:
+    """The rule set of that digest, from the first of these archives that has it.
+
+    Raises SourceError (TRL408) where none has, or what it has is not what the digest says; RuleError where
+    its packs cannot be read.
+    """
+    path = None
+    if _DIGEST.fullmatch(digest):
+        name = f"{RULE_SETS}/{digest}.json"
+        path = next((root / name for root in roots if (root / name).is_file()), None)
+    if path is None:
+        hint = (
+            "restore the archive's folder `rules`, or activate the same packs once more, which are then in it"
+        )
+        hint += "; or name rules with --rules, without --as-judged"
+        raise SourceError("TRL408", RULE_SETS, f"the archive has no rule set {digest[:12]} in it", hint)
+    hint = "restore the file, or use the release of tracline that wrote it"
+    try:
+        told = cast("dict[str, Any]", orjson.loads(path.read_bytes()))
+        packs = {str(name): str(text) for name, text in told["packs"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise SourceError("TRL408", str(path), "is no rule set", hint) from None
+    rule_set = load_texts(packs)
+    if rule_set_digest(rule_set) != digest:
+        raise SourceError("TRL408", str(path), "is not the rule set that its name says", hint)
+    return rule_set

@@ -1,0 +1,1 @@
+"""Audits: judging an archive by rules, and counting what was found."""

@@ -1,0 +1,242 @@
+"""The summary of an audit: who was judged, how often each rule was broken, by agent and by day."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...archive.writer import day_of
+from ...rules.engine import kernel, kernel_loop
+from ...rules.engine.judge import Judged, Statute, take
+from ...rules.engine.kernel import I64
+from ...rules.engine.sessions import Mask
+from ...rules.model.rule import Rule
+from ...schemas.time import rfc3339
+from ..sources.discover import REJECTS_KEPT_MAX, Population, Reject
+from .unjudged import Unjudged, reasons_by_rule, unjudged_in
+
+COUNTS = (
+    "violations",
+    "unmet",
+    "satisfactions",
+    "sessions_violating",
+    "sessions_applicable",
+    "sessions_unjudged",
+)
+"""What is counted for each rule.
+
+`violations`, `unmet` and `satisfactions` count verdicts; those at history events are left out, here and in
+the rest. `sessions_violating` have a violation or something unmet. `sessions_applicable`, of which they are
+a part, are those that the rule applies to and that it could judge to their end, so the rate of a rule is
+the one over the other. `sessions_unjudged` have a record that says so; some may be violating, too.
+"""
+
+CROWDED = "sessions_over_slices_max"
+"""Of the unjudged sessions, how many have more slices than a rule may have in one session."""
+
+Counts = NDArray[np.int64]
+
+NO_AGENT = ""
+"""The name under which sessions count where none of their events says an agent."""
+
+AGENTS_MAX = 1_000
+"""Agents with counts of their own; the sessions of further ones count under `OTHER_AGENTS`."""
+OTHER_AGENTS = "(other agents)"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has been counted so far. `counts` has a row per `COUNTS` and a column per rule.
+
+    A session counts whole under its own agent, the first that its events name, and under the day (UTC) on
+    which its occurrence began. `conflicting` names rejected rows while there is room: session, seq, event id.
+    """
+
+    rules: int
+    events: int = 0
+    sessions: int = 0
+    open_sessions: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+    conflicting: list[tuple[str, int, str]] = field(default_factory=list[tuple[str, int, str]])
+    counts: dict[tuple[str, str], Counts] = field(default_factory=dict[tuple[str, str], Counts])
+    crowded: Counter[int] = field(default_factory=Counter[int])
+    unjudged: Counter[Unjudged] = field(default_factory=Counter[Unjudged])
+    groups: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+
+    def add(self, statute: Statute, judged: Judged) -> None:
+        """Count a judged bucket."""
+        sessions = judged.sessions
+        self.events += int(np.diff(sessions.bounds)[sessions.counted].sum())
+        self.sessions += int(sessions.counted.sum())
+        self.open_sessions += int((sessions.counted & sessions.open).sum())
+        self.duplicates += judged.order.duplicates
+        self.conflicts += len(judged.order.conflicts)
+        rows = judged.labelled.select("session_id", "seq", "event_id")[judged.order.conflicts]
+        # The least of all are among the least of each bucket, whatever the order of buckets.
+        least = heapq.nsmallest(REJECTS_KEPT_MAX, rows.iter_rows())
+        self.conflicting = sorted([*self.conflicting, *least])[:REJECTS_KEPT_MAX]
+        groups, slots = _groups(judged)
+        told = _by_group(statute, judged, slots, len(groups))
+        sizes = np.bincount(slots[sessions.counted], minlength=len(groups)).tolist()
+        for number, group in enumerate(groups):
+            self.groups[group] += sizes[number]
+            counts = self.counts.setdefault(group, np.zeros((len(COUNTS), self.rules), dtype=np.int64))
+            counts[:, statute.program.order] += told[:, number]
+        crowded = judged.found.columns[judged.found.kinds == kernel_loop.FOUND_SLICES]
+        self.crowded.update(statute.program.order[crowded].tolist())
+        self.unjudged.update(unjudged_in(statute, judged))
+
+    def reject(self, source: str, population: Population) -> None:
+        """Enter the rows that conflict with others into the population, as rejected from `source`."""
+        for session_id, seq, event_id in self.conflicting:
+            place, text = f"session {session_id}, seq {seq}", f"event {event_id} claims the place of another"
+            population.reject(Reject(source, place, "row-conflict", text))
+        population.rejected["row-conflict"] += self.conflicts - len(self.conflicting)
+
+
+def summary(rules: Sequence[Rule], digests: Sequence[str], tally: Tally, population: Population) -> Any:
+    """The content of `summary.json`, ready for canonical JSON."""
+    agents, unjudged = _capped(tally), reasons_by_rule(tally.unjudged)
+    keys = rule_keys(rules)
+    rejected, spans = population.rejected, population.census
+    return {
+        "population": {
+            "files": population.files,
+            "rows": population.rows,
+            "events": tally.events,
+            "sessions": tally.sessions,
+            "open_sessions": tally.open_sessions,
+            "gaps": population.gaps,
+            "watermark": None if population.watermark is None else rfc3339(population.watermark),
+            "duplicates": population.duplicates + tally.duplicates,
+            "rejected": rejected.total(),
+            "rejected_by_reason": {code: count for code, count in rejected.items() if count},
+            "skipped_files": len(population.skipped),
+            "spans": spans.spans.total(),
+            "spans_read": spans.read.total(),
+            "scopes": spans.as_json(),
+            "log_records": asdict(population.log_records),
+            "metrics": population.metrics,
+            "sessions_by_agent": _by_name(tally.groups, 0, agents),
+            "sessions_by_day": _by_name(tally.groups, 1, None),
+        },
+        "rules": {
+            key: {
+                "pack": rule.pack,
+                "id": rule.id,
+                "title": rule.title,
+                "severity": rule.severity.value,
+                "rule_digest": digests[number],
+                **_named(sum(tally.counts.values(), _zeros(len(rules)))[:, number]),
+                CROWDED: tally.crowded[number],
+                "unjudged": unjudged.get(number, []),
+                "by_agent": _split(tally, number, 0, agents),
+                "by_day": _split(tally, number, 1, None),
+            }
+            for number, (key, rule) in enumerate(zip(keys, rules, strict=True))
+        },
+    }
+
+
+def rule_keys(rules: Sequence[Rule]) -> tuple[str, ...]:
+    """The rules' names in a summary: the id, or `pack/id` where several packs have a rule of that id."""
+    shared = Counter(rule.id for rule in rules)
+    return tuple(rule.id if shared[rule.id] == 1 else f"{rule.pack}/{rule.id}" for rule in rules)
+
+
+def _by_group(statute: Statute, judged: Judged, groups: I64, count: int) -> Counts:
+    """The `COUNTS` by group and column; `groups` says which group each slot is in."""
+    found, closed = judged.found, judged.closed
+    violated = take(found, (found.kinds == kernel_loop.FOUND_VIOLATED) & judged.rated[found.stamps])
+    unmet = take(closed, (closed.kinds == kernel.CLOSING_UNMET) & judged.rated[closed.stamps])
+    said = take(found, (found.kinds == kernel_loop.FOUND_UNKNOWN) | (found.kinds == kernel_loop.FOUND_SLICES))
+    violating: NDArray[np.bool_] = np.zeros(judged.memory.state.shape, dtype=np.bool_)
+    violating[violated.slots, violated.columns] = True
+    violating[unmet.slots, unmet.columns] = True
+    applicable = kernel.applies(judged.memory) & ~kernel.unjudged(statute.program, judged.memory)
+    applicable &= judged.sessions.counted[:, None]
+    slots, columns = np.nonzero(judged.satisfactions)
+    shape = (count, *violating.shape[1:])
+    return np.stack(
+        [
+            _count(groups[violated.slots], violated.columns, shape),
+            _count(groups[unmet.slots], unmet.columns, shape),
+            _count(groups[slots], columns, shape, judged.satisfactions[slots, columns]),
+            _sums(groups, violating, count),
+            _sums(groups, violating | applicable, count),
+            _count(groups[said.slots], said.columns, shape),
+        ]
+    )
+
+
+def _count(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, ...], each: Any = None) -> Counts:
+    """A table of how often each row and column is named (or of the sums of `each`)."""
+    flat = rows.astype(np.int64) * shape[1] + columns
+    return np.bincount(flat, each, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
+
+
+def _sums(groups: I64, marked: Mask, count: int) -> Counts:
+    """How many slots of each group are marked, by group and column."""
+    slots, columns = np.nonzero(marked)
+    return _count(groups[slots], columns, (count, *marked.shape[1:]))
+
+
+def _groups(judged: Judged) -> tuple[list[tuple[str, str]], I64]:
+    """The (agent, day) groups of a bucket, and the number of each slot's group."""
+    begins = judged.sessions.bounds[:-1]
+    sessions = pl.DataFrame({"agent": agents_of(judged), "begin": judged.column("occurrence", begins)})
+    keyed = sessions.select(pl.col("agent").fill_null(NO_AGENT), day=day_of(pl.col("begin")))
+    distinct = keyed.unique(maintain_order=True).with_row_index("group")
+    group = keyed.join(distinct, on=["agent", "day"], how="left", maintain_order="left")["group"]
+    return list(distinct.select("agent", "day").iter_rows()), group.cast(pl.Int64).to_numpy()
+
+
+def agents_of(judged: Judged) -> pl.Series:
+    """Return the agent of each slot: that of its first event that names one, null where none does."""
+    begins = judged.sessions.bounds[:-1]
+    named = np.flatnonzero(judged.labelled["agent"].is_not_null().to_numpy()[judged.order.rows])
+    # The first named row of each session; past its end where it has none.
+    first = np.append(named, len(judged.codes))[np.searchsorted(named, begins)]
+    has = first < judged.sessions.bounds[1:]
+    return judged.column("agent", np.where(has, first, begins))
+
+
+def _capped(tally: Tally) -> frozenset[str]:
+    """The agents that keep counts of their own: those with the most sessions, equal ones by name."""
+    sessions: Counter[str] = Counter()
+    for (agent, _), count in tally.groups.items():
+        sessions[agent] += count
+    ranked = sorted(sessions, key=lambda agent: (-sessions[agent], agent))
+    return frozenset(ranked[:AGENTS_MAX])
+
+
+def _split(tally: Tally, number: int, part: int, kept: frozenset[str] | None) -> dict[str, dict[str, int]]:
+    """One rule's counts by the first or second part of the groups, those that are all zero left out."""
+    parts: dict[str, Counts] = {}
+    for group, counts in tally.counts.items():
+        name = group[part] if kept is None or group[part] in kept else OTHER_AGENTS
+        parts[name] = parts.get(name, 0) + counts[:, number]
+    return {name: _named(parts[name]) for name in sorted(parts) if parts[name].any()}
+
+
+def _by_name(groups: Counter[tuple[str, str]], part: int, kept: frozenset[str] | None) -> dict[str, int]:
+    sums: Counter[str] = Counter()
+    for group, count in groups.items():
+        sums[group[part] if kept is None or group[part] in kept else OTHER_AGENTS] += count
+    return dict(sorted(sums.items()))
+
+
+def _zeros(rules: int) -> Counts:
+    return np.zeros((len(COUNTS), rules), dtype=np.int64)
+
+
+def _named(counts: Counts) -> dict[str, int]:
+    return dict(zip(COUNTS, counts.tolist(), strict=True))

@@ -1,0 +1,1 @@
+"""Bundles of verdicts that a third party can read."""

@@ -1,0 +1,109 @@
+"""More rows than memory holds: read a bounded number at a time, and held on disk by whole sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from ..sources.discover import Part
+from ..sources.event_files import bytes_of, frames, row_count
+
+PASS_BYTES = 1 << 26
+"""Bytes of event Parquet, unpacked, that are read at a time; several times as many are in memory."""
+PASS_ROWS = 500_000
+PASS_PARTS = 100
+BUCKET_BYTES = 1 << 26
+"""Bytes of rows that a bucket holds on average."""
+BUCKET_ROWS = 250_000
+BUCKETS_MAX = 256
+"""Buckets that are written at a time, each an open file."""
+
+_LARGE = 2
+_DEPTH_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Rows that are read at once: from which files, how many, and as a frame."""
+
+    parts: tuple[Part, ...]
+    rows: int
+    frame: pl.LazyFrame
+
+
+def passes(parts: Iterable[Part], more: Mapping[str, pl.DataType] | None = None) -> Iterator[Pass]:
+    """All rows of the files as `frames` gives them: large files in pieces, small ones together."""
+    held: list[tuple[Part, int, pl.LazyFrame]] = []
+    size = rows = 0
+    for part, count, share, frame in _pieces(parts, more or {}):
+        if held and (size + share > PASS_BYTES or rows + count > PASS_ROWS or len(held) >= PASS_PARTS):
+            yield _together(held)
+            held, size, rows = [], 0, 0
+        held.append((part, count, frame))
+        size += share
+        rows += count
+    if held:
+        yield _together(held)
+
+
+def _pieces(
+    parts: Iterable[Part], more: Mapping[str, pl.DataType]
+) -> Iterator[tuple[Part, int, int, pl.LazyFrame]]:
+    """The files in pieces of which none is too large for a pass: file, rows, bytes, frame."""
+    for part in parts:
+        rows, size = row_count(part), bytes_of(part)
+        each = max(1, min(PASS_ROWS, rows * PASS_BYTES // max(size, 1)))
+        for first, frame in enumerate(frames(part, each, more)):
+            count = min(each, rows - first * each)
+            yield part, count, size * count // max(rows, 1), frame
+
+
+def _together(held: Sequence[tuple[Part, int, pl.LazyFrame]]) -> Pass:
+    frame = pl.concat([frame for _, _, frame in held])
+    parts = tuple(dict.fromkeys(part for part, _, _ in held))
+    return Pass(parts, sum(rows for _, rows, _ in held), frame)
+
+
+def bucket_count(rows: int, size: int) -> int:
+    """How many buckets rows of so many bytes are best held in."""
+    return min(BUCKETS_MAX, max(rows // BUCKET_ROWS, size // BUCKET_BYTES) + 1)
+
+
+def write_buckets(frame: pl.LazyFrame, folder: Path, count: int, seed: int = 0) -> None:
+    """Write whole sessions to `count` buckets in a folder each, as they are in memory: read once, soon."""
+    bucket = (pl.col("session_id").hash(seed) % count).alias("bucket")
+    folders = pl.PartitionBy(folder, key="bucket", include_key=False)
+    frame.with_columns(bucket).sink_ipc(
+        folders, compression="uncompressed", maintain_order=False, mkdir=True, engine="streaming"
+    )
+
+
+def read_buckets(folder: Path, depth: int = 1) -> Iterator[pl.LazyFrame]:
+    """The buckets of all folders in `folder` to which `write_buckets` wrote, each session in one of them.
+
+    A bucket that came out too large is divided, unless it is one session. Each is taken away when the next
+    is asked for.
+    """
+    buckets: dict[str, list[Path]] = {}
+    for own in sorted(folder.glob("*/bucket=*")):
+        buckets.setdefault(own.name, []).extend(sorted(own.iterdir()))
+    for name, files in buckets.items():
+        frame = pl.scan_ipc(files, hive_partitioning=False)
+        rows = frame.select(pl.len()).collect().item()
+        count = bucket_count(rows, sum(file.stat().st_size for file in files))
+        if count <= _LARGE or depth > _DEPTH_MAX or not _has_several(frame):
+            yield frame
+        else:
+            divided = folder / f"divided-{name}"
+            write_buckets(frame, divided / "all", count, seed=depth)
+            yield from read_buckets(divided, depth + 1)
+        for file in files:
+            file.unlink()
+
+
+def _has_several(frame: pl.LazyFrame) -> bool:
+    several = frame.select(pl.col("session_id").min() != pl.col("session_id").max())
+    return bool(several.collect(engine="streaming").item())

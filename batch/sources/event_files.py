@@ -1,0 +1,260 @@
+"""Event Parquet as others write it: columns checked and completed, rows that cannot be judged named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
+
+from ...archive.error import SourceError
+from ...schemas.event import Content
+from ...schemas.frames.events import EVENT_SCHEMA, REQUIRED, TIME
+from ...schemas.otlp.decoded import TIME_MAX
+from ...schemas.time import EVENT_TIME_MIN
+from .discover import REJECTS_KEPT_MAX, Part, Population, Reject
+
+_DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
+_TIMES = ("time", "occurrence")
+_WORDS = (pl.String, pl.Categorical, pl.Enum)
+_INVALID = {
+    "row-session": "has no session_id",
+    "row-time": "has no time, or an occurrence that is none, between 1678 and 2262",
+    "row-kind": "has a kind that is none of user, assistant, tool_call, tool_result, unknown, end",
+    "row-content": "has a content that is none of captured, absent, truncated, redacted",
+    "row-seq": "has a seq that is no number from 1 to 4294967295",
+}
+
+
+@contextmanager
+def reading(parts: Sequence[Part]) -> Generator[None]:
+    """What Polars says of a damaged file while these are read, as a SourceError (TRL401) that names it.
+
+    Everything lazy that reads the files is to be collected or written inside.
+    """
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError):
+        for part in parts:
+            try:
+                pl.scan_parquet(part.path, hive_partitioning=False).sink_ipc(os.devnull, engine="streaming")
+            except (pl.exceptions.PolarsError, OSError):
+                raise _damaged(part) from None
+        raise
+
+
+def row_count(part: Part) -> int:
+    """The rows of a Parquet file, from its footer."""
+    return int(_footer(part).num_rows)
+
+
+def bytes_of(part: Part) -> int:
+    """The size of a Parquet file's rows, unpacked, from its footer; repeated texts count once."""
+    footer = _footer(part)
+    return sum(int(footer.row_group(group).total_byte_size) for group in range(footer.num_row_groups))
+
+
+def null_count(part: Part, name: str) -> int:
+    """The rows of a Parquet file that have nothing in that column: all, where it has no such column."""
+    footer = _footer(part)
+    index = next((i for i in range(footer.num_columns) if footer.schema.column(i).path == name), None)
+    if index is None:
+        return int(footer.num_rows)
+    told = [footer.row_group(group).column(index).statistics for group in range(footer.num_row_groups)]
+    if all(about is not None and about.has_null_count for about in told):
+        return sum(about.null_count for about in told)
+    counted: Any = pl.scan_parquet(part.path, hive_partitioning=False).select(pl.col(name).null_count())
+    with reading([part]):
+        return int(counted.collect(engine="streaming").item())
+
+
+def _footer(part: Part) -> Any:
+    try:
+        about = part.path.stat()
+        return _footer_of(part.path, about.st_size, about.st_mtime_ns)
+    except (OSError, ValueError):
+        raise _damaged(part) from None
+
+
+@lru_cache(maxsize=64)
+def _footer_of(path: Path, _size: int, _changed_ns: int) -> Any:
+    """A file's footer, which is asked for a dozen times while its rows are checked."""
+    parquet: Any = pq
+    return parquet.ParquetFile(path).metadata
+
+
+def _damaged(part: Part) -> SourceError:
+    hint = "the file is damaged or cut off: write it again"
+    return SourceError("TRL401", part.name, "is not readable as Parquet", hint)
+
+
+def columns_of(part: Part) -> dict[str, pl.DataType]:
+    """The columns of a Parquet file. Raises SourceError where it is damaged."""
+    try:
+        return dict(pl.read_parquet_schema(part.path))
+    except (OSError, pl.exceptions.PolarsError):
+        raise _damaged(part) from None
+
+
+def scan(part: Part) -> pl.LazyFrame:
+    """The rows of a file that can be judged, with exactly the columns of the event frame.
+
+    A column that the file lacks is null, or its default: `content` is `captured`, the flags are false (so
+    are their nulls). Times without a zone are UTC. Raises SourceError naming file and column where a
+    required one is missing or one has another type. What is damaged inside shows only when the rows are
+    read: see `reading`.
+    """
+    return next(frames(part, max(row_count(part), 1)))
+
+
+def frames(part: Part, rows: int, more: Mapping[str, pl.DataType] | None = None) -> Iterator[pl.LazyFrame]:
+    """The rows of a file as `scan` gives them, so many (before bad ones are left out) to a frame.
+
+    `more` are columns that are wanted beside those of events, null where the file lacks them.
+    """
+    columns, bad = _columns(part, more or {}), _bad(part)
+    for first in range(0, max(row_count(part), 1), rows):
+        frame = pl.scan_parquet(part.path, hive_partitioning=False).slice(first, rows).select(columns)
+        yield frame.filter(pl.all_horizontal(~is_bad for is_bad in bad.values())) if bad else frame
+
+
+def reject_rows(part: Part, population: Population) -> None:
+    """Count the rows of a file, and each that cannot be judged, with its number (from 1) in the file.
+
+    Raises SourceError as `scan` does, and where what is looked at is damaged.
+    """
+    columns, bad = _columns(part, {}), _bad(part)
+    reasons = [pl.when(is_bad).then(pl.lit(code)) for code, is_bad in bad.items()]
+    if reasons:
+        frame = pl.scan_parquet(part.path, hive_partitioning=False).select(columns)
+        coded = frame.select(pl.coalesce(reasons).alias("code")).with_row_index("row", offset=1)
+        rejected = coded.filter(pl.col("code").is_not_null())
+        with reading([part]):
+            first: Any = rejected.head(REJECTS_KEPT_MAX).collect(engine="streaming")
+            if first.height:
+                counts: Any = rejected.group_by("code").len().sort("code").collect(engine="streaming")
+                told = [
+                    Reject(part.name, f"row {row}", code, _INVALID[code]) for row, code in first.iter_rows()
+                ]
+                population.reject_many(dict(counts.iter_rows()), told)
+    population.rows += row_count(part)
+
+
+def _bad(part: Part) -> dict[str, pl.Expr]:
+    """For each way in which a row of this file may not be judged, whether it is so.
+
+    Files of our own writing say in their footers that none is: their rows are not looked at for it.
+    """
+    found = columns_of(part)
+    unsure = {
+        "row-session": null_count(part, "session_id") > 0,
+        "row-time": null_count(part, "time") > 0 or any(map(partial(_may_be_no_time, part), _TIMES)),
+        "row-kind": found.get("kind") != EVENT_SCHEMA["kind"] or null_count(part, "kind") > 0,
+        "row-content": found.get("content", EVENT_SCHEMA["content"]) != EVENT_SCHEMA["content"],
+        "row-seq": null_count(part, "seq") < row_count(part),
+    }
+    bad = {
+        "row-session": pl.col("session_id").is_null(),
+        "row-time": pl.col("time").is_null(),
+        "row-kind": pl.col("kind").is_null(),
+        "row-content": pl.col("content").is_null(),
+        "row-seq": (pl.col("seq") < 1).fill_null(False),
+    }
+    return {code: is_bad for code, is_bad in bad.items() if unsure[code]}
+
+
+def _columns(part: Part, more: Mapping[str, pl.DataType]) -> list[pl.Expr]:
+    """The columns of the event frame, from those that the file has."""
+    found = columns_of(part)
+    for name in REQUIRED:
+        if name not in found:
+            hint = f"event Parquet needs at least the columns {', '.join(REQUIRED)}"
+            raise SourceError("TRL402", part.name, f"lacks the column {name}", hint)
+    wanted = {**EVENT_SCHEMA, **more}
+    columns = {name: _column(part, name, found.get(name), dtype) for name, dtype in wanted.items()}
+    if "occurrence" in found and _may_be_no_time(part, "occurrence"):
+        # Null would be an occurrence that the row does not name: it has no time, so it is rejected.
+        is_none = pl.col("occurrence").is_not_null() & columns["occurrence"].is_null()
+        columns["time"] = pl.when(~is_none).then(columns["time"]).alias("time")
+    return list(columns.values())
+
+
+def _may_be_no_time(part: Part, name: str) -> bool:
+    """Return whether a row may have a time in that column that no event can have, by the file's footer."""
+    found = columns_of(part).get(name)
+    if found is None or found == pl.Null:
+        return False
+    return found != TIME or _least(part, name) < EVENT_TIME_MIN
+
+
+def _least(part: Part, name: str) -> int:
+    """Return the least number in a column, or one below every time where the footer does not have it."""
+    footer = _footer(part)
+    index = next((i for i in range(footer.num_columns) if footer.schema.column(i).path == name), None)
+    if index is None:
+        return EVENT_TIME_MIN - 1
+    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
+    told = [(group.num_rows, group.column(index).statistics) for group in groups]
+    known = [
+        about.min_raw if about.has_min_max else EVENT_TIME_MIN - 1
+        for rows, about in told
+        if about is not None and not (about.has_null_count and about.null_count == rows)
+    ]
+    return min(known, default=0) if all(about is not None for _, about in told) else EVENT_TIME_MIN - 1
+
+
+def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
+    if found is None or found == pl.Null:
+        return _absent(name, wanted)
+    if not _fits(found, wanted):
+        hint = f"write it as {wanted}, or leave the column out if nothing is known"
+        raise SourceError("TRL402", part.name, f"has the column {name} as {found}, not as {wanted}", hint)
+    column = pl.col(name)
+    if isinstance(wanted, pl.Datetime) and isinstance(found, pl.Datetime):
+        zoned = column.dt.replace_time_zone("UTC") if found.time_zone is None else column
+        utc = zoned.dt.convert_time_zone("UTC")
+        if found.time_unit == "ns" and not _may_be_no_time(part, name):
+            # Only where the footer does not say that all are: a comparison costs as much as reading them.
+            return utc
+        # Nanoseconds in 64 bits reach to 2262: what lies outside would wrap around. Polars gives no year of
+        # a number that is too far away.
+        unit = {"ns": 1, "us": 1_000, "ms": 1_000_000}[found.time_unit]
+        is_time = column.to_physical().is_between(EVENT_TIME_MIN // unit, TIME_MAX // unit)
+        return pl.when(is_time).then(utc).dt.cast_time_unit("ns").alias(name)
+    if isinstance(wanted, pl.Enum) and found != wanted:
+        word = column.cast(pl.String)
+        return (word.fill_null(_DEFAULTS[name]) if name in _DEFAULTS else word).cast(wanted, strict=False)
+    if name in _DEFAULTS:
+        return column.fill_null(pl.lit(_DEFAULTS[name], wanted))
+    if name == "seq" and found != wanted:
+        # A number that does not fit is no place; null would make a candidate of the row.
+        return pl.when(column.is_not_null()).then(column.cast(wanted, strict=False).fill_null(0)).alias(name)
+    if isinstance(wanted, pl.Map) and isinstance(found, pl.List):
+        # A map holds no null and no key that is null.
+        entry = pl.element()
+        column = column.list.eval(entry.filter(entry.struct.field("key").is_not_null()))
+    return column if found == wanted else column.cast(wanted, strict=False)
+
+
+@lru_cache
+def _absent(name: str, wanted: pl.DataType) -> pl.Expr:
+    """A column that the file lacks; making one costs as much as reading a small file."""
+    return pl.lit(_DEFAULTS.get(name), wanted).alias(name)
+
+
+def _fits(found: pl.DataType, wanted: pl.DataType) -> bool:
+    if isinstance(wanted, (pl.String, pl.Enum)):
+        return isinstance(found, _WORDS)
+    if isinstance(wanted, pl.Datetime):
+        return isinstance(found, pl.Datetime)
+    if wanted.is_integer():
+        return found.is_integer()
+    if isinstance(wanted, pl.Map):
+        pair = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+        return found in (wanted, pair)
+    return found == wanted

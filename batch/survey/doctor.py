@@ -1,0 +1,76 @@
+"""The instrumentations whose spans a source holds, and what each of them lacks: `tracline doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+
+from ...archive.error import SourceError
+from ...schemas.dialects import tell
+from ...schemas.event import Content, Kind
+from ...schemas.instrumentations.lacks import Diagnosed, Instrumentations
+from ..prepare.options import Terms
+from ..prepare.prepare import prepare
+from ..sources.discover import Format, Part, Population, discover
+from ..sources.event_files import reading, scan
+from ..sources.span_files import requests
+
+SPANS_AT_ONCE = 50_000
+"""Spans whose ids are held as text before they become numbers."""
+
+_KEY = pl.concat_str("trace_id", "span_id").hash().alias("key")
+_EVENT = ("kind", "content", "session_id", "trace_id", "call_id")
+
+
+def diagnose(
+    source: str | Path, scratch: Path, population: Population, terms: Terms | None = None
+) -> list[Diagnosed]:
+    """Return the instrumentations of the spans in a source, by scope and version.
+
+    `scratch` is an empty folder of the caller's. What cannot be read is counted in the population. Raises
+    SourceError where there is nothing to read, or no spans (TRL411).
+    """
+    spans = [part for part in discover(source, Population()) if part.format is Format.SPANS]
+    if not spans:
+        what = "holds no spans: only these say which instrumentation they come from"
+        hint = "name OTLP dumps, not chat logs or an archive, or the address of a running `tracline serve`"
+        raise SourceError("TRL411", str(source), what, hint)
+    found = Instrumentations()
+    senders = _senders(spans, found)
+    for part in prepare(source, scratch, population, terms):
+        if part.path.is_relative_to(scratch):
+            with reading([part]):
+                _add_events(scan(part), senders, found)
+    found.log_records = population.log_records.content > 0
+    if senders.is_empty() and not population.rejected:
+        hint = "name a dump of a time at which agents worked"
+        raise SourceError("TRL411", str(source), "holds requests, and not one span in them", hint)
+    return found.diagnosed()
+
+
+def _senders(parts: Iterable[Part], found: Instrumentations) -> pl.DataFrame:
+    """Return the number of each span's instrumentation by a key of the span's ids, and count the spans."""
+    whole = pl.DataFrame(schema={"key": pl.UInt64, "number": pl.UInt16})
+    ids: list[tuple[str, str, int]] = []
+    for part in parts:
+        for _, decoded in requests(part.path):
+            ids += [(span.trace_id, span.span_id, found.add(span, tell(span))) for span in decoded.spans]
+            if len(ids) >= SPANS_AT_ONCE:
+                whole, ids = whole.vstack(_keyed(ids)), []
+    # A span that was sent twice is one.
+    return whole.vstack(_keyed(ids)).unique("key", keep="first", maintain_order=True)
+
+
+def _keyed(ids: list[tuple[str, str, int]]) -> pl.DataFrame:
+    schema = {"trace_id": pl.String, "span_id": pl.String, "number": pl.UInt16}
+    return pl.DataFrame(ids, schema, orient="row").select(_KEY, "number")
+
+
+def _add_events(events: pl.LazyFrame, senders: pl.DataFrame, found: Instrumentations) -> None:
+    """Count the events of spans of the source."""
+    told = events.filter(pl.col("span_id").is_not_null()).with_columns(_KEY)
+    rows = told.join(senders.lazy(), on="key").select("number", *_EVENT).collect()
+    for number, kind, content, session_id, trace_id, call_id in rows.iter_rows():
+        found.add_event(number, Kind(kind), Content(content), session_id, trace_id, call_id)

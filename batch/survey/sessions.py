@@ -1,0 +1,263 @@
+"""The sessions of any source as an audit judges them: all of them in brief, or one with its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import polars as pl
+
+from ...archive.error import SourceError
+from ...rules.engine.judge import JUDGED_COLUMNS, Judged, judge, statute_of
+from ...rules.engine.records import Known, records
+from ...rules.engine.sessions import Clock
+from ...rules.model.rule import RuleSet
+from ...schemas.event import Kind
+from ...schemas.frames.events import EVENT_SCHEMA
+from ...schemas.sessions.readings import Drop, Dropped, Readings
+from ...schemas.time import NS, rfc3339
+from ..audit.audit import judging
+from ..audit.sorted_runs import Runs, Told
+from ..audit.summary import agents_of
+from ..prepare import spill
+from ..prepare.buckets import until
+from ..prepare.options import Terms
+from ..prepare.prepare import prepare
+from ..sources.discover import Part, Population
+from ..sources.event_files import reading
+
+NEAR_MAX = 3
+"""Session ids that an error names where the one asked for is not there."""
+COMPARED_MAX = 20_000
+COMPARED_CHARS_MAX = 200
+"""How many session ids, of how many characters, are looked through for near ones."""
+
+_KEPT = (*JUDGED_COLUMNS, "tool")
+_VERDICT = ("pack", "rule", "verdict", "seq", "event_id", "slice", "history")
+"""What is shown of a verdict, of the columns of `verdicts.jsonl`."""
+_READING = ("time", "kind", "text", "tool", "call_id", "args", "result", "error", "content")
+_SPAN = ("trace_id", "span_id", "agent", "model", "service", "nested")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLine:
+    """One occurrence of a session in brief. `verdicts` is None where no rules are asked for."""
+
+    session_id: str
+    occurrence: str
+    events: int
+    agent: str | None
+    tools: tuple[str, ...]
+    closed: bool
+    verdicts: tuple[Mapping[str, Any], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """One session: its occurrences, and its events in judged order.
+
+    `events` are rows of the event frame, without `end` rows, with times as text and `spans`: those that say
+    the event, the one that gave the fields first. `dropped` are the readings that are no events, where they
+    were asked for. `was_judged` is whether the source holds events that were read from spans before: what
+    was dropped then is not in it.
+    """
+
+    occurrences: tuple[SessionLine, ...]
+    events: tuple[Mapping[str, Any], ...]
+    dropped: tuple[Mapping[str, Any], ...]
+    was_judged: bool
+
+
+def sessions(
+    source: str | Path,
+    scratch: Path,
+    population: Population,
+    terms: Terms | None = None,
+    rule_set: RuleSet | None = None,
+) -> Iterator[SessionLine]:
+    """Yield every occurrence of the sessions of a source in brief, by session id and time.
+
+    With rules each has its verdicts, those of an audit. `scratch` is an empty folder of the caller's, which
+    is to stay until all was read. Raises SourceError where there is nothing to read.
+    """
+    terms, known = terms or Terms(), Known()
+    statute = statute_of(rule_set or RuleSet((), {}))
+    runs, briefs = Runs(scratch), list[pl.DataFrame]()
+    for judged in judging(source, statute, scratch, terms, population, keep=_KEPT):
+        briefs.append(_briefs(judged))
+        for record in records(statute, judged, known):
+            runs.add(record)
+    if not briefs:
+        return
+    rows = pl.concat(briefs).sort("session_id", "occurrence")
+    verdicts = None if rule_set is None else groupby(runs.merged(), key=_occurrence_of)
+    yield from _lines(rows, verdicts)
+
+
+def session(
+    source: str | Path,
+    session_id: str,
+    scratch: Path,
+    population: Population,
+    terms: Terms | None = None,
+    rule_set: RuleSet | None = None,
+    *,
+    repeats: bool = False,
+) -> SessionView:
+    """Return one session of a source with its events, as an audit judges them.
+
+    With rules each event has `verdicts`, those that stand at it; with `repeats` what was dropped is there,
+    too. `scratch` is an empty folder of the caller's. Raises SourceError where there is nothing to read, or
+    no session of that id (TRL410).
+    """
+    terms, readings = terms or Terms(), Readings(session_id)
+    parts = prepare(source, scratch, population, terms, readings)
+    rows, last = _read(session_id, parts, terms.as_of)
+    if rows.is_empty():
+        raise _unknown(source, session_id, parts, terms.as_of)
+    statute = statute_of(rule_set or RuleSet((), {}))
+    fields = list(dict.fromkeys([*_KEPT, *statute.labeler.fields]))
+    labelled = statute.labeler.label(rows.lazy().select(fields), keep=_KEPT).collect()
+    judged = judge(statute, labelled, Clock(last=last, idle=round(terms.idle_s * NS)), satisfied=False)
+    found = Runs(scratch)
+    for record in records(statute, judged, {}):
+        found.add(record)
+    events = _shown(rows[judged.order.rows], readings)
+    if rule_set is not None:
+        verdicts: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        for at, line in found.merged():
+            verdicts.setdefault((at.occurrence, at.seq), []).append(_verdict(line))
+        events = [
+            {**event, "verdicts": verdicts.get((event["occurrence"], event["seq"]), [])} for event in events
+        ]
+    return SessionView(
+        occurrences=tuple(_lines(_briefs(judged).sort("occurrence"), None)),
+        events=tuple(events),
+        dropped=tuple(_every_dropped(readings, rows, judged, terms.as_of)) if repeats else (),
+        was_judged=bool(readings.is_empty and rows["span_id"].is_not_null().any()),
+    )
+
+
+def _briefs(judged: Judged) -> pl.DataFrame:
+    """Return a row for each occurrence of a bucket: who, how many events, which tools, closed or not."""
+    begins = judged.sessions.bounds[:-1]
+    names = ("session_id", "occurrence")
+    sessions = pl.DataFrame({name: judged.column(name, begins) for name in names}).with_columns(
+        events=np.diff(judged.sessions.bounds), agent=agents_of(judged), closed=~judged.sessions.open
+    )
+    called = judged.labelled.filter(pl.col("tool").is_not_null() & (pl.col("kind") != Kind.END.value))
+    tools = called.group_by(names).agg(pl.col("tool").unique().sort())
+    return sessions.join(tools, on=names, how="left")
+
+
+def _lines(
+    briefs: pl.DataFrame, verdicts: Iterator[tuple[Any, Iterator[Told]]] | None
+) -> Iterator[SessionLine]:
+    """Yield rows of `_briefs` as lines; `verdicts` are those of the same occurrences, in the same order."""
+    following = None if verdicts is None else next(verdicts, None)
+    for row in briefs.with_columns(pl.col("occurrence").to_physical()).iter_rows(named=True):
+        row["occurrence"] = rfc3339(row["occurrence"])
+        row["tools"] = tuple(row.pop("tool") or ())
+        own: tuple[Mapping[str, Any], ...] = ()
+        named = (row["session_id"], row["occurrence"])
+        if verdicts is not None and following is not None and following[0] == named:
+            own = tuple(_verdict(line) for _, line in following[1])
+            following = next(verdicts, None)
+        yield SessionLine(**row, verdicts=None if verdicts is None else own)
+
+
+def _occurrence_of(found: Told) -> tuple[str, str]:
+    return found[0].session_id, found[0].occurrence
+
+
+def _verdict(line: bytes) -> dict[str, Any]:
+    record = orjson.loads(line)
+    return {name: record[name] for name in _VERDICT}
+
+
+def _read(session_id: str, parts: Sequence[Part], as_of: int | None) -> tuple[pl.DataFrame, int]:
+    """Return the rows of one session, and the latest time of all sessions."""
+    found, latest = [pl.DataFrame(schema=EVENT_SCHEMA)], 0
+    for some in spill.passes(parts):
+        own = until(some.frame.filter(pl.col("session_id") == session_id), as_of)
+        times = until(some.frame.select(pl.col("time")), as_of).max()
+        with reading(some.parts):
+            rows, last = pl.collect_all([own, times], engine="streaming")
+        found.append(rows)
+        latest = max(latest, last["time"].to_physical()[0] or 0)
+    return pl.concat(found), latest if as_of is None else as_of
+
+
+def _unknown(source: str | Path, session_id: str, parts: Sequence[Part], as_of: int | None) -> SourceError:
+    """Return the error for a session that is not there, with the ids that are most like the one asked for."""
+    ids: set[str] = set()
+    for some in spill.passes(parts):
+        with reading(some.parts):
+            own = until(some.frame, as_of).select(pl.col("session_id").unique())
+            ids.update(own.collect(engine="streaming")["session_id"])
+    comparable = sorted(one for one in ids if len(one) <= COMPARED_CHARS_MAX)
+    near = [one for one in comparable if session_id and session_id in one][:NEAR_MAX]
+    if not near and len(session_id) <= COMPARED_CHARS_MAX:
+        near = get_close_matches(session_id, comparable[:COMPARED_MAX], n=NEAR_MAX)
+    hint = "without --session every session is listed"
+    if near:
+        hint = f"did you mean {' or '.join(near)}? {hint}"
+    what = f"holds no session {session_id} among its {len(ids):,}"
+    return SourceError("TRL410", str(source), what, hint)
+
+
+def _shown(rows: pl.DataFrame, readings: Readings) -> list[dict[str, Any]]:
+    """Return events as they are shown: times as text, and the spans that say each."""
+    times = [pl.col(name).to_physical() for name in ("occurrence", "time")]
+    spans = readings.spans()
+    shown: list[dict[str, Any]] = []
+    for row in rows.with_columns(times).iter_rows(named=True):
+        own = [row["span_id"]] if row["span_id"] else []
+        shown.append(
+            {
+                **row,
+                "occurrence": rfc3339(row["occurrence"]),
+                "time": rfc3339(row["time"]),
+                "attributes": dict(row["attributes"] or {}),
+                "spans": spans.get(row["event_id"], own),
+            }
+        )
+    return shown
+
+
+def _every_dropped(
+    readings: Readings, rows: pl.DataFrame, judged: Judged, as_of: int | None
+) -> Iterator[dict[str, Any]]:
+    """Yield what is no event: the readings of spans, and the rows of an archive."""
+    for one in readings.dropped():
+        if as_of is None or one.telling.time <= as_of:
+            yield _dropped(one)
+    yield from _dropped_rows(rows, judged)
+
+
+def _dropped(one: Dropped) -> dict[str, Any]:
+    """Return a reading that was dropped as it is shown."""
+    read: dict[str, Any] = {name: getattr(one.telling, name) for name in _READING}
+    read |= {name: getattr(one.candidate, name) for name in _SPAN}
+    read["time"] = rfc3339(one.telling.time)
+    return {"dropped": one.reason.value, "of": one.of, "session_id": one.candidate.session_id, **read}
+
+
+def _dropped_rows(rows: pl.DataFrame, judged: Judged) -> Iterator[dict[str, Any]]:
+    """Yield the rows that are no events since they repeat one of an archive, or have the place of one."""
+    events = set(judged.column("event_id"))
+    rest = rows.with_row_index("row").filter(
+        ~pl.col("row").is_in(judged.order.rows) & (pl.col("kind") != Kind.END.value)
+    )
+    for row in rest.with_columns(pl.col("time").to_physical()).iter_rows(named=True):
+        again = row["event_id"] in events
+        reason, of = (Drop.COPY, row["event_id"]) if again else (Drop.CONFLICT, None)
+        read = {name: row[name] for name in (*_READING, *_SPAN)}
+        read["time"] = rfc3339(row["time"])
+        yield {"dropped": reason.value, "of": of, "session_id": row["session_id"], **read}

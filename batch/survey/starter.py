@@ -1,0 +1,261 @@
+"""A pack to begin with: the shipped rules that apply to a source, asked of the source's own tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from ...rules.lint.suggest import (
+    PLAIN_NAME,
+    ROLES,
+    Suggestion,
+    Tool,
+    suggestions,
+    tools_named,
+    use_without,
+)
+from ...rules.model.rule import Rule, RuleSet
+from ...rules.packs.extend import section
+from ...rules.packs.load import documents_of, load_packs, pack_text, shipped_packs
+from ...rules.packs.yaml_document import Scalar
+from ...schemas.display import visible
+from ..audit.audit import Outcome, audit
+from ..audit.proposition_counts import Census, census
+from ..prepare.options import Terms
+from .usage import ToolUse, Usage
+
+WIDTH = 108
+"""Characters of a line of the pack."""
+SHOWN_MAX = 40
+"""Tools, and agents, that the pack lists."""
+NAMED_MAX = 3
+"""Sessions that are named for each rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a pack is to say: the pack that it extends, its suggestions, and the rules that it leaves out.
+
+    `dropped` has the reason for each. `rules` are those that are left.
+    """
+
+    name: str
+    parent: str
+    suggestions: tuple[Suggestion, ...]
+    dropped: Mapping[str, str]
+    rules: tuple[Rule, ...]
+
+
+def draft(name: str, parent: str, found: Usage) -> Draft:
+    """Return a pack of that name that extends a shipped one, for what was found in a source."""
+    shipped = load_packs(parent)
+    tools = [Tool(tool.name, tool.arguments) for tool in found.tools]
+    suggested = list(suggestions(parent, _propositions(parent, shipped), tools))
+    missing = {one.name for one in suggested if not one.tools}
+    dropped = {rule.id: why for rule in shipped.rules if (why := _reason(rule, missing)) is not None}
+    rules = tuple(rule for rule in shipped.rules if rule.id not in dropped)
+    used = {used for rule in rules for used in rule.propositions}
+    kept = tuple(one for one in suggested if one.tools and one.name in used)
+    return Draft(name, parent, kept, dropped, rules)
+
+
+def _propositions(parent: str, shipped: RuleSet) -> dict[str, tuple[str, Any]]:
+    """Return the shipped pack's propositions that rules use, as text and parsed."""
+    parsed = {name: value for rule in shipped.rules for name, value in rule.propositions.items()}
+    texts = section(documents_of(shipped)[parent], "propositions")
+    return {
+        name: (node.text, parsed[name])
+        for name, (_, node) in texts.items()
+        if name in parsed and isinstance(node, Scalar)
+    }
+
+
+def _reason(rule: Rule, missing: set[str]) -> str | None:
+    """Return why the rule is of no use without these propositions, if it is of none."""
+    lacks = sorted(missing & rule.propositions.keys())
+    if not lacks:
+        return None
+    left = use_without(rule, lacks)
+    if left.watches and left.keepable:
+        return None
+    why = "every session to which it applies would break it" if left.watches else "nothing could break it"
+    return f"no tool was seen for {_listed(lacks)}: {why}"
+
+
+def judged(
+    source: str | Path, written: str, scratch: Path, terms: Terms
+) -> tuple[Census, Outcome, tuple[Rule, ...]]:
+    """Return what a pack and the other shipped ones find in the source, and the rules that were judged."""
+    own = pack_text(written)
+    others = load_packs([name for name in shipped_packs() if name not in ROLES and name not in own.packs])
+    both = RuleSet((*own.rules, *others.rules), {**own.sources, **others.sources})
+    for folder in ("census", "audit"):
+        (scratch / folder).mkdir()
+    counts = census(source, own, scratch / "census", terms)
+    return counts, audit(source, both, scratch / "audit" / "bundle", terms), both.rules
+
+
+# ---- as text
+
+
+def pack_of(made: Draft, found: Usage, counts: Mapping[str, str], today: Mapping[str, list[str]]) -> str:
+    """Return the pack's YAML; `counts` say of propositions, and `today` of packs' rules, what was found."""
+    return "\n".join([*_head(found), *_own(made, found, counts), *_dropped(made), *_today(made, today), ""])
+
+
+def _head(found: Usage) -> Iterator[str]:
+    """Yield what was seen, as comments."""
+    yield from _comment(
+        f"A pack to begin with, made by `tracline init` from {_count(found.events, 'event')} in "
+        f"{_count(found.sessions, 'session')}. Tools were recognised by their names and arguments, and by "
+        "nothing else: confirm or correct every line below. `tracline label SOURCE --rules PACK` shows "
+        "events at which each proposition is true."
+    )
+    yield "#"
+    yield from _comment("kinds: " + ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items()))
+    agents = [
+        f"{_clean(name) if name else 'not named'} ({count:,} events)" for name, count in found.agents.items()
+    ]
+    yield from _comment("agents: " + ", ".join(agents[:SHOWN_MAX]) + _more(len(agents)))
+    yield "# tools:" if found.tools else "# tools: none was called"
+    width = max((len(_clean(tool.name)) for tool in found.tools), default=0)
+    for tool in found.tools[:SHOWN_MAX]:
+        yield f"#   {_clean(tool.name):<{width}}  {_used(tool)}"
+    if len(found.tools) > SHOWN_MAX:
+        yield f"#   {_more(len(found.tools)).removeprefix(', ')}"
+
+
+def _own(made: Draft, found: Usage, counts: Mapping[str, str]) -> Iterator[str]:
+    """Yield the pack's own fields, each proposition with why it is so."""
+    calls = {tool.name: tool.calls for tool in found.tools}
+    yield from (f"pack: {made.name}", "version: 1", f"extends: {made.parent}", "")
+    if not made.suggestions:
+        yield from _comment(f"No tool was seen that a proposition of {made.parent} could mean.")
+        return
+    yield from _comment(f"What the rules of {made.parent} ask, of the tools that were seen:")
+    yield "propositions:"
+    for one in made.suggestions:
+        known = [tool for tool in one.tools if tool not in one.guessed]
+        why = [f"`{tool}` ({_count(calls[tool], 'call')})" for tool in one.guessed]
+        guess = "guessed from their names: " + ", ".join(why) if why else ""
+        shipped = f"named in {made.parent}: " + ", ".join(f"`{tool}`" for tool in known) if known else ""
+        yield from _comment("; ".join(filter(None, (guess, shipped, counts.get(one.name)))), "  ")
+        yield f"  {one.name}: >-"
+        yield from wrap(one.text, WIDTH - 4, initial_indent="    ", subsequent_indent="    ", **_WHOLE)
+    yield ""
+
+
+def _dropped(made: Draft) -> Iterator[str]:
+    """Yield the rules that are left out, each with its reason."""
+    if made.dropped:
+        yield from _comment(
+            "Rules that need tools which were not seen. To have one, define the propositions that it lacks, "
+            "and take it out of this list."
+        )
+        yield "drop:"
+        for rule, why in made.dropped.items():
+            yield from _comment(why, "  ")
+            yield f"  - {rule}"
+        yield ""
+
+
+def _today(made: Draft, today: Mapping[str, list[str]]) -> Iterator[str]:
+    """Yield what each rule finds in the source."""
+    for pack, lines in today.items():
+        if pack == made.name:
+            yield "# The rules that are left, and the sessions that each would flag today:"
+        else:
+            yield "#"
+            yield f"# {pack} names no tools and can be used as it is, beside this pack:"
+        yield from (f"#   {line}" for line in lines)
+
+
+def found_today(outcome: Outcome, rules: tuple[Rule, ...], found: Usage) -> dict[str, list[str]]:
+    """Return a line for each rule, by its pack: sessions flagged, those to which it applies, the first ids.
+
+    The pack of the first rule comes first.
+    """
+    width = max(len(rule.id) for rule in rules)
+    lines: dict[str, list[str]] = {}
+    rows = {(row["pack"], row["id"]): (key, row) for key, row in outcome.summary["rules"].items()}
+    own = rules[0].pack
+    for rule in sorted(rules, key=lambda rule: (rule.pack != own, rule.pack, -rule.severity.rank, rule.id)):
+        key, row = rows[rule.pack, rule.id]
+        sessions = [_clean(record["session_id"], 40) for record in outcome.examples.get(key, [])]
+        count = f"{row['sessions_violating']:,} of {_count(row['sessions_applicable'], 'session')}"
+        named = f": {', '.join(sessions[:NAMED_MAX])}" if sessions else ""
+        more = ", ..." if row["sessions_violating"] > len(sessions) else ""
+        unjudged = f"; {row['sessions_unjudged']:,} unjudged" if row["sessions_unjudged"] else ""
+        line = (
+            f"{rule.severity.value:<8}  {rule.id:<{width}}  {count}{named}{more if named else ''}{unjudged}"
+        )
+        lines.setdefault(rule.pack, []).append(line)
+        lines[rule.pack] += [f"{'':<10}{note}" for note in _unsliced(rule, found)]
+    return lines
+
+
+def _unsliced(rule: Rule, found: Usage) -> Iterator[str]:
+    """Yield the tools of a rule that is judged for each value of an argument which they do not take."""
+    paths = rule.for_each.paths if rule.for_each is not None else ()
+    names = {str(path.steps[0]) for path in paths if path.field == "args" and path.steps}
+    if not names:
+        return
+    meant = {tool for predicate in rule.propositions.values() for tool in tools_named(predicate)}
+    without = [tool.name for tool in found.tools if tool.name in meant and not names & set(tool.arguments)]
+    if without:
+        yield f"judged for each {_listed(sorted(names))}, which these do not take: {_listed(without)}"
+
+
+def counted_today(found: Census) -> dict[str, str]:
+    """Return for each proposition at how many events, and in how many sessions, it is true."""
+    return {
+        count.name: f"true at {_count(count.true, 'event')} of {_count(count.sessions, 'session')}"
+        if count.true
+        else "true at no event yet"
+        for count in found.counts
+    }
+
+
+_WHOLE: Any = {"break_long_words": False, "break_on_hyphens": False}
+
+
+def _comment(text: str, indent: str = "") -> list[str]:
+    """Return the text as lines of a comment."""
+    lead = f"{indent}# "
+    return wrap(text, WIDTH, initial_indent=lead, subsequent_indent=lead, **_WHOLE)
+
+
+def _used(tool: ToolUse) -> str:
+    """Return how a tool is used, in words."""
+    parts = [f"{_count(tool.calls, 'call')} in {_count(tool.sessions, 'session')}"]
+    parts += [f"first in {tool.first:,}"] if tool.first else []
+    parts += [f"{tool.failed:,} of {tool.results:,} results failed"] if tool.failed else []
+    plain = [name for name in tool.arguments if PLAIN_NAME.fullmatch(name)]
+    parts += [f"takes {', '.join(plain[:6])}"] if plain else []
+    parts += [] if PLAIN_NAME.fullmatch(tool.name) else ["not suggested anywhere, for the signs in its name"]
+    return "; ".join(parts)
+
+
+def _clean(text: str, width: int = 100) -> str:
+    """Return text of telemetry as a comment may hold it: one line, without hidden characters.
+
+    YAML refuses some that are not hidden, too, even in a comment.
+    """
+    words = " ".join(visible(text[: 4 * width]).split())
+    shown = "".join(char if char.isprintable() else "?" for char in words)
+    return shown if len(shown) <= width else f"{shown[: width - 1]}…"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{_clean(name)}`" for name in names)
+
+
+def _more(count: int) -> str:
+    return f", and {count - SHOWN_MAX:,} more" if count > SHOWN_MAX else ""

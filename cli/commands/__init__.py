@@ -1,0 +1,1 @@
+"""The commands by group, one command a file, each exported as `command`."""

@@ -1,0 +1,1 @@
+"""`tracline alerts` and its commands."""

@@ -1,0 +1,213 @@
+"""`tracline alerts backtest`: when alarms would have been raised over an archive."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ....schemas.time import rfc3339
+from ...error import told_error
+from ...options import Command, format_option, rules_option
+from ...shown import clean, plain_console
+from ...source import allow_rejected_option, timezone_option
+from ..audit.audit import Instant
+from .group import TICK_S, Past, past
+
+if TYPE_CHECKING:
+    from ....stream.alerts.rates import Rates
+    from ....stream.alerts.watch import Change
+
+AGENT_WIDTH = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a backtest did: the time that was watched, what was tolerated, and what came of it.
+
+    `watched` counts rules and agents, `ticks` those of them all in which some session counted.
+    """
+
+    since: int
+    until: int
+    tick_s: int
+    arl_ticks: int
+    watched: int
+    ticks: int
+    overdue: int
+    changes: list[Change]
+
+
+@click.command("backtest", cls=Command)
+@click.argument("archive")
+@rules_option()
+@click.option(
+    "--rates",
+    "rates_file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="Tolerated rates, from `tracline alerts rates`.",
+)
+@click.option(
+    "--history",
+    type=Instant(),
+    metavar="UNTIL",
+    help="Learn what is tolerated up to this time, watch from then on.  [default: half of the time]",
+)
+@click.option(
+    "--tick-s",
+    type=click.IntRange(min=1),
+    metavar="S",
+    help=f"Seconds of event time that are counted together.  [default: {TICK_S}, or those of FILE]",
+)
+@click.option(
+    "--arl",
+    type=click.IntRange(min=2),
+    default=8640,
+    show_default=True,
+    metavar="TICKS",
+    help="The least mean time between false alarms of one rule and agent.",
+)
+@timezone_option()
+@allow_rejected_option()
+@format_option("table", "json")
+def command(
+    archive: str,
+    rules: tuple[str, ...],
+    rates_file: Path | None,
+    history: int | None,
+    tick_s: int | None,
+    arl: int,
+    timezone: str,
+    allow_rejected: int,
+    format: str,
+) -> None:
+    """Show when alarms would have been raised over an archive, and when they would have been over.
+
+    The archive is judged, and the sessions that violate each rule are watched, by agent, tick by tick, as
+    `tracline stream alerts` would have watched them. Without --rates, what is tolerated is learned from the
+    first part of the archive, and the rest is watched. An alarm is no finding: the exit code is 0.
+    """
+    if rates_file is not None and (history is not None or tick_s is not None):
+        raise click.UsageError("--rates says what is tolerated, in ticks of its own: leave out the others.")
+    rates = None if rates_file is None else _read(rates_file)
+    told = past(archive, rules, timezone, allow_rejected)
+    if rates is None:
+        from ....stream.alerts.history import learned
+
+        since = (told.first + told.last) // 2 if history is None else history
+        rates = learned(told.before(since), tick_s or TICK_S, told.idle_s)
+        told = told.since(since)
+    found = backtest(told, rates, arl)
+    if format == "json":
+        click.echo(json.dumps(as_data(found), indent=2, ensure_ascii=False))
+    else:
+        print_alarms(found)
+
+
+def _read(file: Path) -> Rates:
+    """The rates in the file. Raises WorldError where it holds none."""
+    from ....stream.alerts.rates import decode
+    from ....stream.error import StreamError
+
+    try:
+        return decode(file.read_bytes())
+    except StreamError as error:
+        raise told_error(error.code, str(file), str(error), error.hint) from error
+
+
+def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
+    """Watch what was said with these rates."""
+    from ....stream.alerts.detector import Settings
+    from ....stream.alerts.history import watched
+    from ....stream.alerts.rates import tolerance
+    from ....stream.alerts.watch import Watch
+
+    watch = Watch(tolerance(rates), Settings(arl_ticks=arl_ticks))
+    # Time goes on until the last tick is over.
+    changes = watched(told.said, watch, told.last + watch.ledger.tick_ns)
+    return Watched(
+        since=told.first,
+        until=told.last,
+        tick_s=rates.tick_s,
+        arl_ticks=arl_ticks,
+        watched=len(watch.detectors),
+        ticks=watch.ticks,
+        overdue=watch.ledger.overdue.total(),
+        changes=changes,
+    )
+
+
+def alarms(found: Watched) -> list[tuple[Change, Change | None]]:
+    """What fired, and what resolved it (None: nothing did), in the order of their firing."""
+    from ....stream.alerts.detector import Turn
+
+    firing: dict[Any, Change] = {}
+    over: list[tuple[Change, Change | None]] = []
+    for change in found.changes:
+        if change.alarm.turn is Turn.FIRED:
+            firing[change.key] = change
+        else:
+            over.append((firing.pop(change.key), change))
+    told = [*over, *((change, None) for change in firing.values())]
+    return sorted(told, key=lambda pair: (pair[0].told, pair[0].key))
+
+
+def as_data(found: Watched) -> dict[str, Any]:
+    """The backtest as plain data; agents' names are cleaned."""
+    return {
+        "since": rfc3339(found.since),
+        "until": rfc3339(found.until),
+        "tick_s": found.tick_s,
+        "arl_ticks": found.arl_ticks,
+        "watched": found.watched,
+        "ticks": found.ticks,
+        "false_alarms_expected_max": found.ticks / found.arl_ticks,
+        "overdue": found.overdue,
+        "alarms": [
+            {
+                "pack": fired.key.pack,
+                "rule": fired.key.rule,
+                "agent": clean(fired.key.agent),
+                "fired": rfc3339(fired.told),
+                "resolved": None if resolved is None else rfc3339(resolved.told),
+                "violating": fired.alarm.violating,
+                "applicable": fired.alarm.applicable,
+                "observed": fired.alarm.observed,
+                "tolerated": fired.alarm.tolerated,
+            }
+            for fired, resolved in alarms(found)
+        ],
+    }
+
+
+def print_alarms(found: Watched) -> None:
+    """Print the alarms, and what was watched."""
+    from rich.text import Text
+
+    console = plain_console()
+    told = alarms(found)
+    for fired, resolved in told:
+        over = "now" if resolved is None else _minute(resolved.told)
+        alarm, agent = fired.alarm, clean(fired.key.agent, AGENT_WIDTH)
+        rule = (clean(fired.key.rule), "bold red")
+        console.print(Text.assemble(f"{_minute(fired.told)} to {over}  ", rule, f"  {agent}".rstrip()))
+        sessions = f"{alarm.violating:,} of {alarm.applicable:,} sessions"
+        console.print(Text(f"  {sessions}, {alarm.observed:.1%}; tolerated {alarm.tolerated:.1%}"))
+    if told:
+        console.print()
+    if not found.watched:
+        console.print("Nothing was watched: no rule applied to a session that began in that time.")
+        return
+    count = f"{len(told):,} {'alarm' if len(told) == 1 else 'alarms'}" if told else "No alarm"
+    span = f"from {_minute(found.since)} to {_minute(found.until)} UTC"
+    console.print(Text(f"{count} {span}, {found.watched:,} rates watched in ticks of {found.tick_s:,} s."))
+    expected = found.ticks / found.arl_ticks
+    console.print(Text(f"Were nothing wrong, {expected:.2g} or fewer would be expected."))
+
+
+def _minute(time: int) -> str:
+    return rfc3339(time)[:16].replace("T", " ")

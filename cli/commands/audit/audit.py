@@ -1,0 +1,207 @@
+"""`tracline audit`: an archive judged by rules, into a bundle of verdicts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ....schemas.time import parse_time
+from ....schemas.verdict import Severity
+from ...options import Command, colors, format_option, out_option, quiet, rules_option
+from ...source import (
+    allow_empty_option,
+    allow_rejected_option,
+    tell_quiet,
+    tell_rejected,
+    tell_unread,
+    timezone_option,
+)
+
+if TYPE_CHECKING:
+    from ....batch.audit.audit import Outcome, Progress
+
+
+class Instant(click.ParamType):
+    """A time or a day as an argument: nanoseconds since the epoch."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read `2026-02-17`, `2026-02-17T08:00` or with seconds and offset; UTC where it says none."""
+        if isinstance(value, int):
+            return value
+        ns = parse_time(value)
+        if ns is None:
+            ns = parse_time(f"{value}T00:00")
+        if ns is None:
+            self.fail(f"{value!r} is no time: write 2026-02-17 or 2026-02-17T08:00:00Z", param, ctx)
+        return ns
+
+
+@click.command("audit", cls=Command)
+@click.argument("archive")
+@rules_option(required=False)
+@click.option(
+    "--as-judged",
+    is_flag=True,
+    help="Judge each event by the rules that judged it live, which are in the archive.",
+)
+@out_option("BUNDLE", "The folder for the bundle; an earlier bundle there is replaced.")
+@click.option(
+    "--fail-on",
+    type=click.Choice([severity.value for severity in Severity]),
+    help="Exit 1 when a rule of at least this severity is broken.",
+)
+@allow_rejected_option()
+@allow_empty_option()
+@click.option("--since", type=Instant(), metavar="TIME", help="Leave out verdicts before this time or day.")
+@click.option("--until", type=Instant(), metavar="TIME", help="Leave out verdicts at this time and later.")
+@click.option(
+    "--as-of",
+    type=Instant(),
+    metavar="TIME",
+    help="Judge as of this time: later events are not looked at, open sessions are those open then.",
+)
+@click.option("--satisfied", is_flag=True, help="Write satisfied and held verdicts, too.")
+@timezone_option()
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Threads to work with.  [default: one for each processor]",
+)
+@format_option("table", "json", "jsonl", "junit", "sarif")
+def command(
+    archive: str,
+    rules: tuple[str, ...],
+    as_judged: bool,
+    out: Path,
+    fail_on: str | None,
+    allow_rejected: int,
+    allow_empty: bool,
+    since: int | None,
+    until: int | None,
+    as_of: int | None,
+    satisfied: bool,
+    timezone: str,
+    threads: int | None,
+    format: str,
+) -> None:
+    """Judge an archive by rule packs and write the bundle of verdicts.
+
+    ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps; the
+    latter two are read as `tracline import` reads them. The bundle holds verdicts.jsonl, verdicts.parquet,
+    summary.json and the rules as used. Sessions that span --since or --until are judged whole.
+
+    An archive that `tracline serve` or `tracline stream archive` wrote holds the rules that were in force:
+    --as-judged replays it with them, their changes included, instead of with --rules.
+    """
+    if as_judged and rules:
+        raise click.UsageError("--as-judged judges by the rules in the archive: leave --rules out.")
+    if not as_judged and not rules:
+        ctx = click.get_current_context()
+        raise click.MissingParameter(ctx=ctx, param_hint="'--rules'", param_type="option")
+    if threads is not None:
+        # Polars makes its threads when it is first imported.
+        os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
+    from ....batch.audit.as_judged import audit_as_judged
+    from ....batch.audit.audit import audit
+    from ....batch.importing.run import zone_of
+    from ....batch.prepare.options import Terms
+    from ....rules.packs.load import load_packs
+    from ...settings import session_settings
+
+    rule_set, sessions = None if as_judged else load_packs(rules), session_settings()
+    terms = Terms(
+        since=since,
+        until=until,
+        as_of=as_of,
+        satisfied=satisfied,
+        idle_s=sessions.idle_s,
+        scope=sessions.scope,
+        zone=zone_of(timezone),
+        threads=threads or os.cpu_count() or 1,
+    )
+    with _progress() as progress:
+        if rule_set is None:
+            outcome = audit_as_judged(archive, out, terms, progress)
+        else:
+            outcome = audit(archive, rule_set, out, terms, progress)
+    _write(outcome, out, format)
+    population = outcome.summary["population"]
+    records = population["log_records"]
+    rows = population["rows"] + population["spans"] + records["content"] + records["unlinked"]
+    tell_quiet(rows + population["rejected"], archive)
+    spans, events = outcome.population.census, population["events"]
+    code = tell_unread(spans, events, archive, allow_empty=allow_empty)
+    tell_rejected(outcome.population.rejects, population["rejected_by_reason"], archive, allow_rejected)
+    if code:
+        click.get_current_context().exit(code)
+    if fail_on is not None and _broken(outcome, Severity(fail_on)):
+        click.get_current_context().exit(1)
+
+
+def _broken(outcome: Outcome, least: Severity) -> bool:
+    """Whether a rule of at least that severity was broken."""
+    return any(
+        rule["violations"] + rule["unmet"] > 0 and Severity(rule["severity"]).rank >= least.rank
+        for rule in outcome.summary["rules"].values()
+    )
+
+
+def _write(outcome: Outcome, out: Path, format: str) -> None:
+    """Write the results to standard output."""
+    from ....batch.evidence.bundle import VERDICTS, read_verdicts
+
+    verdicts = read_verdicts(out / VERDICTS)
+    match format:
+        case "json":
+            from ...render.json import json_text
+
+            chunks = json_text(outcome.summary, verdicts)
+        case "jsonl":
+            from ...render.json import lines
+
+            chunks = lines(verdicts)
+        case "junit":
+            from ...render.junit import junit
+
+            chunks = iter([junit(outcome.summary, outcome.examples)])
+        case "sarif":
+            from ...render.sarif import sarif
+
+            chunks = sarif(outcome.summary, verdicts)
+        case _:
+            from ...render.table import print_table
+
+            print_table(outcome, out)
+            return
+    for chunk in chunks:
+        click.echo(chunk)
+
+
+@contextmanager
+def _progress() -> Generator[Progress]:
+    """A bar on standard error when that is a terminal and nothing asked for quiet; else silence."""
+    if quiet() or not sys.stderr.isatty():
+        yield lambda _what, _done, _of: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True, no_color=colors() is False)
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def tell(what: str, done: int, of: int) -> None:
+            bar.update(task, description=what, completed=done, total=of or None)
+
+        yield tell

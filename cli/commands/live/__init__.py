@@ -1,0 +1,1 @@
+"""Commands that judge live, in one process."""

@@ -1,0 +1,129 @@
+"""`tracline label`: how often each proposition is true, with sample events."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...options import Command, format_option, rules_option
+from ...shown import clean, plain_console
+from ...source import allow_rejected_option, tell_rejected, timezone_option
+
+if TYPE_CHECKING:
+    from ....batch.audit.proposition_counts import Census, Count
+
+TEXT_WIDTH = 200
+"""Characters of what a sample event says that `--format json` shows."""
+
+SESSION_WIDTH = 24
+
+
+@click.command("label", cls=Command)
+@click.argument("archive")
+@rules_option()
+@timezone_option()
+@allow_rejected_option()
+@format_option("table", "json")
+def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int, format: str) -> None:
+    """Show how often each proposition is true, with sample events: does a rule see what it means?
+
+    ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps.
+    Unknown are the events where the archive does not hold what a proposition asks about. Samples show what
+    was said or done.
+    """
+    from ....batch.audit.proposition_counts import census
+    from ....batch.importing.run import zone_of
+    from ....batch.prepare.options import Terms
+    from ....rules.packs.load import load_packs
+    from ...settings import session_settings
+
+    rule_set, sessions = load_packs(rules), session_settings()
+    terms = Terms(zone=zone_of(timezone), idle_s=sessions.idle_s, scope=sessions.scope)
+    with tempfile.TemporaryDirectory() as scratch:
+        counted = census(archive, rule_set, Path(scratch), terms)
+    if format == "json":
+        click.echo(json.dumps(as_data(counted), indent=2, ensure_ascii=False))
+    else:
+        print_counts(counted)
+    population = counted.population
+    tell_rejected(population.rejects, population.rejected, archive, allow_rejected)
+
+
+def as_data(counted: Census) -> dict[str, Any]:
+    """The census as plain data; texts are cleaned and cut."""
+    return {
+        "events": counted.events,
+        "sessions": counted.sessions,
+        "rejected": counted.population.rejected.total(),
+        "propositions": [
+            {
+                "pack": count.pack,
+                "name": count.name,
+                "true": count.true,
+                "unknown": count.unknown,
+                "sessions": count.sessions,
+                "samples": [
+                    {
+                        "session_id": clean(event["session_id"]),
+                        "seq": event["seq"],
+                        "kind": event["kind"],
+                        "tool": None if event["tool"] is None else clean(event["tool"]),
+                        "text": said(event, TEXT_WIDTH),
+                    }
+                    for event in count.samples
+                ],
+            }
+            for count in counted.counts
+        ],
+    }
+
+
+def said(event: dict[str, Any], width: int) -> str:
+    """What an event says or does, on one line, safe to show."""
+    parts = (
+        event["text"],
+        event["args"] if event["kind"] == "tool_call" else event["result"],
+        event["error"],
+    )
+    # A character becomes at most one: no more than the first ones are looked at, however long the text.
+    return clean(" ".join(" ".join(part[: 4 * width] for part in parts if part).split()), width)
+
+
+def print_counts(counted: Census) -> None:
+    """Print a table of the propositions, and then the samples of each."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console = plain_console()
+    console.print(f"{counted.events:,} events in {counted.sessions:,} sessions")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("proposition", no_wrap=True)
+    for name in ("true", "unknown", "sessions"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for count in counted.counts:
+        name = Text(_name(count), style="bold" if count.true else "yellow")
+        table.add_row(
+            name, f"{count.true:,}", f"{count.unknown:,}" if count.unknown else "·", f"{count.sessions:,}"
+        )
+    console.print(table)
+    for count in counted.counts:
+        if not count.samples:
+            continue
+        console.print()
+        console.print(Text(_name(count), style="bold"))
+        for event in count.samples:
+            console.print(_line(event, console.width), no_wrap=True, overflow="ellipsis")
+
+
+def _name(count: Count) -> str:
+    return clean(f"{count.pack}/{count.name}")
+
+
+def _line(event: dict[str, Any], width: int) -> str:
+    tool = f" {clean(event['tool'], 40)}" if event["tool"] else ""
+    place = f"  {clean(event['session_id'], SESSION_WIDTH)} {event['seq']:>3}  {event['kind']}{tool}"
+    return f"{place}  {said(event, max(width - len(place) - 2, 20))}"

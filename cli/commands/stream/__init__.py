@@ -1,0 +1,1 @@
+"""`tracline stream` and its commands."""

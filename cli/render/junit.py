@@ -1,0 +1,63 @@
+"""The result of an audit as JUnit XML: a suite for each pack, a case for each rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+from ..shown import clean, quoted
+
+
+def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[dict[str, Any]]]) -> str:
+    """The XML text: a broken rule fails with its first sessions.
+
+    One that applied nowhere, or that could not be judged somewhere and is not known to be broken, is skipped:
+    it has not passed.
+    """
+    packs: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    for key, rule in summary["rules"].items():
+        packs.setdefault(rule["pack"], []).append((key, rule))
+    root = Xml.Element("testsuites", name="tracline audit")
+    for pack, rules in packs.items():
+        suite = Xml.SubElement(root, "testsuite", name=pack)
+        for key, rule in rules:
+            case = Xml.SubElement(suite, "testcase", classname=pack, name=rule["id"], time="0")
+            _judge(case, rule, examples.get(key, ()))
+        _count(suite, tests="testcase", failures="failure", skipped="skipped")
+    _count(root, tests="testcase", failures="failure")
+    Xml.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode")
+
+
+def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[dict[str, Any]]) -> None:
+    broken, unjudged = rule["violations"] + rule["unmet"], rule["sessions_unjudged"]
+    if broken:
+        sessions = f"{rule['sessions_violating']} of {rule['sessions_applicable']} sessions"
+        failure = Xml.SubElement(
+            case,
+            "failure",
+            type=rule["severity"],
+            message=f"{quoted(rule['title'])}: {broken} times, in {sessions}",
+        )
+        failure.text = "\n".join(
+            f"session {clean(found['session_id'])}, step {found['seq']}: {found['verdict']}, "
+            f"event {clean(found['event_id'])}, verdict {found['id']}"
+            for found in examples
+        )
+        if unjudged:
+            Xml.SubElement(case, "system-out").text = f"sessions unjudged: {unjudged}"
+    elif not rule["sessions_applicable"]:
+        reason = "applies to no session that could be judged"
+        Xml.SubElement(case, "skipped", message=f"{reason} ({unjudged} unjudged)")
+    elif unjudged:
+        told = f"sessions held: {rule['sessions_applicable']}, unjudged: {unjudged}"
+        Xml.SubElement(case, "skipped", message=told)
+
+
+def _count(element: Xml.Element, **counted: str) -> None:
+    """Put the numbers of elements below this one into its attributes, of each name that of a tag."""
+    for name, tag in counted.items():
+        element.set(name, str(len(element.findall(f".//{tag}"))))
+    element.set("errors", "0")
+    element.set("time", "0")

@@ -1,0 +1,137 @@
+"""The result of an audit as tables for a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from ...schemas.instrumentations.missing import with_setting
+from ...schemas.verdict import Severity
+from ..shown import clean, plain_console, quoted
+
+if TYPE_CHECKING:
+    from ...batch.audit.audit import Outcome
+
+STYLES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}
+SCOPE_WIDTH = 80
+"""Characters of a scope's name that a reason shows."""
+SESSION_WIDTH = 40
+"""Characters of a session id that an example shows."""
+
+
+def print_table(outcome: Outcome, out: Path) -> None:
+    """Print what was judged, how often each rule was broken, worst first, and where to look."""
+    console = plain_console()
+    rules = outcome.summary["rules"]
+    ranked = sorted(rules, key=lambda key: rank(rules[key]))
+    broken = [key for key in ranked if rules[key]["sessions_violating"]]
+    console.print(_population(outcome.summary["population"]))
+    if broken:
+        console.print(_broken(rules, broken))
+        console.print(_examples(outcome, broken))
+        console.print()
+    unjudged = [key for key in ranked if rules[key]["sessions_unjudged"]]
+    rest = [key for key in ranked if key not in broken]
+    judged = [key for key in rest if key not in unjudged]
+    _say(console, "Held", [key for key in judged if rules[key]["sessions_applicable"]])
+    _say(console, "Applied to no session", [key for key in judged if not rules[key]["sessions_applicable"]])
+    told = [f"{key} ({rules[key]['sessions_unjudged']:,})" for key in unjudged]
+    _say(console, "Unjudged in some sessions", told)
+    for reason, keys in _reasons(rules, unjudged).items():
+        console.print(Text(clean(f"  unjudged: {reason}: {', '.join(keys)}")))
+    console.print(Text(f"The bundle is {clean(str(out))}"))
+
+
+def _reasons(rules: dict[str, Any], unjudged: list[str]) -> dict[str, list[str]]:
+    """Why rules are unjudged, in how many sessions, with what to set; each with the rules."""
+    found: dict[str, list[str]] = {}
+    for key in unjudged:
+        for one in rules[key]["unjudged"]:
+            why = with_setting(
+                one["reason"], one["scope"] and clean(one["scope"], SCOPE_WIDTH), one["setting"]
+            )
+            text = f"{one['sessions']:,} {'session' if one['sessions'] == 1 else 'sessions'}, {why}"
+            found.setdefault(text, []).append(key)
+    return found
+
+
+def _say(console: Console, what: str, keys: list[str]) -> None:
+    """A line of rules, if there are any."""
+    if keys:
+        console.print(Text.assemble((f"{what}: ", "bold"), clean(", ".join(keys))))
+
+
+def rank(rule: dict[str, Any]) -> tuple[bool, int, int, str]:
+    """Broken rules first, then by severity, sessions and name."""
+    broken = rule["sessions_violating"] > 0
+    return not broken, -Severity(rule["severity"]).rank, -rule["sessions_violating"], rule["id"]
+
+
+def _population(population: dict[str, Any]) -> Text:
+    parts = [
+        f"{population['events']:,} events in {population['sessions']:,} sessions "
+        f"from {population['files']:,} {'file' if population['files'] == 1 else 'files'}"
+    ]
+    for name, told in (
+        ("open_sessions", "still open"),
+        ("duplicates", "repeats left out"),
+        ("rejected", "rejected"),
+        ("gaps", "gaps in the archive"),
+    ):
+        if population[name]:
+            parts.append(f"{population[name]:,} {told}")
+    records = population["log_records"]
+    if lost := records["unjoined"] + records["unlinked"]:
+        parts.append(f"{lost:,} log records with content and without their span")
+    return Text(", ".join(parts))
+
+
+def _broken(rules: dict[str, Any], broken: list[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("rule", overflow="fold")
+    table.add_column("severity", no_wrap=True)
+    for name in ("violated", "unmet", "sessions", "rate"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for key in broken:
+        rule = rules[key]
+        style = STYLES[rule["severity"]]
+        table.add_row(
+            Text(clean(key), style=style),
+            Text(rule["severity"], style=style),
+            Text(_number(rule["violations"])),
+            Text(_number(rule["unmet"])),
+            Text(f"{rule['sessions_violating']:,} of {rule['sessions_applicable']:,}"),
+            Text(f"{rule['sessions_violating'] / rule['sessions_applicable']:.1%}"),
+        )
+    return table
+
+
+def _number(count: int) -> str:
+    return f"{count:,}" if count else "·"
+
+
+def _examples(outcome: Outcome, broken: list[str]) -> Group:
+    parts: list[Text | Table] = [Text("First examples", style="bold")]
+    for key in broken:
+        rule = outcome.summary["rules"][key]
+        parts.append(Text.assemble((clean(key), STYLES[rule["severity"]]), ": ", quoted(rule["title"])))
+        grid = Table.grid(padding=(0, 2))
+        for _ in range(5):
+            grid.add_column(no_wrap=True)
+        for found in outcome.examples.get(key, []):
+            cells = (
+                "",
+                clean(found["session_id"], SESSION_WIDTH),
+                f"step {found['seq']}",
+                found["verdict"],
+                f"event {clean(found['event_id'], 12)}",
+                "" if found["slice"] is None else f"for {clean(found['slice'], 24)}",
+            )
+            grid.add_row(*map(Text, cells))
+        parts.append(grid)
+    return Group(*parts)

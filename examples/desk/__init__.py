@@ -1,0 +1,1 @@
+"""The simulated support desk: its conversations, as events and as chat logs."""

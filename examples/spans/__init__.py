@@ -1,0 +1,1 @@
+"""Spans of the simulated desk, as instrumentations of every dialect send them."""

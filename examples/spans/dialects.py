@@ -1,0 +1,369 @@
+"""What instrumented agents write on their spans, in the attribute names of four conventions.
+
+Kept apart from the names that the product reads by, so that a slip in those shows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from ...schemas.span import Value
+from ...schemas.step import Role
+from .plan import Dialect, Manner
+from .sessions import Call, Line
+
+Attributes = dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversing:
+    """What a model call, or an agent's whole turn, heard and said; `error` where it failed."""
+
+    agent: str
+    model: str
+    instructions: str
+    heard: Sequence[Line]
+    said: Line | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a tool was asked and returned."""
+
+    call: Call
+    result: str | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How a dialect names spans and attributes: of a model call, of a tool's run, of an agent's turn.
+
+    `session_key` and `agent_key` are the attributes with which any span may say its session and agent,
+    `scope` is what instruments. `agent_model` and `run_ids` are whether agents' spans say the model and
+    tools' spans the call's id.
+    """
+
+    chat: Callable[[Conversing, Manner], tuple[str, Attributes]]
+    tool: Callable[[Running, Manner], tuple[str, Attributes]]
+    agent: Callable[[Conversing, Manner], tuple[str, Attributes]]
+    session_key: str
+    agent_key: str
+    scope: str
+    agent_model: bool = True
+    run_ids: bool = True
+
+
+def _call_id(call: Call | None, manner: Manner) -> str | None:
+    return call.call_id if call is not None and manner.call_ids else None
+
+
+def _told(**found: Value) -> dict[str, Value]:
+    """The fields that have a value."""
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _value(text: str) -> Value:
+    """The value of JSON text; other text as it is."""
+    try:
+        return cast("Value", json.loads(text))
+    except ValueError:
+        return text
+
+
+# OpenTelemetry GenAI
+
+
+def _genai_chat(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "lumen",
+        "gen_ai.request.model": told.model,
+    }
+    if told.error is not None:
+        attributes["error.type"] = told.error
+    return f"chat {told.model}", attributes | _genai_messages(told, manner)
+
+
+def _genai_messages(told: Conversing, manner: Manner) -> Attributes:
+    if not manner.captured:
+        return {}
+    messages: Attributes = {}
+    if manner.inputs_captured:
+        messages["gen_ai.system_instructions"] = [{"type": "text", "content": told.instructions}]
+        messages["gen_ai.input.messages"] = [genai_message(line, manner) for line in told.heard]
+    if told.said is not None:
+        reason = "tool_call" if told.said.calls else "stop"
+        messages["gen_ai.output.messages"] = [{**genai_message(told.said, manner), "finish_reason": reason}]
+    return messages if manner.structured else {name: json.dumps(value) for name, value in messages.items()}
+
+
+def genai_message(line: Line, manner: Manner) -> dict[str, Value]:
+    """A message as the GenAI conventions write it (`gen_ai.input.messages`)."""
+    if line.role is Role.TOOL:
+        response = _told(type="tool_call_response", id=_call_id(line.answers, manner), response=line.text)
+        return {"role": "tool", "parts": [response]}
+    parts: list[Value] = [] if line.text is None else [{"type": "text", "content": line.text}]
+    for call in line.calls:
+        asked = _told(
+            type="tool_call", id=_call_id(call, manner), name=call.tool, arguments=_value(call.args)
+        )
+        parts.append(asked)
+    return {"role": line.role.value, "parts": parts}
+
+
+def _genai_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": run.call.tool,
+        "gen_ai.tool.type": "function",
+    }
+    call_id = _call_id(run.call, manner)
+    if call_id is not None:
+        attributes["gen_ai.tool.call.id"] = call_id
+    if run.error is not None:
+        attributes["error.type"] = run.error
+    if manner.captured:
+        attributes["gen_ai.tool.call.arguments"] = (
+            _value(run.call.args) if manner.structured else run.call.args
+        )
+        attributes["gen_ai.tool.call.result"] = run.result
+    return f"execute_tool {run.call.tool}", attributes
+
+
+def _genai_agent(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "lumen",
+        "gen_ai.agent.name": told.agent,
+        "gen_ai.request.model": told.model,
+    }
+    if told.error is not None:
+        attributes["error.type"] = told.error
+    messages = _genai_messages(told, manner) if manner.agent_tells else {}
+    return f"invoke_agent {told.agent}", attributes | messages
+
+
+# OpenInference
+
+
+def _openinference_chat(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {"openinference.span.kind": "LLM", "llm.model_name": told.model}
+    if manner.captured:
+        system = {"message.role": "system", "message.content": told.instructions}
+        heard = [system, *(_openinference_message(line, manner) for line in told.heard)]
+        attributes |= (
+            _flat("llm.input_messages", heard) if manner.inputs_captured else {"input.value": "__REDACTED__"}
+        )
+        if told.said is not None:
+            attributes |= _flat("llm.output_messages", [_openinference_message(told.said, manner)])
+    return "ChatCompletion", attributes
+
+
+def _openinference_message(line: Line, manner: Manner) -> Attributes:
+    message: Attributes = {"message.role": line.role.value}
+    if line.text is not None:
+        message["message.content"] = line.text
+    if line.answers is not None:
+        message["message.name"] = line.answers.tool
+        message |= _told(**{"message.tool_call_id": _call_id(line.answers, manner)})
+    calls = [
+        _told(
+            **{
+                "tool_call.id": _call_id(call, manner),
+                "tool_call.function.name": call.tool,
+                "tool_call.function.arguments": call.args,
+            }
+        )
+        for call in line.calls
+    ]
+    return message | _flat("message.tool_calls", calls)
+
+
+def _flat(prefix: str, objects: Sequence[Mapping[str, Value]]) -> Attributes:
+    """A list of objects as attributes `prefix.index.name`."""
+    return {f"{prefix}.{i}.{name}": value for i, one in enumerate(objects) for name, value in one.items()}
+
+
+def _openinference_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {"openinference.span.kind": "TOOL", "tool.name": run.call.tool}
+    call_id = _call_id(run.call, manner)
+    if call_id is not None:
+        attributes["tool.id"] = call_id
+    if manner.captured:
+        attributes |= {"input.value": run.call.args, "input.mime_type": "application/json"}
+        attributes |= {"output.value": run.result, "output.mime_type": "text/plain"}
+    return run.call.tool, attributes
+
+
+def _openinference_agent(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {"openinference.span.kind": "AGENT", "agent.name": told.agent}
+    if manner.agent_tells and manner.captured and manner.inputs_captured:
+        asked = [line.text for line in told.heard if line.role is Role.USER]
+        attributes |= _told(**{"input.value": asked[-1] if asked else None})
+        attributes |= _told(**{"output.value": told.said.text if told.said else None})
+    return told.agent, attributes
+
+
+# OpenLLMetry
+
+
+def _openllmetry_chat(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {
+        "llm.request.type": "chat",
+        "gen_ai.system": "lumen",
+        "gen_ai.request.model": told.model,
+    }
+    if manner.captured:
+        system = {"role": "system", "content": told.instructions}
+        heard = [system, *(_openllmetry_message(line, manner) for line in told.heard)]
+        attributes |= _flat("gen_ai.prompt", heard if manner.inputs_captured else [])
+        if told.said is not None:
+            reason = "tool_calls" if told.said.calls else "stop"
+            said = _openllmetry_message(told.said, manner) | {"finish_reason": reason}
+            attributes |= _flat("gen_ai.completion", [said])
+    return "lumen.chat", attributes
+
+
+def _openllmetry_message(line: Line, manner: Manner) -> Attributes:
+    calls = [_told(id=_call_id(call, manner), name=call.tool, arguments=call.args) for call in line.calls]
+    message = _told(role=line.role.value, content=line.text, tool_call_id=_call_id(line.answers, manner))
+    return message | _flat("tool_calls", calls)
+
+
+def _openllmetry_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {"traceloop.span.kind": "tool", "traceloop.entity.name": run.call.tool}
+    if manner.captured:
+        attributes["traceloop.entity.input"] = json.dumps({"args": [], "kwargs": _value(run.call.args)})
+        attributes["traceloop.entity.output"] = json.dumps(run.result)
+    return f"{run.call.tool}.tool", attributes
+
+
+def _openllmetry_agent(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {"traceloop.span.kind": "agent", "traceloop.entity.name": told.agent}
+    if manner.agent_tells and manner.captured and manner.inputs_captured:
+        asked = [line.text for line in told.heard if line.role is Role.USER]
+        attributes["traceloop.entity.input"] = json.dumps({"args": asked[-1:], "kwargs": {}})
+        attributes["traceloop.entity.output"] = json.dumps(told.said.text if told.said else None)
+    return f"{told.agent}.agent", attributes
+
+
+# Vercel AI SDK
+
+
+def _vercel_chat(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes = _vercel_operation("ai.generateText.doGenerate", told) | {
+        "gen_ai.system": "lumen.chat",
+        "gen_ai.request.model": told.model,
+    }
+    if manner.captured:
+        system: Value = {"role": "system", "content": told.instructions}
+        heard: list[Value] = [system, *(_vercel_message(line, manner) for line in told.heard)]
+        if manner.inputs_captured:
+            attributes["ai.prompt.messages"] = json.dumps(heard)
+        attributes |= _vercel_response(told.said, manner)
+    return "ai.generateText.doGenerate", attributes
+
+
+def _vercel_operation(operation: str, told: Conversing) -> Attributes:
+    return {
+        "operation.name": f"{operation} {told.agent}",
+        "resource.name": told.agent,
+        "ai.operationId": operation,
+        "ai.telemetry.functionId": told.agent,
+        "ai.model.provider": "lumen.chat",
+        "ai.model.id": told.model,
+    }
+
+
+def _vercel_message(line: Line, manner: Manner) -> dict[str, Value]:
+    content: list[Value] = []
+    if line.answers is not None:
+        output: Value = {"type": "text", "value": line.text}
+        call_id, tool = _call_id(line.answers, manner), line.answers.tool
+        content.append(_told(type="tool-result", toolCallId=call_id, toolName=tool, output=output))
+    elif line.text is not None:
+        content.append({"type": "text", "text": line.text})
+    for call in line.calls:
+        call_id = _call_id(call, manner)
+        asked = _told(type="tool-call", toolCallId=call_id, toolName=call.tool, input=_value(call.args))
+        content.append(asked)
+    return {"role": line.role.value, "content": content}
+
+
+def _vercel_response(said: Line | None, manner: Manner) -> Attributes:
+    if said is None:
+        return {}
+    response: Attributes = {"ai.response.finishReason": "tool-calls" if said.calls else "stop"}
+    if said.text is not None:
+        response["ai.response.text"] = said.text
+    if said.calls:
+        calls = [
+            _told(toolCallId=_call_id(call, manner), toolName=call.tool, input=call.args)
+            for call in said.calls
+        ]
+        response["ai.response.toolCalls"] = json.dumps(calls)
+    return response
+
+
+def _vercel_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {"ai.operationId": "ai.toolCall", "ai.toolCall.name": run.call.tool}
+    attributes |= _told(**{"ai.toolCall.id": _call_id(run.call, manner)})
+    if manner.captured:
+        attributes["ai.toolCall.args"] = run.call.args
+        attributes["ai.toolCall.result"] = json.dumps(run.result)
+    return "ai.toolCall", attributes
+
+
+def _vercel_agent(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes = _vercel_operation("ai.generateText", told)
+    if manner.captured:
+        heard = [_vercel_message(line, manner) for line in told.heard]
+        if manner.inputs_captured:
+            attributes["ai.prompt"] = json.dumps({"system": told.instructions, "messages": heard})
+        attributes |= _vercel_response(told.said, manner)
+    return "ai.generateText", attributes
+
+
+WORDS: Mapping[Dialect, Words] = {
+    Dialect.GENAI: Words(
+        _genai_chat,
+        _genai_tool,
+        _genai_agent,
+        session_key="gen_ai.conversation.id",
+        agent_key="gen_ai.agent.name",
+        scope="opentelemetry.instrumentation.lumen",
+    ),
+    Dialect.OPENINFERENCE: Words(
+        _openinference_chat,
+        _openinference_tool,
+        _openinference_agent,
+        session_key="session.id",
+        agent_key="agent.name",
+        scope="openinference.instrumentation.lumen",
+        agent_model=False,
+    ),
+    Dialect.OPENLLMETRY: Words(
+        _openllmetry_chat,
+        _openllmetry_tool,
+        _openllmetry_agent,
+        session_key="traceloop.association.properties.session_id",
+        agent_key="gen_ai.agent.name",
+        scope="opentelemetry.instrumentation.lumen.v1",
+        agent_model=False,
+        run_ids=False,
+    ),
+    Dialect.VERCEL: Words(
+        _vercel_chat,
+        _vercel_tool,
+        _vercel_agent,
+        session_key="ai.telemetry.metadata.sessionId",
+        agent_key="ai.telemetry.functionId",
+        scope="ai",
+    ),
+}
+"""How each dialect is spoken."""

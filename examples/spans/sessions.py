@@ -1,0 +1,240 @@
+"""Conversations to be told as spans (`span_telling`): the simulated desk's, chat messages, random ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC
+from itertools import groupby
+from random import Random
+from typing import cast
+
+from ...schemas.step import Role
+from ...schemas.time import parse_time
+from ..desk.bot import Conversation
+from ..desk.scene import Step
+
+START_NS = 1_772_438_400_000_000_000
+"""When a conversation without times begins: 2026-03-02 08:00 UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call that the agent asks for; `args` is JSON text."""
+
+    call_id: str | None
+    tool: str
+    args: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message of a conversation, at `time` nanoseconds since the epoch (0: not known).
+
+    A tool's line has the call that it answers and the result as `text`; `again` says that the call was
+    answered before, `error` is the error type of a failed run, and `inner` what the customer never sees: the
+    conversation of a sub-agent that did the tool's work.
+    """
+
+    role: Role
+    text: str | None = None
+    calls: tuple[Call, ...] = ()
+    answers: Call | None = None
+    again: bool = False
+    error: str | None = None
+    time: int = 0
+    inner: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation and who had it."""
+
+    session_id: str
+    agent: str
+    model: str
+    service: str
+    lines: tuple[Line, ...]
+
+
+def support_session(conversation: Conversation) -> Session:
+    """A conversation of the simulated support desk, with its times and what its assistants were asked."""
+    lines: list[Line] = []
+    calls: dict[str | None, Call] = {}
+    for _, group in groupby(conversation.steps, key=lambda step: step.message):
+        steps = list(group)
+        own = [step for step in steps if not step.nested]
+        calls |= {step.call_id: _call(step) for step in own if step.kind == "tool_call"}
+        lines.append(_support_line(own, calls, lines))
+        inner = tuple(Line(Role(step.kind), step.text, time=step.time_ns) for step in steps if step.nested)
+        if inner:
+            # They passed while the call that stands before them ran: its result carries them.
+            lines[-1] = replace(lines[-1], inner=inner)
+    agent = conversation.agent
+    return Session(
+        conversation.session_id, agent.name, agent.model, agent.service, tuple(_inner_to_results(lines))
+    )
+
+
+def _support_line(steps: list[Step], calls: Mapping[str | None, Call], before: Sequence[Line]) -> Line:
+    first, time = steps[0], steps[0].time_ns
+    if first.kind == "tool_call":
+        return Line(Role.ASSISTANT, calls=tuple(calls[step.call_id] for step in steps), time=time)
+    if first.kind == "tool_result":
+        call = calls[first.call_id]
+        again = any(line.answers == call for line in before)
+        return Line(Role.TOOL, first.result, (), call, again, first.error, time)
+    return Line(Role(first.kind), first.text, time=time)
+
+
+def _call(step: Step) -> Call:
+    return Call(step.call_id, step.tool or "", step.args or "{}")
+
+
+def _inner_to_results(lines: Sequence[Line]) -> Iterator[Line]:
+    """The lines, what stands inside a message with a call moved to the result behind it."""
+    waiting: tuple[Line, ...] = ()
+    for line in lines:
+        if line.role is Role.TOOL:
+            yield replace(line, inner=waiting)
+            waiting = ()
+        else:
+            waiting += line.inner
+            yield replace(line, inner=())
+
+
+def chat_session(
+    messages: Sequence[Mapping[str, object]],
+    *,
+    session_id: str,
+    agent: str = "assistant",
+    model: str = "lumen-4",
+    service: str = "shop-web",
+) -> Session:
+    """A conversation given as OpenAI-style chat messages; instructions are left out.
+
+    Calls are nested (`function`) or flat, arguments JSON text or an object. A result belongs to the nearest
+    earlier unanswered call of its id, else it answers the last of its id again; one whose id no call has is
+    left out.
+    """
+    lines: list[Line] = []
+    asked: list[Call] = []
+    waiting: list[Call] = []
+    for message in messages:
+        role = message.get("role")
+        line = Line(
+            Role.USER, _text(message.get("content")), time=parse_time(message.get("timestamp"), UTC) or 0
+        )
+        if role == Role.USER:
+            lines.append(line)
+        elif role == Role.ASSISTANT:
+            found = cast("list[Mapping[str, object]]", message.get("tool_calls") or [])
+            calls = tuple(_chat_call(call) for call in found)
+            asked += calls
+            waiting += calls
+            lines.append(replace(line, role=Role.ASSISTANT, calls=calls))
+        elif role == Role.TOOL:
+            lines += _result_line(line, message, asked, waiting)
+    return Session(session_id, agent, model, service, tuple(lines))
+
+
+def _text(content: object) -> str | None:
+    return content if content is None or isinstance(content, str) else json.dumps(content)
+
+
+def _chat_call(asked: Mapping[str, object]) -> Call:
+    inner = cast("Mapping[str, object]", asked.get("function") or asked)
+    args = inner.get("arguments")
+    return Call(
+        cast("str | None", asked.get("id")),
+        str(inner.get("name")),
+        args if isinstance(args, str) else json.dumps(args or {}),
+    )
+
+
+def _result_line(
+    line: Line, message: Mapping[str, object], asked: list[Call], waiting: list[Call]
+) -> Iterator[Line]:
+    """The line of a tool's message, if a call has its id; a call that waits for it waits no more."""
+    call_id, error = message.get("tool_call_id"), message.get("error")
+    place = max((i for i, call in enumerate(waiting) if call.call_id == call_id), default=None)
+    called = [call for call in asked if call.call_id == call_id]
+    if not called:
+        return
+    again = place is None
+    yield replace(
+        line,
+        role=Role.TOOL,
+        answers=called[-1] if place is None else waiting.pop(place),
+        again=again,
+        error=str(error) if error else None,
+    )
+
+
+_TEXTS = ("yes", "no", "yes", "What is it about?", "Done, thank you.", "«über» 🙂 <b>&amp;</b>\n", "refund")
+_TOOLS = ("find_user", "get_order", "issue_refund")
+_ARGS = ('{"id": 1}', '{"id": 1, "note": "a\\"b"}', "{}", '{"amount": 120.5, "ids": [1, 2]}')
+_RESULTS = ("ok", '{"status": "done", "items": [1, 2]}', "Error: no answer", "[]")
+
+
+def random_session(seed: int, turns: int = 6) -> Session:
+    """A short conversation that says the same again and again: equal texts, calls and results.
+
+    Calls of one message stand side by side, fail, stay unanswered, are answered twice or by a sub-agent; the
+    customer writes twice in a row. Every call has an id of its own.
+    """
+    rng = Random(f"random session {seed}")
+    lines: list[Line] = []
+    if rng.random() < 0.4:
+        lines.append(Line(Role.ASSISTANT, rng.choice(_TEXTS)))
+    for _ in range(rng.randint(1, turns)):
+        lines += [Line(Role.USER, rng.choice(_TEXTS)) for _ in range(1 + (rng.random() < 0.2))]
+        for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
+            lines += _random_calls(rng)
+        if rng.random() < 0.9:
+            lines += [Line(Role.ASSISTANT, rng.choice(_TEXTS)) for _ in range(1 + (rng.random() < 0.15))]
+    return Session(f"random-{seed}", "desk", "lumen-4", "shop-web", tuple(lines))
+
+
+def _random_calls(rng: Random) -> Iterator[Line]:
+    calls = tuple(
+        Call(f"call_{rng.getrandbits(32):08x}", rng.choice(_TOOLS), rng.choice(_ARGS))
+        for _ in range(rng.choice((1, 1, 1, 2, 3)))
+    )
+    yield Line(Role.ASSISTANT, rng.choice((None, None, "One moment.")), calls)
+    for call in calls:
+        chance = rng.random()
+        if chance < 0.1:
+            continue
+        inner: tuple[Line, ...] = ()
+        if chance < 0.25:
+            inner = (Line(Role.USER, rng.choice(_TEXTS)), Line(Role.ASSISTANT, rng.choice(_TEXTS)))
+        error = rng.choice(("timeout", "not_found")) if chance > 0.85 else None
+        yield Line(Role.TOOL, rng.choice(_RESULTS), (), call, error=error, inner=inner)
+        if 0.25 < chance < 0.32:
+            yield Line(Role.TOOL, rng.choice(_RESULTS), (), call, again=True)
+
+
+def tidy(session: Session) -> Session:
+    """The session without calls that nobody answers and without second answers.
+
+    Where calls have no ids, nobody could tell what else a result answers. Messages left without text and
+    calls are left out.
+    """
+    answered = [line.answers for line in session.lines if line.answers is not None]
+    kept = [replace(line, calls=tuple(c for c in line.calls if c in answered)) for line in session.lines]
+    lines = tuple(line for line in kept if not line.again and (line.text is not None or line.calls))
+    return replace(session, lines=lines)
+
+
+def later(session: Session, by_ns: int) -> Session:
+    """The same conversation that much later, under the same id; it must have times.
+
+    Its spans have ids of their own.
+    """
+    return replace(session, lines=_later(session.lines, by_ns))
+
+
+def _later(lines: Sequence[Line], by_ns: int) -> tuple[Line, ...]:
+    return tuple(replace(line, time=line.time + by_ns, inner=_later(line.inner, by_ns)) for line in lines)

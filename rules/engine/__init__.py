@@ -1,0 +1,1 @@
+"""Judging sessions by compiled rules: letters, kernel, witnesses, records."""

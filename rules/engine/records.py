@@ -1,0 +1,283 @@
+"""From findings to verdict records: ids, times, slices, and witnesses, made by replaying the run of each."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import orjson
+import polars as pl
+
+from ...schemas.verdict import Verdict
+from ..labels.missing import MISSING
+from ..model.digest import verdict_id
+from . import kernel, kernel_loop
+from .judge import Judged, Statute, join, take
+from .kernel import I64, Found
+from .witness import Witness, witnesses
+
+RECORDS_AT_ONCE = 2_000
+"""Findings that are turned into records together."""
+WITNESSES_KEPT_MAX = 50_000
+"""Runs whose witnesses are remembered: those that went alike, as their rule sees them, share theirs."""
+KNOWN_EVENTS_MAX = 200
+"""Events of a run whose witnesses are remembered; longer ones are hardly alike."""
+
+REASONS = {
+    kernel_loop.FOUND_UNKNOWN: "something that the rule asks about was not captured",
+    kernel_loop.FOUND_SLICES: f"the session has more than {kernel.SLICES_MAX} slices",
+}
+"""Why a session is unjudged, but for the limit of its events."""
+
+EVENT_COLUMNS = ("session_id", "occurrence", "time", "seq", "late", "history", "agent", "event_id")
+"""What a record says of its event."""
+_SHOWN = ("event_id", "seq")
+"""What a witness says of an event."""
+
+_CLOSED = 8
+"""Added to the codes of closing verdicts where they stand among the kinds of findings."""
+
+VERDICTS = {
+    kernel_loop.FOUND_VIOLATED: Verdict.VIOLATED.value,
+    kernel_loop.FOUND_SATISFIED: Verdict.SATISFIED.value,
+    kernel_loop.FOUND_UNKNOWN: Verdict.UNJUDGED.value,
+    kernel_loop.FOUND_SLICES: Verdict.UNJUDGED.value,
+    **{_CLOSED + code: verdict.value for code, verdict in enumerate(kernel.CLOSING) if verdict is not None},
+}
+"""The verdict of each kind of finding."""
+
+Record = dict[str, Any]
+"""A verdict as its line of JSON has it."""
+
+Known = dict[tuple[int, bytes, tuple[int, ...]], tuple[Witness, ...]]
+"""Witnesses that were made, by column, by what the rule saw, and by the events that they are of."""
+
+
+def records(statute: Statute, judged: Judged, known: Known) -> Iterator[Record]:
+    """The records of everything that was found in a bucket, in no particular order.
+
+    `known` remembers witnesses between calls for the same statute; begin with an empty one.
+    """
+    closed = judged.closed
+    marked = Found(closed.stamps, closed.slots, closed.columns, closed.slices, closed.kinds + _CLOSED)
+    found = join([judged.found, marked])
+    order = np.lexsort((found.stamps, found.slices, found.columns, found.slots))
+    for begin in range(0, len(order), RECORDS_AT_ONCE):
+        yield from _Reading(
+            statute, judged, take(found, order[begin : begin + RECORDS_AT_ONCE]), known
+        ).records()
+
+
+def line(record: Record) -> bytes:
+    """The record as one line of canonical JSON (RFC 8785).
+
+    A record holds texts, nulls, flags and integers below 2**53 under ASCII keys only; of those orjson
+    writes the same bytes as RFC 8785 prescribes, in a fraction of the time.
+    """
+    return orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+
+
+class Place(NamedTuple):
+    """Where a record stands in a bundle: by session, occurrence, event, rule, slice (null first), verdict."""
+
+    session_id: str
+    occurrence: str
+    seq: int
+    pack: str
+    rule: str
+    sliced: bool
+    slice: str
+    verdict: str
+
+
+def place(record: Record) -> Place:
+    """Where the record stands."""
+    return Place(
+        record["session_id"],
+        record["occurrence"],
+        record["seq"],
+        record["pack"],
+        record["rule"],
+        record["slice"] is not None,
+        record["slice"] or "",
+        record["verdict"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Explained:
+    """A witness, and the rows that its indices mean."""
+
+    witness: Witness
+    rows: Sequence[int]
+
+    @property
+    def shown(self) -> list[int]:
+        """The rows of the events that the witness names."""
+        rows, witness = self.rows, self.witness
+        past = [rows[bit.index] for bit in witness.history if bit.index is not None]
+        return [rows[event.index] for event in witness.events] + past
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Some findings of a bucket, ordered by slot, column, slice and stamp, and what explains them.
+
+    Findings are few and their runs short, so they are read one by one as plain numbers: to call NumPy
+    for each would take longer.
+    """
+
+    statute: Statute
+    judged: Judged
+    found: Found
+    known: Known
+    words: dict[int, I64] = field(default_factory=dict[int, I64])
+
+    def records(self) -> Iterator[Record]:
+        """One record for each finding."""
+        explained = list(self._explained())
+        stamps = cast("list[int]", self.found.stamps.tolist())
+        told = _rows(self.judged, stamps, [*EVENT_COLUMNS, *({MISSING} & {*self.judged.labelled.columns})])
+        times = pl.col("occurrence", "time").dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ")
+        events = told.with_columns(times).to_dicts()
+        shown = {row for one in explained if one is not None for row in one.shown}
+        ids = dict(zip(shown, _rows(self.judged, list(shown), _SHOWN).iter_rows(), strict=True))
+        columns = self.statute.program.order[self.found.columns].tolist()
+        kinds = self.found.kinds.tolist()
+        for i, (number, kind, event, one) in enumerate(zip(columns, kinds, events, explained, strict=True)):
+            witness = None if one is None else _witness(one, ids)
+            yield self._record(number, kind, self._slice_value(i), event, witness)
+
+    def _record(
+        self, number: int, kind: int, slice_value: str | None, event: Record, witness: Record | None
+    ) -> Record:
+        rule = self.statute.rules[number]
+        named: Record = {
+            "pack": rule.pack,
+            "rule": rule.id,
+            "rule_digest": self.statute.digests[number],
+            "session_id": event["session_id"],
+            "occurrence": event["occurrence"],
+            "slice": slice_value,
+            "event_id": event["event_id"],
+            "verdict": VERDICTS[kind],
+        }
+        record = {
+            "id": verdict_id(**named),
+            **named,
+            "seq": event["seq"],
+            "time": event["time"],
+            "severity": rule.severity.value,
+            "agent": event["agent"],
+            "late": event["late"],
+            "history": event["history"],
+            "reason": reason_of(kind, event["seq"]),
+            "witness": witness,
+        }
+        if named["verdict"] == Verdict.UNJUDGED.value:
+            record["missing"] = event.get(MISSING) if is_unknown(kind, event["seq"]) else None
+        return record
+
+    def _explained(self) -> Iterator[_Explained | None]:
+        """For each finding what explains it, None where it is unjudged."""
+        found = self.found
+        runs = np.stack([found.slots, found.columns, found.slices])
+        cuts = (np.flatnonzero(np.any(runs[:, 1:] != runs[:, :-1], axis=0)) + 1).tolist()
+        first = cast("list[int]", self.judged.sessions.bounds[found.slots].tolist())
+        stamps = cast("list[int]", found.stamps.tolist())
+        judged = (
+            (found.kinds != kernel_loop.FOUND_UNKNOWN) & (found.kinds != kernel_loop.FOUND_SLICES)
+        ).tolist()
+        for begin, end in zip([0, *cuts], [*cuts, len(stamps)], strict=True):
+            at = [stamps[i] for i in range(begin, end) if judged[i]]
+            made: Iterator[_Explained] = iter(())
+            if at:
+                rows = self._run(begin, first[begin], at[-1])
+                made = (_Explained(one, rows) for one in self._replayed(begin, rows, at))
+            yield from (next(made) if judged[i] else None for i in range(begin, end))
+
+    def _run(self, i: int, begin: int, last: int) -> Sequence[int]:
+        """The rows up to `last` that the run of finding `i` stepped on: of its slice, seen by its rule."""
+        column = int(self.found.columns[i])
+        if column < self.statute.program.plain:
+            return range(begin, last + 1)
+        codes = self.judged.codes[begin : last + 1]
+        seen = self.judged.letters[codes, column] != self.statute.program.skip[column]
+        key = int(self.statute.program.groups[column])
+        if key >= 0:
+            own = self.judged.slices[begin : last + 1, key]
+            seen &= (own == kernel_loop.NO_SLICE) | (own == self.found.slices[i])
+        return (np.flatnonzero(seen) + begin).tolist()
+
+    def _replayed(self, i: int, rows: Sequence[int], stamps: Sequence[int]) -> tuple[Witness, ...]:
+        """The witnesses at these stamps of one run, made in one replay or remembered."""
+        column = int(self.found.columns[i])
+        number = int(self.statute.program.order[column])
+        whole = isinstance(rows, range)
+        at = tuple(stamp - rows[0] if whole else bisect_left(rows, stamp) for stamp in stamps)
+        codes = self.judged.codes[rows.start : rows.stop] if whole else self.judged.codes[rows]
+        words = self._words(number)[codes]
+        key = (column, words.tobytes(), at)
+        made = self.known.get(key)
+        if made is None:
+            machine = self.statute.machines[number]
+            names = machine.propositions
+            labels = [[name for bit, name in enumerate(names) if word >> bit & 1] for word in words.tolist()]
+            found = witnesses(self.statute.rules[number], machine, labels, at)
+            made = tuple(found[index] for index in at)
+            if len(self.known) < WITNESSES_KEPT_MAX and len(rows) <= KNOWN_EVENTS_MAX:
+                self.known[key] = made
+        return made
+
+    def _words(self, number: int) -> I64:
+        """For each word of the bucket, the word that the machine of a rule reads in it."""
+        if number not in self.words:
+            pack, names = self.statute.rules[number].pack, self.statute.machines[number].propositions
+            bits = [self.statute.propositions[pack, name] for name in names]
+            self.words[number] = self.judged.words.packed(bits)
+        return self.words[number]
+
+    def _slice_value(self, i: int) -> str | None:
+        slice_slot = int(self.found.slices[i])
+        if slice_slot == kernel_loop.NO_SLICE:
+            return None
+        key = int(self.statute.program.groups[self.found.columns[i]])
+        return self.judged.labelled[f"s{key}"][
+            int(self.judged.order.rows[self.judged.slice_places[slice_slot]])
+        ]
+
+
+def is_unknown(kind: int, seq: int) -> bool:
+    """Return whether a finding says that something was not captured at the event with that place."""
+    return kind == kernel_loop.FOUND_UNKNOWN and seq <= kernel.EVENTS_MAX
+
+
+def reason_of(kind: int, seq: int) -> str | None:
+    """Return why a session is unjudged, None where the verdict is another."""
+    if kind == kernel_loop.FOUND_UNKNOWN and not is_unknown(kind, seq):
+        return f"the session has more than {kernel.EVENTS_MAX} events"
+    return REASONS.get(kind)
+
+
+def _rows(judged: Judged, places: Sequence[int], names: Sequence[str]) -> pl.DataFrame:
+    """Columns of the events at these places in judged order."""
+    return judged.labelled.select(names)[judged.order.rows[np.array(places, dtype=np.int64)]]
+
+
+def _witness(explained: _Explained, ids: Mapping[int, tuple[str, int]]) -> Record:
+    """A witness as JSON: its indices become the events' ids and places in the session."""
+    witness, rows = explained.witness, explained.rows
+    events: list[Record] = []
+    for event in witness.events:
+        event_id, seq = ids[rows[event.index]]
+        events.append(
+            {"event_id": event_id, "seq": seq, "true": list(event.true), "residual": event.residual}
+        )
+    history: list[Record] = []
+    for bit in witness.history:
+        event_id, seq = (None, None) if bit.index is None else ids[rows[bit.index]]
+        history.append({"event_id": event_id, "seq": seq, "formula": bit.formula, "value": bit.value})
+    return {"events": events, "history": history, "truncated": witness.truncated}

@@ -1,0 +1,198 @@
+"""Witnesses: the events that explain a verdict (TRAC, Alg. 1, line 11), made by replaying its session.
+
+The paper keeps every event that changed the formula since the start; a rule's thousand answered calls
+explain nothing, so a witness begins after the residual last equalled the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...schemas.verdict import Verdict
+from ..compiler.history import History, history
+from ..compiler.shape import invariant_body
+from ..model.formula import PAST, Formula, Op, has_future, names
+from ..model.machine import PENDING, VERDICT_MASK, VERDICTS, Machine
+from ..model.printer import to_text
+from ..model.rule import Rule
+
+WITNESS_EVENTS_MAX = 20
+"""Events that one witness holds; the earliest are kept, and the verdict's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessEvent:
+    """An event that changed what the rule asks: its index in `labels`, what was true, what was left."""
+
+    index: int
+    true: tuple[str, ...]
+    residual: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryBit:
+    """A past formula whose value decided, and the index of the event that last changed it, if one did.
+
+    Before the first event `once p` is false and `historically p` true, so the first event can change either.
+    """
+
+    formula: str
+    value: bool
+    index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Why a verdict was given: events in order, the verdict's own last, and the history that decided."""
+
+    events: tuple[WitnessEvent, ...]
+    history: tuple[HistoryBit, ...] = ()
+    truncated: bool = False
+
+
+@dataclass(slots=True)
+class _Trail:
+    """The changes since the residual last equalled the rule; each history bit's value and last change."""
+
+    values: dict[Formula, bool]
+    changes: list[WitnessEvent] = field(default_factory=list[WitnessEvent])
+    changed_at: dict[Formula, int] = field(default_factory=dict[Formula, int])
+
+
+def witnesses(
+    rule: Rule, machine: Machine, labels: Sequence[Collection[str]], at: Collection[int]
+) -> Mapping[int, Witness]:
+    """The witness of each verdict at the indices `at`, in one replay.
+
+    `labels` are the propositions true at each event that the rule's instance (in its slice) has stepped on,
+    from the session's first. An index whose event gave no verdict gets the witness of the pending instance,
+    which is what a closing verdict shows.
+    """
+    asked = frozenset(at)
+    roots = tuple(_future_free(rule.formula, rule.transitions))
+    past = history(roots, rule.transitions)
+    watched = (*past.nodes, *(Formula(Op.PROP, name=name) for name in rule.transitions))
+    used = frozenset(machine.propositions)
+    found: dict[int, Witness] = {}
+    trail = _Trail({node: _value_before(node) for node in watched})
+    memory = past.start
+    state = 0
+    for index in range(max(asked) + 1 if asked else 0):
+        true = tuple(sorted(used.intersection(labels[index])))
+        before = state
+        state, output = machine.step(state, machine.word(true))
+        verdict = output & VERDICT_MASK
+        residual = _residual(machine, state, verdict)
+        value = past.evaluator(memory, _reader(true, rule.transitions))
+        if watched:
+            memory = _watch(trail, watched, past, memory, value, index)
+        event = WitnessEvent(index, true, residual)
+        if index in asked:
+            found[index] = _witness(trail, event, _deciding(rule, roots, verdict, value))
+        if verdict != PENDING or residual == machine.residual[0]:
+            trail.changes.clear()
+        elif residual != machine.residual[before]:
+            trail.changes.append(event)
+    return found
+
+
+def _residual(machine: Machine, state: int, verdict: int) -> str:
+    if verdict == PENDING:
+        return machine.residual[state]
+    return "false" if VERDICTS[verdict] is Verdict.VIOLATED else "true"
+
+
+def _witness(trail: _Trail, event: WitnessEvent, deciding: Collection[Formula]) -> Witness:
+    room = WITNESS_EVENTS_MAX - 1
+    bits = (
+        HistoryBit(to_text(node), trail.values[node], trail.changed_at.get(node))
+        for node in dict.fromkeys(deciding)
+    )
+    return Witness((*trail.changes[:room], event), tuple(bits), truncated=len(trail.changes) > room)
+
+
+def _watch(
+    trail: _Trail,
+    watched: Sequence[Formula],
+    past: History,
+    memory: tuple[int, ...],
+    value: Callable[[Formula], bool],
+    index: int,
+) -> tuple[int, ...]:
+    """Note which history bits this event changed; the memory after it."""
+    for node in watched:
+        now = value(node)
+        if trail.values[node] is not now:
+            trail.changed_at[node] = index - _delay(node)
+        trail.values[node] = now
+    return past.after(memory, value)
+
+
+def _value_before(node: Formula) -> bool:
+    """Return the value of a history bit before the session's first event."""
+    return node.op in (Op.WEAK_PREVIOUS, Op.HISTORICALLY, Op.WEAK_SINCE, Op.AT_MOST)
+
+
+def _delay(node: Formula) -> int:
+    """Return how many events ago the one that changed a bit was: `previous p` speaks of the event before.
+
+    So does `once[1,3] p`, which is `previous once[0,2] p`.
+    """
+    if node.op in (Op.PREVIOUS, Op.WEAK_PREVIOUS):
+        return 1 if node.bounds is None else node.bounds[0]
+    return node.bounds[0] if node.op in (Op.ONCE, Op.HISTORICALLY) and node.bounds is not None else 0
+
+
+def _reader(true: Collection[str], bits: Collection[str]) -> Callable[[Formula], bool | None]:
+    def read(formula: Formula) -> bool | None:
+        return formula.name in true if formula.op is Op.PROP and formula.name not in bits else None
+
+    return read
+
+
+def _future_free(formula: Formula, bits: Collection[str]) -> list[Formula]:
+    """The maximal future-free subformulas that remember anything."""
+    if has_future(formula):
+        return [part for arg in formula.args for part in _future_free(arg, bits)]
+    return [formula] if _remembers(formula, bits) else []
+
+
+def _remembers(formula: Formula, bits: Collection[str]) -> bool:
+    return (
+        formula.op in PAST
+        or not names(formula).isdisjoint(bits)
+        or any(_remembers(arg, bits) for arg in formula.args)
+    )
+
+
+def _deciding(
+    rule: Rule, roots: Sequence[Formula], verdict: int, value: Callable[[Formula], bool]
+) -> list[Formula]:
+    """The history bits that the values of the rule's past parts rest on, at the event of the verdict."""
+    body = invariant_body(rule.formula, rule.transitions)
+    if body is not None and verdict == PENDING:
+        return []
+    parts = roots if body is None else (body,)
+    return [bit for part in parts for bit in _reasons(part, value, rule.transitions)]
+
+
+def _reasons(formula: Formula, value: Callable[[Formula], bool], bits: Collection[str]) -> list[Formula]:
+    """The outermost history bits that give a future-free formula the value it has."""
+    if formula.op in PAST or (formula.op is Op.PROP and formula.name in bits):
+        return [formula]
+    if not formula.args:
+        return []
+    values = [value(arg) for arg in formula.args]
+    match formula.op:
+        case Op.AND | Op.OR:
+            # One false operand decides `and`, one true operand `or`; otherwise all of them do.
+            decisive = formula.op is Op.OR
+            chosen = [a for a, v in zip(formula.args, values, strict=True) if v is decisive] or formula.args
+        case Op.IMPLIES:
+            left, right = formula.args
+            holds = ([left] if not values[0] else []) + ([right] if values[1] else [])
+            chosen = holds or [left, right]
+        case _:
+            chosen = formula.args
+    return [bit for arg in chosen for bit in _reasons(arg, value, bits)]

@@ -1,0 +1,1 @@
+"""Labels: propositions compiled to Polars expressions, and slices."""

@@ -1,0 +1,61 @@
+"""What is missing at events whose content was not, or not wholly, captured: a column beside their labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from ...schemas.dialects.names.opentelemetry_1_41 import SCOPE_NAME
+from ...schemas.event import Content, Kind
+from ...schemas.instrumentations.missing import Missing
+
+MISSING = "missing"
+"""The column's name: a struct of `content`, `field` and `scope`, null where everything was captured."""
+MISSING_TYPE = pl.Struct({"content": pl.String, "field": pl.String, "scope": pl.String})
+FIELDS = ("kind", "content", "tool", "args", "result", "attributes")
+"""The event columns that it is made of."""
+
+NOTHING = pl.lit(None, MISSING_TYPE).alias(MISSING)
+"""The column where everything was captured."""
+HAS_GAPS = (pl.col("content") != Content.CAPTURED.value).any()
+"""Whether anything is missing in any row."""
+
+
+def missing_column() -> pl.Expr:
+    """Return the column, of rows with `FIELDS`."""
+    kind, content, tool = pl.col("kind"), pl.col("content"), pl.col("tool")
+    call = _named(tool.is_null(), pl.col("args").is_null(), "arguments")
+    result = _named(tool.is_null(), pl.col("result").is_null(), "result")
+    has_result = tool.is_not_null() & pl.col("result").is_not_null()
+    field = (
+        pl.when(kind == Kind.TOOL_CALL.value)
+        .then(call)
+        .when(kind == Kind.TOOL_RESULT.value)
+        .then(pl.when(has_result & pl.col("args").is_null()).then(pl.lit("arguments")).otherwise(result))
+        .when(kind == Kind.UNKNOWN.value)
+        .then(pl.lit("messages"))
+        .otherwise(pl.lit("message text"))
+    )
+    scope: Any = pl.col("attributes").map.get(SCOPE_NAME)
+    told = pl.struct(content.cast(pl.String).alias("content"), field.alias("field"), scope.alias("scope"))
+    is_missing = (content != Content.CAPTURED.value) & (kind != Kind.END.value)
+    return pl.when(is_missing).then(told).otherwise(pl.lit(None, MISSING_TYPE)).alias(MISSING)
+
+
+def _named(tool_is_null: pl.Expr, content_is_null: pl.Expr, content: str) -> pl.Expr:
+    """Return what a call or a result lacks: the tool's name, its content (`content` in words), or both."""
+    return (
+        pl.when(tool_is_null & content_is_null)
+        .then(pl.lit(f"tool name and {content}"))
+        .when(tool_is_null)
+        .then(pl.lit("tool name"))
+        .otherwise(pl.lit(content))
+    )
+
+
+def missing_of(told: dict[str, Any] | None) -> Missing | None:
+    """Return what a value of the column says."""
+    if told is None:
+        return None
+    return Missing(Content(told["content"]), told["field"], told["scope"])

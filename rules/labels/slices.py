@@ -1,0 +1,170 @@
+"""The value that names an event's slice (`for_each`), as Polars expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import polars as pl
+
+from ...schemas.event import Kind, canonical_text
+from ..model.predicate import Path
+from ..model.rule import SliceKey
+from . import json_values as values
+from .plan import FOUND, VALUES, Sheet
+
+_WORDS = frozenset({"kind", "content", "nested", "late", "history"})
+"""Fields that hold no text, though their values have one."""
+
+FEW_ROWS = 100
+"""Of so many rows each is written by itself sooner than all together are planned."""
+
+_ESCAPED = r'["\\\x00-\x1f]'
+_SCALAR = r'(?:"(?:[^"\\]|\\.)*"|-?[0-9]{1,15}|true|false|null)'
+_AS_IT_IS = rf'^(?:{_SCALAR}|\{{(?:"(?:[^"\\]|\\.)*":{_SCALAR})?\}})$'
+"""Compact JSON that is canonical: a plain scalar, or an object with no more than one of them."""
+_SUBTLE = (
+    r"(?:^|[:\[,])-?(?:[0-9]{16}|[0-9]+\.0000|[0-9]+\.[0-9]*0(?:[,\]}]|$)|[0-9]+(?:\.[0-9]+)?[eE])"
+    r"|[\x{10000}-\x{10ffff}]"
+)
+"""Where compact JSON may hold what orjson sorts or writes otherwise: odd numbers, and keys beyond plane 0."""
+_VAST = r"^-?[0-9](?:\.[0-9]+)?e\+"
+_HOLDS_VAST = r'\A(?:[^"\\]|"(?:[^"\\]|\\.)*")*?(?:\A|[:\[,])-?[0-9](?:\.[0-9]+)?e\+'
+"""Numbers of 1e16 or more that are read as doubles, alone and outside of strings in compact JSON: integers
+beyond 64 bits have lost digits there, so that two ids would name one slice."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A member of a tuple: its text, null where it is absent, and where that is JSON and not a string."""
+
+    text: pl.Expr
+    is_json: pl.Expr
+
+
+def slice_columns(sheet: Sheet, key: SliceKey) -> tuple[pl.Expr, pl.Expr]:
+    """The slice's value (text, null where the event carries none) and whether it cannot be said.
+
+    It cannot be said where a field that it is read from was not captured, where an array or object stands
+    outside a tuple, and where a number is so large that its digits are not known.
+    """
+    return _tuple(sheet, key.paths) if key.joint else _first(sheet, key.paths)
+
+
+def _first(sheet: Sheet, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
+    """The first of the paths that is present."""
+    value, unknown = pl.lit(None, dtype=pl.String), pl.lit(False)
+    for path in reversed(paths):
+        here, unsaid = (
+            _text(sheet, path),
+            _open(sheet, path) | sheet.is_container(path) | _is_vast(sheet, path),
+        )
+        unknown = unsaid | (here.is_null() & unknown)
+        value = pl.when(~unsaid).then(pl.coalesce(here, value))
+    return value, unknown
+
+
+def _tuple(sheet: Sheet, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
+    """All of the paths as a canonical JSON array; absent if one is known to be."""
+    parts = [_part(sheet, path) for path in paths]
+    opens = [_open(sheet, path) | _holds_vast(part) for path, part in zip(paths, parts, strict=True)]
+    known = zip(parts, opens, strict=True)
+    absent = pl.any_horizontal([part.text.is_null() & ~unsaid for part, unsaid in known])
+    unknown = pl.any_horizontal(opens) & ~absent
+    columns = [part.text.alias(f"text{i}") for i, part in enumerate(parts)]
+    columns += [part.is_json.alias(f"json{i}") for i, part in enumerate(parts)]
+    value = pl.struct(columns).map_batches(_canonical_tuples, return_dtype=pl.String, is_elementwise=True)
+    return pl.when(~unknown).then(value), unknown
+
+
+def _open(sheet: Sheet, path: Path) -> pl.Expr:
+    if path.field == "kind":
+        return pl.col("kind") == Kind.UNKNOWN.value
+    unknown = sheet.open(path)
+    return pl.lit(False) if unknown is None else unknown
+
+
+def _is_vast(sheet: Sheet, path: Path) -> pl.Expr:
+    """Whether a number stands at the path whose digits are not known; of a whole field they are."""
+    if path.field not in values.JSON_FIELDS or not path.steps:
+        return pl.lit(False)
+    found = sheet.found(path)
+    looks = found.str.contains(_VAST)
+    string = values.string_at_path(pl.when(looks).then(sheet.column(path.field)), path.steps)
+    return sheet.put(VALUES, ("vast", path), (looks & string.ne_missing(found)).fill_null(False))
+
+
+def _holds_vast(part: _Part) -> pl.Expr:
+    """Whether a member is such a number, or JSON that holds one."""
+    looks = part.is_json & part.text.str.contains("e+", literal=True)
+    return pl.when(looks).then(part.text).str.contains(_HOLDS_VAST).fill_null(False)
+
+
+def _text(sheet: Sheet, path: Path) -> pl.Expr:
+    value = sheet.value(path)
+    return value.cast(pl.String) if path.field in _WORDS else value
+
+
+def _part(sheet: Sheet, path: Path) -> _Part:
+    """What a path gives a tuple. A whole `result` may be plain text, and so may broken arguments."""
+    if path.field not in values.JSON_FIELDS:
+        return _Part(_text(sheet, path), pl.lit(False))
+    document, json = sheet.column(path.field), ("json", path)
+    found = sheet.put(FOUND, json, values.at_path(document, path.steps))
+    if path.steps:
+        is_string = found == values.string_at_path(document, path.steps)
+        return _Part(found, sheet.put(VALUES, json, ~is_string.fill_null(False)))
+    is_json = sheet.put(VALUES, json, found.is_not_null() & ~document.str.contains(r'^\s*"'))
+    text = pl.when(sheet.value(path).is_not_null()).then(pl.coalesce(found, document))
+    return _Part(sheet.put(VALUES, ("text", path), text), is_json)
+
+
+def _canonical_tuples(members: pl.Series) -> pl.Series:
+    """One JSON array a row, null where a member is; `members` has the fields `text0`... and `json0`..."""
+    frame = members.struct.unnest()
+    count = frame.width // 2
+    if len(frame) <= FEW_ROWS:
+        return pl.Series(members.name, [_tuple_text(row) for row in frame.iter_rows()], dtype=pl.String)
+    texts = [f"text{i}" for i in range(count)]
+    places = frame.select(pl.arg_where(pl.all_horizontal(pl.col(texts).is_not_null()))).to_series()
+    rows = frame[places]
+    columns = [_canonical(rows[f"text{i}"], rows[f"json{i}"]) for i in range(count)]
+    joined = pl.concat_str([pl.lit(column) for column in columns], separator=",")
+    tuples = pl.select(pl.concat_str(pl.lit("["), joined, pl.lit("]"))).to_series()
+    return (
+        pl.Series(members.name, [None], dtype=pl.String)
+        .new_from_index(0, len(members))
+        .scatter(places, tuples)
+    )
+
+
+def _tuple_text(row: tuple[Any, ...]) -> str | None:
+    """The array of one row: its texts, then which of them are JSON."""
+    texts, jsons = row[: len(row) // 2], row[len(row) // 2 :]
+    if None in texts:
+        return None
+    return f"[{','.join(_written(*member, True) for member in zip(texts, jsons, strict=True))}]"
+
+
+def _canonical(texts: pl.Series, jsons: pl.Series) -> pl.Series:
+    """The canonical JSON (RFC 8785) of strings, and of compact JSON texts."""
+    text = pl.lit(texts)
+    quoted = pl.when(~text.str.contains(_ESCAPED)).then(pl.concat_str(pl.lit('"'), text, pl.lit('"')))
+    as_it_is = pl.when(text.str.contains(_AS_IT_IS)).then(text)
+    written = pl.select(pl.when(pl.lit(jsons)).then(as_it_is).otherwise(quoted)).to_series()
+    left = written.is_null().arg_true()
+    if left.is_empty():
+        return written
+    rest = texts.gather(left)
+    rows = zip(rest, jsons.gather(left), rest.str.contains(_SUBTLE), strict=True)
+    return written.scatter(left, [_written(*row) for row in rows])
+
+
+def _written(text: str, is_json: bool, is_subtle: bool) -> str:
+    """The canonical JSON of a string, or of a compact JSON text."""
+    if not is_json:
+        return orjson.dumps(text).decode()
+    if is_subtle:
+        return canonical_text(text)
+    return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()

@@ -1,0 +1,1 @@
+"""The language: grammar, parser, and errors that teach."""

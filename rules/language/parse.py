@@ -1,0 +1,156 @@
+"""From text to formulas, predicates, paths and operators: what packs and callers read expressions with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from lark import Token
+
+from ..model.formula import TRUE, Formula
+from ..model.keywords import NAME, RESERVED
+from ..model.predicate import Path, Predicate
+from ..model.problem import Problem, RuleError, Snippet
+from .formula_builder import Operator, Reading
+from .predicate_builder import path_of, predicate_of
+from .syntax import Node, read, span, tokens
+
+
+def parse_formula(
+    text: str,
+    *,
+    source: str = "<formula>",
+    line: int = 1,
+    column: int = 1,
+    operators: Mapping[str, Operator] | None = None,
+    known: Collection[str] | None = None,
+) -> Formula:
+    """The formula that the text says, calls of `operators` expanded.
+
+    `line` and `column` (from 1) are where the text begins in `source`. With `known`, any other name of a
+    proposition is a problem. Raises RuleError with every problem found.
+    """
+    snippet = Snippet(text, source, line, column)
+    reading = Reading(snippet, operators or {}, known)
+    formula = reading.formula(read(snippet, "formula"))
+    if reading.problems:
+        raise RuleError(reading.problems)
+    return formula
+
+
+def parse_predicate(text: str) -> Predicate:
+    """The predicate that the text says, with valid regular expressions. Raises RuleError."""
+    snippet = Snippet(text)
+    return predicate_of(snippet, read(snippet, "predicate"))
+
+
+def parse_path(text: str) -> Path:
+    """The path that the text says, `args.order_id` or `attributes["tenant"]`. Raises RuleError."""
+    snippet = Snippet(text)
+    return path_of(snippet, read(snippet, "path"))
+
+
+def parse_name(text: str) -> str:
+    """The text as the name of a proposition, transition or operator. Raises RuleError."""
+    snippet = Snippet(text)
+    if text in RESERVED:
+        from .diagnose import reserved
+
+        raise RuleError([reserved(snippet, text, 0, len(text))])
+    if not NAME.fullmatch(text):
+        hint = "begin with a letter or _, then letters, digits and _, such as `large_refund`"
+        raise RuleError([snippet.problem("TRL108", f"`{text}` is no name", hint, 0, len(text))])
+    return text
+
+
+def parse_operators(
+    definitions: Sequence[tuple[Snippet, Snippet]],
+    *,
+    operators: Mapping[str, Operator] | None = None,
+    known: Collection[str] | None = None,
+) -> tuple[dict[str, Operator], tuple[Problem, ...]]:
+    """The operators that (head, body) pairs define, which may call each other in any order, and all problems.
+
+    `operators` are those defined elsewhere, `known` the propositions a body may name beside its parameters
+    (None: any). An operator whose body has a problem is returned with the body `true`, so that a caller
+    can go on and calls of it are no further problems; with problems, no result may be used otherwise.
+    """
+    given = operators or {}
+    heads: dict[str, tuple[tuple[str, ...], Snippet]] = {}
+    problems: list[Problem] = []
+    for head, body in definitions:
+        try:
+            name, parameters = _head(head)
+        except RuleError as error:
+            problems += error.problems
+            continue
+        if name in heads or name in given:
+            hint = "give one of them another name"
+            problems.append(head.problem("TRL126", f"`{name}` is defined twice", hint, 0, len(name)))
+            continue
+        heads[name] = (parameters, body)
+    found, more = _bodies(heads, given, known)
+    return found, (*problems, *more)
+
+
+def _head(snippet: Snippet) -> tuple[str, tuple[str, ...]]:
+    """The name and the parameters of an operator's head."""
+    name, *parameters = tokens(read(snippet, "head"))
+    repeated = [token for i, token in enumerate(parameters) if token in parameters[:i]]
+    if repeated:
+        hint = "give every parameter a name of its own"
+        message = f"the parameter `{repeated[0]}` stands twice"
+        raise RuleError([snippet.problem("TRL124", message, hint, *span(repeated[0]))])
+    return str(name), tuple(map(str, parameters))
+
+
+def _bodies(
+    heads: Mapping[str, tuple[tuple[str, ...], Snippet]],
+    given: Mapping[str, Operator],
+    known: Collection[str] | None,
+) -> tuple[dict[str, Operator], list[Problem]]:
+    """The operators of those heads, each read after the ones that it calls."""
+    trees: dict[str, Node] = {}
+    problems: list[Problem] = []
+    for name, (_, body) in heads.items():
+        try:
+            trees[name] = read(body, "formula")
+        except RuleError as error:
+            problems += error.problems
+    calls = {name: _calls(tree) for name, tree in trees.items()}
+    order, cycles = _order({name: set(called) & set(trees) for name, called in calls.items()})
+    for cycle in cycles:
+        at = calls[cycle[0]][cycle[1 % len(cycle)]]
+        way = " calls ".join(f"`{name}`" for name in (*cycle, cycle[0]))
+        hint = "an operator stands for a finite formula: say it without calling itself"
+        problems.append(heads[cycle[0]][1].problem("TRL123", f"{way}: it has no end", hint, *span(at)))
+    found = {name: Operator(name, parameters, TRUE) for name, (parameters, _) in heads.items()}
+    for name in order:
+        parameters, body = heads[name]
+        names = None if known is None else {*known, *parameters}
+        reading = Reading(body, {**given, **found}, names)
+        formula = reading.formula(trees[name])
+        problems += reading.problems
+        if not reading.problems:
+            found[name] = Operator(name, parameters, formula)
+    return found, problems
+
+
+def _calls(tree: Node) -> dict[str, Token]:
+    """The names of the operators that are called in the tree, each with one place where."""
+    return {str(token): token for call in tree.find_data("call") for token in tokens(call)}
+
+
+def _order(calls: Mapping[str, set[str]]) -> tuple[list[str], list[list[str]]]:
+    """Every name outside a cycle after the names that it calls, and the cycles, each in calling order."""
+    left = dict(calls)
+    cycles: list[list[str]] = []
+    while True:
+        try:
+            order = TopologicalSorter({name: called & left.keys() for name, called in left.items()})
+            return list(order.static_order()), cycles
+        except CycleError as error:
+            cycle: list[str] = error.args[1][:0:-1]  # the sorter lists callees first, one name at both ends
+            first = min(range(len(cycle)), key=lambda i: list(calls).index(cycle[i]))
+            cycles.append(cycle[first:] + cycle[:first])
+            left = {name: called for name, called in left.items() if name not in cycle}

@@ -1,0 +1,1 @@
+"""Warnings about rules that parse and are suspicious."""

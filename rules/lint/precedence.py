@@ -1,0 +1,54 @@
+"""Formulas that read as something else than they look."""
+
+from __future__ import annotations
+
+from ..language.syntax import Node, nodes, read, span, tokens
+from ..model.formula import Op
+from ..model.keywords import SPELLINGS
+from ..model.problem import Problem, RuleError, Snippet
+
+
+def misread(snippet: Snippet) -> tuple[Problem, ...]:
+    """Warnings about a formula's text, left to right; a text that is no formula has none.
+
+    Such are a unary temporal operator left of a binary temporal one (`always p until q`), and `always` left
+    of an arrow (`always p -> q`), without parentheses.
+    """
+    try:
+        tree = read(snippet, "formula")
+    except RuleError:
+        return ()
+    found = [_warning(snippet, node) for node in tree.iter_subtrees() if _surprises(node)]
+    return tuple(sorted(found, key=lambda problem: problem.place.start if problem.place else 0))
+
+
+def _surprises(node: Node) -> bool:
+    """Whether the left operand of a node ends with a unary operator that seems to reach further."""
+    if node.data not in ("binary", "implies", "iff"):
+        return False
+    unary = _under_not(nodes(node)[0])
+    return unary.data == "unary" and (node.data == "binary" or SPELLINGS[tokens(unary)[0]] is Op.ALWAYS)
+
+
+def _warning(snippet: Snippet, node: Node) -> Problem:
+    """What the node reads as, and how to say the other thing."""
+    left, right = nodes(node)[0], nodes(node)[1 if node.data == "iff" else -1]
+    unary = _under_not(left)
+    operator = tokens(node)[0]
+    start, end = span(left)[0], span(right)[1]
+    inner = span(nodes(unary)[-1])[0]
+    reads = _one_line(f"({snippet.text[start : span(left)[1]]}) {snippet.text[span(operator)[0] : end]}")
+    other = _one_line(f"{snippet.text[start:inner].strip()} ({snippet.text[inner:end]})")
+    message = f"`{tokens(unary)[0]}` binds tighter than `{operator}`: this reads as `{reads}`"
+    return snippet.problem("TRL508", message, f"write those parentheses, or `{other}`", start, end)
+
+
+def _under_not(node: Node) -> Node:
+    """The operand of any number of `not`."""
+    while node.data == "not":
+        (node,) = nodes(node)
+    return node
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,251 @@
+"""Suggestions for a pack that extends a shipped one: an agent's own tools in the place of those named there.
+
+Nothing here is certain: tools are recognised by the words of their names and by the arguments they take, and
+the owner of the pack has to confirm them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from ...schemas.verdict import Verdict
+from ..compiler.compile import compile_rule
+from ..compiler.limits import Work
+from ..labels.guards import leaves
+from ..model.machine import APPLIES, VERDICT_MASK, VIOLATED, Machine
+from ..model.predicate import Literal, Path, Predicate, Test
+from ..model.rule import Rule
+from .check import never_broken
+from .reachable import met
+
+TOOL = Path("tool")
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,100}")
+"""Names of tools and arguments that are suggested: nothing in them needs an escape."""
+
+_TOOL_TEST = re.compile(r'tool\s+in\s+\[[^\]]*\]|tool\s*==\s*"[^"]*"')
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as the sessions show it: its name, and the names of its arguments."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A sort of tool, known by its name: words of `verbs` and of `nouns`, and none of `never`.
+
+    Without `verbs` or `nouns` any will do. With `arguments`, the tool takes the id of such a thing.
+    """
+
+    verbs: frozenset[str] = frozenset()
+    nouns: frozenset[str] = frozenset()
+    never: frozenset[str] = frozenset()
+    arguments: frozenset[str] = frozenset()
+
+    def fits(self, tool: Tool) -> bool:
+        """Return whether the tool is probably of this sort."""
+        words = words_of(tool.name)
+        wanted = [some for some in (self.verbs, self.nouns) if some]
+        if words & self.never or not all(words & some for some in wanted):
+            return False
+        return not self.arguments or any(
+            words_of(argument) & self.arguments and "id" in words_of(argument) for argument in tool.arguments
+        )
+
+
+def words_in(name: str) -> tuple[str, ...]:
+    """Return the words of a name in lower case, whether it is written in snake or in camel case."""
+    return tuple(word.lower() for word in _WORD.findall(name))
+
+
+def words_of(name: str) -> frozenset[str]:
+    """Return the words of a name, plurals also as singulars, and `log in` also as `login`."""
+    words = words_in(name)
+    pairs = {first + second for first, second in pairwise(words)}
+    return frozenset({*words, *pairs, *(word.removesuffix("s") for word in words)})
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_READ = _words(
+    "get read fetch find look lookup show view list check retrieve query describe load search track status"
+)
+_WRITE = _words(
+    "cancel return exchange modify update change edit set delete remove close replace add submit reset swap"
+    " amend adjust apply upgrade downgrade pause resume rebook reschedule redirect transfer"
+)
+_PERSON = _words(
+    "user customer client member account caller profile identity person guest traveller passenger subscriber"
+)
+_ORDER = _words(
+    "order purchase item product delivery shipment address payment subscription plan email phone password"
+)
+_BOOKING = _words("reservation booking flight ticket trip seat baggage passenger itinerary appointment room")
+_STAFF = _words("human agent person support specialist supervisor operator representative staff desk")
+_VERIFY = _words("verify authenticate auth identify login signin validate")
+_PAY = _words("refund reimburse reimbursement payback")
+_GIFT = _words("certificate voucher coupon compensation goodwill giftcard")
+_IDS = _words("order reservation booking purchase ticket trip appointment")
+_HAND = _words("transfer escalate handoff handover")
+
+_OTHERS = _READ | _PAY | _GIFT | _STAFF - _words("person")
+_LOOK = _READ - _words("search list")
+_ACCOUNT_CHANGE = Role(_WRITE, _ORDER | _PERSON, _OTHERS | _BOOKING)
+_BOOKING_CHANGE = Role(_WRITE | _words("book reserve"), _BOOKING, _OTHERS)
+_REFUND = Role(nouns=_PAY, never=_READ | _STAFF | _words("eligibility policy quote calculate"))
+_CERTIFICATE = Role(nouns=_GIFT, never=_READ | _STAFF | _words("redeem apply"))
+_ITEMS_CHANGE = Role(_words("exchange modify change swap replace update edit"), _words("item product"), _READ)
+_AUTHENTICATED = (
+    Role(
+        _words("find lookup search") | _VERIFY,
+        _PERSON | _words("pin otp code password"),
+        _words("order detail history"),
+    ),
+    Role(_words("authenticate login signin")),
+)
+_ORDER_READ = Role(_LOOK, _words("order purchase"), _WRITE | _PERSON)
+_BOOKING_READ = Role(_LOOK, _words("reservation booking trip itinerary ticket appointment"), _WRITE | _PERSON)
+_BOOKED = Role(_words("book reserve"), _BOOKING, _READ)
+_PERSON_READ = Role(_LOOK, _PERSON, _WRITE)
+_APPROVAL = Role(nouns=_words("approval approve authorisation authorization"))
+_HAND_OVER = (Role(_HAND, _STAFF - _words("agent desk")), Role(_words("escalate handoff handover")))
+
+ROLES: Mapping[str, Mapping[str, tuple[Role, ...]]] = {
+    "customer-service": {
+        "account_change": (_ACCOUNT_CHANGE,),
+        "booking_change": (_BOOKING_CHANGE,),
+        "refund": (_REFUND,),
+        "certificate": (_CERTIFICATE,),
+        "large_refund": (_REFUND,),
+        "write_done": (_ACCOUNT_CHANGE, _BOOKING_CHANGE, _REFUND, _CERTIFICATE),
+        "items_change": (_ITEMS_CHANGE,),
+        "items_changed": (_ITEMS_CHANGE,),
+        "order_change": tuple(
+            Role(role.verbs - _words("book reserve"), role.nouns, role.never, _IDS)
+            for role in (_ACCOUNT_CHANGE, _BOOKING_CHANGE, _REFUND)
+        ),
+        "authenticated": _AUTHENTICATED,
+        "order_read": (_ORDER_READ,),
+        "order_seen": (_ORDER_READ, _BOOKING_READ, _BOOKED),
+        "traveller_known": (_PERSON_READ, _BOOKING_READ),
+        "approved": (_APPROVAL,),
+        "hands_over": _HAND_OVER,
+        "handed_over": _HAND_OVER,
+    }
+}
+"""For each proposition of a shipped pack that names tools, the sorts of tools that it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A proposition for the tools of an agent: the tools, those of them that are guessed, and its text.
+
+    The others are named in the shipped pack. Without tools there is no text.
+    """
+
+    name: str
+    tools: tuple[str, ...]
+    guessed: tuple[str, ...]
+    text: str
+
+
+def suggestions(
+    pack: str, propositions: Mapping[str, tuple[str, Predicate]], tools: Sequence[Tool]
+) -> Iterator[Suggestion]:
+    """Yield what a shipped pack's propositions that name tools would be for these tools, in the pack's order.
+
+    `propositions` are the pack's, each as text and parsed. A tool that the pack names anywhere is only where
+    the pack has it.
+    """
+    named = {name: tools_named(predicate) for name, (_, predicate) in propositions.items()}
+    known = frozenset[str]().union(*named.values())
+    for name, roles in ROLES[pack].items():
+        text, _ = propositions[name]
+        shipped = [tool.name for tool in tools if tool.name in named[name]]
+        guessed = [
+            tool.name
+            for tool in tools
+            if tool.name not in known
+            and PLAIN_NAME.fullmatch(tool.name)
+            and any(role.fits(tool) for role in roles)
+        ]
+        both = sorted([*shipped, *guessed])
+        taking = [tool for tool in tools if tool.name in both]
+        yield Suggestion(name, tuple(both), tuple(sorted(guessed)), _text(text, taking) if both else "")
+
+
+def tools_named(predicate: Predicate) -> frozenset[str]:
+    """Return the tools that a predicate names."""
+    asked = (leaf for leaf in leaves(predicate) if leaf.path == TOOL and leaf.test in (Test.EQ, Test.IN))
+    return frozenset(str(operand) for leaf in asked for operand in leaf.operands)
+
+
+def _text(text: str, tools: Sequence[Tool]) -> str:
+    """Return a proposition's text with these tools in the place of those that it names."""
+    quoted = ", ".join(f'"{tool.name}"' for tool in sorted(tools, key=lambda tool: tool.name))
+    test = f"tool == {quoted}" if len(tools) == 1 else f"tool in [{quoted}]"
+    changed = " ".join(_TOOL_TEST.sub(lambda _: test, text).split())
+    amount = _amount(tools)
+    return changed if amount is None else changed.replace("args.amount", f"args.{amount}")
+
+
+def _amount(tools: Sequence[Tool]) -> str | None:
+    """Return the argument that is probably the amount, where none has just that name."""
+    names = [argument for tool in tools for argument in tool.arguments]
+    if "amount" in names:
+        return None
+    meant = [name for name in names if set(words_in(name)) & _words("amount total sum value")]
+    return next((name for name in meant if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What is left of a rule where no event makes certain propositions true.
+
+    `watches`: some session can still break it. `keepable`: some session to which it applies can keep it.
+    """
+
+    watches: bool
+    keepable: bool
+
+
+def use_without(rule: Rule, missing: Iterable[str]) -> Use:
+    """Return what is left of a rule where these propositions are never true."""
+    never = dict.fromkeys(missing, Literal(False))
+    bare = replace(rule, propositions={**rule.propositions, **never})
+    machine = met(bare, compile_rule(bare), Work(f"{rule.pack}/{rule.id}"))
+    kept = _kept(machine)
+    found, todo = {0}, [0]
+    keepable = False
+    while todo:
+        state = todo.pop()
+        for target, output in zip(machine.next[state], machine.output[state], strict=True):
+            if output & VERDICT_MASK != VIOLATED:
+                keepable |= bool(output & APPLIES) and target in kept
+                todo += [target] if target not in found else []
+                found.add(target)
+    return Use(not never_broken(machine), keepable)
+
+
+def _kept(machine: Machine) -> set[int]:
+    """Return the states from which a session can be brought to its close without a violation."""
+    kept = {state for state, end in enumerate(machine.closing) if end is not Verdict.UNMET}
+    while True:
+        more = {
+            state
+            for state in range(len(machine.next))
+            for target, output in zip(machine.next[state], machine.output[state], strict=True)
+            if target in kept and output & VERDICT_MASK != VIOLATED
+        }
+        if more <= kept:
+            return kept
+        kept |= more

@@ -1,0 +1,114 @@
+"""Vacuous truth: propositions that hold at events which never have the field they ask about.
+
+`tool not in ["refund"]` is true of every message, since no message has a tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product
+
+from ..labels.guards import leaves
+from ..model.fields import FIELDS
+from ..model.predicate import Leaf, Path, Predicate
+from .satisfiable import KIND, MISSING, Sort, answer_on, sorts_of, value_on
+
+ANSWERS_MAX = 20_000
+"""Answers to questions that are looked at before nothing is said of a proposition."""
+
+KINDS = FIELDS["kind"].choices
+
+
+@lru_cache(maxsize=4096)
+def vacuous(predicate: Predicate, steps: Predicate) -> tuple[str, str] | None:
+    """Return a kind of events and a field that they never have, where the predicate holds for want of it.
+
+    Some event of that kind makes the predicate true, and would not with some value in the field; no answer
+    about `kind` matters there, nor does `steps` leave the kind out; and some event with the field makes the
+    predicate true, too. So there is none for `kind == "user" and tool != "x"`, nor for `text contains "x"
+    and tool is null`, where the text says which events are meant.
+    """
+    search = _Search(predicate, list(dict.fromkeys(leaves(predicate))))
+    for kind in KINDS:
+        lacking = [path for path in search.paths if kind not in FIELDS[path.field].kinds]
+        if not lacking or value_on(steps, {KIND: Sort(kind)}) is False:
+            continue
+        if search.holds_for_want_of(kind, lacking) and search.holds_with(lacking):
+            return kind, lacking[0].field
+    return None
+
+
+@dataclass(slots=True)
+class _Search:
+    """A search through the events that a predicate tells apart, as far as `ANSWERS_MAX`."""
+
+    predicate: Predicate
+    asked: list[Leaf]
+    answers: int = 0
+    paths: list[Path] = field(init=False)
+    sorts: dict[Path, list[Sort]] = field(default_factory=dict[Path, list[Sort]])
+
+    def __post_init__(self) -> None:
+        self.paths = [path for path in dict.fromkeys(leaf.path for leaf in self.asked) if path != KIND]
+
+    def holds_for_want_of(self, kind: str, lacking: list[Path]) -> bool:
+        """Whether the predicate holds at some event of the kind, and not if that had what it is lacking."""
+        missing = dict.fromkeys(lacking, MISSING)
+        if any(value_on(self.predicate, {**missing, KIND: Sort(other)}) is False for other in KINDS):
+            return False
+        others = [path for path in self.paths if path not in missing]
+        return any(
+            self._holds_whatever_kind(event | missing, guess) and self._fails_with(lacking, event, guess)
+            for event, guess in self._events(kind, others)
+        )
+
+    def holds_with(self, lacking: list[Path]) -> bool:
+        """Return whether the predicate holds at some event that has one of these fields."""
+        kinds = {kind for path in lacking for kind in FIELDS[path.field].kinds}
+        return any(
+            value_on(self.predicate, event | had, {**guess, **more})
+            for kind in KINDS
+            if kind in kinds and value_on(self.predicate, {KIND: Sort(kind)}) is not False
+            for had, more in self._events(kind, lacking, present=True)
+            for event, guess in self._events(kind, [path for path in self.paths if path not in lacking])
+        )
+
+    def _holds_whatever_kind(self, event: Mapping[Path, Sort], guess: Mapping[Leaf, bool]) -> bool:
+        return all(value_on(self.predicate, {**event, KIND: Sort(kind)}, guess) for kind in KINDS)
+
+    def _fails_with(
+        self, lacking: list[Path], event: Mapping[Path, Sort], guess: Mapping[Leaf, bool]
+    ) -> bool:
+        return any(
+            value_on(self.predicate, {**event, **had}, {**guess, **more}) is False
+            for had, more in self._events(None, lacking, present=True)
+        )
+
+    def _events(
+        self, kind: str | None, paths: list[Path], *, present: bool = False
+    ) -> Iterator[tuple[dict[Path, Sort], dict[Leaf, bool]]]:
+        """Values of the paths, and answers that they leave open, at events of the kind, if one is given.
+
+        Where the fields are to be `present`, those that the kind has are not missing as a whole.
+        """
+        choices = [self._choices(kind, path, present=present) for path in paths]
+        start: dict[Path, Sort] = {} if kind is None else {KIND: Sort(kind)}
+        for values in product(*choices):
+            event = start | dict(zip(paths, values, strict=True))
+            own = [leaf for leaf in self.asked if leaf.path in paths]
+            unsure = [leaf for leaf in own if answer_on(leaf, event[leaf.path]) is None]
+            for guess in product((False, True), repeat=len(unsure)):
+                self.answers += len(self.asked)
+                if self.answers > ANSWERS_MAX:
+                    return
+                yield event, dict(zip(unsure, guess, strict=True))
+
+    def _choices(self, kind: str | None, path: Path, *, present: bool) -> list[Sort]:
+        if kind is not None and kind not in FIELDS[path.field].kinds:
+            return [MISSING]
+        if path not in self.sorts:
+            self.sorts[path] = sorts_of(path, self.asked)
+        may_miss = bool(path.steps) or not present
+        return [sort for sort in self.sorts[path] if may_miss or sort is not MISSING]

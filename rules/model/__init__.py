@@ -1,0 +1,1 @@
+"""Formulas, predicates, rules and machines as data, and their text."""

@@ -1,0 +1,135 @@
+"""Formulas and predicates as text: words, and the fewest parentheses that read back to the same tree."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+
+from .formula import BOUNDED, Formula, Op
+from .keywords import BINARY_TEMPORAL
+from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
+
+_EQUAL, _IMPLY, _OR, _AND, _TEMPORAL, _UNARY, _ATOM = range(7)
+"""How tightly a node binds, loosest first: the ladder of grammar.lark."""
+
+_BINDS = {
+    Op.IFF: _EQUAL,
+    Op.IMPLIES: _IMPLY,
+    Op.OR: _OR,
+    Op.AND: _AND,
+    **dict.fromkeys(BINARY_TEMPORAL, _TEMPORAL),
+    **dict.fromkeys((Op.TRUE, Op.FALSE, Op.PROP), _ATOM),
+}
+_RIGHT = frozenset({_IMPLY, _TEMPORAL})
+
+Piece = str | tuple[Formula, int]
+
+
+@lru_cache(maxsize=4096)
+def to_text(formula: Formula) -> str:
+    """The formula in words (`always (p -> eventually[0,3] q)`), which reads back as the same tree."""
+    out: list[str] = []
+    todo: list[Piece] = [(formula, _EQUAL)]
+    while todo:
+        piece = todo.pop()
+        if isinstance(piece, str):
+            out.append(piece)
+            continue
+        node, at_least = piece
+        pieces = _pieces(node)
+        if _BINDS.get(node.op, _UNARY) < at_least:
+            pieces = ["(", *pieces, ")"]
+        todo.extend(reversed(pieces))
+    return "".join(out)
+
+
+def predicate_text(predicate: Predicate) -> str:
+    """The predicate as packs write it, which reads back as the same tree."""
+    match predicate:
+        case Literal(value):
+            return "true" if value else "false"
+        case Leaf():
+            return _leaf_text(predicate, negated=False)
+        case Not(Leaf(test=Test.IN | Test.IS_NULL) as leaf):
+            return _leaf_text(leaf, negated=True)
+        case Not(arg):
+            inner = predicate_text(arg)
+            return f"not ({inner})" if isinstance(arg, And | Or) else f"not {inner}"
+        case And(args):
+            return " and ".join(_grouped(arg, (And, Or)) for arg in args)
+        case Or(args):
+            return " or ".join(_grouped(arg, (Or,)) for arg in args)
+
+
+def path_text(path: Path) -> str:
+    """The path as it is written: `args.items[0]["odd key"]`."""
+    out = [path.field]
+    for step in path.steps:
+        if isinstance(step, int):
+            out.append(f"[{step}]")
+        elif path.field != "attributes" and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", step):
+            out.append(f".{step}")
+        else:
+            out.append(f"[{scalar_text(step)}]")
+    return "".join(out)
+
+
+def scalar_text(value: Scalar) -> str:
+    """The literal as it is written: strings in double quotes with JSON's escapes."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _pieces(node: Formula) -> list[Piece]:
+    """The node's own words and, between them, its operands with how tightly each must bind."""
+    if node.op is Op.PROP:
+        return [node.name]
+    if not node.args:
+        return [node.op.value]
+    binds = _BINDS.get(node.op, _UNARY)
+    if binds == _UNARY:
+        return [node.op.value, _bounds_text(node), " ", (node.args[0], _UNARY)]
+    right = binds in _RIGHT
+    last = len(node.args) - 1
+    pieces: list[Piece] = []
+    for i, arg in enumerate(node.args):
+        same_side = i == last if right else i == 0
+        pieces += [f" {node.op.value} "] if i else []
+        pieces.append((arg, binds if same_side else binds + 1))
+    return pieces
+
+
+def _bounds_text(node: Formula) -> str:
+    if node.bounds is None:
+        return ""
+    low, high = node.bounds
+    if node.op in BOUNDED:
+        return f"[{low},{high}]"
+    return f"[{high}]"
+
+
+def _grouped(predicate: Predicate, loose: tuple[type[And | Or], ...]) -> str:
+    text = predicate_text(predicate)
+    return f"({text})" if isinstance(predicate, loose) else text
+
+
+def _leaf_text(leaf: Leaf, *, negated: bool) -> str:
+    path, test, operands = path_text(leaf.path), leaf.test, leaf.operands
+    no = "not " if negated else ""
+    match test:
+        case Test.IS_TRUE:
+            return path
+        case Test.IS_NULL:
+            return f"{path} is {no}null"
+        case Test.IN:
+            return f"{path} {no}in [{', '.join(map(scalar_text, operands))}]"
+        case Test.MATCHES:
+            return f"{path} matches {_regex_text(str(operands[0]))}"
+        case _:
+            return f"{path} {test.value} {scalar_text(operands[0])}"
+
+
+def _regex_text(regex: str) -> str:
+    """The regular expression between slashes, its own slashes escaped."""
+    escaped = re.sub(r"\\.|/|\n", lambda m: {"/": r"\/", "\n": r"\n"}.get(m[0], m[0]), regex)
+    return f"/{escaped}/"

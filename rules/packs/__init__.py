@@ -1,0 +1,1 @@
+"""Rule packs: YAML read, resolved, validated."""

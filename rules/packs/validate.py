@@ -1,0 +1,216 @@
+"""What a pack's document holds as far as it has the right shape, and what is wrong with that shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import ValidationError
+
+from ...schemas.verdict import Recover, Severity
+from ..model.problem import Place, Problem, did_you_mean
+from .model import (
+    VERSION_MAX,
+    ExamplesEntry,
+    Model,
+    PackFile,
+    RuleEntry,
+    field_names,
+    read_fields,
+    required_names,
+)
+from .yaml_document import Data, Document, Fields, data
+
+Way = tuple[str | int, ...]
+"""Keys and indices from a document's root to a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One rule of the file: its `index` in the list, and its fields but for those that are wrong.
+
+    Where a field that a rule must have is missing or wrong, it stands in `lacks` and `fields` has a stand-in.
+    """
+
+    index: int
+    fields: RuleEntry
+    lacks: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A pack file as far as it has the right shape: its name, if that is one, and its rules.
+
+    What was wrong is left out of both and stands in `problems`.
+    """
+
+    name: str | None
+    rules: tuple[Entry, ...]
+    problems: tuple[Problem, ...]
+
+
+def entries(document: Document) -> Entries:
+    """What the document holds, and every problem of its shape (TRL210 to TRL240)."""
+    values = data(document.root)
+    if not isinstance(values, dict):
+        fault = {"type": "dict_type", "loc": (), "input": values}
+        return Entries(None, (), (_problem(document, fault),))
+    problems: dict[Problem, None] = {}
+    rules = values.pop("rules", None)
+    if not isinstance(rules, list | None):
+        problems[_problem(document, {"type": "list_type", "loc": ("rules",), "input": rules})] = None
+        rules = None
+    head = _validated(document, PackFile, values, (), problems)
+    found: list[Entry] = []
+    for i, rule in enumerate(rules or []):
+        read = _validated(document, RuleEntry, rule, ("rules", i), problems)
+        found += [] if read is None else [Entry(i, *read)]
+    name = head[0].pack if head and "pack" not in head[1] else None
+    return Entries(name, tuple(found), tuple(problems))
+
+
+def _validated(
+    document: Document, model: type[Model], values: Data, at: Way, problems: dict[Problem, None]
+) -> tuple[Model, frozenset[str]] | None:
+    """The values as that model without what is wrong in them, and the required fields that it lacks.
+
+    None where the values are no mapping.
+    """
+    try:
+        return read_fields(model, values), frozenset()
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+    for fault in faults:
+        way: Way = fault["loc"]
+        problems[_problem(document, {**fault, "loc": (*at, *way)})] = None
+        if isinstance(values, dict) and way:
+            _drop(values, str(way[0]), way[1:])
+    if not isinstance(values, dict):
+        return None
+    lacks = required_names(model) - values.keys()
+    return read_fields(model, {**values, **dict.fromkeys(lacks, STAND_IN)}), lacks
+
+
+STAND_IN = "unnamed"
+"""Stands for a missing name or expression, so that the rest of a pack or rule can be looked at."""
+
+SECTIONS = frozenset({"propositions", "operators", "transitions", "examples", "severities"})
+"""The fields that are mappings: of these the wrong entry is left out, of any other the whole field."""
+
+
+def _drop(values: dict[str, Data], key: str, inner: Way) -> None:
+    """Take out what is at fault."""
+    section = values.get(key)
+    if key in SECTIONS and isinstance(section, dict) and inner:
+        section.pop(str(inner[0]), None)
+    else:
+        values.pop(key, None)
+
+
+# ---- what is wrong, in words
+
+
+def _problem(document: Document, fault: Mapping[str, Any]) -> Problem:
+    """One fault that pydantic found, as a problem of ours."""
+    way: Way = fault["loc"]
+    for i, part in enumerate(way):
+        if i >= 2 and part in SHAPES:
+            return Problem(*SHAPES[str(part)], _place(document, way[: i + 1]))
+    match fault["type"]:
+        case "missing":
+            message, hint = f"{_whose(way)} has no `{way[-1]}`", f"add `{way[-1]}: ...`"
+            return Problem("TRL210", message, hint, _place(document, way[:-1]))
+        case "extra_forbidden":
+            message, hint = (
+                f"{_whose(way)} has no field `{way[-1]}`",
+                did_you_mean(str(way[-1]), _fields(way)),
+            )
+            return Problem("TRL211", message, hint, _key_place(document, way))
+        case kind:
+            code, message, hint = _value_fault(kind, way, fault["input"])
+            return Problem(code, message, hint, _place(document, way))
+
+
+def _value_fault(kind: str, way: Way, given: object) -> tuple[str, str, str]:
+    """The code, message and hint of a value that is not what its field takes."""
+    written = f"`{given}`" if isinstance(given, str | int) else None
+    if kind == "string_pattern_mismatch":
+        hint = "begin with a letter or digit, then letters, digits, `-`, `_` and `.`, at most 100 in all"
+        return "TRL214", f"{written} cannot be the name of a pack or rule", hint
+    if kind == "enum" and written:
+        field = "severity" if way[0] == "severities" else way[-1]
+        choices = ", ".join(f"`{value.value}`" for value in (Severity if field == "severity" else Recover))
+        return "TRL213", f"{written} is no `{field}`", f"write one of {choices}"
+    if way[-1:] == ("version",):
+        message = f"{written} is no version" if written else f"`version` is {_kind(given)}"
+        return "TRL212", message, f"write a whole number from 1 to {VERSION_MAX}"
+    return "TRL212", f"{_what(way)} is {_kind(given)}", KINDS.get(kind, "write one of the field's words")
+
+
+SHAPES = {
+    "for_each": (
+        "TRL234",
+        "`for_each` is no path, list of paths or tuple of paths",
+        "write such as `args.order_id`, the first present of `[args.order_id, args.id]`, or `[[tool, args]]`",
+    ),
+    **dict.fromkeys(
+        ("violated", "holds"),
+        (
+            "TRL240",
+            "an example is a session: a list of steps, each the list of what is true at it",
+            "write one as `[[], [a]]`; several sessions are a list of those, `[[[], [a]], [[b]]]`",
+        ),
+    ),
+}
+"""The fields that have several shapes: the code, message and hint of any other."""
+
+KINDS = {
+    "string_type": "write a text",
+    "list_type": "write a list, each entry after `- `",
+    "dict_type": "write `name: value` lines, indented",
+}
+"""What to write instead, by the type of pydantic's fault."""
+
+
+def _kind(value: object) -> str:
+    """What sort of value it is, in the words of YAML."""
+    if value is None:
+        return "empty"
+    return (
+        "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else "a single value"
+    )
+
+
+def _what(way: Way) -> str:
+    """The value at that way, as the subject of a sentence."""
+    named = [part for part in way if isinstance(part, str)]
+    if not way:
+        return "the pack"
+    return f"`{named[-1]}`" if named[-1] == way[-1] else f"an entry of `{named[-1]}`"
+
+
+def _whose(way: Way) -> str:
+    """What lacks, or has too much of, the field at that way's end."""
+    return "the pack" if len(way) == 1 else "the rule" if len(way) == 3 else f"`{way[-2]}`"
+
+
+def _fields(way: Way) -> Iterable[str]:
+    """The fields that could stand where that way ends."""
+    models: dict[int, type[Any]] = {1: PackFile, 3: RuleEntry}
+    return field_names(models.get(len(way), ExamplesEntry))
+
+
+def _place(document: Document, way: Way) -> Place:
+    """The place of the value at that way; of a mapping, its first key; of nothing, its key."""
+    node = document.at(way)
+    if isinstance(node, Fields) and node.entries:
+        return document.place(node.entries[0][0])
+    return document.place(node) if node.end > node.start else _key_place(document, way)
+
+
+def _key_place(document: Document, way: Way) -> Place:
+    """The place of the key at that way's end."""
+    node = document.at(way[:-1])
+    key = node.key(str(way[-1])) if isinstance(node, Fields) and way else None
+    return document.place(key or node)

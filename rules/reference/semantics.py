@@ -1,0 +1,355 @@
+"""What rules mean: the reference semantics, short and slow, written from the definitions.
+
+Production code never imports it; tests compare everything with it. Positions count from 1. A label is the
+collection of propositions that are true at an event. `meaning_ltl3` holds the search for continuations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ...schemas.verdict import Recover, Verdict
+from ..model.formula import FUTURE, PAST, Formula, Op, has_future, has_past, names
+from ..model.rule import Rule
+from .ltl3 import NO_TRANSITIONS, History, Label, Meaning, State, Transitions, boolean, steps
+
+# --- Truth at a position, by the quantifiers of the operator table ---------------------------------
+
+
+def holds(
+    formula: Formula, trace: Sequence[Label], at: int, transitions: Transitions = NO_TRANSITIONS
+) -> bool:
+    """Whether the formula is true at position `at` of the finite trace (LTLf, with past)."""
+    return _Word(trace, 0, transitions).true(formula, at)
+
+
+def holds_forever(
+    formula: Formula, prefix: Sequence[Label], loop: Sequence[Label], positions: Sequence[int]
+) -> list[bool]:
+    """Whether the formula is true at each of some positions of the infinite word `prefix loop loop loop ...`.
+
+    Past operators tell the rounds of the loop apart. But what they remember is finite and follows from what
+    they remembered one event before and the label there: once the memory before a round equals that before
+    an earlier one, the rounds in between repeat for ever, and they are the loop for the past too.
+    """
+    history = History.of(formula, NO_TRANSITIONS)
+    memory = history.start
+    for label in prefix:
+        memory = history.after(memory, label)
+    seen = [memory]
+    while len(seen) == len(set(seen)) or len(prefix) + len(loop) * (len(seen) - 1) < max(positions):
+        for label in loop:
+            memory = history.after(memory, label)
+        seen.append(memory)
+    word = [*prefix, *(label for _ in seen[1:] for label in loop)]
+    back = len(prefix) + len(loop) * seen.index(memory) + 1
+    infinite = _Word(word, back, NO_TRANSITIONS)
+    return [infinite.true(formula, at) for at in positions]
+
+
+@dataclass
+class _Word:
+    """A word whose last position is followed by the position `back`, or by none where that is 0."""
+
+    labels: Sequence[Label]
+    back: int
+    transitions: Transitions
+    known: dict[tuple[Formula, int], bool] = field(default_factory=dict[tuple[Formula, int], bool])
+
+    def true(self, f: Formula, i: int) -> bool:
+        """Whether f is true at position i."""
+        if (f, i) not in self.known:
+            if f.op is Op.PROP:
+                defined = self.transitions.get(f.name)
+                value = f.name in self.labels[i - 1] if defined is None else self.true(defined, i)
+            elif f.op in FUTURE:
+                value = self._future(f, i)
+            elif f.op in PAST:
+                value = self._past(f, i)
+            else:
+                value = boolean(f, lambda p: self.true(p, i))
+            self.known[f, i] = value
+        return self.known[f, i]
+
+    def _future(self, f: Formula, i: int) -> bool:
+        onward = list(self._onward(i))
+        within = list(self._within(i, f)) if f.bounds or f.op in (Op.NEXT, Op.WEAK_NEXT) else onward
+        match f.op, f.args:
+            case ((Op.NEXT | Op.EVENTUALLY), (p,)):
+                return any(self.true(p, j) for j in within)
+            case ((Op.WEAK_NEXT | Op.ALWAYS), (p,)):
+                return all(self.true(p, j) for j in within)
+            case Op.UNTIL, (p, q):
+                return self._until(onward, p, q)
+            case Op.WEAK_UNTIL, (p, q):
+                return self._until(onward, p, q) or all(self.true(p, j) for j in onward)
+            case Op.RELEASE, (p, q):  # q weak_until (p and q)
+                return self._until(onward, q, _and(p, q)) or all(self.true(q, j) for j in onward)
+            case Op.STRONG_RELEASE, (p, q):  # q until (p and q)
+                return self._until(onward, q, _and(p, q))
+            case _:
+                raise AssertionError(f)
+
+    def _past(self, f: Formula, i: int) -> bool:
+        back = range(i, 0, -1)
+        a, b = f.bounds or (1, 1)
+        bounded = f.bounds is not None or f.op in (Op.PREVIOUS, Op.WEAK_PREVIOUS)
+        within = [j for j in range(i - a, i - b - 1, -1) if j >= 1] if bounded else back
+        match f.op, f.args:
+            case ((Op.PREVIOUS | Op.ONCE), (p,)):
+                return any(self.true(p, j) for j in within)
+            case ((Op.WEAK_PREVIOUS | Op.HISTORICALLY), (p,)):
+                return all(self.true(p, j) for j in within)
+            case Op.SINCE, (p, q):
+                return self._until(back, p, q)
+            case Op.WEAK_SINCE, (p, q):
+                return self._until(back, p, q) or all(self.true(p, j) for j in back)
+            case Op.AT_MOST, (p,):
+                return sum(self.true(p, j) for j in back) <= steps(f)
+            case _:
+                raise AssertionError(f)
+
+    def _onward(self, i: int) -> Iterable[int]:
+        """The positions from i on, in the order in which they are first met."""
+        yield from range(i, len(self.labels) + 1)
+        if self.back:
+            yield from range(self.back, i)
+
+    def _within(self, i: int, f: Formula) -> Iterable[int]:
+        """Those of the positions i+a..i+b that exist."""
+        a, b = f.bounds or (1, 1)
+        for distance in range(b + 1):
+            if distance >= a:
+                yield i
+            i = i + 1 if i < len(self.labels) else self.back
+            if not i:
+                return
+
+    def _until(self, path: Sequence[int], p: Formula, q: Formula) -> bool:
+        """Whether q is true somewhere on the path and p everywhere before."""
+        return any(self.true(q, j) and all(self.true(p, k) for k in path[:n]) for n, j in enumerate(path))
+
+
+def _and(p: Formula, q: Formula) -> Formula:
+    return Formula(Op.AND, (p, q))
+
+
+# --- One rule over one trace: TRAC, TRAC_R, invariants, the close -----------------------------------
+
+
+def invariant_body(formula: Formula, transitions: Transitions = NO_TRANSITIONS) -> Formula | None:
+    """What an invariant asks at every event; None where the rule is an ordinary one.
+
+    An invariant has a past operator (a transition bit counts as one) and no future one but at most an
+    outermost unbounded `always`. Its body lacks one outermost unbounded `always` or `historically`.
+    """
+    strippable = formula.op in (Op.ALWAYS, Op.HISTORICALLY) and formula.bounds is None
+    inside = formula.args[0] if strippable else formula
+    looks_back = has_past(formula) or not names(formula).isdisjoint(transitions)
+    if not looks_back or has_future(inside):
+        return None
+    return inside
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict after each event (a final one goes on), and the reading at the close.
+
+    `closing` is `held`, `unmet`, or None where no pending instance has seen an event. `recorded` holds the
+    positions whose verdict is written down: those at which an instance was decided.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    closing: Verdict | None
+    recorded: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A rule's run over a session so far: what `advance` needs to go on and `close` to end.
+
+    `instance` is the pending instance (after a restart the one that begins at the next event), `start` the
+    position where it begins; `final` is a verdict that stays.
+    """
+
+    instance: State
+    start: int
+    position: int
+    after_satisfied: bool
+    final: Verdict | None
+
+
+def begin(meaning: Meaning) -> Run:
+    """A run before the first event."""
+    return Run(meaning.begin(meaning.history.start), 1, 0, False, None)
+
+
+def advance(meaning: Meaning, run: Run, label: Label, recover: Recover) -> tuple[Verdict, Run]:
+    """One turn of the loop of TRAC (Algorithm 1) or TRAC_R (Algorithm 2): the verdict and the run after."""
+    position = run.position + 1
+    if run.final is not None:
+        return run.final, Run(run.instance, run.start, position, run.after_satisfied, run.final)
+    instance = meaning.step(run.instance, label)
+    body = invariant_body(meaning.formula, meaning.history.transitions)
+    if body is None:
+        verdict = meaning.verdict(instance)
+    else:  # judged where it stands: never completed, never satisfied
+        now = meaning.history.now(run.instance.memory, label)
+        verdict = Verdict.PENDING if now(body) else Verdict.VIOLATED
+    if verdict is Verdict.PENDING:
+        return verdict, Run(instance, run.start, position, run.after_satisfied, None)
+    restarts = recover is Recover.BOTH or (recover is Recover.VIOLATION and verdict is Verdict.VIOLATED)
+    fresh = meaning.begin(instance.memory)  # obligations restart, history goes on
+    final = None if restarts else verdict
+    return verdict, Run(fresh, position + 1, position, verdict is Verdict.SATISFIED, final)
+
+
+def close(meaning: Meaning, run: Run, trace: Sequence[Label]) -> Verdict | None:
+    """The reading of the pending instance when the session, whose trace this is, ends here."""
+    if run.final is not None or run.start > run.position:
+        return None
+    transitions = meaning.history.transitions
+    if invariant_body(meaning.formula, transitions) is not None:
+        return Verdict.HELD
+    if run.after_satisfied and meaning.is_whole(run.instance):  # asked nothing since
+        return Verdict.HELD
+    return Verdict.HELD if holds(meaning.formula, trace, run.start, transitions) else Verdict.UNMET
+
+
+def judge(
+    formula: Formula,
+    trace: Sequence[Label],
+    *,
+    recover: Recover = Recover.BOTH,
+    transitions: Transitions = NO_TRANSITIONS,
+) -> Judgement:
+    """What the rule says of a whole session: after each event, and at its close."""
+    meaning = Meaning(formula, transitions)
+    run, verdicts, recorded = begin(meaning), list[Verdict](), list[int]()
+    for label in trace:
+        decided = run.final is not None
+        verdict, run = advance(meaning, run, label, recover)
+        verdicts.append(verdict)
+        if verdict is not Verdict.PENDING and not decided:
+            recorded.append(run.position)
+    return Judgement(tuple(verdicts), close(meaning, run, trace), tuple(recorded))
+
+
+def applies_at(
+    formula: Formula,
+    trace: Sequence[Label],
+    *,
+    applies_to: Formula | None = None,
+    transitions: Transitions = NO_TRANSITIONS,
+) -> tuple[int, ...]:
+    """The positions that make the rule apply to the session; it does from the first of them on.
+
+    They are those where `applies_to` is true, else those where the antecedent of the outermost implication
+    (under one outermost `always` or `historically`) is, if that has no future operator, else the first.
+    """
+    inside = formula.args[0] if formula.op in (Op.ALWAYS, Op.HISTORICALLY) else formula
+    if applies_to is None and inside.op is Op.IMPLIES and not has_future(inside.args[0]):
+        applies_to = inside.args[0]
+    if applies_to is None:
+        return tuple(range(1, min(len(trace), 1) + 1))
+    return tuple(i for i in range(1, len(trace) + 1) if holds(applies_to, trace, i, transitions))
+
+
+# --- One rule over one session's events: steps, slices, what is unjudged ----------------------------
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the labels of one event are: the propositions true and unknown at it, and its slice's value.
+
+    `slice` is None where the event carries no value; `slice_unknown` where it may carry one that was not
+    captured, or carries an array or object.
+    """
+
+    true: frozenset[str]
+    unknown: frozenset[str] = frozenset()
+    slice: str | None = None
+    slice_unknown: bool = False
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """A verdict to be written down: at which event (from 0) of the session, for which slice."""
+
+    event: int
+    slice: str
+    sliced: bool
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class SessionJudgement:
+    """All findings of a rule in a session, ordered by event, and the event from which it applies."""
+
+    findings: tuple[Finding, ...]
+    applies: int | None
+
+
+def judge_session(rule: Rule, events: Sequence[Seen], *, closed: bool = True) -> SessionJudgement:
+    """What the rule has to say of a session (with slices: one run per value, on a trace of its own)."""
+    stepped, stop = _stepped(rule, events)
+    values = dict.fromkeys(events[i].slice for i in stepped) if rule.for_each else {}
+    values.pop(None, None)
+    findings, applies = set[Finding](), list[int]()
+    for value in (*values, None):
+        mine = [i for i in stepped if not rule.for_each or events[i].slice in (value, None)]
+        trace = [events[i].true for i in mine]
+        found = judge(rule.formula, trace, recover=rule.recover, transitions=rule.transitions)
+        spoken = [(mine[at - 1], found.verdicts[at - 1]) for at in found.recorded]
+        if closed and stop is None and found.closing is not None:
+            spoken.append((mine[-1], found.closing))
+        own = [i for i in mine if not rule.for_each or events[i].slice == value]
+        if value is not None:  # its verdicts count from its first own event
+            spoken = [(i, verdict) for i, verdict in spoken if i >= own[0]]
+        elif rule.for_each:  # the slice of no value, only until there is another
+            others = min((i for i in stepped if events[i].slice is not None), default=len(events))
+            spoken = [(i, v) for i, v in spoken if i < others and v is Verdict.VIOLATED]
+        findings |= {Finding(i, value or "", value is not None, verdict) for i, verdict in spoken}
+        at = applies_at(rule.formula, trace, applies_to=rule.applies_to, transitions=rule.transitions)
+        applies += [mine[i - 1] for i in at]
+    if stop is not None:
+        findings.add(Finding(stop, "", False, Verdict.UNJUDGED))
+    applies += [f.event for f in findings if f.verdict is Verdict.VIOLATED]
+    return SessionJudgement(tuple(sorted(findings)), min(applies, default=None))
+
+
+def _stepped(rule: Rule, events: Sequence[Seen]) -> tuple[list[int], int | None]:
+    """The events that the rule steps on, up to the first that leaves it unjudged, and that one."""
+    asked = (rule.formula, rule.applies_to, *rule.transitions.values())
+    used = frozenset[str]().union(*(names(f) for f in asked if f is not None))
+    stepped: list[int] = []
+    for i, event in enumerate(events):
+        counts = True if rule.steps is None else kleene(rule.steps, event)
+        if counts is False:
+            continue
+        if counts is None or used & event.unknown or (rule.for_each and event.slice_unknown):
+            return stepped, i
+        stepped.append(i)
+    return stepped, None
+
+
+def kleene(formula: Formula, event: Seen) -> bool | None:
+    """A Boolean formula's truth where some propositions are unknown: None if it cannot be told.
+
+    By the operators' tables (Kleene's strong logic): `p or not p` is unknown where p is.
+    """
+    match formula.op, [kleene(p, event) for p in formula.args]:
+        case Op.PROP, _:
+            return None if formula.name in event.unknown else formula.name in event.true
+        case Op.NOT, [p]:
+            return None if p is None else not p
+        case ((Op.AND | Op.OR), values):
+            settles = formula.op is Op.OR
+            return settles if settles in values else None if None in values else not settles
+        case Op.IMPLIES, [p, q]:
+            return True if p is False or q is True else None if None in (p, q) else False
+        case Op.IFF, [p, q]:
+            return None if None in (p, q) else p == q
+        case _:
+            return formula.op is Op.TRUE

@@ -1,0 +1,1 @@
+"""Chat logs: finding conversations in JSON and decoding their messages."""

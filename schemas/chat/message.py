@@ -1,0 +1,234 @@
+"""One chat message as events: what was said, which tools were called, what they returned.
+
+The events have no session, time, place or id yet: `schemas/chat/decode.py` knows those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import tzinfo
+from typing import cast
+
+from ..event import Content, Event, Kind
+from ..open_calls import OpenCalls
+from ..time import EVENT_TIME_MIN, parse_time
+from ..tolerant_json import encode, json_text
+from .find import is_object
+
+ATTRIBUTES_MAX = 64
+"""Attributes of one event; further ones are left out."""
+ATTRIBUTE_CHARS_MAX = 1_000
+"""Characters of an attribute; longer text is none."""
+ID_CHARS_MAX = 1_000
+"""Characters of a session id, call id or tool name; a longer one is a flaw."""
+
+TIME_KEYS = ("timestamp", "created_at", "time", "created", "ts")
+"""Where a message says when it was, in order of preference."""
+
+_COLUMNS = frozenset(
+    [
+        *("role", "content", "tool_calls", "function_call", "tool_call_id", "call_id"),
+        *("error", "is_error", "refusal", "model", "agent", *TIME_KEYS),
+    ]
+)
+"""Fields of a message that columns of the event hold; the other plain ones are its attributes."""
+
+
+_UNPLACED = ("", 0, 0, 0)
+"""Session, occurrence, time and place of an event that has none of them yet."""
+
+
+class Unreadable(Exception):
+    """A message, or a call in one, that cannot be an event: `args` are a code and a text."""
+
+
+def time_of(message: Mapping[str, object], zone: tzinfo) -> int | None:
+    """When a message says it was, in nanoseconds since the epoch; None where it says nothing."""
+    for key in TIME_KEYS:
+        value = message.get(key)
+        if value is not None:
+            ns = parse_time(value, zone)
+            if ns is None or ns < EVENT_TIME_MIN:
+                raise Unreadable("chat-time", f"has a `{key}` that is no time between 1678 and 2262")
+            return ns
+    return None
+
+
+# What is said
+
+
+def said(message: Mapping[str, object], kind: Kind) -> Event | None:
+    """The user or assistant event of a message; None where it only calls tools."""
+    text = _text(message.get("content"))
+    attributes = _attributes(message, without="name" if kind is Kind.ASSISTANT else "")
+    if not text and message.get("refusal"):
+        text = _text(message["refusal"])
+        attributes["refusal"] = "true"
+    if not text and (message.get("tool_calls") or message.get("function_call")):
+        return None
+    # A null that is written down is what was said; only a field that is not there was not captured.
+    content = Content.CAPTURED if "content" in message or text else Content.ABSENT
+    sender = (message.get("sender") or message.get("name")) if kind is Kind.ASSISTANT else None
+    return Event(
+        *_UNPLACED,
+        kind,
+        agent=_agent(message, sender),
+        model=string_of(message.get("model")),
+        text=text,
+        content=content,
+        attributes=attributes,
+    )
+
+
+def _text(content: object) -> str | None:
+    """Message text: a string as it is, of a list of parts those that are text, a line each."""
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise Unreadable("chat-content", "has content that is neither text, nor a list of parts, nor null")
+    texts = [_part(part) for part in cast("list[object]", content)]
+    return "\n".join(text for text in texts if text is not None)
+
+
+def _part(part: object) -> str | None:
+    if isinstance(part, str):
+        return part
+    if not is_object(part):
+        raise Unreadable("chat-content", "has a content part that is neither text nor an object")
+    if part.get("type") in ("tool_use", "tool_result", "tool_call", "tool_call_response"):
+        raise Unreadable("chat-content", "has a call or result among its content parts; use `tool_calls`")
+    text = part.get("text", part.get("content"))
+    return text if isinstance(text, str) else None
+
+
+# Calls and results
+
+
+def call_of(call: object, message: Mapping[str, object]) -> Event:
+    """The event of one call of a message, nested or flat. Raises Unreadable where it is none."""
+    if not is_object(call):
+        raise Unreadable("chat-call", "is not an object")
+    inner = next((item for key in ("function", "custom") if is_object(item := call.get(key))), call)
+    tool = name_of(inner.get("name"))
+    if tool is None:
+        raise Unreadable("chat-call", "has no name")
+    key = next((key for key in ("arguments", "args", "input") if key in inner), None)
+    attributes, nested = _attributes(message), _by_user(call) or message.get("role") == "user"
+    if nested:
+        attributes["requestor"] = "user"
+    return Event(
+        *_UNPLACED,
+        Kind.TOOL_CALL,
+        agent=_agent(message, message.get("sender")),
+        model=string_of(message.get("model")),
+        nested=nested,
+        tool=tool,
+        call_id=name_of(call.get("id", call.get("call_id"))),
+        args=None if key is None else _json(inner[key]),
+        content=Content.ABSENT if key is None else Content.CAPTURED,
+        attributes=attributes,
+    )
+
+
+def result_of(message: Mapping[str, object], calls: OpenCalls) -> Event:
+    """The event of a tool's message, with the arguments of the call that it answers."""
+    told = name_of(message.get("tool_call_id", message.get("call_id")))
+    own = name_of(message.get("id")) if told is None else None
+    name = name_of(message.get("name"))
+    call = calls.answer(told if told is not None else own, name, strict=told is not None)
+    tool = name if name is not None or call is None else call.tool
+    attributes = _attributes(message, without="name")
+    if own is not None and call is not None and call.call_id == own:
+        attributes.pop("id", None)
+    return Event(
+        *_UNPLACED,
+        Kind.TOOL_RESULT,
+        agent=_agent(message),
+        model=string_of(message.get("model")),
+        nested=_by_user(message) or (call is not None and call.nested),
+        tool=tool,
+        call_id=told if told is not None or call is None else call.call_id,
+        args=None if call is None else call.args,
+        result=returned(message.get("content")),
+        error=flagged_error(message),
+        # Every result is of some tool: where nobody names it, the name was not captured.
+        content=Content.CAPTURED if "content" in message and tool is not None else Content.ABSENT,
+        attributes=attributes,
+    )
+
+
+def returned(content: object) -> str | None:
+    """What a tool returned: text as it is, text parts a line each, any other value as JSON text."""
+    parts = cast("list[object]", content) if isinstance(content, list) else []
+    told = [is_object(part) and isinstance(part.get("text"), str) and "type" in part for part in parts]
+    return _text(parts) if told and all(told) else _json(cast("object", content))
+
+
+def flagged_error(message: Mapping[str, object]) -> str | None:
+    """The error type that the log itself flags: its own text, or `tool_error` where it only says that.
+
+    Text that reads like an error is not a flag: "Error: ..." may be what the tool is for.
+    """
+    flag = message.get("error")
+    if is_object(flag):
+        flag = flag.get("type") or True
+    if isinstance(flag, str) and flag:
+        return flag
+    return "tool_error" if flag or message.get("is_error") or message.get("status") == "error" else None
+
+
+def _by_user(value: Mapping[str, object]) -> bool:
+    # tau2: the customer works a device of their own; the agent neither asks for that nor sees it.
+    return value.get("requestor") == "user"
+
+
+# Fields
+
+
+def _agent(message: Mapping[str, object], sender: object = None) -> str | None:
+    """The agent that a message names, else its sender."""
+    return string_of(message.get("agent")) or string_of(sender)
+
+
+def _attributes(message: Mapping[str, object], without: str = "") -> dict[str, str]:
+    """The message's other plain fields as text, those of `usage` and `metadata` behind their name."""
+    found: dict[str, str] = {}
+    for key, value in _plain(message):
+        text = value if isinstance(value, str) else json_text(value)
+        if key != without and len(text) <= ATTRIBUTE_CHARS_MAX and len(key) <= ATTRIBUTE_CHARS_MAX:
+            found[key] = text
+        if len(found) == ATTRIBUTES_MAX:
+            break
+    return found
+
+
+def _plain(message: Mapping[str, object]) -> Iterator[tuple[str, str | int | float]]:
+    for key, value in message.items():
+        if isinstance(value, (str, int, float)) and key not in _COLUMNS:
+            yield key, value
+    for key in ("usage", "metadata"):
+        inner = message.get(key)
+        if is_object(inner):
+            yield from ((f"{key}.{k}", v) for k, v in inner.items() if isinstance(v, (str, int, float)))
+
+
+def string_of(value: object) -> str | None:
+    """A field's text, or None where it is empty, too long, or no text that UTF-8 can carry."""
+    if not isinstance(value, str) or not 0 < len(value) <= ID_CHARS_MAX:
+        return None
+    return value if value.isascii() or encode(value) is not None else None
+
+
+def name_of(value: object) -> str | None:
+    """An id or a name: text, or an integer's digits; None where there is none."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or len(value) > ID_CHARS_MAX:
+        raise Unreadable("chat-id", f"has an id or a name that is no text of up to {ID_CHARS_MAX} characters")
+    return value
+
+
+def _json(value: object) -> str | None:
+    return value if value is None or isinstance(value, str) else json_text(value)

@@ -1,0 +1,103 @@
+"""Haystack's messages, which OpenInference writes as Python shows objects, in the JSON of a value."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import cast
+
+from ..span import Span, Value
+from ..step import Part, Role
+from .names import openinference_0_1 as oi
+from .parts.messages import listed
+from .parts.reading import ABSENT, TRUNCATED, Half, Said
+from .parts.values import is_object, parsed_if_nested
+
+AGENT = "Agent.run"
+"""The name of an agent's span; Haystack's agents call models without spans of their own."""
+_IN, _OUT = "messages", ("replies", "messages")
+"""Where a component's input and output have messages."""
+_ROLE = re.compile(r"ChatMessage\(_role=<ChatRole\.\w+: '(\w+)'>")
+_BEHIND = ", _name="
+"""What stands behind the content: the name, and whatever the model's provider said of the message."""
+_CHARS_MAX = 100_000
+
+
+def read_agent(span: Span) -> Said:
+    """Read an agent's run: what it was asked, and all that was said, called and returned."""
+    return Said(Part.AGENT, input=input_of(span), output=output_of(span))
+
+
+def input_of(span: Span) -> Half:
+    """Return the messages that a component was given; absent where there are none."""
+    told = parsed_if_nested(span.attributes.get(oi.INPUT_VALUE))
+    return _half(told.get(_IN), Role.USER) if is_object(told) else ABSENT
+
+
+def output_of(span: Span) -> Half:
+    """Return the messages that a component gave back; absent where there are none."""
+    told = parsed_if_nested(span.attributes.get(oi.OUTPUT_VALUE))
+    name = next((name for name in _OUT if name in told), None) if is_object(told) else None
+    return ABSENT if name is None or not is_object(told) else _half(told[name], Role.ASSISTANT)
+
+
+def _half(value: Value, speaker: Role) -> Half:
+    if not isinstance(value, list) or not all(isinstance(one, str) and _ROLE.match(one) for one in value):
+        return ABSENT
+    try:
+        found = [_message(one) for one in value if isinstance(one, str)]
+    except (KeyError, ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return TRUNCATED
+    return listed(found, speaker) if found else ABSENT
+
+
+def _message(text: str) -> Value:
+    """Return a message as the models' interfaces have it. Raises ValueError where it cannot be read."""
+    head, behind, _ = text.rpartition(_BEHIND)
+    if not behind or len(text) > _CHARS_MAX:
+        raise ValueError("is no whole message")
+    made = ast.parse(_ROLE.sub(r"ChatMessage(_role='\1'", head, count=1) + ")", mode="eval").body
+    fields = _fields(made)
+    content = fields["_content"]
+    parts = [_part(one) for one in content.elts] if isinstance(content, ast.List) else []
+    return {"role": cast("str", ast.literal_eval(fields["_role"])), "content": parts}
+
+
+def _part(node: ast.expr) -> Value:
+    """Return a part of a message: a text, a call, a result; anything else by its name alone."""
+    name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    if name == "ToolCallResult":
+        fields = _fields(node)
+        origin = _call(fields["origin"])
+        failed = bool(ast.literal_eval(fields["error"]))
+        body = {"tool_call_id": origin["id"], "name": origin["name"], "is_error": failed}
+        return {"type": "tool_result", **body, "content": _result(fields["result"])}
+    if name == "ToolCall":
+        return {"type": "tool_call", **_call(node)}
+    if name == "TextContent":
+        return {"type": "text", "text": _value(_fields(node)["text"])}
+    return {"type": "reasoning" if name == "ReasoningContent" else name or "unknown"}
+
+
+def _call(node: ast.expr) -> dict[str, Value]:
+    fields = _fields(node)
+    named = {"name": _value(fields["tool_name"]), "arguments": _value(fields["arguments"])}
+    return {**named, "id": _value(fields["id"]) if "id" in fields else None}
+
+
+def _result(node: ast.expr) -> Value:
+    """Return what a tool gave back: a value, or parts of a message."""
+    if isinstance(node, ast.List) and any(isinstance(one, ast.Call) for one in node.elts):
+        return [_part(one) for one in node.elts]
+    return _value(node)
+
+
+def _value(node: ast.expr) -> Value:
+    return cast("Value", ast.literal_eval(node))
+
+
+def _fields(node: ast.expr) -> dict[str, ast.expr]:
+    """Return what an object was made of. Raises ValueError for anything else."""
+    if not isinstance(node, ast.Call):
+        raise ValueError("is no object")
+    return {one.arg: one.value for one in node.keywords if one.arg is not None}

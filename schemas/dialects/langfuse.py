@@ -1,0 +1,84 @@
+"""Langfuse's SDKs and MLflow: spans of a type, each with the input and the output of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..chat.message import string_of
+from ..event import Content
+from ..span import Span, Value
+from ..step import Call, Part, Role
+from .names import langfuse_3 as lf
+from .names import mlflow_3 as ml
+from .names import opentelemetry_1_41 as otel
+from .parts.message_parts import name_of
+from .parts.messages import spoken, worded
+from .parts.reading import ABSENT, Half, Said
+from .parts.tool_runs import called_arguments, tool_result, unquoted
+from .parts.values import arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The attributes of one convention, and the types in it that are a model's call."""
+
+    type: str
+    input: str
+    output: str
+    model: str
+    models: frozenset[str]
+    quotes_text: bool
+    """Whether text is JSON, too, in quotes."""
+
+
+_CONVENTIONS = (
+    Names(lf.TYPE, lf.INPUT, lf.OUTPUT, lf.MODEL, frozenset({lf.GENERATION}), quotes_text=False),
+    Names(ml.TYPE, ml.INPUT, ml.OUTPUT, ml.MODEL, ml.MODELS, quotes_text=True),
+)
+_TOOL, _AGENT = frozenset({lf.TOOL, ml.TOOL}), frozenset({lf.AGENT, ml.AGENT})
+
+
+def read(span: Span) -> Said | None:
+    """Read what a span says by the attributes of Langfuse or MLflow; None where it has none of them."""
+    for names in _CONVENTIONS:
+        kind = unquoted(span.attributes.get(names.type))
+        if isinstance(kind, str):
+            return _observation(span, kind.lower(), names)
+    return None
+
+
+def _observation(span: Span, kind: str, names: Names) -> Said:
+    attributes = span.attributes
+    if kind in _TOOL:
+        return _tool(span, attributes.get(names.input), attributes.get(names.output))
+    is_agent = kind in _AGENT
+    if not is_agent and kind not in names.models:
+        return Said(Part.OTHER)
+    return Said(
+        Part.AGENT if is_agent else Part.CHAT,
+        agent=string_of(span.name) if is_agent else None,
+        model=string_of(unquoted(attributes.get(names.model))),
+        input=_half(attributes, names.input, names, Role.USER, ABSENT),
+        # What an agent gives back is often the state of a program.
+        output=_half(attributes, names.output, names, Role.ASSISTANT, ABSENT if is_agent else None),
+    )
+
+
+def _half(
+    attributes: Mapping[str, Value], name: str, names: Names, speaker: Role, unread: Half | None
+) -> Half:
+    """Read messages, or just text; JSON without messages in it is `unread`, else what was said."""
+    value = attributes.get(name)
+    if names.quotes_text and isinstance(value, str) and isinstance(text := unquoted(value), str):
+        return spoken(text, speaker) if text else ABSENT
+    return worded(value, speaker, unread)
+
+
+def _tool(span: Span, given: Value, returned: Value) -> Said:
+    """Read a tool's run; the tool has the span's name."""
+    tool = string_of(span.name)
+    args, content = (None, Content.ABSENT) if given is None else arguments(called_arguments(given))
+    answer = tool_result(returned, tool)
+    call_id = answer.call_id or name_of(span.attributes.get(otel.TOOL_CALL_ID))
+    return Said(Part.TOOL, call=Call(call_id, tool, args, content), result=replace(answer, call_id=call_id))

@@ -1,0 +1,59 @@
+"""Mastra's own spans: a generation has the conversation, its steps have what the model said in each call."""
+
+from __future__ import annotations
+
+from ..chat.message import string_of
+from ..span import Span, Value
+from ..step import Message, Part, Role
+from .names import mastra_1 as ma
+from .names import opentelemetry_1_41 as otel
+from .parts.message_parts import Parts, call_of
+from .parts.messages import worded
+from .parts.reading import ABSENT, TRUNCATED, Half, Said
+from .parts.values import is_object, parsed_if_nested
+
+
+def read(span: Span) -> Said | None:
+    """Read an agent's run or a model's call; None for other spans, and where there are messages beside."""
+    attributes = span.attributes
+    kind = attributes.get(ma.TYPE)
+    if not isinstance(kind, str) or kind not in ma.OUTPUT or otel.INPUT_MESSAGES in attributes:
+        return None
+    if kind == ma.INFERENCE:
+        return _inference(span)
+    if ma.INPUT[kind] not in attributes and ma.OUTPUT[kind] not in attributes:
+        return None
+    is_agent = kind == ma.AGENT
+    return Said(
+        Part.AGENT if is_agent else Part.CHAT,
+        model=_model(attributes.get(ma.MODEL_METADATA)),
+        input=ABSENT if kind == ma.STEP else worded(attributes.get(ma.INPUT[kind]), Role.USER, ABSENT),
+        output=_output(attributes.get(ma.OUTPUT[kind])),
+    )
+
+
+def _inference(span: Span) -> Said:
+    """Read a call of a model whose calls of tools are left out of the messages that it tells."""
+    reasons = span.attributes.get(otel.FINISH_REASONS)
+    called = reasons is not None and ma.CALLED_TOOLS in str(reasons)
+    model = span.attributes.get(otel.RESPONSE_MODEL) or span.attributes.get(otel.REQUEST_MODEL)
+    return Said(Part.CHAT, model=string_of(model), output=TRUNCATED if called else ABSENT)
+
+
+def _output(value: Value) -> Half:
+    """Return what was said, and the calls, of an object with both."""
+    told = parsed_if_nested(value)
+    if not is_object(told):
+        return ABSENT if value is None else worded(value, Role.ASSISTANT)
+    text, calls, parts = told.get("text"), told.get("toolCalls"), Parts()
+    if isinstance(text, str) and (text or not calls):
+        parts.say(text)
+    parts.calls.extend(call_of(one) for one in (calls if isinstance(calls, list) else []) if is_object(one))
+    if text is None and not parts.calls:
+        return ABSENT
+    return Half((Message(Role.ASSISTANT, parts.text, tuple(parts.calls), content=parts.content),))
+
+
+def _model(value: Value) -> str | None:
+    told = parsed_if_nested(value)
+    return string_of(told.get(ma.MODEL_ID)) if is_object(told) else None

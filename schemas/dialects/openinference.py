@@ -1,0 +1,207 @@
+"""OpenInference's conventions: a kind for each span, messages flattened into attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..chat.message import string_of
+from ..event import Content
+from ..span import Span, Value
+from ..step import Call, Part, Role
+from . import haystack
+from .names import openinference_0_1 as oi
+from .names import scopes
+from .parts.flattened import Cut, flattened
+from .parts.framework_messages import messages_of
+from .parts.message_parts import call_of, first_name
+from .parts.messages import flat_listed, listed, spoken, worded
+from .parts.reading import ABSENT, TRUNCATED, Half, Said
+from .parts.tool_runs import called_arguments, tool_result
+from .parts.values import REDACTIONS, arguments, is_object, parsed_if_nested
+
+_MESSAGES = (oi.INPUT_MESSAGES + ".", oi.OUTPUT_MESSAGES + ".")
+
+_EMPTY = Half(())
+
+
+def read(span: Span) -> Said | None:
+    """What a span says by OpenInference's conventions; None where it does not speak by them."""
+    attributes = span.attributes
+    kind = attributes.get(oi.KIND)
+    if not isinstance(kind, str):
+        if not any(key.startswith(_MESSAGES) for key in attributes):
+            return None
+        # The kind is set first, and so is what an SDK forgets first where there are too many attributes.
+        kind = oi.LLM
+    if kind.upper() == oi.LLM:
+        if not _is_model_call(span):
+            return Said(Part.OTHER)
+        models = (oi.RESPONSE_MODEL, oi.MODEL, oi.REQUEST_MODEL)
+        return Said(
+            Part.CHAT,
+            model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
+            input=_EMPTY if _has_no_input(span) else _sure(span, _input(span)),
+            output=_sure(span, _output(span)),
+        )
+    if kind.upper() == oi.TOOL or (kind.upper() == oi.AGENT and oi.TOOL_NAME in attributes):
+        # LangChain's spans are an agent's where the name of the tool has that in it.
+        return Said(Part.OTHER) if _is_hand_off(span) else _tool(span)
+    if kind.upper() == oi.AGENT:
+        names = (oi.AGENT_NAME, oi.GRAPH_NODE_NAME, oi.GRAPH_NODE_ID)
+        return Said(
+            Part.AGENT,
+            agent=next((agent for name in names if (agent := string_of(attributes.get(name)))), None),
+            input=_input(span),
+            output=_output(span, unread=ABSENT),
+        )
+    if span.scope == scopes.DSPY and span.name in scopes.DSPY_AGENTS:
+        return Said(Part.AGENT)
+    if span.scope == scopes.HAYSTACK and span.name == haystack.AGENT:
+        return haystack.read_agent(span)
+    return Said(Part.OTHER, call=_started(span))
+
+
+def _is_model_call(span: Span) -> bool:
+    """Return whether a span of a model is the call of one, not what prepares or wraps it (LlamaIndex)."""
+    method = span.name.rpartition(".")[2]
+    return span.scope != scopes.LLAMA_INDEX or not span.name or method in scopes.LLAMA_INDEX_CALLS
+
+
+def _is_hand_off(span: Span) -> bool:
+    """Return whether a span is the Agents SDK's of a hand-off: the model called a tool, and none was run."""
+    return span.scope == scopes.OPENAI_AGENTS and oi.TOOL_NAME not in span.attributes
+
+
+def _started(span: Span) -> Call | None:
+    """Return the call that a node of LangGraph was given to run, with the id that the tool's span lacks."""
+    if span.scope != scopes.LANGCHAIN:
+        return None
+    told = parsed_if_nested(span.attributes.get(oi.INPUT_VALUE))
+    only = told[0] if isinstance(told, list) and len(told) == 1 else told
+    call = only.get("tool_call", only) if is_object(only) else None
+    is_call = is_object(call) and call.get("type") == "tool_call" and "args" in call
+    return call_of(call) if is_call and is_object(call) else None
+
+
+def _sure(span: Span, half: Half) -> Half:
+    """What a model was told or said, if nothing of it can be missing.
+
+    The messages are many attributes, and without them a value may tell the text and not the calls.
+    """
+    return TRUNCATED if span.dropped_attributes and half is not ABSENT else half
+
+
+def _has_no_input(span: Span) -> bool:
+    """Whether a model that spoke was told nothing: a flattened list without members leaves no attribute.
+
+    Where inputs are hidden, `input.value` stays and says so. A span that lost its kind, or anything, may have
+    lost them.
+    """
+    attributes = span.attributes
+    if oi.KIND not in attributes or span.dropped_attributes:
+        return False
+    told = (oi.INPUT_MESSAGES, oi.PROMPTS, "input.", "gen_ai.")
+    return any(name.startswith(oi.OUTPUT_MESSAGES) for name in attributes) and not any(
+        name.startswith(told) for name in attributes
+    )
+
+
+def _input(span: Span) -> Half:
+    """What the model, or the agent, was told: JSON that holds no messages is no message."""
+    if span.scope == scopes.HAYSTACK and (found := haystack.input_of(span)) is not ABSENT:
+        return found
+    found = _listed(span, (oi.INPUT_MESSAGES, oi.PROMPTS, "prompt"), Role.USER)
+    if found is not ABSENT:
+        return found
+    return _valued(span.attributes, oi.INPUT_VALUE, oi.INPUT_TYPE, Role.USER, ABSENT)
+
+
+def _output(span: Span, unread: Half | None = None) -> Half:
+    """Return what the model, or the agent, said.
+
+    A model may answer in JSON; where the type says that a value was written as JSON it is what a program
+    made, a response or a request, and its words are only those of the messages in it.
+    """
+    if span.scope == scopes.HAYSTACK and (found := haystack.output_of(span)) is not ABSENT:
+        return found
+    if span.attributes.get(oi.OUTPUT_TYPE) == oi.JSON:
+        unread = ABSENT
+    found = _listed(span, (oi.OUTPUT_MESSAGES, oi.CHOICES, "completion"), Role.ASSISTANT)
+    if found is not ABSENT:
+        return found
+    return _valued(span.attributes, oi.OUTPUT_VALUE, oi.OUTPUT_TYPE, Role.ASSISTANT, unread)
+
+
+def _listed(span: Span, names: tuple[str, str, str], speaker: Role) -> Half:
+    """The flattened messages, else the texts of a completion; absent where there are neither."""
+    messages, texts, wrapper = names
+    try:
+        found = flattened(span, messages)
+        if found is None:
+            found = _texts(span, texts, wrapper)
+        else:
+            return flat_listed(messages_of(span, found), speaker)
+    except Cut:
+        return TRUNCATED
+    return ABSENT if found is None else listed(found, speaker)
+
+
+def _valued(
+    attributes: Mapping[str, Value], name: str, type_name: str, speaker: Role, unread: Half | None
+) -> Half:
+    value = attributes.get(name)
+    if isinstance(value, str) and value and attributes.get(type_name) == oi.PLAIN_TEXT:
+        return spoken(value, speaker)
+    return worded(value, speaker, unread)
+
+
+def _texts(span: Span, prefix: str, wrapper: str) -> list[Value] | None:
+    """The texts of a completion's prompts or choices."""
+    found = flattened(span, prefix)
+    if found is None:
+        return None
+    inner = [one.get(wrapper, one) if is_object(one) else one for one in found]
+    return [one.get("text") if is_object(one) else one for one in inner]
+
+
+def _tool(span: Span) -> Said:
+    attributes = span.attributes
+    tool = first_name(attributes, (oi.TOOL_NAME, oi.TOOL_CALL_NAME)) or string_of(_tool_named(span))
+    args, asked = None, Content.ABSENT
+    for name in (oi.INPUT_VALUE, oi.TOOL_CALL_ARGUMENTS, oi.TOOL_PARAMETERS):
+        value = attributes.get(name)
+        if value is not None and not (name == oi.TOOL_PARAMETERS and _is_schema(value)):
+            args, asked = _arguments(span, name, value)
+            break
+    answer = tool_result(attributes.get(oi.OUTPUT_VALUE), tool)
+    call_id = first_name(attributes, (oi.TOOL_CALL_ID, oi.TOOL_ID)) or answer.call_id
+    return Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=answer)
+
+
+def _tool_named(span: Span) -> str:
+    """Return what a tool's span is called, without what DSPy's integration puts behind the tool's name."""
+    name, method, _ = span.name.rpartition(".")
+    is_method = span.scope == scopes.DSPY and span.name.endswith(scopes.DSPY_METHODS)
+    return name if is_method and method else span.name
+
+
+def _arguments(span: Span, name: str, value: Value) -> tuple[str | None, Content]:
+    """Read what a tool was given.
+
+    Some write the call of the function that runs it. LangChain's integration writes the only argument
+    without its name, which then is not known.
+    """
+    if span.scope in scopes.FUNCTIONS_CALLED:
+        schema = parsed_if_nested(span.attributes.get(oi.TOOL_PARAMETERS))
+        names = schema.get("properties", schema) if is_object(schema) else {}
+        return arguments(called_arguments(value, [*names] if is_object(names) else []))
+    if span.scope == scopes.LANGCHAIN and name == oi.INPUT_VALUE and value not in REDACTIONS:
+        told = parsed_if_nested(value)
+        return arguments(value) if is_object(told) else (None, Content.ABSENT)
+    return arguments(value)
+
+
+def _is_schema(value: Value) -> bool:
+    """Whether the parameters are those that the tool takes, not those that it was given."""
+    told = parsed_if_nested(value)
+    return is_object(told) and "properties" in told

@@ -1,0 +1,119 @@
+"""OpenLLMetry's conventions: workflows and their parts, and messages flattened into attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import repeat
+
+from ..chat.message import string_of
+from ..event import Content
+from ..span import Span, Value
+from ..step import Call, Message, Part, Role
+from .names import openllmetry_0_4 as tl
+from .names import opentelemetry_1_41 as otel
+from .names import scopes
+from .parts.flattened import Cut, flattened
+from .parts.message_parts import call_of, marked_if_cut
+from .parts.messages import flat_listed, listed, spoken, unforged, worded
+from .parts.reading import ABSENT, TRUNCATED, Half, Said
+from .parts.tool_runs import tool_result, unquoted, unwrapped_arguments
+from .parts.values import arguments, is_object, parsed_if_nested
+
+
+def read(span: Span) -> Said | None:
+    """What a span says by OpenLLMetry's conventions; None where it does not speak by them."""
+    attributes = span.attributes
+    kind = attributes.get(tl.KIND)
+    if kind == tl.TOOL:
+        return _tool(attributes)
+    if kind == tl.AGENT:
+        return Said(
+            Part.AGENT,
+            agent=string_of(attributes.get(otel.AGENT_NAME)) or string_of(attributes.get(tl.ENTITY_NAME)),
+            input=_entity_half(attributes.get(tl.ENTITY_INPUT), Role.USER),
+            output=_entity_half(attributes.get(tl.ENTITY_OUTPUT), Role.ASSISTANT),
+        )
+    request = attributes.get(tl.REQUEST_TYPE)
+    if not isinstance(request, str):
+        return None
+    if request not in tl.MODEL_REQUESTS:
+        return Said(Part.OTHER)
+    models = (tl.RESPONSE_MODEL, tl.OLD_RESPONSE_MODEL, tl.REQUEST_MODEL, tl.OLD_REQUEST_MODEL)
+    return Said(
+        Part.CHAT,
+        model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
+        input=_model_half(span, (tl.PROMPT, tl.OLD_PROMPT), Role.USER),
+        output=_litellm(span) if span.scope == scopes.LITELLM else _output(span),
+    )
+
+
+def flat_half(span: Span, prefix: str, speaker: Role) -> Half:
+    """The messages that were flattened behind a prefix; absent where there are none."""
+    try:
+        found = flattened(span, prefix)
+    except Cut:
+        return TRUNCATED
+    if found is None:
+        return ABSENT
+    opened = [_opened(one) for one in found]
+    if any(one is not other for one, other in zip(found, opened, strict=True)):
+        opened = list(unforged(zip(found, opened, repeat(speaker))))
+    return flat_listed(opened, speaker)
+
+
+def _output(span: Span) -> Half:
+    return _model_half(span, (tl.COMPLETION, tl.OLD_COMPLETION), Role.ASSISTANT)
+
+
+def _litellm(span: Span) -> Half:
+    """Read LiteLLM's answer, which tells calls where choices belong, and text where OpenTelemetry has it."""
+    said = listed(span.attributes.get(otel.OUTPUT_MESSAGES), Role.ASSISTANT)
+    try:
+        found = flattened(span, tl.COMPLETION) or []
+    except Cut:
+        return TRUNCATED
+    calls = [call_of(one) for one in found if is_object(one) and is_object(one.get("function_call"))]
+    if not calls:
+        return _output(span) if said is ABSENT else said
+    texts = [message.text for message in said.messages or () if message.text]
+    texts += [text for one in found if is_object(one) and isinstance(text := one.get("content"), str)]
+    return Half((Message(Role.ASSISTANT, texts[0] if texts else None, tuple(map(marked_if_cut, calls))),))
+
+
+def _model_half(span: Span, prefixes: tuple[str, ...], speaker: Role) -> Half:
+    halves = (flat_half(span, prefix, speaker) for prefix in prefixes)
+    return next((half for half in halves if half is not ABSENT), ABSENT)
+
+
+def _opened(message: Value) -> Value:
+    """A message whose content was a list of parts, which stands there as JSON."""
+    if not is_object(message):
+        return message
+    content = parsed_if_nested(message.get("content"))
+    is_parts = isinstance(content, list) and all(is_object(part) and "type" in part for part in content)
+    return {**message, "content": content} if is_parts and content else message
+
+
+def _tool(attributes: Mapping[str, Value]) -> Said:
+    tool = string_of(attributes.get(tl.ENTITY_NAME))
+    given, args, asked = attributes.get(tl.ENTITY_INPUT), None, Content.ABSENT
+    if given is not None:
+        args, asked = arguments(unwrapped_arguments(given))
+    answer = tool_result(attributes.get(tl.ENTITY_OUTPUT), tool)
+    return Said(Part.TOOL, call=Call(answer.call_id, tool, args, asked), result=answer)
+
+
+def _entity_half(value: Value, speaker: Role) -> Half:
+    """What an agent was given or gave back, where that is a message or just text."""
+    told = unquoted(value)
+    if (
+        is_object(told)
+        and is_object(kwargs := told.get("kwargs"))
+        and isinstance(args := told.get("args"), list)
+    ):
+        # The wrapping of a function that was called with them.
+        told = args[0] if len(args) == 1 and not kwargs else kwargs
+    if isinstance(told, str):
+        # It was JSON once. What looks like JSON now is what somebody wrote.
+        return spoken(told, speaker) if told else ABSENT
+    return worded(told, speaker, unread=ABSENT)

@@ -1,0 +1,1 @@
+"""Parts of spans that several dialects read alike."""

@@ -1,0 +1,100 @@
+"""Flattened messages that frameworks write in a way of their own, as the other readers know them.
+
+smolagents tells calls and results as text, AutoGen results in a list of their own, and some leave out the
+arguments of a call that has none.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...span import Span, Value
+from ..names import scopes
+from .field_prompts import fields_of, in_words
+from .message_parts import NO_ANSWER, kind_of, text_of_parts
+from .values import is_object, parsed_if_nested
+
+_CALLS, _ANSWERS = "tool-call", "tool-response"
+"""The roles that smolagents has of its own."""
+_CALLING, _OBSERVED = "Calling tools:\n", "Observation:\n"
+_LITERAL_CHARS_MAX = 100_000
+
+
+def messages_of(span: Span, found: list[Value]) -> list[Value]:
+    """Return the messages of a flattened list, each out of what wraps it."""
+    messages = list(_as_usual([_inner(span, one) for one in found]))
+    fields = fields_of(span) if span.scope == scopes.DSPY else None
+    return messages if fields is None else in_words(messages, fields)
+
+
+def _inner(span: Span, member: Value) -> Value:
+    if not is_object(member):
+        return member
+    message = member.get("message", member)
+    if not is_object(message):
+        return message
+    results = member.get("function")
+    if isinstance(results, list) and message is not member:
+        told = [_function_result(one) for one in results]
+        return {**message, "content": [one for one in told if one is not None]}
+    if span.scope in scopes.NO_EMPTY_ARGUMENTS and isinstance(calls := message.get("tool_calls"), list):
+        return {**message, "tool_calls": [_with_arguments(call) for call in calls]}
+    return message
+
+
+def _function_result(value: Value) -> Value:
+    """Return AutoGen's result of a function as a part of a message."""
+    told = parsed_if_nested(value)
+    return {"type": "tool_result", **told} if is_object(told) else None
+
+
+def _with_arguments(call: Value) -> Value:
+    if not is_object(call) or not is_object(outer := call.get("tool_call")):
+        return call
+    function = outer.get("function")
+    if not is_object(function) or "arguments" in function or "name" not in function:
+        return call
+    return {**call, "tool_call": {**outer, "function": {**function, "arguments": "{}"}}}
+
+
+def _as_usual(messages: list[Value]) -> Iterator[Value]:
+    """Give smolagents' messages the usual roles; each answer belongs to the calls right before it."""
+    called: list[dict[str, Value]] = []
+    for message in messages:
+        role = kind_of(message, "role").lower() if is_object(message) else ""
+        text = text_of_parts(message) if is_object(message) and role in (_CALLS, _ANSWERS) else None
+        if role == _CALLS:
+            called = _calls_in(text or "")
+            # Calls that cannot be read are not the agent's words either.
+            yield {"role": "assistant", **({"tool_calls": [*called]} if called else {})}
+        elif role == _ANSWERS:
+            yield from _answers(text or "", called)
+            called = []
+        else:
+            yield message
+
+
+def _calls_in(text: str) -> list[dict[str, Value]]:
+    """Return the calls that stand in a text as Python writes them; none where they cannot be read."""
+    _, mark, written = text.partition(_CALLING)
+    if not mark or len(written) > _LITERAL_CHARS_MAX:
+        return []
+    try:
+        told: Value = ast.literal_eval(written)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return []
+    return [one for one in told if is_object(one)] if isinstance(told, list) else []
+
+
+def _answers(text: str, called: list[dict[str, Value]]) -> Iterator[Value]:
+    """Return a result for each call; what several returned stands in one text, where nothing parts it.
+
+    An error of a step whose calls are not told is no result, but makes the model's next call another one.
+    """
+    if not called:
+        yield {"role": "tool", "type": NO_ANSWER}
+    is_result = len(called) == 1 and text.startswith(_OBSERVED)
+    for call in called:
+        body: dict[str, Value] = {"content": text.removeprefix(_OBSERVED)} if is_result else {}
+        yield {"role": "tool", "tool_call_id": call.get("id"), **body}

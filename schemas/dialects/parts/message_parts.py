@@ -1,0 +1,190 @@
+"""What one message holds: texts, tool calls and results, in the spellings of the models' interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ...chat.message import flagged_error, string_of
+from ...event import Content
+from ...span import Value
+from ...step import Call, Result
+from .reading import worst
+from .values import REDACTIONS, arguments, is_cut, is_object, result, whole
+
+CALLS = frozenset(
+    [
+        *("tool_call", "tool_use", "tool-call", "function_call", "custom_tool_call", "server_tool_use"),
+        *("server_tool_call", "mcp_call", "mcp_tool_use"),
+    ]
+)
+"""Types of parts that are calls: OpenTelemetry's, Anthropic's, the AI SDK's, OpenAI's."""
+RESULTS = frozenset(
+    [
+        *("tool_call_response", "tool_result", "tool-result", "tool-error", "function_call_output"),
+        *(
+            "custom_tool_call_output",
+            "server_tool_call_response",
+            "mcp_tool_result",
+            "web_search_tool_result",
+        ),
+    ]
+)
+"""Types of parts that are results."""
+NO_ANSWER = "tool message without an answer"
+"""The type of a tool's message that answers no call which is known."""
+THOUGHTS = frozenset(
+    ["reasoning", "thinking", "redacted_thinking", "redacted-reasoning", "reasoning-file", "compaction"]
+)
+"""Types of parts that nobody was told."""
+_TEXTS = frozenset(["text", "input_text", "output_text", "refusal", ""])
+_KEYED_CALLS = ("toolUse", "functionCall", "function_call")
+_KEYED_RESULTS = ("toolResult", "functionResponse", "function_response")
+"""Bedrock and Gemini name a part's type by its key."""
+
+_CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "id")
+_NAMES = ("name", "toolName", "tool_name", "tool.name")
+_ARGUMENTS = ("arguments", "args", "input", "tool.args", "function_call_arguments_json", "server_tool_call")
+_BODIES = ("response", "result", "output", "content", "server_tool_call_response", "error")
+
+
+@dataclass(slots=True)
+class Parts:
+    """What was found in a message so far; `content` is the worst of what its texts were."""
+
+    texts: list[str] = field(default_factory=list[str])
+    calls: list[Call] = field(default_factory=list[Call])
+    results: list[Result] = field(default_factory=list[Result])
+    content: Content = Content.CAPTURED
+    wordless: bool = False
+
+    @property
+    def text(self) -> str | None:
+        """The texts, a line each; empty where the message holds pictures and the like alone."""
+        return "\n".join(self.texts) if self.texts or self.wordless else None
+
+    def say(self, text: str) -> None:
+        """Add a text."""
+        if text in REDACTIONS:
+            self.content = worst(self.content, Content.REDACTED)
+        else:
+            self.texts.append(whole(text))
+
+    def add(self, part: Value) -> None:
+        """Add what a part of a message's content holds."""
+        if isinstance(part, str):
+            self.say(part)
+        elif not isinstance(part, dict):
+            self.content = worst(self.content, Content.TRUNCATED)
+        else:
+            inner = part.get("message_content")
+            self._add_object({**part, **inner} if isinstance(inner, dict) else part)
+
+    def _add_object(self, part: dict[str, Value]) -> None:
+        kind, text = kind_of(part), part.get("text", part.get("content"))
+        if kind == "text" and isinstance(text, str):
+            self.say(text)
+            return
+        if kind in THOUGHTS or part.get("thought") is True or "reasoningContent" in part:
+            return
+        call, answer = _keyed(part, _KEYED_CALLS), _keyed(part, _KEYED_RESULTS)
+        if kind in CALLS or call is not None:
+            self.calls.append(call_of(call or part))
+        elif kind in RESULTS or answer is not None:
+            self.results.append(result_of(answer or part))
+        else:
+            self._add_text(part, kind)
+
+    def _add_text(self, part: dict[str, Value], kind: str) -> None:
+        texts = [part.get("text"), *((part.get("content"), part.get("refusal")) if kind in _TEXTS else ())]
+        told = next((text for text in texts if isinstance(text, str)), None)
+        if told is not None:
+            self.say(told)
+        elif kind in _TEXTS and kind:
+            # A part that says it is text and has none was told without its content.
+            self.content = worst(self.content, Content.ABSENT)
+        else:
+            self.wordless = True
+
+
+def _keyed(part: Mapping[str, Value], keys: tuple[str, ...]) -> dict[str, Value] | None:
+    for key in keys:
+        inner = part.get(key)
+        if isinstance(inner, dict):
+            return inner
+    return None
+
+
+def kind_of(value: Mapping[str, Value], key: str = "type") -> str:
+    """What a message or a part says that it is; empty where it says nothing."""
+    told = value.get(key)
+    return told if isinstance(told, str) else ""
+
+
+def text_of_parts(message: Mapping[str, Value]) -> str | None:
+    """Return the texts of a message's content, a line each."""
+    content, parts = message.get("contents", message.get("content")), Parts()
+    for part in content if isinstance(content, list) else [] if content is None else [content]:
+        parts.add(part)
+    return parts.text
+
+
+def call_of(value: Mapping[str, Value]) -> Call:
+    """A tool call, nested (`function`, `tool_call`) or flat. A tool that nobody names was not captured."""
+    outer = _keyed(value, ("tool_call",)) or value
+    inner = _keyed(outer, ("function", "custom", "function_call")) or outer
+    tool = first_name(inner, _NAMES)
+    key = next((key for key in _ARGUMENTS if key in inner), None)
+    args, content = (None, Content.ABSENT) if key is None else arguments(inner[key])
+    if tool is None:
+        content = worst(content, Content.ABSENT)
+    return Call(first_name(outer, _CALL_IDS) or first_name(inner, _CALL_IDS), tool, args, content)
+
+
+def marked_if_cut(call: Call) -> Call:
+    """The call, whose arguments stood in an attribute of their own, marked where they were cut.
+
+    What is left of them stays: what is found in it was there.
+    """
+    is_whole = call.args is None or not is_cut(call.args)
+    return call if is_whole else replace(call, content=Content.TRUNCATED)
+
+
+def result_of(value: Mapping[str, Value]) -> Result:
+    """What a tool returned, with the error that is flagged on it."""
+    key = next((key for key in _BODIES if key in value), None)
+    body = value[key] if key is not None else None
+    if value.get("type") == "tool-error" or value.get("isError") is True:
+        error = "tool_error"
+    else:
+        error = flagged_error(value)
+    if is_object(body) and (kind := kind_of(body)) in _OUTPUTS and ("value" in body or "reason" in body):
+        error = error or ("tool_error" if kind in _FAILED_OUTPUTS else None)
+        body = body.get("value", body.get("reason"))
+    text, content = (None, Content.ABSENT) if key is None else result(body)
+    if error is not None:
+        # What is too long for a type is an error all the same.
+        error = string_of(error) or "tool_error"
+    return Result(first_name(value, _CALL_IDS), first_name(value, _NAMES), text, error, content)
+
+
+_FAILED_OUTPUTS = frozenset(["error-text", "error-json", "execution-denied"])
+_OUTPUTS = _FAILED_OUTPUTS | {"text", "json", "content"}
+"""What the AI SDK wraps a result in, since version 5."""
+
+
+def first_name(value: Mapping[str, Value], keys: tuple[str, ...]) -> str | None:
+    """The first of the fields that holds an id or a name: text that is not empty, or an integer's digits."""
+    for key in keys:
+        if key in value:
+            found = name_of(value[key])
+            if found is not None:
+                return found
+    return None
+
+
+def name_of(value: Value) -> str | None:
+    """An id or a name, None where the value is none or too long for one."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value) if -(2**64) < value < 2**64 else None
+    return string_of(value)

@@ -1,0 +1,337 @@
+"""Messages of a model's input or output, whatever interface they were written for."""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import cast
+
+from ...event import Content
+from ...span import Value
+from ...step import Message, Role
+from .message_parts import (
+    CALLS,
+    NO_ANSWER,
+    RESULTS,
+    THOUGHTS,
+    Parts,
+    call_of,
+    kind_of,
+    marked_if_cut,
+    result_of,
+)
+from .reading import ABSENT, REDACTED, TRUNCATED, Half, worst
+from .values import REDACTIONS, Uncarried, is_object, parsed, parsed_if_nested, sound, text_in_json, whole
+
+MESSAGES_MAX = 10_000
+"""Messages of one model call's input, or of its output; of longer ones none are read."""
+KEPT_BYTES_MAX, KEPT_MAX = 4_096, 8_192
+"""Messages of up to so many bytes are remembered, so many of them: each call tells the conversation again."""
+_EXACT = 2
+"""A version of marshal's format in which equal values have equal bytes, and others other ones."""
+
+ROLES = {
+    **dict.fromkeys(["system", "developer", "instruction", "instructions"], Role.INSTRUCTION),
+    **dict.fromkeys(["user", "human", "customer"], Role.USER),
+    **dict.fromkeys(["assistant", "ai", "model", "agent", "bot", "chatbot"], Role.ASSISTANT),
+    **dict.fromkeys(["tool", "function", "ipython"], Role.TOOL),
+}
+"""What speakers are called, in lower case; the last ones by Cohere and by Llama."""
+_LANGCHAIN_ROLES = {
+    "SystemMessage": Role.INSTRUCTION,
+    "HumanMessage": Role.USER,
+    "AIMessage": Role.ASSISTANT,
+    "ToolMessage": Role.TOOL,
+    "FunctionMessage": Role.TOOL,
+}
+_WRAPPERS = (
+    "messages",
+    "contents",
+    "choices",
+    "generations",
+    "inputs",
+    "outputs",
+    "input",
+    "output",
+    "prompt",
+)
+"""Fields of a request or a response that may hold its messages, in order of preference."""
+_RESPONSES = frozenset({"response", "chat.completion"})
+"""What OpenAI's interfaces call the object that they answer with."""
+_SAYINGS = ("content", "parts", "contents", "tool_calls", "function_call", "function_call_name", "refusal")
+"""Fields of which a message has at least one."""
+
+
+def listed(value: Value, speaker: Role) -> Half:
+    """The messages in an attribute that holds JSON, as text or structured; text that is none was cut.
+
+    `speaker` says what is told without a role.
+    """
+    if isinstance(value, str):
+        if value in REDACTIONS:
+            return REDACTED
+        if value.lstrip()[:1] not in ("[", "{", '"'):
+            return ABSENT if value in ("", "null") else _half([value], speaker)
+    try:
+        told = parsed(value) if isinstance(value, str) else value
+    except ValueError:
+        return TRUNCATED
+    if told is None or told == {}:
+        return ABSENT
+    if isinstance(told, list) and all(isinstance(one, dict) and "role" in one for one in told):
+        return _half(told, speaker)
+    found = found_in(told, speaker)
+    if found is not None:
+        return _half(found, speaker)
+    return _half(told if isinstance(told, list) else [told], speaker)
+
+
+def flat_listed(found: list[Value], speaker: Role) -> Half:
+    """The messages of a list that was flattened into attributes, any of which may be lost or cut."""
+    if len(found) > 1 and not all(is_object(one) and "role" in one for one in found):
+        return TRUNCATED
+    half = listed(found, speaker)
+    if not any(message.calls for message in half.messages or ()):
+        return half
+    return replace(half, messages=tuple(map(_marked, half.messages or ())))
+
+
+def _marked(message: Message) -> Message:
+    """The message with those of its calls marked that were cut."""
+    calls = tuple(map(marked_if_cut, message.calls))
+    return message if calls == message.calls else replace(message, calls=calls)
+
+
+def unforged(told: Iterable[tuple[Value, Value, Role]]) -> Iterator[Value]:
+    """Of each message as it was written, and with the JSON in its text opened, the one to be read.
+
+    Customers and models may write what looks like a tool's result. In a user's message JSON is opened only
+    where all results in it answer calls that were told before, and where it holds no calls; in a model's only
+    where it holds no results. The role is whose a message is that says none.
+    """
+    asked: set[str] = set()
+    for written, opened, speaker in told:
+        message = message_of(opened, speaker)
+        calls, results = (message.calls, message.results) if message is not None else ((), ())
+        if message is not None and message.role is Role.ASSISTANT:
+            asked.update(call.call_id for call in calls if call.call_id is not None)
+        role = None if message is None else message.role
+        is_forged = (role is Role.USER and bool(calls or any(r.call_id not in asked for r in results))) or (
+            role is Role.ASSISTANT and bool(results)
+        )
+        yield written if is_forged else opened
+
+
+def worded(value: Value, speaker: Role, unread: Half | None = None) -> Half:
+    """The messages in an attribute that holds JSON or just text.
+
+    JSON in which there are no messages is what was said (a model may answer in JSON), or `unread`.
+    """
+    if value in (None, ""):
+        return ABSENT
+    try:
+        told = parsed_if_nested(value) if isinstance(value, str) else sound(value)
+        found = found_in(told, speaker)
+        if found is not None:
+            return _half(found, speaker)
+        if unread is not None and not isinstance(told, str):
+            return unread
+        text = value if isinstance(value, str) else text_in_json(told)
+    except Uncarried:
+        return TRUNCATED
+    return ABSENT if text is None else spoken(text, speaker)
+
+
+def spoken(text: str, speaker: Role) -> Half:
+    """One message of plain text."""
+    return REDACTED if text in REDACTIONS else Half((Message(speaker, whole(text)),))
+
+
+def found_in(value: Value, speaker: Role, depth: int = 0) -> list[Value] | None:
+    """The messages that a list, a request or a response holds; None where nothing looks like one."""
+    if isinstance(value, list):
+        flat = [one for inner in value for one in (inner if isinstance(inner, list) else [inner])]
+        if all(map(is_message, flat)):
+            return flat
+        inside = [_of_response(one, speaker, depth) for one in flat]
+        return [message for found in inside for message in found or ()] if None not in inside else None
+    if not is_object(value) or depth > 2:
+        return None
+    if is_message(value):
+        return [value]
+    for name in _WRAPPERS:
+        inner = value.get(name)
+        if name == "generations" and isinstance(inner, list):
+            return inner if not inner or not isinstance(inner[0], list) else inner[0]
+        if isinstance(inner, str) and name in ("input", "prompt") and speaker is Role.USER:
+            return [inner]
+        found = found_in(inner, speaker, depth + 1) if isinstance(inner, (list, dict)) else None
+        if found is not None:
+            return found
+    return None
+
+
+def _of_response(value: Value, speaker: Role, depth: int) -> list[Value] | None:
+    """Return the messages of a response where that stands for its messages (OpenAI's Agents SDK)."""
+    is_response = is_object(value) and kind_of(value, "object") in _RESPONSES
+    return found_in(value, speaker, depth + 1) if is_response else None
+
+
+def is_message(value: Value) -> bool:
+    """Whether a value looks like a message, or like an item that stands among them."""
+    if not is_object(value):
+        return False
+    inner, content, kind = value.get("message"), value.get("content"), kind_of(value)
+    return (
+        (_role_of(kind_of(value, "role")) is not None and any(name in value for name in _SAYINGS))
+        or (is_object(inner) and is_message(inner))
+        or (kind in CALLS or kind in RESULTS or kind in THOUGHTS)
+        or (kind in ROLES and ("content" in value or "data" in value))
+        or _langchain_role(value) is not None
+        or ("text" in value and ("finish_reason" in value or "generation_info" in value))
+        or (is_object(content) and "parts" in content)
+        or "tool.name" in value
+    )
+
+
+def message_of(value: Value, speaker: Role) -> Message | None:
+    """The message that a value tells; None for a thought. `speaker` is whose it is without a role."""
+    try:
+        written = marshal.dumps(value, _EXACT)
+    except ValueError:
+        return _read(value, speaker)
+    return _read(value, speaker) if len(written) > KEPT_BYTES_MAX else _kept(written, speaker)
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _kept(written: bytes, speaker: Role) -> Message | None:
+    return _read(cast("Value", marshal.loads(written)), speaker)
+
+
+def _read(value: Value, speaker: Role) -> Message | None:
+    if isinstance(value, str):
+        hidden = value in REDACTIONS
+        return Message(
+            speaker,
+            None if hidden else whole(value),
+            content=Content.REDACTED if hidden else Content.CAPTURED,
+        )
+    if not is_object(value):
+        return Message(speaker, content=Content.TRUNCATED)
+    fields, named = _unwrapped(value)
+    parts, kind, role = Parts(), kind_of(fields), named or speaker
+    if kind in THOUGHTS:
+        return None
+    if (kind in CALLS or kind in RESULTS) and "role" not in fields:
+        parts.add(fields)
+        role = Role.TOOL if parts.results else Role.ASSISTANT
+        return Message(role, None, tuple(parts.calls), tuple(parts.results))
+    if "tool.name" in fields:
+        return Message(Role.ASSISTANT, None, (call_of(fields),))
+    _read_content(fields, parts)
+    if role is not Role.TOOL:
+        _read_calls(fields, parts)
+        if named is None and speaker is Role.USER and kind_of(fields, "role"):
+            # Whoever that is, the customer's words are not to be made of it.
+            parts.texts, parts.wordless, parts.content = [], False, worst(parts.content, Content.ABSENT)
+        return Message(role, parts.text, tuple(parts.calls), tuple(parts.results), parts.content)
+    if not parts.results and kind != NO_ANSWER:
+        _read_result(fields, parts)
+    return Message(role, None, tuple(parts.calls), tuple(parts.results), parts.content)
+
+
+def _half(found: list[Value], speaker: Role) -> Half:
+    if len(found) > MESSAGES_MAX:
+        return TRUNCATED
+    messages = (message_of(one, speaker) for one in found)
+    return Half(tuple(message for message in messages if message is not None))
+
+
+def _unwrapped(value: dict[str, Value]) -> tuple[dict[str, Value], Role | None]:
+    """A message's own fields and its role, out of what wraps it; None where it has no role that is known."""
+    outer: Role | None = None
+    for _ in range(3):
+        content = value.get("content")
+        role = _langchain_role(value) if "kwargs" in value else None
+        if role is not None:
+            inner = value.get("kwargs")
+        elif isinstance(content, dict) and "parts" in content:
+            inner = content
+        else:
+            inner = value.get("message", value.get("data")) if content is None else None
+        if not isinstance(inner, dict):
+            break
+        outer = role or _named_role(value) or outer
+        value = inner
+    return value, _named_role(value) or outer
+
+
+def _named_role(value: Mapping[str, Value]) -> Role | None:
+    return _role_of(kind_of(value, "role") or kind_of(value))
+
+
+def _role_of(name: str) -> Role | None:
+    """Whom a name means, also where it is a member of an enumeration (`MessageRole.USER`)."""
+    return ROLES.get(name.lower()) or ROLES.get(name.strip().lower().rpartition(".")[2])
+
+
+def _langchain_role(value: Mapping[str, Value]) -> Role | None:
+    """Whose message LangChain wrote with all that is needed to make it again."""
+    made = value.get("id")
+    last = made[-1] if isinstance(made, list) and made and is_object(value.get("kwargs")) else None
+    return _LANGCHAIN_ROLES.get(last.removesuffix("Chunk")) if isinstance(last, str) else None
+
+
+def _read_content(fields: Mapping[str, Value], parts: Parts) -> None:
+    said = (fields.get(name) for name in ("contents", "parts", "content"))
+    content = next((one for one in said if one is not None), None)
+    if isinstance(content, list):
+        for part in content:
+            parts.add(part)
+    elif content is not None:
+        parts.add(content)
+    elif isinstance(text := fields.get("text"), str):
+        parts.say(text)
+    if parts.text is None and isinstance(refusal := fields.get("refusal"), str):
+        parts.say(refusal)
+    if content is None and _is_silent(fields):
+        # A null that is written down is what was said; only a field that is not there was not captured.
+        parts.content = worst(parts.content, Content.ABSENT)
+
+
+def _is_silent(fields: Mapping[str, Value]) -> bool:
+    has_content = any(key in fields for key in ("contents", "parts", "content", "text"))
+    return not has_content and not any(fields.get(key) for key in _SAYINGS)
+
+
+def _read_calls(fields: Mapping[str, Value], parts: Parts) -> None:
+    calls, legacy = (parsed_if_nested(fields.get(name)) for name in ("tool_calls", "function_call"))
+    known = [*parts.calls]
+    told = {call.call_id for call in known if call.call_id is not None}
+    for call in calls if isinstance(calls, list) else [calls] if calls else []:
+        if is_object(call):
+            # Some write the calls among the content's parts and here again.
+            parts.calls.extend(one for one in [call_of(call)] if one.call_id not in told and one not in known)
+        else:
+            parts.content = worst(parts.content, _hidden(call))
+    if is_object(legacy):
+        parts.calls.append(call_of(legacy))
+    elif legacy:
+        parts.content = worst(parts.content, _hidden(legacy))
+    elif "function_call_name" in fields:
+        parts.calls.append(call_of({**fields, "name": fields["function_call_name"], "id": None}))
+
+
+def _hidden(value: Value) -> Content:
+    """Why there is something else where a call belongs."""
+    return Content.REDACTED if isinstance(value, str) and value in REDACTIONS else Content.TRUNCATED
+
+
+def _read_result(fields: Mapping[str, Value], parts: Parts) -> None:
+    """A tool's message that is the result itself, told as text."""
+    result = result_of(fields)
+    if "contents" in fields or "parts" in fields:
+        result = replace(result, result=parts.text, content=parts.content)
+    parts.results.append(result)

@@ -1,0 +1,131 @@
+"""Messages in a span's events, where OpenTelemetry's conventions had them and some still write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...span import Span, SpanEvent, Value
+from ...step import Call, Result, Role
+from ..names import frameworks as fw
+from ..names import opentelemetry_1_36 as old
+from ..names import opentelemetry_1_41 as otel
+from .chunks import joined, joined_choices
+from .message_parts import name_of
+from .messages import MESSAGES_MAX, ROLES, listed, message_of, unforged, worded
+from .reading import ABSENT, TRUNCATED, Half
+from .values import arguments, is_object, parsed_if_nested, result, sound
+
+_PARTS = frozenset(["text", "type", "toolUse", "toolResult", "functionCall", "functionResponse"])
+
+
+def all_of(span: Span) -> Sequence[SpanEvent]:
+    """The span's events, and those that stand as JSON in an attribute (Pydantic AI)."""
+    listed_events = parsed_if_nested(span.attributes.get(fw.PYDANTIC_EVENTS))
+    if not isinstance(listed_events, list):
+        return span.events
+    told = [event for event in listed_events if is_object(event)]
+    return (*span.events, *(SpanEvent(str(event.get("event.name")), span.start, event) for event in told))
+
+
+def input_of(events: Sequence[SpanEvent], dropped: int) -> Half:
+    """What the model was told: by one event for all messages, or by one for each.
+
+    `dropped` is how many events are missing.
+    """
+    told = _of_all(events, otel.DETAILS_EVENT, otel.INPUT_MESSAGES)
+    if told is not None:
+        return listed(told, Role.USER)
+    each = [event for event in events if event.name in old.MESSAGE_EVENTS]
+    if each:
+        return _half(each, lambda event: ROLES[old.MESSAGE_EVENTS[event.name]], dropped)
+    told = _of_all(events, old.PROMPT_EVENT, old.PROMPT)
+    return ABSENT if told is None else worded(told, Role.USER)
+
+
+def output_of(events: Sequence[SpanEvent], dropped: int) -> Half:
+    """What the model said; `dropped` is how many events are missing."""
+    told = _of_all(events, otel.DETAILS_EVENT, otel.OUTPUT_MESSAGES)
+    if told is not None:
+        return joined(told, listed(told, Role.ASSISTANT))
+    each = [event for event in events if event.name == old.CHOICE_EVENT]
+    if each:
+        return joined_choices(
+            [_body(event) for event in each], _half(each, lambda _event: Role.ASSISTANT, dropped)
+        )
+    told = _of_all(events, old.COMPLETION_EVENT, old.COMPLETION)
+    return ABSENT if told is None else worded(told, Role.ASSISTANT)
+
+
+def run_of(events: Sequence[SpanEvent]) -> tuple[Call | None, Result | None]:
+    """What a tool's run was given and gave back, as far as there are events of it."""
+    calls = [call for message in input_of(events, 0).messages or () for call in message.calls]
+    answers = [answer for message in output_of(events, 0).messages or () for answer in message.results]
+    call, answer = (calls or [None])[0], (answers or [None])[0]
+    for event in events:
+        body = _body(event)
+        if call is None and event.name == old.TOOL_MESSAGE_EVENT and "content" in body:
+            call = Call(name_of(body.get("id")), name_of(body.get("name")), *arguments(body["content"]))
+        if answer is None and event.name == old.CHOICE_EVENT and "message" in body:
+            text, content = result(parsed_if_nested(body["message"]))
+            answer = Result(name_of(body.get("id")), None, text, content=content)
+    return call, answer
+
+
+def _of_all(events: Sequence[SpanEvent], event_name: str, attribute: str) -> Value:
+    """What the last event of that name that has it says of all messages."""
+    found = (
+        event.attributes[attribute]
+        for event in reversed(events)
+        if event.name == event_name and attribute in event.attributes
+    )
+    return next(found, None)
+
+
+def _half(each: Sequence[SpanEvent], speaker_of: Callable[[SpanEvent], Role], dropped: int) -> Half:
+    """The messages of events with one each, if all of them are there and whole."""
+    if dropped or len(each) > MESSAGES_MAX or any(event.dropped for event in each):
+        return TRUNCATED
+    speakers = [speaker_of(event) for event in each]
+    written = (_fields(event) for event in each)
+    opened = unforged((*both, speaker) for both, speaker in zip(written, speakers, strict=True))
+    told = (message_of(fields, speaker) for fields, speaker in zip(opened, speakers, strict=True))
+    return Half(tuple(message for message in told if message is not None))
+
+
+def _fields(event: SpanEvent) -> tuple[Value, Value]:
+    """What one event's message has, its content as it was written; and with the parts in that opened."""
+    body = _body(event)
+    fields = {key: _opened(key, value) for key, value in body.items()}
+    message = fields.pop("message", None)
+    if is_object(message):
+        fields = {**fields, **message}
+        return fields, fields
+    written = body.get("content" if message is None else "message")
+    if message is not None:
+        fields["content"] = message
+    is_opened = isinstance(written, str) and fields["content"] is not written
+    return {**fields, "content": written} if is_opened else fields, fields
+
+
+def _body(event: SpanEvent) -> dict[str, Value]:
+    """What an event says: its attributes, and what stood in the body of a log record."""
+    body = parsed_if_nested(event.attributes.get(old.EVENT_BODY))
+    try:
+        told = {key: sound(value) for key, value in event.attributes.items() if key != old.EVENT_BODY}
+    except ValueError:
+        told = dict[str, Value]()
+    return {**told, **body} if is_object(body) else told
+
+
+def _opened(key: str, value: Value) -> Value:
+    """A field's value, out of JSON where it holds calls, a message or the parts of one."""
+    if key not in ("content", "message", "tool_calls", "function_call"):
+        return value
+    told = parsed_if_nested(value)
+    if key == "content" and not _are_parts(told):
+        return value
+    return told
+
+
+def _are_parts(value: Value) -> bool:
+    return isinstance(value, list) and all(is_object(part) and not _PARTS.isdisjoint(part) for part in value)

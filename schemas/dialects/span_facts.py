@@ -1,0 +1,154 @@
+"""What a span says of itself in any dialect: its error, its agent, its service, its other attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from math import isfinite
+
+from ..chat.message import ATTRIBUTE_CHARS_MAX, ATTRIBUTES_MAX, string_of
+from ..span import Span, Value
+from ..tolerant_json import encode, json_text
+from .names import frameworks as fw
+from .names import langfuse_3 as lf
+from .names import mastra_1 as ma
+from .names import mlflow_3 as ml
+from .names import openinference_0_1 as oi
+from .names import openllmetry_0_4 as tl
+from .names import opentelemetry_1_36 as old
+from .names import opentelemetry_1_41 as otel
+from .names import vercel_ai_6 as ai
+from .parts.message_parts import name_of
+from .parts.values import is_object, parsed_if_nested
+
+END = "tracline.session.end"
+"""Whether the session is over when the span ends."""
+NESTED = "tracline.nested"
+"""Whether the span, and all below it, belongs to a sub-agent."""
+UNNAMED_ERROR = "error"
+"""The error type of a span that failed and does not say how."""
+
+_NO_ERROR = (None, "", False)
+_AGENTS = (otel.AGENT_NAME, oi.AGENT_NAME, ai.FUNCTION, fw.LANGSMITH_AGENT)
+
+COLUMNS = frozenset(
+    [
+        *(END, NESTED, otel.ERROR_TYPE, otel.SERVICE_NAME, *_AGENTS),
+        *(otel.TOOL_NAME, otel.TOOL_CALL_ID, oi.TOOL_NAME, oi.TOOL_ID, oi.TOOL_CALL_ID, oi.TOOL_CALL_NAME),
+        *(ai.TOOL_NAME, ai.TOOL_ID),
+    ]
+)
+"""Attributes that columns of the event hold."""
+
+CONTENTS = frozenset(
+    [
+        *(
+            otel.INPUT_MESSAGES,
+            otel.OUTPUT_MESSAGES,
+            otel.INSTRUCTIONS,
+            otel.TOOL_ARGUMENTS,
+            otel.TOOL_RESULT,
+        ),
+        *(otel.TOOL_DEFINITIONS, otel.RETRIEVAL_QUERY, otel.RETRIEVAL_DOCUMENTS, otel.EVALUATION_EXPLANATION),
+        *(otel.EXCEPTION_MESSAGE, otel.EXCEPTION_STACKTRACE, old.PROMPT, old.COMPLETION, old.EVENT_BODY),
+        *(fw.ADK_REQUEST, fw.ADK_RESPONSE, fw.ADK_TOOL_ARGS, fw.ADK_TOOL_RESPONSE, fw.ANY_AGENT_OUTPUT),
+        *(fw.ANY_AGENT_TOOL_ARGS, fw.PYDANTIC_TOOL_ARGUMENTS, fw.PYDANTIC_TOOL_RESPONSE, fw.TOOL_OUTPUT),
+        *(fw.INPUT, fw.OUTPUT, oi.INPUT_VALUE, oi.OUTPUT_VALUE, oi.TOOL_PARAMETERS, oi.TOOL_CALL_ARGUMENTS),
+        *(tl.ENTITY_INPUT, tl.ENTITY_OUTPUT, ai.PROMPT, ai.TOOL_ARGS, ai.TOOL_RESULT, *ai.RESPONSE_TEXT),
+        *(*ai.RESPONSE_CALLS, *ai.RESPONSE_OBJECT, "ai.response.reasoning", "ai.value", "ai.values"),
+        *("ai.embedding", "ai.embeddings", "ai.schema", "gen_ai.agent.system_prompt", "gen_ai.agent.tools"),
+        *(lf.INPUT, lf.OUTPUT, lf.STATUS_MESSAGE, lf.TRACE_INPUT, lf.TRACE_OUTPUT),
+        *(ml.INPUT, ml.OUTPUT, "all_messages_events"),
+        *(*ma.INPUT.values(), *ma.OUTPUT.values(), ma.METADATA + "body"),
+        *(
+            "pydantic_ai.all_messages",
+            "final_result",
+            fw.PYDANTIC_EVENTS,
+            "gcp.vertex.agent.data",
+            "mcp.request.argument",
+            "mcp.response.value",
+        ),
+    ]
+)
+"""Attributes that hold what was said, called or returned, and what was searched for it."""
+_LEFT_OUT = COLUMNS | CONTENTS
+_CONTENT_PREFIXES = (
+    *(f"{prefix}.{digit}" for prefix in (tl.PROMPT, tl.COMPLETION) for digit in range(10)),
+    *(f"{name}." for name in (oi.INPUT_MESSAGES, oi.OUTPUT_MESSAGES, tl.OLD_COMPLETION, ai.PROMPT)),
+    *(oi.PROMPTS, oi.CHOICES, "llm.prompt_template.", "llm.tools.", "llm.function_call"),
+    *("retrieval.documents.", "reranker.", "embedding.embeddings.", "embedding.text"),
+)
+
+
+def error_of(span: Span) -> str | None:
+    """The error type of a span; None where it did not fail.
+
+    Without `error.type` it is that of the last exception of a span that failed. One that was recorded
+    and overcome is no failure, unless it is said to have left the span.
+    """
+    given = span.attributes.get(otel.ERROR_TYPE)
+    failed = span.failed or span.attributes.get(lf.LEVEL) == lf.ERROR
+    if given not in _NO_ERROR:
+        return name_of(given) or UNNAMED_ERROR
+    for event in reversed(span.events):
+        escaped = event.attributes.get("exception.escaped") in (True, "true", "True")
+        if event.name == otel.EXCEPTION_EVENT and (failed or escaped):
+            return string_of(event.attributes.get(otel.EXCEPTION_TYPE)) or UNNAMED_ERROR
+    return UNNAMED_ERROR if failed else None
+
+
+def agent_of(attributes: Mapping[str, Value]) -> str | None:
+    """The agent that a span of any part names."""
+    for name in _AGENTS:
+        if name in attributes and (agent := string_of(attributes[name])):
+            return agent
+    metadata = attributes.get(oi.METADATA)
+    if not isinstance(metadata, str) or oi.LANGCHAIN_AGENT not in metadata:
+        return None
+    told = parsed_if_nested(metadata)
+    return string_of(told.get(oi.LANGCHAIN_AGENT)) if is_object(told) else None
+
+
+def service_of(resource: Mapping[str, Value]) -> str | None:
+    """The service that sent a span; None where nobody named it."""
+    name = string_of(resource.get(otel.SERVICE_NAME))
+    return None if name is None or name.split(":")[0] == otel.SERVICE_UNKNOWN else name
+
+
+def truth_of(value: Value) -> bool | None:
+    """What an attribute says is so or not so."""
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.lower())
+    return value if isinstance(value, bool) else None
+
+
+def attributes_of(span: Span) -> dict[str, str]:
+    """The name of the span's scope, its other plain attributes as text, then its resource's."""
+    found = {otel.SCOPE_NAME: span.scope} if span.scope and _is_short(span.scope) else {}
+    for key, value in chain(_plain(span.attributes), _plain(span.resource)):
+        if key not in found:
+            found[key] = value
+            if len(found) == ATTRIBUTES_MAX:
+                break
+    return found
+
+
+def _plain(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+    for key, value in attributes.items():
+        if key in _LEFT_OUT or key.startswith(_CONTENT_PREFIXES) or not _is_short(key) or not key:
+            continue
+        if isinstance(value, str):
+            if _is_short(value):
+                yield key, value
+        elif isinstance(value, float):
+            if isfinite(value):
+                yield key, json_text(value)
+        elif isinstance(value, bool):
+            yield key, "true" if value else "false"
+        elif isinstance(value, int) and value.bit_length() <= 128:
+            yield key, str(value)
+
+
+def _is_short(text: str) -> bool:
+    """Whether an attribute's name or text is neither too long nor one that UTF-8 cannot carry."""
+    return len(text) <= ATTRIBUTE_CHARS_MAX and (text.isascii() or encode(text) is not None)

@@ -1,0 +1,75 @@
+"""The Vercel AI SDK's telemetry: an outer span for what was asked of it, an inner one for each model call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..chat.message import string_of
+from ..event import Content
+from ..span import Span, Value
+from ..step import Call, Message, Part, Role
+from .names import opentelemetry_1_41 as otel
+from .names import vercel_ai_6 as ai
+from .parts.message_parts import Parts, call_of, name_of
+from .parts.messages import listed
+from .parts.reading import ABSENT, REDACTED, TRUNCATED, Half, Said, worst
+from .parts.tool_runs import tool_result, unquoted
+from .parts.values import REDACTIONS, arguments, is_object, result
+
+
+def read(span: Span) -> Said | None:
+    """What a span says by the AI SDK's telemetry; None where it does not speak by it."""
+    attributes = span.attributes
+    operation = attributes.get(ai.OPERATION)
+    if not isinstance(operation, str) or not operation.startswith(ai.PREFIX):
+        return None
+    if operation == ai.TOOL_OPERATION:
+        return _tool(attributes)
+    if not operation.startswith(ai.MODEL_OPERATIONS):
+        return Said(Part.OTHER)
+    models = (ai.RESPONSE_MODEL, otel.RESPONSE_MODEL, ai.MODEL, otel.REQUEST_MODEL)
+    asked = next((name for name in (ai.PROMPT_MESSAGES, ai.PROMPT) if name in attributes), None)
+    return Said(
+        Part.CHAT,
+        model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
+        input=ABSENT if asked is None else listed(attributes[asked], Role.USER),
+        output=_output(span),
+    )
+
+
+def _output(span: Span) -> Half:
+    """What the model said: text, calls, and an object as the JSON text that it is."""
+    attributes, parts = span.attributes, Parts()
+    text = _first(attributes, (*ai.RESPONSE_TEXT, *ai.RESPONSE_OBJECT))
+    calls = _first(attributes, ai.RESPONSE_CALLS)
+    if text is None and calls is None:
+        return ABSENT
+    if span.dropped_attributes and (text is None or calls is None):
+        return TRUNCATED
+    if text is not None:
+        said, content = result(text)
+        parts.content = content
+        parts.texts = [] if said is None else [said]
+    told = unquoted(calls)
+    if isinstance(told, str):
+        return REDACTED if told in REDACTIONS else TRUNCATED
+    for call in told if isinstance(told, list) else [told] if told else []:
+        if is_object(call):
+            parts.calls.append(call_of(call))
+        else:
+            parts.content = worst(parts.content, Content.TRUNCATED)
+    return Half((Message(Role.ASSISTANT, parts.text, tuple(parts.calls), content=parts.content),))
+
+
+def _tool(attributes: Mapping[str, Value]) -> Said:
+    tool, call_id = string_of(attributes.get(ai.TOOL_NAME)), name_of(attributes.get(ai.TOOL_ID))
+    given, args, asked = attributes.get(ai.TOOL_ARGS), None, Content.ABSENT
+    if given is not None:
+        args, asked = arguments(given)
+    answer = tool_result(attributes.get(ai.TOOL_RESULT), tool)
+    return Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=replace(answer, call_id=call_id))
+
+
+def _first(attributes: Mapping[str, Value], names: tuple[str, ...]) -> Value:
+    return next((attributes[name] for name in names if name in attributes), None)

@@ -1,0 +1,1 @@
+"""Events and candidates as columns of Polars."""

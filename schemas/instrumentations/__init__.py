@@ -1,0 +1,1 @@
+"""Instrumentations by scope: the spans that came of each, what it lacks, and what mends it."""

@@ -1,0 +1,1 @@
+"""Spans out of OTLP and SDK dumps, in protobuf and JSON."""

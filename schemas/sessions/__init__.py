@@ -1,0 +1,1 @@
+"""Session assembly: from spans to the ordered events of sessions."""

@@ -1,0 +1,222 @@
+"""The choice, among spans that say the same thing, of the one that tells it.
+
+One call is often told by several instrumentations, and not all of them capture content. A conversation is
+told half by half, by the innermost span that captured the half; a span without content hides nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..event import Content
+from ..step import INPUT, OUTPUT, RETOLD, Call, Part, Step
+
+if TYPE_CHECKING:
+    from .resolve import Heard
+
+_HALVES = (INPUT, OUTPUT)
+_SPEAKING = (Part.CHAT, Part.AGENT)
+Run: TypeAlias = tuple[Call, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What the spans of a trace leave to others of it.
+
+    `keys` are of spans, or of their halves (`half_key`), that need not be told. `runs` are the call and the
+    error of a tool's run, by the key of the span that tells it, with what others know of it. `helpers` are
+    the keys of agents that work for a tool, though not below it.
+    """
+
+    keys: frozenset[str] = frozenset()
+    runs: Mapping[str, Run] = field(default_factory=dict[str, "Run"])
+    helpers: frozenset[str] = frozenset()
+
+    def halves(self, key: str) -> tuple[str, ...]:
+        """The halves of a span that need not be told."""
+        return tuple(half for half in _HALVES if key in self.keys or half_key(key, half) in self.keys)
+
+
+def half_key(key: str, half: str) -> str:
+    """The name of one half of what a span tells."""
+    return f"{key}/{half}"
+
+
+def captured_halves(step: Step) -> tuple[str, ...]:
+    """The halves of which a step has content: of a conversation, or of a tool's run."""
+    if step.part is Part.TOOL:
+        has = [one is not None and one.content is Content.CAPTURED for one in (step.call, step.result)]
+    else:
+        has = [step.input is not None, step.output is not None]
+    return tuple(half for half, is_there in zip(_HALVES, has, strict=True) if is_there)
+
+
+def elsewhere(chains: Sequence[tuple[Heard, Sequence[Heard]]]) -> Elsewhere:
+    """Return what need not be told of these spans, each with those above it, nearest first."""
+    keys = {key for heard, above in chains if heard.tells for key in covers(heard, above)}
+    for heard, above in chains:
+        keys.update(_hidden(heard, above, keys))
+    for same in _same_answers([heard for heard, _ in chains]):
+        keys.update(_repeated(same, keys))
+    return Elsewhere(frozenset(keys), _runs(chains), frozenset(_helpers(chains)))
+
+
+def covers(heard: Heard, above: Sequence[Heard]) -> Iterator[str]:
+    """The keys of the spans above, or of their halves, that this one tells.
+
+    Of a model call or an agent these are its wrappers and its agent, up to the tool or the other agent that
+    it works for; of a tool's run the runs around it of the same call, unless they know more of it.
+    """
+    for upper in _around(heard, above):
+        if heard.step.part is Part.TOOL:
+            if len(upper.halves) <= len(heard.halves):
+                yield upper.key
+            continue
+        told = [half for half in _HALVES if _covers_half(heard, upper, half)]
+        yield from [upper.key] if len(told) == len(_HALVES) else [half_key(upper.key, half) for half in told]
+
+
+def _covers_half(inner: Heard, outer: Heard, half: str) -> bool:
+    return half in inner.halves or (inner.step.part is Part.CHAT and half not in outer.halves)
+
+
+def _around(heard: Heard, above: Sequence[Heard]) -> Iterator[Heard]:
+    """The spans above that may tell the same call of a model, or the same run of a tool."""
+    part, agent = heard.step.part, heard.step.agent if heard.step.part is Part.AGENT else None
+    is_run = heard.apart and part is Part.AGENT
+    for upper in above:
+        step = upper.step
+        if part is Part.TOOL and step.part is Part.TOOL and _same_call(heard.step, step):
+            yield upper
+        elif part in _SPEAKING and step.part in _SPEAKING:
+            if upper.apart and step.part is Part.AGENT:
+                if is_run:
+                    return
+                is_run = True
+            if step.part is Part.AGENT and step.agent is not None:
+                if agent is not None and step.agent != agent:
+                    return
+                agent = step.agent
+            yield upper
+        elif Part.TOOL in (part, step.part) and step.part is not Part.OTHER:
+            return
+
+
+def _same_call(inner: Step, outer: Step) -> bool:
+    """Return whether two nested runs of a tool are one: by id where both have one, else by arguments.
+
+    Where one lacks the arguments it is the same, too.
+    """
+    one, other = inner.call, outer.call
+    if one is None or other is None or one.tool != other.tool:
+        return False
+    if one.call_id is not None and other.call_id is not None:
+        return one.call_id == other.call_id
+    return one.args is None or other.args is None or one.args == other.args
+
+
+def _hidden(heard: Heard, above: Sequence[Heard], keys: set[str]) -> Iterator[str]:
+    """Yield what a span does not know and a span above tells: no `unknown` event stands beside it."""
+    part = heard.step.part
+    if part is Part.TOOL and any(len(u.halves) > len(heard.halves) for u in _around(heard, above)):
+        yield heard.key
+    if part is not Part.CHAT:
+        return
+    wrappers = [upper for upper in _around(heard, above) if upper.step.part is Part.CHAT]
+    for half in _HALVES:
+        if half not in heard.halves and any(half in u.halves and not _is_in(keys, u, half) for u in wrappers):
+            yield half_key(heard.key, half)
+
+
+def _is_in(keys: set[str], heard: Heard, half: str) -> bool:
+    return heard.key in keys or half_key(heard.key, half) in keys
+
+
+def _same_answers(spans: Iterable[Heard]) -> Iterator[list[Heard]]:
+    """The model calls that tell of one answer, the earliest first.
+
+    They overlap: some give all answers one id. A call that is told again when it is over is told by one more.
+    """
+    groups: dict[str, list[list[Heard]]] = {}
+    named = [one for one in spans if one.step.part is Part.CHAT and one.step.response_id is not None]
+    for heard in sorted(named, key=lambda one: one.age):
+        name = heard.step.response_id or ""
+        same = groups.setdefault(name, [])
+        if same and _is_same(name, same[-1], heard):
+            same[-1].append(heard)
+        else:
+            same.append([heard])
+    return (same for named in groups.values() for same in named if len(same) > 1)
+
+
+def _is_same(name: str, same: Sequence[Heard], heard: Heard) -> bool:
+    if name.startswith(RETOLD):
+        return not any(OUTPUT in one.halves for one in same)
+    return any(one.began <= heard.ended and heard.began <= one.ended for one in same)
+
+
+def _repeated(same: Sequence[Heard], keys: set[str]) -> Iterator[str]:
+    """The halves of one call that need not be told twice, or need not be called unknown."""
+    for half in _HALVES:
+        left = [one for one in same if not _is_in(keys, one, half)]
+        tellers = [one for one in left if half in one.halves] or left
+        yield from (half_key(one.key, half) for one in left if one.key != tellers[0].key)
+
+
+def _runs(chains: Sequence[tuple[Heard, Sequence[Heard]]]) -> dict[str, Run]:
+    """Return the runs of tools of which others know more: spans of the same run, and what started it."""
+    known: dict[str, Run] = {}
+    for heard, above in chains:
+        if heard.step.part is not Part.TOOL or heard.step.call is None:
+            continue
+        same = [heard, *_around(heard, above)]
+        found = [known.get(one.key) or (one.step.call, one.step.error) for one in same]
+        runs = [(call, error) for call, error in found if call is not None]
+        call = completed(runs[0][0], _starter(above))
+        for other, _ in runs[1:]:
+            call = completed(call, other)
+        error = next((error for _, error in runs if error is not None), None)
+        known.update(
+            {one.key: (completed(own, call), error) for one, (own, _) in zip(same, runs, strict=True)}
+        )
+    told = {heard.key: (heard.step.call, heard.step.error) for heard, _ in chains}
+    return {key: run for key, run in known.items() if run != told[key]}
+
+
+def _helpers(chains: Sequence[tuple[Heard, Sequence[Heard]]]) -> Iterator[str]:
+    """Return the keys of the agents that ran, from beginning to end, while a tool of one beside them did."""
+    runs: dict[str | None, list[tuple[int, int]]] = {}
+    for heard, above in chains:
+        if heard.beside and heard.step.part is Part.TOOL and above:
+            runs.setdefault(above[0].parent_id, []).append((heard.began, heard.ended))
+    ends = {
+        parent: (sorted(times), list(accumulate((end for _, end in sorted(times)), max)))
+        for parent, times in runs.items()
+    }
+    for heard, _ in chains:
+        if heard.beside and heard.step.part is Part.AGENT and heard.parent_id in ends:
+            times, latest = ends[heard.parent_id]
+            before = bisect_left(times, (heard.began, 0))
+            if before and latest[before - 1] >= heard.ended:
+                yield heard.key
+
+
+def _starter(above: Sequence[Heard]) -> Call | None:
+    """The call that the node of a graph right above a tool's run was given."""
+    upper = above[0].step if above else None
+    return upper.call if upper is not None and upper.part is Part.OTHER else None
+
+
+def completed(call: Call, other: Call | None) -> Call:
+    """Return the call with what it lacks of another telling of it."""
+    if other is None or other.tool != call.tool:
+        return call
+    if call.call_id is None and other.call_id is not None:
+        call = replace(call, call_id=other.call_id)
+    if call.args is None and call.content is Content.ABSENT and other.args is not None:
+        call = replace(call, args=other.args, content=other.content)
+    return call

@@ -1,0 +1,244 @@
+"""Tool calls with their results, as models and runs have claimed them (session assembly, stage b).
+
+A model claims a call in its output and the result in a later input; a tool's run claims both. A claim joins
+the use that it belongs to, or begins a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ..candidate import Candidate, Telling
+from ..event import Content, Kind, canonical_text
+from .claimed_text import agree, brief, equal
+
+EVER = -(1 << 63)
+UNLINKED = ""
+"""The run of a claim that came alone: the other half of the run is in a candidate of its own."""
+_AFTER_PLUGIN = "-"
+_HALVES = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
+_ITEMS = ("fc_", "ctc_")
+"""How the ids begin that OpenAI's Responses give the items that are calls, beside the calls' own."""
+
+
+class ToolUse(msgspec.Struct, gc=False, omit_defaults=True):
+    """One call of a tool and its result, in brief; times in nanoseconds, None where nobody has claimed it.
+
+    `called` and `returned` are the times of the two events. `asked` is when a model claimed the call, before
+    whose run could not begin than at `since`; `answered` is when a model claimed the result. `run` names the
+    span that ran the tool, from `began` to `ended`, and has claimed its result once `is_ended`. It `lacks_id`
+    where one of its claims had none. `known` is when all spans had ended that said which call it is, and
+    `nested` is what the event of the call says.
+    """
+
+    call_id: str | None = None
+    tool: str | None = None
+    args: str | None = None
+    result: str | None = None
+    called: int | None = None
+    returned: int | None = None
+    since: int = EVER
+    asked: int | None = None
+    answered: int | None = None
+    run: str | None = None
+    began: int = EVER
+    ended: int = EVER
+    is_ended: bool = False
+    lacks_id: bool = False
+    known: int = EVER
+    nested: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether both sides have claimed both halves, so that nothing can join it any more."""
+        by_model = self.asked is not None and self.answered is not None
+        return by_model and self.is_ended and self.called is not None
+
+    @property
+    def placed(self) -> int:
+        """The time at which it was called, as far as that is known."""
+        times = self.asked, None if self.run is None else self.began, self.answered
+        return next(time for time in times if time is not None)
+
+
+def claimed(telling: Telling, candidate: Candidate, key: str) -> ToolUse:
+    """Return what one telling of a call or a result claims; `key` names its span."""
+    args = None if telling.args is None else canonical_text(telling.args)
+    use = ToolUse(
+        brief(telling.call_id),
+        brief(telling.tool),
+        brief(args, truncated=telling.content is Content.TRUNCATED and telling.kind is Kind.TOOL_CALL),
+    )
+    is_call = telling.kind is Kind.TOOL_CALL
+    if telling.place is not None and is_call:
+        use.since, use.asked = EVER if telling.past else candidate.start, telling.time
+    elif telling.place is not None:
+        use.answered, use.result = telling.time, _result(telling)
+    else:
+        halves = {one.kind: one for one in candidate.tellings if one.kind in _HALVES and one.place is None}
+        call, result = (halves.get(half, telling) for half in _HALVES)
+        use.run = key if len(halves) == len(_HALVES) else UNLINKED
+        use.began, use.ended, use.result = call.time, result.time, _result(result)
+        use.is_ended = not is_call
+    use.lacks_id = use.call_id is None
+    use.known = candidate.end
+    return use
+
+
+def _result(telling: Telling) -> str | None:
+    """Return a result in brief; None of a failure, which each side may put into other words."""
+    if telling.error is not None or telling.kind is not Kind.TOOL_RESULT:
+        return None
+    return brief(telling.result, truncated=telling.content is Content.TRUNCATED)
+
+
+def use_of(uses: Sequence[ToolUse], claim: ToolUse, kind: Kind) -> ToolUse | None:
+    """Return the use that a claim of a call or a result belongs to, or None where the claim is a new use.
+
+    Of several that fit, the one called last counts, since a result answers the nearest call; among calls of
+    one message the one whose result is most like the claim's, then one that has run, then the one with its
+    id, else the first.
+    """
+    if claim.asked is not None:
+        return min(_asked(uses, claim), key=lambda one: one.began, default=None)
+    if claim.answered is not None:
+        fitting = _answered(uses, claim)
+    else:
+        fitting = _ran(uses, claim) if kind is Kind.TOOL_CALL else _returned(uses, claim)
+    return max(fitting, key=lambda use: _nearness(use, claim), default=None)
+
+
+def join(use: ToolUse, claim: ToolUse) -> None:
+    """Add to a use what a claim of it says that nobody had said."""
+    if use.asked is None:
+        use.asked, use.since = claim.asked, claim.since
+    if use.run is None:
+        use.run, use.began, use.ended = claim.run, claim.began, claim.ended
+    use.is_ended = use.is_ended or claim.is_ended
+    use.lacks_id = use.lacks_id or claim.lacks_id
+    use.answered = claim.answered if use.answered is None else use.answered
+    mine, others = (use.call_id, use.tool, use.args), (claim.call_id, claim.tool, claim.args)
+    if any(one is None and other is not None for one, other in zip(mine, others, strict=True)):
+        use.known = max(use.known, claim.known)
+    use.call_id = claim.call_id if use.call_id is None else use.call_id
+    use.tool = claim.tool if use.tool is None else use.tool
+    use.args = claim.args if use.args is None else use.args
+    use.result = claim.result if use.result is None else use.result
+
+
+def _asked(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
+    """Runs of a call that a model asks: they began while it spoke, or in a history before it."""
+    assert claim.asked is not None
+    for use in uses:
+        if (
+            use.asked is None
+            and use.run is not None
+            and claim.since <= use.began
+            and (claim.since != EVER or use.began <= claim.asked)
+            and (use.answered is None or claim.asked <= use.answered)
+            and _same_call(use, claim)
+        ):
+            yield use
+
+
+def _ran(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
+    """Calls that a model asked before this run, or whose results a model told after it."""
+    for use in uses:
+        if (
+            use.run is None
+            and use.since <= claim.began
+            and (use.answered is None or _is_in_time(claim, use.answered, use.result))
+            and _same_call(use, claim)
+            and _same_result(use, claim, uses)
+        ):
+            yield use
+
+
+def _returned(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
+    """The use of the run that this result ends; of a run in two candidates the call of the other."""
+    if claim.run != UNLINKED:
+        yield from (use for use in uses if use.run == claim.run)
+        return
+    for use in uses:
+        is_open = use.run == UNLINKED and use.returned is None and use.began <= claim.ended
+        if (is_open or use.run is None) and _same_call(use, claim):
+            in_time = use.answered is None or claim.ended <= use.answered
+            if in_time and use.since <= claim.ended and _same_result(use, claim, uses):
+                yield use
+
+
+def _answered(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
+    """Calls that no model has told the result of, asked and run before this one tells it."""
+    assert claim.answered is not None
+    for use in uses:
+        if (
+            use.answered is None
+            and (use.asked is None or use.asked <= claim.answered)
+            and (use.run is None or _is_in_time(use, claim.answered, claim.result))
+            and _same_call(use, claim)
+            and _same_result(use, claim, uses)
+        ):
+            yield use
+
+
+def _is_in_time(run: ToolUse, answered: int, result: str | None) -> bool:
+    """Return whether a run had ended when its result was told, or had begun and the same result is told.
+
+    Some spans end a little after what they time; a tool at work in the background is answered before its end
+    with something else.
+    """
+    if run.ended <= answered:
+        return True
+    is_known = run.result is not None and result is not None
+    return run.began <= answered and is_known and agree(run.result, result)
+
+
+def is_item(call_id: str | None) -> bool:
+    """Return whether an id is that of the item that holds a call, which the call's result does not have."""
+    return call_id is not None and call_id.startswith(_ITEMS)
+
+
+def _same_call(one: ToolUse, other: ToolUse) -> bool:
+    """Return whether two claims can be of one call: by id and tool, else by tool and arguments.
+
+    The id of an item and that of a call can be of one call.
+    """
+    is_same_id = one.call_id is not None and one.call_id == other.call_id
+    if one.tool is not None and other.tool is not None and one.tool != other.tool:
+        return is_same_id and is_qualified(one.tool, other.tool) and agree(one.args, other.args)
+    if is_same_id:
+        return agree(one.args, other.args)
+    lacks_id = one.lacks_id or other.lacks_id or is_item(one.call_id) != is_item(other.call_id)
+    return lacks_id and equal(one.args, other.args)
+
+
+def is_qualified(one: str, other: str) -> bool:
+    """Return whether one name of a tool is the other behind the name of its plugin (Semantic Kernel)."""
+    return one.endswith(f"{_AFTER_PLUGIN}{other}") or other.endswith(f"{_AFTER_PLUGIN}{one}")
+
+
+def _same_result(use: ToolUse, claim: ToolUse, uses: Sequence[ToolUse]) -> bool:
+    """Return whether a result can be that of a use.
+
+    Where model and run share an id that nothing else has, the text decides nothing: frameworks mask, cut and
+    rewrite results.
+    """
+    if agree(use.result, claim.result):
+        return True
+    by_id = use.call_id == claim.call_id and not (use.lacks_id or claim.lacks_id)
+    by_both = use.asked is not None and not (use.run is None and claim.run is None)
+    return by_id and by_both and sum(one.call_id == use.call_id for one in uses) == 1
+
+
+def _nearness(use: ToolUse, claim: ToolUse) -> tuple[int, int, bool, bool]:
+    """Return how near a use that fits is to a claim: by time, by the result, by a run that ended, by id.
+
+    A run without an id may stand at another of several equal calls than the one that a model tells the result
+    of: if it were passed over for the id, that result would be an event twice.
+    """
+    is_known = use.result is not None and claim.result is not None
+    likeness = (1 + (use.result == claim.result)) if is_known else 0
+    is_same_id = use.call_id is not None and use.call_id == claim.call_id
+    return use.placed, likeness, use.is_ended, is_same_id

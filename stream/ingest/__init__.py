@@ -1,0 +1,1 @@
+"""Receiving requests over HTTP and gRPC."""

@@ -1,0 +1,96 @@
+"""OTLP over HTTP: the routes under `/v1/`.
+
+A request is answered 200 only when it is kept. OTLP 1.x, "OTLP/HTTP":
+https://opentelemetry.io/docs/specs/otlp/#otlphttp
+"""
+
+from __future__ import annotations
+
+import math
+
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from .decompress import IDENTITY, coding_of
+from .endpoint import ENDPOINTS, OTHER_PATHS, REFUSED, Endpoint
+from .limits import Limits, Place
+from .meter import Transport, Way
+from .receive import Reception
+from .rejections import Reason, Refused
+from .responses import body_bytes, encoding_of, export_response, refusal, written
+from .server.connections import peer_of
+
+
+def routes(reception: Reception) -> list[Route]:
+    """The routes of a receiver, to be put into a Starlette app behind a `GateMiddleware`."""
+    return [
+        *(Route(path, _Export(endpoint, reception)) for endpoint in ENDPOINTS for path in endpoint.paths),
+        *(Route(path, _OtherSignal(reception)) for path in OTHER_PATHS),
+    ]
+
+
+class _Export:
+    """Takes the requests of one signal."""
+
+    def __init__(self, endpoint: Endpoint, reception: Reception) -> None:
+        self._endpoint, self._reception = endpoint, reception
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = HttpRequest(scope, receive)
+        try:
+            response = await self._answer(request)
+        except Refused as refused:
+            self._reception.meter.refused(refused.reason)
+            response = refusal(refused, request.headers)
+        except ClientDisconnect:
+            self._reception.meter.refused(Reason.GONE)
+            return
+        await response(scope, receive, send)
+
+    async def _answer(self, request: HttpRequest) -> Response:
+        if request.method != "POST":
+            raise Refused(Reason.METHOD, f"requests of {self._endpoint.items} are sent with POST")
+        encoding = encoding_of(request.headers.get("content-type", ""))
+        coding = coding_of(request.headers.get("content-encoding", ""))
+        with self._reception.room.place(_peer(request)) as place:
+            data = await _body(request, place, coding, self._reception.limits)
+            way = Way(self._endpoint.signal, Transport.HTTP, encoding)
+            taken = await self._reception.take(place, way, data, coding)
+        return written(export_response(self._endpoint, taken), encoding, 200)
+
+
+class _OtherSignal:
+    """Refuses the requests of signals that are not taken."""
+
+    def __init__(self, reception: Reception) -> None:
+        self._meter = reception.meter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._meter.refused(Reason.SIGNAL)
+        response = refusal(Refused(Reason.SIGNAL, REFUSED), HttpRequest(scope).headers)
+        await response(scope, receive, send)
+
+
+async def _body(request: HttpRequest, place: Place, coding: str, limits: Limits) -> bytes:
+    """The body as it was sent. Raises Refused as soon as it is too large or too slow."""
+    bytes_max = limits.packed_bytes_max
+    if coding == IDENTITY:
+        bytes_max = min(bytes_max, limits.unpacked_bytes_max)
+    too_large = Refused(Reason.SIZE, f"the body has more than {bytes_max} bytes")
+    if bytes_max < body_bytes(request.headers) < math.inf:
+        raise too_large
+    body = bytearray()
+    async with place.reading(limits.stall_s):
+        async for chunk in request.stream():
+            place.hold(len(chunk))
+            body += chunk
+            if len(body) > bytes_max:
+                raise too_large
+    return bytes(body)
+
+
+def _peer(request: HttpRequest) -> str:
+    return peer_of(request.client.host) if request.client else ""

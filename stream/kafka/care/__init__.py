@@ -1,0 +1,1 @@
+"""Care of a running pipeline: rules, dead letters, exporters."""

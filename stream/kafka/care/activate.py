@@ -1,0 +1,61 @@
+"""Bringing a rule set into force: one message in every events partition, all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kafka.errors import InvalidProducerEpochError, KafkaError, MessageSizeTooLargeError, ProducerFencedError
+
+from ...error import StreamError
+from ...messages.codec import Activation, encode
+from ...messages.topics import Topic
+from ..preflight import refusal
+from ..settings import KafkaSettings
+from ..topics import administering, look, require
+from ..transactions import Transactions
+
+PROCESS = "activate"
+TIMEOUT_S = 30.0
+
+
+def activate(kafka: KafkaSettings, packs: Mapping[str, str], supersedes: Collection[str] = ()) -> int:
+    """Write the packs, texts by their names, into every events partition; gives how many there are.
+
+    `supersedes` are digests of rule sets that were activated before and are not to come into force.
+
+    Of two that are written at a time one fails, so that every partition has them in the same order. Raises
+    StreamError: TRL721 to TRL724 as `require`, TRL723 where Kafka does not answer, TRL733 where another
+    activation came in between, TRL734 where the packs are too large for a message.
+    """
+    topic = kafka.topic(Topic.EVENTS)
+    with administering(kafka, PROCESS) as admin:
+        found = look(admin, kafka)
+        require(found, kafka, Topic.EVENTS)
+    count = found[Topic.EVENTS].partitions
+    message = activation_of(kafka, packs, supersedes)
+    transactions = Transactions(kafka, PROCESS, "all", TIMEOUT_S)
+    try:
+        transactions.open()
+        transactions.begin()
+        transactions.produce((topic, partition, None, message) for partition in range(count))
+        transactions.commit()
+    except (ProducerFencedError, InvalidProducerEpochError):
+        what = "another activation was written at the same time, and this one was not"
+        raise StreamError("TRL733", what, "look which rules are to be in force, and activate them") from None
+    except MessageSizeTooLargeError as error:
+        hint = "tracline stream topics says what is wrong with the topic"
+        raise StreamError("TRL734", f"{topic} does not take messages as large as the packs", hint) from error
+    except KafkaError as error:
+        raise refusal(error, kafka) from error
+    finally:
+        transactions.discard()
+    return count
+
+
+def activation_of(kafka: KafkaSettings, packs: Mapping[str, str], supersedes: Collection[str] = ()) -> bytes:
+    """The message that brings packs into force. Raises StreamError (TRL734) where they are too large."""
+    message = encode(Activation(dict(packs), sorted(supersedes)))
+    if len(message) > kafka.message_bytes_max:
+        what = f"the packs have {len(message)} bytes, and a message may have {kafka.message_bytes_max}"
+        raise StreamError("TRL734", what, "use fewer packs, or set a larger message_bytes_max")
+    return message

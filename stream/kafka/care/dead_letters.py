@@ -1,0 +1,229 @@
+"""Dead letters: reading those that there are, and sending what they are about once more.
+
+A letter says where a record stands and has a digest of it, never its content. Only records of spans, of logs
+and of events can be sent again: what comes after them is read by marks, which a record has once.
+Rules come into force in every partition or in none, so what one partition has of them is not sent again
+either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.structs import TopicPartition
+
+from ...error import StreamError
+from ...messages.codec import Activation, Damaged, DeadLetter, decode, decode_letter
+from ...messages.topics import Topic
+from ..preflight import refusal
+from ..settings import KafkaSettings, connecting, producing
+from ..topics import administering, look, require
+
+PROCESS = "dead-letters"
+HEADER = "tracline-replay"
+"""The header of a record that was sent again: where it stood, `topic/partition/offset`."""
+REPLAYED = (Topic.SPANS, Topic.LOGS, Topic.EVENTS)
+"""The topics whose records can be sent again."""
+POLL_MS = 200
+ASK_MS = 10_000
+WAIT_S = 30.0
+"""How long a record may take to come, in seconds."""
+
+
+class Outcome(StrEnum):
+    """What became of a record that was to be sent again."""
+
+    REPLAYED = "replayed"
+    """It stands at the end of its partition, once more."""
+    GONE = "gone"
+    """Kafka has deleted it: the topic keeps records for a time."""
+    OTHER = "other"
+    """Another record stands at its place: the topic was made anew."""
+    REFUSED = "refused"
+    """Records of its topic are not sent again, nor are rules that come into force."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a record stands."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter, and its number: its offset in the topic of dead letters."""
+
+    number: int
+    letter: DeadLetter
+
+    @property
+    def place(self) -> Place:
+        """Where the record stands that it is about."""
+        return Place(self.letter.topic, self.letter.partition, self.letter.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which letters: by code, by process, from a time on (ns), by the first and last number; None is any."""
+
+    code: str | None = None
+    process: str | None = None
+    since: int | None = None
+    numbers: tuple[int, int] | None = None
+
+    def has(self, one: Letter) -> bool:
+        """Whether it is one of them."""
+        first, last = self.numbers or (one.number, one.number)
+        return (
+            self.code in (None, one.letter.code)
+            and self.process in (None, one.letter.process)
+            and (self.since is None or one.letter.time >= self.since)
+            and first <= one.number <= last
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The letters that were chosen, and how many records of the topic are no letters."""
+
+    letters: tuple[Letter, ...]
+    damaged: int
+
+
+def read_letters(kafka: KafkaSettings, choice: Choice) -> Read:
+    """The dead letters that there are now, in the order in which they came.
+
+    Raises StreamError: TRL721 to TRL724 as `require`, TRL723 where Kafka does not answer.
+    """
+    with administering(kafka, PROCESS) as admin:
+        require(look(admin, kafka), kafka, Topic.DEAD_LETTER)
+    place = TopicPartition(kafka.topic(Topic.DEAD_LETTER), 0)
+    first, last = choice.numbers or (None, None)
+    letters: list[Letter] = []
+    damaged = 0
+    consumer = reader_in_no_group(kafka)
+    try:
+        for record in records_from(consumer, place, first):
+            if last is not None and record.offset > last:
+                break
+            try:
+                one = Letter(record.offset, decode_letter(record.value or b""))
+            except Damaged:
+                damaged += 1
+                continue
+            if choice.has(one):
+                letters.append(one)
+    except KafkaError as error:
+        raise refusal(error, kafka) from error
+    finally:
+        consumer.close(autocommit=False)
+    return Read(tuple(letters), damaged)
+
+
+def replay(kafka: KafkaSettings, letters: Sequence[Letter]) -> list[tuple[Place, Outcome]]:
+    """Send the records that the letters are about once more, each once, to their topic and partition.
+
+    Key, value and headers are as they were, beside `HEADER`. What is sent is acknowledged when this returns;
+    where it raises (StreamError as `read_letters`) some may have been sent.
+    """
+    digests = {one.place: one.letter.sha256 for one in letters}
+    topics = {kafka.topic(topic) for topic in REPLAYED}
+    told: list[tuple[Place, Outcome]] = []
+    consumer, producer = reader_in_no_group(kafka), KafkaProducer(**producing(kafka, PROCESS))
+    try:
+        for place, sha256 in sorted(digests.items()):
+            told.append((place, _again(consumer, producer, topics, place, sha256)))
+    except KafkaError as error:
+        raise refusal(error, kafka) from error
+    finally:
+        consumer.close(autocommit=False)
+        producer.close(timeout=WAIT_S)
+    return told
+
+
+def _again(consumer: Any, producer: Any, topics: Iterable[str], place: Place, sha256: str) -> Outcome:
+    """Send one record again, if it is there and the one that is meant."""
+    if place.topic not in topics:
+        return Outcome.REFUSED
+    record = _record(consumer, place)
+    if record is None:
+        return Outcome.GONE
+    if hashlib.sha256(record.value or b"").hexdigest() != sha256:
+        return Outcome.OTHER
+    if _activates(record.value or b""):
+        return Outcome.REFUSED
+    told = f"{place.topic}/{place.partition}/{place.offset}".encode()
+    sent = producer.send(
+        place.topic,
+        value=record.value,
+        key=record.key,
+        headers=[*(one for one in record.headers if one[0] != HEADER), (HEADER, told)],
+        partition=place.partition,
+    )
+    sent.get(timeout=WAIT_S)
+    return Outcome.REPLAYED
+
+
+def _activates(value: bytes) -> bool:
+    """Whether it is a message that brings rules into force."""
+    try:
+        return isinstance(decode(value), Activation)
+    except (Damaged, StreamError):
+        return False
+
+
+def _record(consumer: Any, place: Place) -> Any:
+    """The record at a place; None where there is none any more."""
+    part = TopicPartition(place.topic, place.partition)
+    if place.partition not in (consumer.partitions_for_topic(place.topic) or ()):
+        return None
+    begin = consumer.beginning_offsets([part], timeout_ms=ASK_MS)[part]
+    end = consumer.end_offsets([part], timeout_ms=ASK_MS)[part]
+    if not begin <= place.offset < end:
+        return None
+    for record in records_from(consumer, part, place.offset):
+        return record if record.offset == place.offset else None
+    return None
+
+
+def records_from(consumer: Any, place: TopicPartition, begin: int | None = None) -> Iterator[Any]:
+    """The records of a partition from an offset on, or from its first, up to its end as it is now.
+
+    Raises KafkaTimeoutError where they do not come.
+    """
+    end = consumer.end_offsets([place], timeout_ms=ASK_MS)[place]
+    consumer.assign([place])
+    if begin is None:
+        consumer.seek_to_beginning(place)
+    else:
+        consumer.seek(place, begin)
+    limit = time.monotonic() + WAIT_S
+    while (consumer.position(place, timeout_ms=ASK_MS) or 0) < end:
+        for record in consumer.poll(timeout_ms=POLL_MS).get(place, ()):
+            limit = time.monotonic() + WAIT_S
+            if record.offset < end:
+                yield record
+        if time.monotonic() > limit:
+            raise KafkaTimeoutError(f"no record within {WAIT_S} s")
+
+
+def reader_in_no_group(kafka: KafkaSettings) -> Any:
+    """A consumer in no group, of what is committed."""
+    return KafkaConsumer(
+        **connecting(kafka, PROCESS),
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        allow_auto_create_topics=False,
+        max_partition_fetch_bytes=kafka.request_bytes_max,
+    )

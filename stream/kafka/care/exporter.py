@@ -1,0 +1,149 @@
+"""Spans from an agent's OpenTelemetry SDK straight into Kafka, where there is no collector."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+from weakref import WeakMethod
+
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from ...error import StreamError
+from ...messages.topics import Topic
+from ..preflight import let_go, listened_to
+from ..settings import KafkaSettings, connecting, producing
+
+TIMEOUT_S = 10.0
+_LOGGER = logging.getLogger(__name__)
+
+
+class KafkaSpanExporter(SpanExporter):
+    """Sends spans to `spans_topic` as a collector does: OTLP requests keyed by trace, one or more a trace.
+
+    Give it to a `BatchSpanProcessor`. A broker that is away does no harm but to the spans that end
+    meanwhile: the SDK drops what an exporter fails to send. It connects with the first spans, and anew in
+    a process that is forked off.
+
+    Raises StreamError (TRL721, TRL722) where the settings cannot be used.
+    """
+
+    def __init__(self, settings: KafkaSettings | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._settings = settings or KafkaSettings()
+        self._timeout_s = timeout_s
+        self._producer: KafkaProducer | None = None
+        self._lock = threading.Lock()
+        self._shut = False
+        self._inherited: KafkaProducer | None = None
+        connecting(self._settings, "exporter")
+        if hasattr(os, "register_at_fork"):
+            forked = WeakMethod(self._forked)
+            os.register_at_fork(after_in_child=lambda: (begin := forked()) and begin())
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Send the spans; SUCCESS only when the brokers have acknowledged every one of them.
+
+        After a FAILURE some may have been sent all the same; a span that comes twice is judged once. A span
+        that is larger than a message may be cannot be sent.
+        """
+        with self._lock:
+            if self._shut:
+                _LOGGER.warning("spans are not exported: the exporter is shut down")
+                return SpanExportResult.FAILURE
+            try:
+                return self._send(spans, time.monotonic() + self._timeout_s)
+            except (KafkaError, StreamError) as error:
+                # Not the error's text, which may quote what was sent.
+                _LOGGER.warning("spans are not exported: %s", type(error).__name__)
+                self._close()
+                return SpanExportResult.FAILURE
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002 (the SDK's signature)
+        """True: what `export` was given is sent when it returns."""
+        return True
+
+    def shutdown(self) -> None:
+        """Close the connection; what comes later is not sent."""
+        with self._lock:
+            self._shut = True
+            self._close()
+
+    def _send(self, spans: Sequence[ReadableSpan], until: float) -> SpanExportResult:
+        """Send the spans and wait for all acknowledgements. Raises KafkaError, StreamError."""
+        if self._producer is None:
+            listened_to(self._settings, self._timeout_s)
+            self._producer = KafkaProducer(**self._arguments())
+        topic = self._settings.topic(Topic.SPANS)
+        requests, too_large = by_trace(spans, self._settings.message_bytes_max)
+        waiting: list[Any] = [self._producer.send(topic, key=key, value=value) for key, value in requests]
+        for acknowledgement in waiting:
+            acknowledgement.get(timeout=max(0.0, until - time.monotonic()))
+        if too_large:
+            _LOGGER.warning("%d spans are larger than message_bytes_max and are not exported", too_large)
+            return SpanExportResult.FAILURE
+        return SpanExportResult.SUCCESS
+
+    def _arguments(self) -> dict[str, Any]:
+        """The producer's, none of which waits for longer than an export may take."""
+        timeout_ms = int(self._timeout_s * 1000)
+        waits = ("bootstrap_timeout_ms", "max_block_ms", "delivery_timeout_ms")
+        return {
+            **producing(self._settings, "exporter"),
+            **dict.fromkeys(waits, timeout_ms),
+            "request_timeout_ms": max(1, timeout_ms // 2),
+        }
+
+    def _forked(self) -> None:
+        """Begin anew in a child: it has the parent's lock and connection, but none of its threads."""
+        self._lock = threading.Lock()
+        # To let go of it, or to forget it, would wait for those threads.
+        self._inherited, self._producer = self._producer, None
+
+    def _close(self) -> None:
+        """Let go of the producer: one that failed may be unable to go on; the next export makes another."""
+        if self._producer is not None:
+            let_go(self._producer)
+            self._producer = None
+
+
+def by_trace(spans: Sequence[ReadableSpan], bytes_max: int) -> tuple[list[tuple[bytes, bytes]], int]:
+    """The spans as (key, OTLP request) of at most so many bytes, trace by trace; how many fit into none.
+
+    The key is the trace id in hexadecimal digits, as a collector with `partition_traces_by_id` has it: the
+    same spans come to the same partition whichever way they go.
+    """
+    traces: defaultdict[int, list[ReadableSpan]] = defaultdict(list)
+    for span in spans:
+        context = span.get_span_context()
+        assert context is not None, "the SDK exports spans that have begun"
+        traces[context.trace_id].append(span)
+    requests: list[tuple[bytes, bytes]] = []
+    too_large = 0
+    for trace, members in traces.items():
+        for value in _requests(members, bytes_max):
+            if value is None:
+                too_large += 1
+            else:
+                requests.append((b"%032x" % trace, value))
+    return requests, too_large
+
+
+def _requests(spans: Sequence[ReadableSpan], bytes_max: int) -> Iterator[bytes | None]:
+    """The spans as one request, or halved as often as it takes; None for a span that is too large alone."""
+    value = encode_spans(spans).SerializeToString()
+    if len(value) <= bytes_max:
+        yield value
+    elif len(spans) == 1:
+        yield None
+    else:
+        middle = len(spans) // 2
+        yield from _requests(spans[:middle], bytes_max)
+        yield from _requests(spans[middle:], bytes_max)

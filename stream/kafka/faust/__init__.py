@@ -1,0 +1,1 @@
+"""The monitor on Faust: all that overrides or replaces a part of it."""

@@ -1,0 +1,447 @@
+"""The monitor as a Faust application: judges the events partitions that are assigned to it.
+
+A message is done with in this order: it is judged; Kafka has acknowledged all outputs; Kafka has
+acknowledged all of the state, sessions first, then how far the partition is. Where to go on is read from
+that state. So wherever a process dies, whoever goes on finds each session before the message or behind it,
+and makes again no outputs but those that were made before, with the same marks.
+
+Each partition has a lane of its own: while one waits for Kafka another one is judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import faust
+from faust.types import TP
+
+from ....rules.model.rule import RuleSet
+from ....schemas.settings import SessionSettings
+from ....schemas.time import NS
+from ....schemas.verdict import Verdict
+from ...error import StreamError
+from ...messages.codec import RuleTexts
+from ...messages.superseded import activation_in, digest_of, in_force
+from ...messages.topics import Topic
+from ...process.faultpoints import MonitorFault, reach
+from ...process.metrics import MonitorMetrics
+from ...process.trial import Trials
+from ...stages.monitor import Monitoring, Step, Terms
+from ...stages.rekey import Output, Record
+from ..assignment import not_taken
+from ..care.activate import activation_of
+from ..settings import KafkaSettings, faust_broker
+from ..topic_checks import CHECK_S, TopicChecks, topic_id
+from ..topics import Count, Patience, Spec, ask_at_start, config_of, look, require
+from .activations import activations_after
+from .queue import Lane
+from .state_store import DiskShelf, MemoryShelf, Shelf, Shelves
+from .table import StateTable, Tables
+from .topics_of_state import MARKS, Ground, check, check_state, deleted, lost_events, uneven, where_to_go_on
+from .transport import Transport
+
+PROCESS = "monitor"
+SENDS = (Topic.JUDGED, Topic.VERDICTS, Topic.DEAD_LETTER)
+LETTERS = ("damaged", "internal", "session-held")
+"""The codes of the monitor's dead letters beside those of span data."""
+BUFFERED_MESSAGES = 128
+"""Messages that Faust has read and not handed on."""
+BATCH_BYTES = 1 << 20
+LINGER_S = 0.005
+COMMIT_S = 1.0
+PULSE_S = 0.2
+STOP_S = 10.0
+"""How long the messages in hand, and the last commit, may take when the process is told to stop."""
+REQUEST_S = 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the process needs of the world: the time (ns since the epoch), where to say how it goes, metrics.
+
+    `timeout_s` is how long it may be silent before others take its partitions over. `fail` ends the process
+    at once, and says why. It ends by itself when `stopping` is set.
+    """
+
+    timeout_s: float
+    metrics: MonitorMetrics
+    say: Callable[[str], None]
+    fail: Callable[[BaseException], NoReturn]
+    stopping: threading.Event
+    now: Callable[[], int] = time.time_ns
+
+
+class App(faust.App):
+    """A Faust app that reads and writes by our own transport, and makes no folders."""
+
+    progress: Monitor
+
+    def _new_transport(self) -> Transport:
+        return Transport(self.conf.broker_consumer, self)
+
+    def _new_producer_transport(self) -> Transport:
+        return Transport(self.conf.broker_producer, self)
+
+    def _create_directories(self) -> None:
+        """Leave the disk alone: what is on it is on the shelves."""
+
+
+class Monitor:
+    """The process; `run` works until it is to stop."""
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        sessions: SessionSettings,
+        rules: RuleSet | None,
+        ground: Ground,
+        around: Surroundings,
+        trials: Trials,
+    ) -> None:
+        """`rules` are in force until others are activated."""
+        self._trials = trials
+        self._kafka, self._ground, self._around = kafka, ground, around
+        self._names = {topic: kafka.topic(topic) for topic in Topic}
+        self._shelves = Shelves(ground.partitions, self._shelf)
+        terms = Terms(
+            sessions,
+            ground.partitions,
+            kafka.message_bytes_max,
+            self._names[Topic.EVENTS],
+            ground.events_id,
+            finish=kafka.on_rule_change == "finish",
+            rules=None if rules is None else dict(rules.sources),
+        )
+        self._monitoring = Monitoring(terms, self._shelves)
+        self._checks = TopicChecks(kafka, PROCESS, {ground.events: ground.events_id})
+        self._lanes: dict[int, Lane] = {}
+        self._next: dict[int, int] = {}
+        self._moves = 0
+        self._is_ready = False
+        self._app: Any = None
+        self._table: Any = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it goes on with all the partitions that it has (it may have none)."""
+        return self._is_ready
+
+    def run(self) -> None:
+        """Work until told to stop; then finish the messages in hand and leave the group."""
+        asyncio.run(self._work())
+
+    def fail(self, error: BaseException) -> NoReturn:
+        """End the process."""
+        self._around.fail(error)
+
+    def going_on(self) -> Mapping[TP, int]:
+        """The offset to go on from, of each partition that is worked on."""
+        return {TP(self._names[Topic.EVENTS], number): self._next[number] for number in self._lanes}
+
+    async def recovered(self, partitions: frozenset[int]) -> None:
+        """Go on with these partitions, which are all that there are here."""
+        moves, consumer = self._moves, self._app.consumer
+        self._monitoring.revoke(list(self._monitoring.offsets()))
+        self._monitoring.assign(partitions, self._shelves.items(partitions))
+        self._around.metrics.judging.know(self._monitoring.met())
+        offsets = self._monitoring.offsets()
+        held = self._shelves.held(partitions)
+        await check_state(self._ground, self._checks, self._monitoring.topic_ids(), offsets, held)
+        going_on = await where_to_go_on(self._ground, consumer, offsets)
+        if moves != self._moves:
+            return
+        for number, offset in going_on.items():
+            self._tell_deleted(number, offset - offsets[number] - 1)
+        if passed_over := self._monitoring.passed_over():
+            text = f"partitions {_listed(passed_over)} go on under the rules in force there"
+            hint = "bring these into force with: tracline stream activate PACK..."
+            self._around.say(f"{text}, not those of --rules; {hint}")
+        # Faust may have told the group more than was done.
+        places = {TP(self._names[Topic.EVENTS], number): offset for number, offset in going_on.items()}
+        if places:
+            await consumer._thread.seek_wait(places)
+        if moves != self._moves:
+            return
+        self._next = going_on
+        for number in partitions:
+            lane = self._lanes[number] = Lane(self._app.consumer_generation_id, self._next[number] - 1)
+            lane.task = asyncio.get_running_loop().create_task(self._drive(lane))
+        self._is_ready = True
+        text = f"goes on with partitions {_listed(partitions)}" if partitions else "has no partition"
+        self._around.say(text)
+
+    async def _check_events(self) -> None:
+        """End the process where the topic of events is not the one that was judged (TRL744)."""
+        judged = {place.partition: offset for place, offset in self.going_on().items()}
+        if (loss := await check(self._checks, self._ground.events, judged)) is not None:
+            self.fail(lost_events(loss))
+
+    async def _keep_checking(self) -> None:
+        """Check the topic of events now and then."""
+        try:
+            while True:
+                await asyncio.sleep(CHECK_S)
+                await self._check_events()
+        except Exception as error:
+            self.fail(error)
+            raise
+
+    async def finish(self) -> None:
+        """Finish the messages in hand, commit, and forget all partitions: the group divides them anew."""
+        self._moves += 1
+        self._is_ready = False
+        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+        if self._lanes:
+            await self._app.consumer.commit()
+        self._monitoring.revoke(list(self._lanes))
+        self._lanes = {}
+
+    async def _revoked(self, *_: Any, **__: Any) -> None:
+        await self.finish()
+
+    async def _work(self) -> None:
+        self._build()
+        starting = asyncio.create_task(self._app.start())
+        checking = asyncio.create_task(self._keep_checking())
+        while not self._around.stopping.is_set():
+            if starting.done() and (error := starting.exception()) is not None:
+                self.fail(error)
+            if self._app.crashed:
+                self.fail(_crashed(self._app.crash_reason))
+            if (refusal := self._app.consumer.refusal) is not None:
+                refused = not_taken(refusal, self._kafka.group(PROCESS), self._around.timeout_s)
+                self.fail(refused or _crashed(refusal))
+            self._measure()
+            await asyncio.sleep(PULSE_S)
+        checking.cancel()
+        leaving = asyncio.create_task(self._leave())
+        # Faust would take no notice of a cancellation.
+        await asyncio.wait([leaving], timeout=STOP_S)
+        if not leaving.done():
+            what = f"the messages in hand were not done with in {STOP_S:.0f} s"
+            self.fail(
+                StreamError("TRL745", what, "they are judged again at the next start; see how Kafka is")
+            )
+        leaving.result()
+        starting.cancel()
+        self._checks.close()
+
+    async def _leave(self) -> None:
+        await self.finish()
+        await self._app.stop()
+
+    async def _read(self, stream: Any) -> None:
+        """Hand each message to its partition's lane, if it is of the time since the partition is ours."""
+        try:
+            async for event in stream.events():
+                lane = self._lanes.get(event.message.partition)
+                if lane is not None:
+                    await lane.offer(event.message, self._app.consumer.before(event.message))
+        except Exception as error:
+            self.fail(error)
+            raise
+
+    async def _drive(self, lane: Lane) -> None:
+        """Work messages off in their order. What cannot be helped ends the process, and tells no offset."""
+        try:
+            while (message := await lane.queue.get()) is not None:
+                await self._work_off(message)
+        except BaseException as error:
+            self.fail(error)
+            raise
+
+    async def _work_off(self, message: Any) -> None:
+        reach(MonitorFault.RECEIVED)
+        place, expected = TP(message.topic, message.partition), self._next[message.partition]
+        if place in self._app.consumer.repeated:
+            await self._check_events()
+            self._app.consumer.repeated.discard(place)
+        lost = await deleted(self._app.consumer, place, expected, message.offset)
+        self._tell_deleted(message.partition, lost)
+        record = Record(message.partition, message.offset, self._time(message), message.value or b"")
+        step = self._monitoring.step(record, await self._coming_into_force(record))
+        reach(MonitorFault.STEPPED)
+        if step.outputs:
+            await self._send(step.outputs)
+            reach(MonitorFault.PRODUCED)
+        await self._table.write(record.partition, step.writes)
+        self._next[record.partition] = max(record.offset + 1, self._next[record.partition])
+        self._count(record, step)
+
+    async def _coming_into_force(self, record: Record) -> RuleTexts | None:
+        """Return the packs that come into force with a record, if it is an activation, once they are tried.
+
+        Raises StreamError (TRL748) where no process survives judging by them, with the way past them.
+        """
+        met = activation_in(record.value)
+        if met is None or record.offset < self._next[record.partition]:
+            return None
+        name = self._names[Topic.EVENTS]
+        later = await asyncio.to_thread(activations_after, self._kafka, name, record.partition, record.offset)
+        packs = in_force(met, later).packs
+        try:
+            await asyncio.to_thread(self._trials.require, packs)
+        except StreamError as error:
+            what = f"the rules activated at offset {record.offset} of partition {record.partition}: {error}"
+            hint = f"bring others into force: tracline stream activate PACK... --supersede {digest_of(packs)}"
+            raise StreamError("TRL748", what, hint) from error
+        return packs
+
+    def _tell_deleted(self, number: int, count: int) -> None:
+        """Say that messages are lost, if there are any."""
+        if count > MARKS:
+            text = f"Kafka has deleted up to {count} messages that were not judged"
+            self._around.say(f"partition {number}: {text}; let it keep events for longer")
+            self._around.metrics.kafka.deleted(self._names[Topic.EVENTS], count)
+
+    async def _send(self, outputs: Iterable[Output]) -> None:
+        """Send outputs, and return once Kafka has acknowledged all of them."""
+        send = self._app.producer.send
+        acknowledged: list[Any] = []
+        for output in outputs:
+            key = None if output.key is None else output.key.encode("utf-8")
+            name = self._names[output.topic]
+            acknowledged.append(await send(name, key, output.value, output.partition, None, None))
+        await asyncio.gather(*acknowledged)
+
+    def _time(self, message: Any) -> int:
+        """When the message was written; one without a time comes now."""
+        if message.timestamp is None or message.timestamp < 0:
+            return self._around.now()
+        return round(message.timestamp * 1000) * 1_000_000
+
+    def _count(self, record: Record, step: Step) -> None:
+        """Tell the metrics of a message that is done with."""
+        metrics, judged = self._around.metrics, step.judged
+        metrics.kafka.read(self._names[Topic.EVENTS], 1, len(record.value))
+        if not step.writes:
+            metrics.skipped.inc()
+        for topic, count in Counter(output.topic for output in step.outputs).items():
+            metrics.kafka.sent(self._names[topic], count)
+        for kind, count in Counter(event.kind for event in judged.events).items():
+            metrics.judging.judged(kind, count)
+        given = Counter((one["pack"], one["rule"], one["verdict"]) for one in judged.records)
+        metrics.judging.know(self._monitoring.met())
+        for (pack, rule, verdict), count in given.items():
+            metrics.judging.verdict(pack, rule, Verdict(verdict), count)
+        metrics.judging.late.inc(judged.late)
+        metrics.judging.repeats.inc(judged.repeats)
+        if judged.events:
+            metrics.judging.delay.observe((self._around.now() - record.time) / NS)
+        for code in step.dead_letters:
+            metrics.progress.dead_letter(code)
+
+    def _measure(self) -> None:
+        """Tell the metrics how it stands."""
+        metrics = self._around.metrics
+        metrics.judging.sessions_open.set(self._monitoring.open_sessions())
+        metrics.state_bytes.set(self._shelves.size())
+        known = [one for one in self._monitoring.watermarks().values() if one is not None]
+        metrics.progress.watermark(min(known, default=None))
+        name = self._names[Topic.EVENTS]
+        behind: dict[tuple[str, int], int] = {}
+        for place, offset in self.going_on().items():
+            end = self._app.consumer.highwater(place)
+            behind[name, place.partition] = max(0, (end or 0) - offset)
+        metrics.kafka.lag(behind)
+
+    def _build(self) -> None:
+        """The app, its table and its one agent."""
+        app: Any = App(self._kafka.group(PROCESS), **self._options())
+        app.progress, self._app = self, app
+        compacted = Spec(Topic.REKEY_STATE, Count.SESSIONS, days=None)
+        self._table = StateTable(
+            app,
+            shelves=self._shelves,
+            keeper=self,
+            partitions=self._ground.partitions,
+            extra_topic_configs=config_of(compacted, self._kafka, self._ground.replicas),
+        )
+        app.tables.add(self._table)
+        raw: Any = {"key_serializer": "raw", "value_serializer": "raw", "allow_empty": True}
+        app.on_partitions_revoked.connect(self._revoked)
+        events = app.topic(self._names[Topic.EVENTS], key_type=bytes, value_type=bytes, **raw)
+        app.agent(events, name=PROCESS)(self._read)
+        app.finalize()
+
+    def _options(self) -> dict[str, Any]:
+        timeout_s = self._around.timeout_s
+        return {
+            **faust_broker(self._kafka),
+            "autodiscover": False,
+            "TableManager": Tables,
+            "web_enabled": False,
+            "topic_disable_leader": True,
+            "topic_partitions": self._ground.partitions,
+            "topic_replication_factor": self._ground.replicas,
+            "processing_guarantee": "at_least_once",
+            "table_standby_replicas": 0,
+            "stream_wait_empty": True,
+            "stream_buffer_maxsize": BUFFERED_MESSAGES,
+            "stream_recovery_delay": 0.0,
+            "consumer_auto_offset_reset": "earliest",
+            "consumer_max_fetch_size": max(BATCH_BYTES, self._kafka.request_bytes_max),
+            "producer_linger": LINGER_S,
+            "producer_max_batch_size": BATCH_BYTES,
+            "broker_commit_interval": COMMIT_S,
+            "broker_session_timeout": timeout_s,
+            "broker_heartbeat_interval": min(3.0, timeout_s / 4),
+            "broker_request_timeout": max(REQUEST_S, 2 * timeout_s),
+        }
+
+    def _shelf(self, partition: int) -> Shelf:
+        if self._kafka.store == "memory":
+            return MemoryShelf()
+        folder = Path(self._kafka.data_folder) / self._kafka.group(PROCESS)
+        return DiskShelf(folder / f"partition-{partition}", self._around.now)
+
+
+def monitoring(
+    kafka: KafkaSettings,
+    sessions: SessionSettings,
+    rules: RuleSet | None,
+    around: Surroundings,
+    trials: Trials,
+    wait_s: float,
+) -> Monitor | None:
+    """The process over the topics as they are; None where it is to end before a broker answers.
+
+    Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be; TRL744
+    where the topic of events has more or fewer partitions than the state that is kept of it, TRL734 where
+    the rules are too large for a message.
+    """
+    patience = Patience(wait_s, around.stopping, around.say)
+    ground = ask_at_start(kafka, PROCESS, patience, lambda admin: _ground(admin, kafka))
+    if ground is None:
+        return None
+    if rules is not None:
+        activation_of(kafka, rules.sources)
+    return Monitor(kafka, sessions, rules, ground, around, trials)
+
+
+def _ground(admin: Any, kafka: KafkaSettings) -> Ground:
+    """Return the topics that the monitor stands on. Raises StreamError (TRL724, TRL744)."""
+    found = look(admin, kafka)
+    require(found, kafka, Topic.EVENTS, *SENDS)
+    name, events = kafka.topic(Topic.EVENTS), found[Topic.EVENTS]
+    changelog = f"{kafka.group(PROCESS)}-state-changelog"
+    for topic in admin.describe_topics():
+        if topic["name"] == changelog and (count := len(topic["partitions"])) != events.partitions:
+            raise uneven(name, events.partitions, count)
+    return Ground(name, topic_id(admin, name), changelog, events.partitions, events.replicas)
+
+
+def _listed(partitions: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(partitions)))
+
+
+def _crashed(reason: BaseException | None) -> StreamError:
+    what = f"Kafka's client gave up: {type(reason).__name__}"
+    return StreamError("TRL745", what, "nothing is lost: start it again, and look how the brokers are")

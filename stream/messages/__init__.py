@@ -1,0 +1,1 @@
+"""Messages and stored state of the pipeline, with their codecs."""

@@ -1,0 +1,1 @@
+"""What every live process has: metrics, fault points, trials of rules."""

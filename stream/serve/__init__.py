@@ -1,0 +1,1 @@
+"""`tracline serve`: the pipeline in one process, over a store."""

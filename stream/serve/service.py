@@ -1,0 +1,233 @@
+"""`tracline serve` as a whole: receivers, pipeline and console in one process, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from secrets import token_hex
+from types import FrameType
+
+import anyio
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from ...rules.engine.judge import Statute
+from ...schemas.event import Kind
+from ...schemas.settings import SessionSettings
+from ...schemas.time import NS
+from ...schemas.verdict import Verdict
+from ..console import pages
+from ..ingest.auth import Gate, GateMiddleware, gate_for
+from ..ingest.grpc import grpc_server
+from ..ingest.http import routes as receiver_routes
+from ..ingest.limits import Limits, Room
+from ..ingest.meter import Transport
+from ..ingest.receive import Reception
+from ..ingest.server.connections import ConnectionLimits, ConnectionMeter
+from ..ingest.server.grpc_relay import IDLE_S
+from ..ingest.server.http_server import HttpServer
+from ..ingest.server.open_files import files_max, shares
+from ..ingest.server.sockets import Address, in_url, listening
+from ..process.metrics import Metrics, metrics_route
+from ..process.unread import UnreadNotice
+from ..stages.judge import Bench, Worker
+from .doctor import Doctor, doctor_route
+from .pipeline import Archive, Pipeline, World
+from .store import FILE, Batch, open_store, using
+
+PAGES_MAX = 8
+"""Pages of the console that are made at once; each holds files of the store."""
+STOPPING_S = 10
+"""How long requests that are being answered may take once the process is told to stop, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What is served: the rules, where the state is kept, and how sessions are put together.
+
+    `archive_for(id)` opens the archive of the store with that id; `tell` hears what a person who started the
+    process likes to know.
+    """
+
+    statute: Statute
+    store: Path
+    settings: SessionSettings
+    archive_for: Callable[[str], AbstractContextManager[Archive]]
+    tell: Callable[[str], None]
+
+
+async def serve(service: Service, address: Address, grpc_port: int | None) -> None:
+    """Serve OTLP/HTTP, console and metrics on the address, OTLP/gRPC on `grpc_port` (None: not) beside it.
+
+    Until SIGTERM or SIGINT; then take nothing more, finish what was taken, and return.
+
+    Raises StreamError where the address may not or cannot be listened on, or the store cannot be used, and
+    whatever stopped the pipeline.
+    """
+    gate = gate_for(address.host, address.token)
+    share = shares(files_max())
+    anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
+    metrics = Metrics((rule.pack, rule.id) for rule in service.statute.rules)
+    doctor = Doctor()
+    notice = UnreadNotice(service.tell)
+    metrics.store_bytes.set_function(partial(_size, service.store / FILE))
+    with (
+        using(service.store / FILE),
+        closing(open_store(service.store, token_hex(32))) as store,
+        service.archive_for(str(store.fact("id"))) as archive,
+        ThreadPoolExecutor(1, "pipeline") as thread,
+        listening(address.host, address.port) as sock,
+    ):
+        world = World(
+            now=time.time_ns,
+            free_bytes=lambda: shutil.disk_usage(service.store).free,
+            archive=archive,
+            told=partial(_count, metrics, notice, doctor, time.time_ns),
+            idle=notice.idle,
+        )
+        pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, world)
+        reception = Reception(pipeline, metrics, Limits(requests_max=share.requests_max))
+        calls = None
+        if grpc_port is not None:
+            grpc_limits = ConnectionLimits(share.grpc_max, idle_s=IDLE_S)
+            meter = metrics.connections.of(Transport.GRPC)
+            calls, _ = grpc_server(reception, gate, address.host, grpc_port, grpc_limits, meter)
+            await calls.start()
+        working = thread.submit(pipeline.run)
+        app = _application(service, address, reception, gate, metrics, doctor, working, share.feeds_max)
+
+        def begun() -> None:
+            for line in _addresses(address, grpc_port):
+                service.tell(line)
+
+        try:
+            limits = ConnectionLimits(share.http_max)
+            meter = metrics.connections.of(Transport.HTTP)
+            await _Server(app, limits, meter, working, reception.room, begun).serve([sock])
+        finally:
+            if calls is not None:
+                await calls.stop(STOPPING_S)
+            pipeline.stop()
+            await asyncio.wrap_future(working)
+
+
+def _application(
+    service: Service,
+    address: Address,
+    reception: Reception,
+    gate: Gate,
+    metrics: Metrics,
+    doctor: Doctor,
+    working: Future[None],
+    feeds_max: int,
+) -> Starlette:
+    """Receiver, console, metrics and health, behind the gate."""
+    spans_to = f"{address.url()}/v1/traces"
+
+    async def health(_request: Request) -> Response:
+        if working.done():
+            return PlainTextResponse("the pipeline has stopped\n", 503)
+        return PlainTextResponse("ok\n")
+
+    return Starlette(
+        routes=[
+            *receiver_routes(reception),
+            metrics_route(metrics),
+            doctor_route(doctor),
+            Route("/healthz", health),
+            Route("/readyz", health),
+            *pages.routes(
+                service.store / FILE,
+                service.statute,
+                spans_to=spans_to,
+                readers=metrics.console_readers.set,
+                feeds_max=feeds_max,
+            ),
+        ],
+        middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
+        exception_handlers={404: lambda _request, _error: pages.missing_page(spans_to)},
+    )
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file, 0 where it is gone."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _addresses(address: Address, grpc_port: int | None) -> Iterator[str]:
+    yield f"console and OTLP/HTTP on {address.url()}"
+    if grpc_port is not None:
+        yield f"OTLP/gRPC on {in_url(address.host)}:{grpc_port}"
+
+
+class _Server(HttpServer):
+    """A server that also stops when the pipeline does."""
+
+    def __init__(
+        self,
+        app: Starlette,
+        limits: ConnectionLimits,
+        meter: ConnectionMeter,
+        working: Future[None],
+        room: Room,
+        begun: Callable[[], None],
+    ) -> None:
+        super().__init__(app, limits, meter, STOPPING_S, begun)
+        self._working, self._room = working, room
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop, and finish what was taken: the signal is not raised again once the sockets are closed."""
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to stop; asked ten times a second."""
+        # Live feeds look at this to end.
+        self.should_exit = self.should_exit or self._working.done()
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what is in work; senders of bodies that are still underway are asked to come again."""
+        self._room.close()
+        await super().shutdown(sockets)
+
+
+def _count(
+    metrics: Metrics, notice: UnreadNotice, doctor: Doctor, now: Callable[[], int], batch: Batch
+) -> None:
+    """Count what a batch changed."""
+    doctor.add(batch.spans, batch.judged, log_records=batch.log_records)
+    metrics.spans_came(batch.census)
+    notice.came(batch.census)
+    metrics.late.inc(batch.late)
+    metrics.repeats.inc(batch.repeats)
+    if batch.received is not None:
+        metrics.delay.observe((now() - batch.received) / NS)
+    for kind, count in Counter(row[4] for row in batch.events).items():
+        metrics.judged(Kind(kind), count)
+    for (pack, rule, verdict), count in Counter((row[1], row[2], row[7]) for row in batch.verdicts).items():
+        metrics.verdict(str(pack), str(rule), Verdict(str(verdict)), count)
+    for letter in batch.dead_letters:
+        metrics.dead_letter(letter.code)
+    metrics.watermark(batch.watermark)
+    metrics.spans_waiting.set(batch.spans_waiting)
+    metrics.spans_early.inc(batch.spans_early)
+    metrics.log_records_waiting.set(batch.records_waiting)
+    for reason, records in batch.unjoined.items():
+        metrics.unjoined(reason, records)
+    metrics.sessions_open.set(batch.open_sessions)

@@ -1,0 +1,1 @@
+"""The stages of the live pipeline, without broker or store."""

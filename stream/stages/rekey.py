@@ -1,0 +1,404 @@
+"""The rekey stage without its broker: spans and log records in; messages by session, and state, out.
+
+For each source partition it does stage (a) of session assembly, and sends the candidates to the partition
+of their session. A source has two inputs, the partitions of that number of the topics of spans and of log
+records; there may be none of the latter. What it gives for some records (`Transaction`) belongs into one
+transaction with their offsets: then a restart goes on from the stored state as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from ...schemas.candidate import Candidate
+from ...schemas.chat.find import Flaw
+from ...schemas.instrumentations.census import SpanCensus
+from ...schemas.otlp.signal import Signal
+from ...schemas.sessions.resolve import Heard
+from ...schemas.settings import SessionSettings
+from ..error import OF_THE_PROCESS, StreamError
+from ..ingest.request import Encoding, decode
+from ..messages.codec import Batch, DeadLetter, Tick, batches, encode, encode_letter, partition_of
+from ..messages.topics import Topic
+from ..messages.unjoined import Unjoined
+from .resolve import Source
+
+STATE_VERSION = 3
+"""Of what stands in the state topic.
+
+Versions 1 and 2 are read as well. Of version 1 a trace is one entry, and of both no log record waits.
+"""
+FACTS = "@source"
+"""The key of a source's facts among its traces; no trace id begins with `@`."""
+NO_RECORD = -1
+"""The offset where there is no record: of what a tick let go."""
+
+
+class Input(NamedTuple):
+    """A partition that is read."""
+
+    topic: Topic
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record that was read: where it stands, its timestamp (ns since the epoch) and its value."""
+
+    partition: int
+    offset: int
+    time: int
+    value: bytes
+    topic: Topic = Topic.SPANS
+
+    @property
+    def input(self) -> Input:
+        """Return the partition that it was read from."""
+        return Input(self.topic, self.partition)
+
+    @property
+    def origin(self) -> tuple[int, bytes]:
+        """Its offset and the SHA-256 of its value: what dead letters say of it."""
+        return self.offset, hashlib.sha256(self.value).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A record to be written; `partition` None where any will do, `value` None where the key is forgotten."""
+
+    topic: Topic
+    partition: int | None
+    key: str | None
+    value: bytes | None
+
+
+@dataclass(slots=True)
+class Transaction:
+    """What belongs together: outputs in their order, and by input the offset to go on from.
+
+    For metrics: how many spans and log records were read (`items`) and `rejected`, by topic; how many spans
+    were sent on as `candidates`, and of these `early`, before their root was known; the spans by scope
+    (`census`); how many log records were not joined to a span, by reason; and the dead letters by code.
+    """
+
+    outputs: list[Output] = field(default_factory=list[Output])
+    offsets: dict[Input, int] = field(default_factory=dict[Input, int])
+    items: Counter[Topic] = field(default_factory=Counter[Topic])
+    rejected: Counter[Topic] = field(default_factory=Counter[Topic])
+    candidates: int = 0
+    early: int = 0
+    census: SpanCensus = field(default_factory=SpanCensus)
+    unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
+    dead_letters: list[str] = field(default_factory=list[str])
+
+    def add(self, other: Transaction) -> None:
+        """Do what the other does, too."""
+        self.outputs += other.outputs
+        for source, offset in other.offsets.items():
+            self.offsets[source] = max(offset, self.offsets.get(source, 0))
+        self.items += other.items
+        self.rejected += other.rejected
+        self.unjoined += other.unjoined
+        self.candidates += other.candidates
+        self.early += other.early
+        self.census.add(other.census)
+        self.dead_letters += other.dead_letters
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """What is remembered of a source beside its traces."""
+
+    watermark: int
+    record_time: int
+    sources: int
+    partitions: int
+    spans_time: int | None = None
+    logs_time: int | None = None
+
+
+_SIGNALS = {Topic.SPANS: Signal.SPANS, Topic.LOGS: Signal.LOGS}
+_FACTS_ENCODER = msgspec.msgpack.Encoder()
+_FACTS_DECODER = msgspec.msgpack.Decoder(_Facts)
+
+
+class Rekeyer:
+    """Resolves the spans of the source partitions that are assigned to it.
+
+    `sources` and `partitions` are the numbers of partitions of the spans' and the events' topics;
+    `bytes_max` about how large a message may be, before compression. `spans_topic` and `logs_topic` are
+    names for dead letters.
+    """
+
+    def __init__(
+        self,
+        settings: SessionSettings,
+        sources: int,
+        partitions: int,
+        bytes_max: int,
+        spans_topic: str,
+        logs_topic: str = "otlp_logs",
+    ) -> None:
+        self.settings = settings
+        self._sources, self._partitions = sources, partitions
+        self._bytes_max = bytes_max
+        self._names = {Topic.SPANS: spans_topic, Topic.LOGS: logs_topic}
+        self._open: dict[int, Source] = {}
+        self._chunks: dict[int, dict[str, int]] = {}
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many partitions the topics of spans and of events have."""
+        return self._sources, self._partitions
+
+    @property
+    def assigned(self) -> frozenset[int]:
+        """The source partitions that are assigned to it."""
+        return frozenset(self._open)
+
+    def watermarks(self) -> dict[int, int]:
+        """How far the time has come at each assigned source."""
+        return {number: source.watermark for number, source in self._open.items()}
+
+    def waiting(self) -> int:
+        """How many spans wait to be resolved."""
+        return sum(source.waiting for source in self._open.values())
+
+    def waiting_records(self) -> int:
+        """Return how many log records wait for their span."""
+        return sum(source.waiting_records for source in self._open.values())
+
+    def record_time(self, number: int) -> int:
+        """Return the time of the latest record of a source's spans, 0 before there was one."""
+        return self._open[number].record_time
+
+    def expect_logs(self, number: int) -> None:
+        """Let a source wait for its log records: there are some that are not read."""
+        self._open[number].expect_logs()
+
+    def assign(self, source: int, stored: Mapping[str, bytes]) -> None:
+        """Go on with a source from its records in the state topic (the latest of each key).
+
+        Raises StreamError where another release wrote them (TRL731), or a number of partitions has changed
+        (TRL732).
+        """
+        facts, traces, chunks = _read_state(stored)
+        if facts is not None and (facts.sources, facts.partitions) != (self._sources, self._partitions):
+            what = (
+                f"the topics had {facts.sources} partitions of spans and {facts.partitions} of events, "
+                f"and have {self._sources} and {self._partitions}"
+            )
+            hint = "sessions would change their partition: begin with new topics and a new state"
+            raise StreamError("TRL732", what, hint)
+        facts = facts or _Facts(0, 0, self._sources, self._partitions)
+        try:
+            self._open[source] = Source(
+                self.settings,
+                traces,
+                facts.watermark,
+                facts.record_time,
+                facts.spans_time,
+                facts.logs_time,
+            )
+        except (msgspec.MsgspecError, UnicodeDecodeError, IndexError):
+            raise _unreadable("the rekeyer's state is damaged") from None
+        self._chunks[source] = chunks
+
+    def revoke(self, source: int) -> None:
+        """Forget a source that another process goes on with."""
+        self._open.pop(source, None)
+        self._chunks.pop(source, None)
+
+    def take(self, records: Iterable[Record]) -> Transaction:
+        """Take records in, those of an input in order, and send on what need not wait any more.
+
+        Where it raises, its state is spoiled: revoke and assign the sources again.
+        """
+        by_source: dict[int, list[Record]] = {}
+        for record in records:
+            by_source.setdefault(record.partition, []).append(record)
+        done = Transaction()
+        for number, own in sorted(by_source.items()):
+            source = self._open[number]
+            before = source.watermark
+            unjoined = source.unjoined
+            for record in own:
+                self._hear(done, source, record)
+                done.offsets[record.input] = record.offset + 1
+            offset = max((one.offset for one in own if one.topic is Topic.SPANS), default=NO_RECORD)
+            self._release(done, number, offset, before)
+            done.unjoined += source.unjoined - unjoined
+        return done
+
+    def _hear(self, done: Transaction, source: Source, record: Record) -> None:
+        """Take a record in, or put it aside where it breaks what reads it: no other is read anew for it."""
+        origin = record.origin
+        encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
+        try:
+            signal = _SIGNALS[record.topic]
+            decoded = decode(record.value, encoding, signal)
+            heard = source.hear(decoded, record.time, origin, signal)
+        except Exception as error:
+            if isinstance(error, OF_THE_PROCESS):
+                raise
+            flaw = Flaw("record", "internal", type(error).__name__)
+            self._bury(done, record.input, record.time, origin, flaw)
+            return
+        for flaw in decoded.flaws:
+            self._bury(done, record.input, record.time, origin, flaw)
+        for span, one in zip(decoded.spans, heard, strict=True):
+            done.census.count(span.scope, 1, one.tells)
+        done.items[record.topic] += decoded.items
+        done.rejected[record.topic] += decoded.rejected
+        done.unjoined[Unjoined.UNLINKED] += decoded.unlinked
+
+    def remembered(self) -> int:
+        """How many traces are remembered."""
+        return sum(source.remembered for source in self._open.values())
+
+    def refuse(self, record: Record, reason: str, *, code: str = "internal") -> Transaction:
+        """Put a record aside that cannot be taken in."""
+        done = Transaction(offsets={record.input: record.offset + 1})
+        self._bury(done, record.input, record.time, record.origin, Flaw("record", code, reason))
+        return done
+
+    def tick(self, idle: Collection[Input], now: int) -> Transaction:
+        """Tell every events partition how late it is; `idle` inputs, read to their end, go by the clock."""
+        done = Transaction()
+        for number in sorted({one.partition for one in idle}):
+            source = self._open[number]
+            before, unjoined = source.watermark, source.unjoined
+            if Input(Topic.SPANS, number) in idle:
+                source.idle_spans(now)
+            if Input(Topic.LOGS, number) in idle:
+                source.idle_logs(now)
+            self._release(done, number, NO_RECORD, before)
+            done.unjoined += source.unjoined - unjoined
+        if self._open:
+            data = encode(Tick(self._sources, self.watermarks()))
+            for partition in range(self._partitions):
+                done.outputs.append(Output(Topic.EVENTS, partition, None, data))
+        return done
+
+    def _release(self, done: Transaction, number: int, offset: int, before: int) -> None:
+        """Send on what need not wait any more at a source, and what is to be remembered of it."""
+        source = self._open[number]
+        by_partition: dict[int, list[Candidate]] = {}
+        told_by: dict[int, Heard] = {}
+        for one in source.release(source.record_time):
+            if isinstance(one.made, Flaw):
+                self._bury_span(done, number, one.heard, one.made)
+                continue
+            target = partition_of(one.made.session_id, self._partitions)
+            by_partition.setdefault(target, []).append(one.made)
+            told_by[id(one.made)] = one.heard
+            done.early += one.is_early
+        for target, own in sorted(by_partition.items()):
+            batch = Batch(number, self._sources, offset, source.watermark, own)
+            messages, too_large = batches(batch, self._bytes_max, before)
+            done.outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
+            done.candidates += len(own) - len(too_large)
+            text = f"tells more than the {self._bytes_max} bytes that a message may have"
+            for one in too_large:
+                flaw = Flaw(f"trace {one.trace_id}, span {one.span_id}", "size", text)
+                self._bury_span(done, number, told_by[id(one)], flaw)
+        self._remember(done, number)
+
+    def _remember(self, done: Transaction, number: int) -> None:
+        """The records of the state topic that bring it up to date."""
+        source, chunks = self._open[number], self._chunks[number]
+
+        def put(key: str, value: bytes | None) -> None:
+            done.outputs.append(Output(Topic.REKEY_STATE, number, key, value))
+
+        for trace_id, entry in source.entries().items():
+            before = chunks.pop(trace_id, 0)
+            count = 0 if entry is None or entry.is_whole else before
+            for continues, part in enumerate(_cut(entry.data, self._bytes_max) if entry else ()):
+                put(f"{trace_id}/{count}", bytes([STATE_VERSION, continues > 0]) + part)
+                count += 1
+            for index in range(count, before):
+                put(f"{trace_id}/{index}", None)
+            if count:
+                chunks[trace_id] = count
+        facts = _Facts(
+            source.watermark,
+            source.record_time,
+            self._sources,
+            self._partitions,
+            source.spans_time,
+            source.logs_time,
+        )
+        put(FACTS, bytes([STATE_VERSION]) + _FACTS_ENCODER.encode(facts))
+
+    def _bury_span(self, done: Transaction, number: int, heard: Heard, flaw: Flaw) -> None:
+        """Tell what cannot be sent on of a span, which may have waited since its record was read."""
+        # A former release did not note the record.
+        origin = heard.origin or (NO_RECORD, b"")
+        self._bury(done, Input(Topic.SPANS, number), heard.record_time, origin, flaw)
+
+    def _bury(self, done: Transaction, of: Input, time: int, origin: tuple[int, bytes], flaw: Flaw) -> None:
+        """Tell what cannot be read of a record."""
+        letter = DeadLetter(
+            process="rekey",
+            topic=self._names[of.topic],
+            partition=of.partition,
+            offset=origin[0],
+            time=time,
+            place=flaw.place,
+            code=flaw.code,
+            reason=flaw.text,
+            sha256=origin[1].hex(),
+        )
+        done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_letter(letter)))
+        done.dead_letters.append(flaw.code)
+
+
+def _cut(data: bytes, bytes_max: int) -> list[bytes]:
+    """An entry of a trace's state in pieces that fit into a message."""
+    return [data[begin : begin + bytes_max] for begin in range(0, len(data), bytes_max)]
+
+
+def _read_state(stored: Mapping[str, bytes]) -> tuple[_Facts | None, dict[str, list[bytes]], dict[str, int]]:
+    """A source's facts, the entries of its traces by id, and in how many pieces each trace was written."""
+    facts: _Facts | None = None
+    pieces: dict[str, dict[int, tuple[bool, bytes]]] = {}
+    for key, value in stored.items():
+        version = value[0] if value else "none"
+        if version not in (1, 2, STATE_VERSION):
+            raise _unreadable(f"the rekeyer's state has version {version}, not {STATE_VERSION}")
+        try:
+            if key == FACTS:
+                facts = _FACTS_DECODER.decode(value[1:])
+            else:
+                trace_id, _, index = key.rpartition("/")
+                piece = (int(index) > 0, value[1:]) if version == 1 else (value[1] > 0, value[2:])
+                pieces.setdefault(trace_id, {})[int(index)] = piece
+        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, IndexError):
+            raise _unreadable("the rekeyer's state is damaged") from None
+    traces = {trace_id: _entries(own) for trace_id, own in pieces.items()}
+    return facts, traces, {trace_id: len(own) for trace_id, own in pieces.items()}
+
+
+def _entries(pieces: Mapping[int, tuple[bool, bytes]]) -> list[bytes]:
+    """The entries of a trace; of each piece, by number, whether it continues the one before, and bytes."""
+    entries: list[bytes] = []
+    for number, index in enumerate(sorted(pieces)):
+        continues, data = pieces[index]
+        if index != number or continues > bool(entries):
+            raise _unreadable("the rekeyer's state is damaged")
+        if continues:
+            entries[-1] += data
+        else:
+            entries.append(data)
+    return entries
+
+
+def _unreadable(what: str) -> StreamError:
+    hint = "finish the sessions with the release that wrote it, or begin with new topics"
+    return StreamError("TRL731", what, hint)

@@ -1,0 +1,314 @@
+"""True results of tools are never taken for others: whole audits of dumps, and state of earlier releases."""
+
+from __future__ import annotations
+
+import base64
+import json
+from copy import deepcopy
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from tracline.batch.audit.audit import audit
+from tracline.batch.prepare.options import Terms
+from tracline.rules.packs.load import pack_text
+from tracline.schemas.candidate import Candidate
+from tracline.schemas.event import Kind
+from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.claims import tellings
+from tracline.schemas.step import Call, Message, Part, Result, Role, Step
+from tracline.schemas.time import NS
+from tracline.stream.messages.session_state import decode
+
+PACK = """
+pack: desk
+version: 1
+propositions:
+  refund: kind == "tool_call" and tool == "refund"
+  authenticated: kind == "tool_result" and tool == "log_in" and result == "ok"
+  twice: kind == "tool_call" and tool == "count"
+rules:
+  - {id: logged-in, title: Log in first, formula: refund -> once authenticated}
+  - {id: counted-once, title: Count once, formula: twice -> not previous once twice}
+"""
+RULES = pack_text(PACK)
+STORED = Path(__file__).with_name("session_state_of_0_1.txt")
+"""A session's state as the release before tool uses wrote it, in base64."""
+LOG_IN = ("log_in", {"user": "anna"}, "ok")
+DENIED = ("log_in", {"user": "anna"}, "no")
+REFUND = ("refund", {"order": 1}, "done")
+
+
+def span(number: int, start: float, end: float, operation: str, **attributes: str) -> dict[str, Any]:
+    """A span of the GenAI conventions; times in seconds."""
+    named = {"gen_ai.operation.name": operation, "gen_ai.conversation.id": "s", "gen_ai.agent.name": "bot"}
+    said = named | {f"gen_ai.{name.replace('__', '.')}": value for name, value in attributes.items()}
+    return {
+        "traceId": f"{1:032x}",
+        "spanId": f"{number + 1:016x}",
+        "name": operation,
+        "startTimeUnixNano": str(round((1_700_000_000 + start) * NS)),
+        "endTimeUnixNano": str(round((1_700_000_000 + end) * NS)),
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in said.items()],
+    }
+
+
+def talk(
+    turns: list[tuple[str, dict[str, Any], str]], ids: bool, ran: set[int], pause: float
+) -> list[dict[str, Any]]:
+    """A turn for each tool: a model asks, it runs (with a span in the turns `ran`), the model answers."""
+    spans: list[dict[str, Any]] = []
+    heard: list[dict[str, Any]] = []
+    for turn, (tool, args, result) in enumerate(turns):
+        now = turn * pause
+        own = {"id": "call_0"} if ids else {}
+        call = {"type": "tool_call", **own, "name": tool, "arguments": args}
+        asked = {"role": "assistant", "parts": [call]}
+        heard.append({"role": "user", "parts": [{"type": "text", "content": f"turn {turn}"}]})
+        spans.append(chat(len(spans), now, now + 1, heard, asked))
+        if turn in ran:
+            said = {
+                "tool__name": tool,
+                "tool__call__arguments": json.dumps(args),
+                "tool__call__result": result,
+            }
+            known = {"tool__call__id": "call_0"} if ids else {}
+            spans.append(span(len(spans), now + 1, now + 2, "execute_tool", **said, **known))
+        returned = {"type": "tool_call_response", **own, "response": result}
+        heard += [asked, {"role": "tool", "parts": [returned]}]
+        answer = {"role": "assistant", "parts": [{"type": "text", "content": f"answer {turn}"}]}
+        spans.append(chat(len(spans), now + 2, now + 3, heard, answer))
+        heard.append(answer)
+    return spans
+
+
+def chat(number: int, start: float, end: float, heard: list[Any], spoken: dict[str, Any]) -> dict[str, Any]:
+    """A model's call."""
+    said = {"input__messages": json.dumps(heard), "output__messages": json.dumps([spoken])}
+    return span(number, start, end, "chat", **said)
+
+
+def found(folder: Path, spans: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    """The violations that an audit of a dump of these spans finds, by rule and place."""
+    folder.mkdir()
+    dump = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+    (folder / "dump.json").write_text(json.dumps(dump))
+    audit(folder, RULES, folder.with_suffix(".bundle"), Terms())
+    lines = folder.with_suffix(".bundle").joinpath("verdicts.jsonl").read_bytes().splitlines()
+    records = [orjson.loads(line) for line in lines]
+    return [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"]
+
+
+@pytest.mark.parametrize("pause", [10, 8_000], ids=["at once", "after two idle times"])
+@pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
+@pytest.mark.parametrize("ran", [set[int](), {0}, {1}, {0, 1}, {1, 2}, {0, 2}], ids=repr)
+def test_a_log_in_counts_whichever_runs_have_a_span(
+    ran: set[int], ids: bool, pause: float, tmp_path: Path
+) -> None:
+    """With ids that come again or none, each log-in's result is there: the refund after it breaks no rule."""
+    spans = talk([DENIED, LOG_IN, REFUND], ids, ran, pause if ran else 10)
+    if pause == 10:
+        assert found(tmp_path / "dump", spans) == []
+        assert found(tmp_path / "backwards", spans[::-1]) == []
+    wrong = talk([LOG_IN, LOG_IN, REFUND], ids, ran, 10)
+    denying = talk([DENIED, DENIED, REFUND], ids, ran, 10)
+    assert found(tmp_path / "twice", wrong) == []
+    assert [rule for rule, _ in found(tmp_path / "denied", denying)] == ["logged-in"]
+
+
+@pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
+def test_a_session_that_comes_back_keeps_the_result_of_its_log_in(ids: bool, tmp_path: Path) -> None:
+    """After twice the idle time the history of a failed log-in is told again: the next one counts.
+
+    The model's call after that log-in has no span, so that its run alone tells the result in time.
+    """
+    assert found(tmp_path / "dump", come_back(ids, LOG_IN)) == []
+    denied = found(tmp_path / "denied", come_back(ids, DENIED))
+    assert [rule for rule, _ in denied] == ["logged-in"]
+
+
+def come_back(ids: bool, again: tuple[str, dict[str, Any], str]) -> list[dict[str, Any]]:
+    """A log-in that fails; more than twice the idle time later another one, and a refund."""
+    spans = talk([DENIED], ids, {0}, 10)
+    later = talk([DENIED, again, REFUND], ids, {0, 1, 2}, 10)[len(spans) :]
+    del later[2]
+    for one in later:
+        for name in ("startTimeUnixNano", "endTimeUnixNano"):
+            one[name] = str(int(one[name]) + 8_000 * NS)
+    return spans + later
+
+
+@pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
+def test_a_result_that_only_its_run_tells_is_no_earlier_one(ids: bool, tmp_path: Path) -> None:
+    """The answer of a turn without a span does not swallow the next run's result, which no model tells."""
+    spans = talk([DENIED, LOG_IN, REFUND], ids, {1, 2}, 10)
+    del spans[4]
+    assert found(tmp_path / "dump", spans) == []
+
+
+def test_integers_beyond_doubles_make_no_second_call(tmp_path: Path) -> None:
+    """A call that model and run write with their keys in another order is one, whatever its integers."""
+    asked, ran = {"b": 2**60 + 1, "a": 1}, {"a": 1, "b": 2**60 + 1}
+    spans = talk([("count", asked, "3")], ids=False, ran={0}, pause=10)
+    for attribute in spans[1]["attributes"]:
+        if attribute["key"] == "gen_ai.tool.call.arguments":
+            attribute["value"]["stringValue"] = json.dumps(ran)
+    assert found(tmp_path / "dump", spans) == []
+
+
+def candidate(name: str, start: int, end: int, step: Step) -> Candidate:
+    """A span of the session `s`; times in seconds."""
+    told, digest = tellings(step, start * NS, end * NS)
+    return Candidate("s", step.part, start * NS, end * NS, told, "t", name, digest)
+
+
+def assembled(session: Session, *spans: Candidate) -> list[tuple[Kind, str | None]]:
+    """The kinds and results of the events that these spans add."""
+    for one in spans:
+        session.add(one)
+    return [(one.kind, one.result) for one in session.advance(max(one.end for one in spans))]
+
+
+def test_parallel_calls_that_are_alike_keep_their_own_results() -> None:
+    """Of two equal calls only one has a span: the other's result, told later, is an event of its own."""
+    roll = Call("call_0", "roll", "{}")
+    ask = candidate(
+        "a", 1, 2, Step(Part.CHAT, input=(), output=(Message(Role.ASSISTANT, None, (roll, roll)),))
+    )
+    ran = candidate("b", 3, 4, Step(Part.TOOL, call=roll, result=Result("call_0", "roll", "5")))
+    results = tuple(Result("call_0", None, result) for result in ("3", "5"))
+    heard = (Message(Role.ASSISTANT, None, (roll, roll)), Message(Role.TOOL, results=results))
+    told = candidate("c", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),)))
+    for order in permutations((ask, ran, told)):
+        made = assembled(Session("s", 3600 * NS), *order)
+        assert [result for kind, result in made if kind is Kind.TOOL_RESULT] == ["5", "3"]
+
+
+def test_a_run_without_an_id_is_answered_by_the_id_of_an_equal_call() -> None:
+    """Of two equal calls one ran, without an id, and the model tells the result of the other: one event."""
+    first, second = Call("c1", "roll", "{}"), Call("c2", "roll", "{}")
+    ask = asking("a", 1, 2, first, second)
+    failed = Result(None, "roll", "no dice", error="ToolError")
+    ran = candidate("b", 3, 4, Step(Part.TOOL, call=Call(None, "roll", "{}"), result=failed))
+    heard = (
+        Message(Role.ASSISTANT, None, (first, second)),
+        Message(Role.TOOL, results=(Result("c2", None, "no dice"),)),
+    )
+    told = candidate("c", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "sorry"),)))
+    assert len(results(Session("s", 3600 * NS), ask, ran, told)) == 1
+
+
+def results(session: Session, *spans: Candidate) -> list[tuple[str | None, str | None, str | None, bool]]:
+    """The id, tool, arguments and nesting of each result that these spans add, in any order of arrival."""
+    found = []
+    for order in permutations(spans):
+        copy = deepcopy(session)
+        for one in order:
+            copy.add(one)
+        events = copy.advance(max(one.end for one in spans))
+        said = [(one.event_id, one.call_id, one.tool, one.args, one.nested) for one in events]
+        found.append([said[n] for n, one in enumerate(events) if one.kind is Kind.TOOL_RESULT])
+    assert all(one == found[0] for one in found)
+    return [(call_id, tool, args, nested) for _, call_id, tool, args, nested in found[0]]
+
+
+def asking(name: str, start: int, end: int, *calls: Call) -> Candidate:
+    """A model's call that asks for tools."""
+    return candidate(
+        name, start, end, Step(Part.CHAT, input=(), output=(Message(Role.ASSISTANT, None, calls),))
+    )
+
+
+@pytest.mark.parametrize("began", [1, 3], ids=["while the model spoke", "after the model"])
+def test_a_result_has_the_id_and_the_nesting_of_its_call(began: int) -> None:
+    """A run without an id belongs to the call that a model asked, even if it began before that was told."""
+    call = Call("c1", "look", '{"order": 1}')
+    ask = replace(asking("a", 0, 2, call), nested=began == 3)
+    run = Step(Part.TOOL, call=Call(None, "look", call.args), result=Result(None, "look", "ok"))
+    ran = candidate("b", began, began + 4, run)
+    assert results(Session("s", 3600 * NS), ask, ran) == [("c1", "look", call.args, began == 3)]
+
+
+def test_a_result_takes_nothing_from_a_span_that_ends_later() -> None:
+    """A history that names the call may come when the result was judged: its id is the same either way."""
+    call = Call("c1", "look", '{"order": 1}')
+    run = Step(Part.TOOL, call=Call(None, "look", call.args), result=Result(None, "look", "ok"))
+    ran = candidate("a", 1, 4, run)
+    heard = (Message(Role.USER, "Hi"), Message(Role.ASSISTANT, None, (call,)))
+    late = candidate("b", 3, 9, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "?"),)))
+    assert results(Session("s", 3600 * NS), ran, late) == [(None, "look", call.args, False)]
+    assert results(Session("s", 3600 * NS), ran) == [(None, "look", call.args, False)]
+
+
+def test_a_result_without_id_and_tool_takes_its_calls() -> None:
+    """A model is told a result alone: nothing but the order says whose it is."""
+    call = Call("c1", "look", '{"order":1}')
+    heard = (Message(Role.TOOL, results=(Result(None, None, "ok"),)),)
+    told = candidate("b", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "?"),)))
+    assert results(Session("s", 3600 * NS), asking("a", 1, 2, replace(call, call_id=None)), told) == [
+        (None, "look", call.args, False)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("by_tool", "by_model"),
+    [
+        ("x", '{"result": "x"}'),
+        ('{"a": 1, "b": [2]}', '{"b":[2.0],"a":1}'),
+        ("{'a': True, 'b': None}", '{"a": true, "b": null}'),
+        ('{"id": 7}', '[{"type": "text", "text": "{\\"id\\": 7}"}]'),
+        ("anna@example.org", "[masked]"),
+        ("x" * 5_000, f'{{"output": "{"x" * 5_000}"}}'),
+    ],
+)
+def test_another_form_of_a_result_is_no_other_result(by_tool: str, by_model: str) -> None:
+    """Wrapped, formatted or rewritten on its way to the model, the result of one call is one event."""
+    call = Call("c1", "look", "{}")
+    spoken = Message(Role.ASSISTANT, None, (call,))
+    ask = candidate("a", 1, 2, Step(Part.CHAT, input=(), output=(spoken,)))
+    ran = candidate("b", 3, 4, Step(Part.TOOL, call=call, result=Result("c1", "look", by_tool)))
+    heard = (spoken, Message(Role.TOOL, results=(Result("c1", None, by_model),)))
+    told = candidate("c", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),)))
+    made = assembled(Session("s", 3600 * NS), ask, ran, told)
+    assert [result for kind, result in made if kind is Kind.TOOL_RESULT] == [by_tool]
+
+
+def test_a_result_that_python_writes_for_a_run_without_an_id_is_no_other_one() -> None:
+    """Only the text says that they are one; keys stand in the order in which the tool made them."""
+    call = Call("c1", "look", "{}")
+    spoken = Message(Role.ASSISTANT, None, (call,))
+    run = Step(Part.TOOL, call=Call(None, "look", "{}"), result=Result(None, "look", '{"b": 1, "a": "x"}'))
+    heard = (spoken, Message(Role.TOOL, results=(Result("c1", None, "{'b': 1, 'a': 'x'}"),)))
+    told = candidate("c", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),)))
+    made = assembled(Session("s", 3600 * NS), asking("a", 1, 2, call), candidate("b", 3, 4, run), told)
+    assert [result for kind, result in made if kind is Kind.TOOL_RESULT] == ['{"b": 1, "a": "x"}']
+
+
+@pytest.mark.parametrize("run_id", [None, "call_1", "absent"], ids=["no id", "the call's", "no run"])
+def test_an_items_id_and_a_calls_are_of_one_call(run_id: str | None) -> None:
+    """OpenAI's items have ids of their own: a call that is named so is its result's call, and names both."""
+    call = Call("fc_1", "look", '{"order":1}')
+    run = Step(Part.TOOL, call=replace(call, call_id=run_id), result=Result(run_id, "look", "ok"))
+    ran = [] if run_id == "absent" else [candidate("b", 3, 4, run)]
+    heard = (
+        Message(Role.ASSISTANT, None, (call,)),
+        Message(Role.TOOL, results=(Result("call_1", None, "ok"),)),
+    )
+    told = candidate("c", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),)))
+    spans = (asking("a", 1, 2, call), *ran, told)
+    assert results(Session("s", 3600 * NS), *spans) == [("fc_1", "look", call.args, False)]
+    assert [kind for kind, _ in assembled(Session("s", 3600 * NS), *spans)].count(Kind.TOOL_CALL) == 1
+
+
+def test_state_of_an_earlier_release_goes_on() -> None:
+    """What waited there waits still: its run, its result and a run of the time before are told once."""
+    session = decode(base64.b64decode(STORED.read_text())).session
+    second = Call("call_2", "look_up", '{"id":2}')
+    log_in = Call("call_0", "log_in", '{"user":"' + "a" * 100 + '"}')
+    ran = candidate("d", 7, 8, Step(Part.TOOL, call=second, result=Result("call_2", "look_up", "new")))
+    again = candidate("e", 9, 10, Step(Part.TOOL, call=log_in, result=Result("call_0", "log_in", "no")))
+    made = assembled(session, ran, again)
+    assert made == [(Kind.TOOL_RESULT, "new"), (Kind.TOOL_CALL, None), (Kind.TOOL_RESULT, "no")]

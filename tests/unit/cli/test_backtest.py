@@ -1,0 +1,211 @@
+"""Alerts from archives: what is said of their sessions, `tracline alerts backtest` and `alerts rates`."""
+
+from __future__ import annotations
+
+import json
+from itertools import zip_longest
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+from tracline.batch.audit.audit import audit
+from tracline.batch.audit.status_history import standings
+from tracline.batch.prepare.options import Terms
+from tracline.batch.sources.discover import Population
+from tracline.cli import tracline
+from tracline.examples.desk.bot import Desk, Spike, conversations
+from tracline.examples.desk.formats import event_frame, events
+from tracline.examples.desk.scene import Break
+from tracline.rules.engine.judge import statute_of
+from tracline.rules.packs.load import load_packs
+from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.time import NS, parse_time
+from tracline.stream.messages.session_state import SessionState
+from tracline.stream.stages.judge import Bench
+
+from ..batch.audit_rows import PACK, START, call, result, session, user, write
+
+HOUR = 3600 * NS
+SPIKE_HOUR = 36
+DESK = statute_of(load_packs(["customer-service"]))
+
+
+def told(folder: Path, rules: str, **terms: object) -> pl.DataFrame:
+    """What is said of the sessions of an archive."""
+    (folder / "scratch").mkdir()
+    statute = statute_of(load_packs([rules]))
+    return standings(folder / "archive", statute, folder / "scratch", Terms(**terms), Population())
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pack, and two days of a session every 3 minutes: one in 50 shouts, and in one hour every second."""
+    tmp_path = tmp_path_factory.mktemp("desk")
+    (tmp_path / "desk.yaml").write_text(PACK)
+    rows: list[dict] = []
+    for minute in range(0, 48 * 60, 3):
+        shouts = minute % 2 if minute // 60 == SPIKE_HOUR else minute % 50 == 7
+        said = [user("no!" if shouts else "hello", agent="bot"), call(agent="bot"), result(agent="bot")]
+        rows += session(f"s{minute}", *said, start=START + minute * 60 * NS)
+    write(tmp_path / "archive" / "events.parquet", rows)
+    return tmp_path
+
+
+def run(place: Path, *more: str, command: str = "backtest") -> Result:
+    """One of the commands on the archive of the place."""
+    line = ["alerts", command, str(place / "archive"), "--rules", str(place / "desk.yaml"), "--quiet"]
+    return CliRunner().invoke(tracline, [*line, *more])
+
+
+def test_statuses_come_when_they_would_have_been_said(tmp_path: Path) -> None:
+    """A rule applies at an event; what is unmet is said when the session closes, here after an hour."""
+    (tmp_path / "desk.yaml").write_text(PACK)
+    rows = [
+        *session("ended", user("hi"), call(), result()),
+        *session("idle", user("hi"), call(), end=False),
+        *session("open", user(None), user("no!"), start=START + HOUR, end=False),
+        *session("later", user("hi"), start=START + 2 * HOUR),
+    ]
+    write(tmp_path / "archive" / "events.parquet", rows)
+    found = told(tmp_path, str(tmp_path / "desk.yaml"))
+    said = [
+        (row["session_id"], row["status"], (row["said"] - START) / NS, (row["time"] - START) / NS)
+        for row in found.filter(
+            pl.col("rule").is_in(["answered"]) | (pl.col("status") == "closed")
+        ).to_dicts()
+    ]
+    assert said == [
+        ("ended", "applied", 1, 1),
+        ("idle", "applied", 1, 1),
+        ("ended", "closed", 2, 2),
+        ("idle", "violated", 3601, 1),
+        ("idle", "closed", 3601, 1),
+        ("later", "closed", 7200, 7200),
+    ]
+    calm = found.filter((pl.col("rule") == "calm") & (pl.col("session_id") == "open"))
+    assert calm["status"].to_list() == ["unjudged"]
+
+
+def test_an_archive_says_what_the_live_side_says(tmp_path: Path) -> None:
+    """Thirty conversations, told to the live judge event by event, get the statuses that the archive gets."""
+    desk = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.9 / len(Break)), spike=None)
+    bench, states, live = Bench(DESK), dict[str, SessionState](), list[tuple[object, ...]]()
+    ways = [events(one) for one in conversations(desk)]
+    for way in ways:
+        states[way[0].session_id] = SessionState(Session(way[0].session_id, 3600 * NS))
+    for step in zip_longest(*ways):
+        _, statuses = bench.judged(states, [event for event in step if event is not None])
+        live += [
+            (one.status.value, one.session_id, one.pack, one.rule, one.agent, one.time) for one in statuses
+        ]
+    assert sum(one[0] == "violated" for one in live) > 10
+    assert sorted(live) == sorted(archived(desk, tmp_path))
+
+
+def archived(desk: Desk, folder: Path) -> list[tuple[object, ...]]:
+    """What an archive of the desk says of its sessions, without the closes."""
+    (folder / "scratch").mkdir()
+    event_frame(conversations(desk)).write_parquet(folder / "events.parquet")
+    found = standings(folder / "events.parquet", DESK, folder / "scratch", Terms(), Population())
+    columns = ["status", "session_id", "pack", "rule", "agent", "time"]
+    return list(found.filter(pl.col("status") != "closed").select(columns).iter_rows())
+
+
+def test_as_many_sessions_as_the_audit_counts(place: Path, tmp_path: Path) -> None:
+    """By rule, those that violate are those of the summary, and so are those to which it applies."""
+    rules = place / "desk.yaml"
+    found = told(place, str(rules))
+    summary = audit(place / "archive", load_packs([rules]), tmp_path / "out", Terms()).summary
+    some = found.group_by("rule", "status").len().iter_rows()
+    counts = {(rule, status): count for rule, status, count in some}
+    for name, rule in summary["rules"].items():
+        assert counts.get((name, "violated"), 0) == rule["sessions_violating"]
+        assert counts.get((name, "applied"), 0) == rule["sessions_applicable"]
+
+
+def test_a_spike_is_found(place: Path) -> None:
+    """The one alarm is that of the rule, agent and hour of the spike; it is over soon after; exit code 0."""
+    found = run(place, "--format", "json")
+    assert found.exit_code == 0, found.output
+    report = json.loads(found.stdout)
+    (alarm,) = report["alarms"]
+    assert (alarm["pack"], alarm["rule"], alarm["agent"]) == ("desk", "calm", "bot")
+    begins = START + SPIKE_HOUR * HOUR
+    assert begins < parse_time(alarm["fired"]) < begins + HOUR
+    assert begins + HOUR < parse_time(alarm["resolved"]) < begins + 3 * HOUR
+    assert alarm["observed"] > 0.3 > 0.1 > alarm["tolerated"]
+
+
+def test_a_quiet_archive_is_quiet(place: Path, tmp_path: Path) -> None:
+    """Half of the archive without the spike raises nothing, and the table says so."""
+    rows = pl.read_parquet(place / "archive" / "events.parquet")
+    quiet = rows.filter(pl.col("time").cast(pl.Int64) < START + SPIKE_HOUR * HOUR)
+    (tmp_path / "archive").mkdir()
+    quiet.write_parquet(tmp_path / "archive" / "events.parquet")
+    (tmp_path / "desk.yaml").write_text(PACK)
+    found = run(tmp_path)
+    assert found.exit_code == 0
+    assert found.stdout.startswith("No alarm from 2026-02-18 06:00 to 2026-02-18 23:57 UTC, ")
+
+
+def test_a_time_without_sessions_is_said(place: Path) -> None:
+    """Where nothing comes after the history, that is said, and no rate is watched."""
+    found = run(place, "--history", "2027-01-01")
+    assert found.exit_code == 0
+    assert found.stdout.startswith("Nothing was watched")
+
+
+def test_rates_are_learned_from_one_archive_for_another(place: Path) -> None:
+    """Rates learned up to a time find the spike when given with --rates; the ticks are those of the file."""
+    file = place / "rates.json"
+    learned = run(place, "--out", str(file), "--until", "2026-02-18", "--tick-s", "600", command="rates")
+    assert learned.exit_code == 0, learned.output
+    rates = json.loads(file.read_text())
+    (calm,) = [one for one in rates["rules"] if one["rule"] == "calm"]
+    assert calm["agents"]["bot"]["violating"] == pytest.approx(12 * 20 / 50, abs=1)
+    report = json.loads(run(place, "--rates", str(file), "--format", "json").stdout)
+    assert (report["tick_s"], [alarm["rule"] for alarm in report["alarms"]]) == (600, ["calm"])
+    assert report["alarms"][0]["tolerated"] == calm["agents"]["bot"]["tolerated"]
+
+
+def test_a_longer_time_between_false_alarms_needs_more_evidence(place: Path) -> None:
+    """With a larger --arl the alarm comes no sooner, and after more violating sessions."""
+    soon, late = (
+        json.loads(run(place, "--format", "json", "--arl", arl).stdout)["alarms"][0]
+        for arl in ("100", "100000")
+    )
+    assert soon["fired"] < late["fired"]
+    assert soon["violating"] < late["violating"]
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"version": 2}'])
+def test_a_file_without_rates_is_refused(place: Path, content: str) -> None:
+    """A file that holds no rates is named, with what to do, and the exit code is 2."""
+    (place / "rates.json").write_text(content)
+    found = run(place, "--rates", str(place / "rates.json"))
+    assert found.exit_code == 2
+    assert "rates.json: TRL762" in found.stderr
+
+
+def test_rates_of_a_file_have_their_own_ticks_and_history(place: Path) -> None:
+    """--rates with --history or --tick-s is a mistake."""
+    (place / "rates.json").write_text("{}")
+    for more in (["--history", "2026-02-18"], ["--tick-s", "60"]):
+        assert run(place, "--rates", str(place / "rates.json"), *more).exit_code == 2
+
+
+@pytest.mark.slow
+def test_the_spike_of_the_demo_is_found_and_nothing_else(tmp_path: Path) -> None:
+    """Of two weeks of the simulated desk, the alarms are those of its spike; without one there are none."""
+    found: dict[str, list[dict]] = {}
+    for name, spike in (("spike", Spike()), ("quiet", None)):
+        folder = tmp_path / name
+        folder.mkdir()
+        event_frame(conversations(Desk(spike=spike))).write_parquet(folder / "events.parquet")
+        line = ["alerts", "backtest", str(folder), "--rules", "customer-service", "--format", "json"]
+        found[name] = json.loads(CliRunner().invoke(tracline, line).stdout)["alarms"]
+    assert found["quiet"] == []
+    assert {(alarm["rule"], alarm["fired"][:10]) for alarm in found["spike"]} == {
+        ("confirm-before-refund", "2026-03-11")
+    }

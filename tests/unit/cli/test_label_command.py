@@ -1,0 +1,185 @@
+"""`tracline label`: what is counted, which samples are shown, and that they cannot harm a terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tracline.cli import tracline
+from tracline.schemas.event import Content, Event, Kind
+from tracline.schemas.frames.events import event_frame
+
+PACK = """\
+pack: shop
+propositions:
+  agrees: kind == "user" and text contains "yes"
+  refund: kind == "tool_call" and tool == "refund"
+  never: tool == "nothing"
+rules:
+  - id: asked
+    formula: always (refund -> once agrees)
+  - id: none
+    formula: always not never
+"""
+HOUR_NS = 3_600 * 10**9
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A folder with a pack and an archive of two files, one session in both."""
+    (tmp_path / "shop.yaml").write_text(PACK)
+    (tmp_path / "archive").mkdir()
+    first = [
+        _event("s1", 1, Kind.USER, text="oh \x1b[31myes\u202e\nplease " + "x" * 500),
+        _event("s1", 2, Kind.TOOL_CALL, tool="refund", args='{"amount": 5}'),
+        _event("s1", 3, Kind.USER, text="yes"),
+        _event("s2", 1, Kind.USER, content=Content.ABSENT),
+        _event("s2", 2, Kind.END),
+    ]
+    second = [_event(f"t{i}", 1, Kind.USER, text="yes") for i in range(5)]
+    second += [_event("s1", 4, Kind.USER, text="no, yes")]
+    for name, events in (("a", first), ("b", second)):
+        event_frame(events).write_parquet(tmp_path / "archive" / f"{name}.parquet")
+    return tmp_path
+
+
+def _event(
+    session: str,
+    seq: int,
+    kind: Kind,
+    *,
+    text: str | None = None,
+    tool: str | None = None,
+    args: str | None = None,
+    content: Content = Content.CAPTURED,
+) -> Event:
+    time = seq * HOUR_NS // 100
+    return Event(
+        session,
+        0,
+        time,
+        seq,
+        kind,
+        text=text,
+        tool=tool,
+        args=args,
+        content=content,
+        event_id=f"{session}{seq}",
+    )
+
+
+def _label(shop: Path, *more: str) -> str:
+    arguments = ["label", str(shop / "archive"), "--rules", str(shop / "shop.yaml"), *more]
+    done = CliRunner().invoke(tracline, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_events_and_sessions_are_counted_over_all_files(shop: Path) -> None:
+    """True and unknown events are counted, a session of two files once; end rows are no events."""
+    told = json.loads(_label(shop, "--format", "json"))
+    assert (told["events"], told["sessions"]) == (10, 7)
+    counts = {each["name"]: each for each in told["propositions"]}
+    found = {name: (each["true"], each["unknown"], each["sessions"]) for name, each in counts.items()}
+    assert found == {"agrees": (8, 1, 6), "refund": (1, 0, 1), "never": (0, 0, 0)}
+    assert [sample["session_id"] for sample in counts["agrees"]["samples"]] == ["s1", "t0", "t1"]
+    assert counts["refund"]["samples"][0]["text"] == '{"amount": 5}'
+
+
+def test_samples_are_cleaned_and_cut(shop: Path) -> None:
+    """What customers wrote stands on one line, without escapes and marks of direction, cut to its width."""
+    told = _label(shop)
+    line = next(line for line in told.splitlines() if line.startswith("  s1"))
+    assert "oh �[31myes� please" in line
+    assert len(line) <= 100
+    assert not set(told) & {"\x1b", "\u202e", "\r"}
+
+
+def test_a_proposition_that_is_never_true_stands_in_the_table_without_samples(shop: Path) -> None:
+    """Zero is the most telling count."""
+    lines = [line.split() for line in _label(shop).splitlines() if "shop/never" in line]
+    assert lines == [["shop/never", "0", "·", "0"]]
+
+
+def test_input_that_cannot_be_read_is_told_and_fails(shop: Path) -> None:
+    """Counts that leave something out say so: exit 2, unless as much is allowed."""
+    (shop / "archive" / "c.parquet").write_bytes(b"no parquet")
+    arguments = ["label", str(shop / "archive"), "--rules", str(shop / "shop.yaml")]
+    refused = CliRunner().invoke(tracline, arguments)
+    assert refused.exit_code == 2
+    assert "c.parquet" in refused.stderr
+    assert "TRL603" in refused.stderr
+    allowed = CliRunner().invoke(tracline, [*arguments, "--allow-rejected", "1"])
+    assert allowed.exit_code == 0
+    assert "shop/agrees" in allowed.stdout
+
+
+def test_samples_are_of_different_sessions_whatever_the_files(tmp_path: Path) -> None:
+    """A session whose rows lie in three files is one sample, its first."""
+    (tmp_path / "shop.yaml").write_text(PACK)
+    (tmp_path / "archive").mkdir()
+    for seq in (1, 2, 3):
+        rows = event_frame([_event("s1", seq, Kind.USER, text=f"yes {seq}")])
+        rows.write_parquet(tmp_path / "archive" / f"{seq}.parquet")
+    told = json.loads(_label(tmp_path, "--format", "json"))
+    samples = {each["name"]: each["samples"] for each in told["propositions"]}
+    assert [sample["text"] for sample in samples["agrees"]] == ["yes 1"]
+
+
+def test_times_without_a_zone_are_read_as_asked(tmp_path: Path) -> None:
+    """As by `audit` and `import`: of one id, two conversations that start at the same time are told apart."""
+    (tmp_path / "shop.yaml").write_text(PACK)
+    (tmp_path / "archive").mkdir()
+    log = [_conversation("yes", "2024-07-01T10:00:00Z"), _conversation("yes, yes", "2024-07-01T10:00:00")]
+    (tmp_path / "archive" / "log.json").write_text(json.dumps(log))
+    assert _sampled(_label(tmp_path, "--format", "json", "--timezone", "Europe/Berlin")) == ["a", "a"]
+    assert len(set(_sampled(_label(tmp_path, "--format", "json")))) == 2
+    arguments = ["label", str(tmp_path / "archive"), "--rules", str(tmp_path / "shop.yaml")]
+    refused = CliRunner().invoke(tracline, [*arguments, "--timezone", "Nowhere/At_All"])
+    assert refused.exit_code == 2
+    assert "TRL405" in refused.stderr
+
+
+def _conversation(text: str, time: str) -> dict[str, object]:
+    return {"id": "a", "messages": [{"role": "user", "content": text, "timestamp": time}]}
+
+
+def _sampled(told: str) -> list[str]:
+    """The sessions of the samples of `agrees`."""
+    (found,) = (each["samples"] for each in json.loads(told)["propositions"] if each["name"] == "agrees")
+    return [sample["session_id"] for sample in found]
+
+
+def test_sessions_of_two_tenants_are_told_apart(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the settings name what tells them apart: their equal ids in span dumps are two sessions."""
+    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "yes"}]}])
+    told = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "c", "gen_ai.input.messages": said}
+    span = {
+        "spanId": "5e" * 8,
+        "name": "chat",
+        "startTimeUnixNano": str(HOUR_NS),
+        "endTimeUnixNano": str(HOUR_NS + 1),
+        "attributes": _attributes(told),
+    }
+    requests = [
+        {
+            "resource": {"attributes": _attributes({"tenant": tenant})},
+            "scopeSpans": [{"spans": [{**span, "traceId": 16 * place}]}],
+        }
+        for tenant, place in (("a", "0a"), ("b", "0b"))
+    ]
+    (shop / "spans.json").write_text(json.dumps({"resourceSpans": requests}))
+    found: list[int] = []
+    for scope in ("region", "tenant"):
+        monkeypatch.setenv("TRACLINE_SESSIONS_SCOPE", scope)
+        line = ["label", str(shop / "spans.json"), "--rules", str(shop / "shop.yaml"), "--format", "json"]
+        result = CliRunner().invoke(tracline, line)
+        assert result.exit_code == 0, result.output
+        found.append(json.loads(result.stdout)["sessions"])
+    assert found == [1, 2]
+
+
+def _attributes(values: dict[str, str]) -> list[dict[str, object]]:
+    return [{"key": key, "value": {"stringValue": value}} for key, value in values.items()]

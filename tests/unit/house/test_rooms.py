@@ -1,0 +1,268 @@
+"""The rooms: which may import which, what the pure ones may touch, and the rules of the house."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+from tracline.archive import error as batch_error
+from tracline.cli import error as cli_error
+from tracline.rules.model.problem import CODES
+from tracline.rules.packs.load import shipped_packs
+from tracline.stream import error as stream_error
+
+ROOT = Path(__file__).parents[3]
+MAY_IMPORT = {
+    "schemas": {"schemas"},
+    "rules": {"schemas", "rules"},
+    "archive": {"schemas", "rules", "archive"},
+    "batch": {"schemas", "rules", "archive", "batch"},
+    "stream": {"schemas", "rules", "archive", "stream"},
+    "examples": {"schemas", "rules", "archive", "batch", "stream", "examples"},
+    "cli": {"schemas", "rules", "archive", "batch", "stream", "examples", "cli"},
+}
+PURE = ("schemas", "rules")
+OUTSIDE_WORLD = {
+    "asyncio", "glob", "http", "io", "logging", "multiprocessing", "os", "random", "secrets",
+    "shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid",
+}  # fmt: skip
+OUTSIDE_CALLS = {"open", "print", "input", "datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
+OUTSIDE_METHODS = {
+    "read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "rglob", "is_file", "is_dir", "stat",
+    "random",
+}  # fmt: skip
+DOORS = {
+    "rules/packs/load.py": "reads the packs that `load_packs` is given",
+    "rules/language/syntax.py": "reads the grammar",
+}
+"""The modules of the pure rooms that may read a file, and which."""
+
+SOURCES = sorted(path for room in MAY_IMPORT for path in (ROOT / room).rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def name(path: Path) -> str:
+    """A file's path in the repository."""
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The module as a tree, parsed once for all tests."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of the module."""
+    return tuple(ast.walk(parsed(path)))
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """Everything the module imports, as dotted names from the top: `rules.model.formula`, `numpy`."""
+    package = path.relative_to(ROOT).parts[:-1]
+    found: set[str] = set()
+    for node in nodes(path):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*above, *(node.module.split(".") if node.module else ())))
+            found.add(module)
+            found.update(f"{module}.{alias.name}".lstrip(".") for alias in node.names)
+    return frozenset(found)
+
+
+def calls(path: Path) -> Iterator[str]:
+    """What the module calls by a plain or dotted name: `open`, `datetime.now`."""
+    for node in nodes(path):
+        if isinstance(node, ast.Call):
+            called, names = node.func, list[str]()
+            while isinstance(called, ast.Attribute):
+                names.append(called.attr)
+                called = called.value
+            names.append(called.id if isinstance(called, ast.Name) else "")
+            yield ".".join(reversed(names))
+
+
+def of_room(room: str) -> list[Path]:
+    """The modules of a room."""
+    return [path for path in SOURCES if path.relative_to(ROOT).parts[0] == room]
+
+
+def told(found: Mapping[Path, object]) -> dict[str, object]:
+    """What is wrong, by file, where anything is."""
+    return {name(path): wrong for path, wrong in found.items() if wrong}
+
+
+each_room = pytest.mark.parametrize("room", MAY_IMPORT)
+
+
+@each_room
+def test_rooms_import_one_way(room: str) -> None:
+    """schemas <- rules <- archive <- batch and stream; cli uses all; imports are relative."""
+    met = {path: {dotted.split(".")[0] for dotted in imports(path)} for path in of_room(room)}
+    known = {"tracline", *MAY_IMPORT}
+    assert told({path: (tops & known) - MAY_IMPORT[room] for path, tops in met.items()}) == {}
+
+
+@each_room
+def test_the_meaning_is_the_tests_own(room: str) -> None:
+    """No product module imports `rules/reference/`: what is compared with it must not be made of it."""
+    product = [path for path in of_room(room) if path.parent.name != "reference"]
+    met = {path: [one for one in imports(path) if one.startswith("rules.reference")] for path in product}
+    assert told(met) == {}
+
+
+@pytest.mark.parametrize("room", PURE)
+def test_pure_rooms_touch_nothing_outside(room: str) -> None:
+    """schemas and rules read no clock, no file, no network and draw no randomness; two doors read."""
+    wrong: dict[Path, set[str]] = {}
+    for path in of_room(room):
+        called = set(calls(path))
+        wrong[path] = ({one.split(".")[0] for one in imports(path)} & OUTSIDE_WORLD) | (
+            called & OUTSIDE_CALLS
+        )
+        if name(path) not in DOORS:
+            wrong[path] |= {one.split(".")[-1] for one in called if "." in one} & OUTSIDE_METHODS
+    assert told(wrong) == {}
+
+
+@each_room
+def test_files_are_named_for_what_they_do(room: str) -> None:
+    """No drawer for odds and ends: its contents belong where their subject is."""
+    drawers = {"utils", "util", "helpers", "common", "base", "core", "manager", "misc"}
+    assert {path.stem for path in of_room(room)} & drawers == set()
+
+
+@each_room
+def test_errors_are_not_swallowed(room: str) -> None:
+    """Nothing catches every exception and goes on."""
+
+    def swallowed(path: Path) -> Iterator[int]:
+        for node in nodes(path):
+            if isinstance(node, ast.ExceptHandler):
+                broad = node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"}
+                if broad and not any(isinstance(inner, ast.Raise) for inner in ast.walk(node)):
+                    yield node.lineno
+
+    assert told({path: list(swallowed(path)) for path in of_room(room)}) == {}
+
+
+MODULES_MAX = 14
+"""Modules of a folder, its `__init__.py` aside: more are several ideas."""
+
+
+def folder(path: Path) -> str:
+    """Return the folder of a module, dotted from the top."""
+    return ".".join(path.relative_to(ROOT).parts[:-1])
+
+
+def test_folders_are_small_and_say_what_they_hold() -> None:
+    """No folder has more modules than one idea needs, and each begins with a sentence on it."""
+    counts = Counter(folder(path) for path in SOURCES if path.name != "__init__.py")
+    assert {place: count for place, count in counts.items() if count > MODULES_MAX} == {}
+    silent = [
+        place
+        for place in counts
+        if not ast.get_docstring(parsed(ROOT / place.replace(".", "/") / "__init__.py"))
+    ]
+    assert silent == []
+
+
+def test_folders_import_without_circles() -> None:
+    """The folders of all rooms can be put in an order in which each imports only earlier ones."""
+    folders = {folder(path) for path in SOURCES}
+    arrows: dict[str, set[str]] = {place: set() for place in folders}
+    for path in SOURCES:
+        # A name that a folder's `__init__.py` gives away is imported from the folder itself.
+        found = {
+            max((place for place in folders if f"{one}.".startswith(f"{place}.")), key=len, default="")
+            for one in imports(path)
+        }
+        arrows[folder(path)] |= found - {"", folder(path)}
+    TopologicalSorter(arrows).prepare()
+
+
+def test_tests_say_what_they_state() -> None:
+    """Every test has a docstring."""
+    silent = {
+        path: [
+            node.name
+            for node in nodes(path)
+            if isinstance(node, ast.FunctionDef)
+            and node.name.startswith("test_")
+            and not ast.get_docstring(node)
+        ]
+        for path in TESTS
+    }
+    assert told(silent) == {}
+
+
+def test_tests_neither_sleep_nor_mock() -> None:
+    """What they wait for is told to them, and their doubles are written classes."""
+    unwanted = {"unittest.mock", "mock", "time.sleep", "asyncio.sleep"}
+    met = {path: (imports(path) & unwanted) | ({*calls(path)} & {"time.sleep"}) for path in TESTS}
+    assert told(met) == {}
+
+
+def test_an_installed_tracline_is_complete() -> None:
+    """pyproject.toml maps every folder of the rooms that holds modules, and ships every file beside them."""
+    mapping = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = {path.parent.relative_to(ROOT) for path in SOURCES}
+    assert sorted(mapping["packages"]) == sorted(f"tracline.{'.'.join(folder.parts)}" for folder in folders)
+    for room in MAY_IMPORT:
+        assert mapping["package-dir"][f"tracline.{room}"] == room
+        for path in (ROOT / room).rglob("*"):
+            if path.is_file() and path.suffix not in {".py", ".pyc"} and "__pycache__" not in path.parts:
+                package = f"tracline.{'.'.join(path.relative_to(ROOT).parts[:-1])}"
+                patterns = mapping["package-data"].get(package, [])
+                assert any(path.match(pattern) for pattern in patterns), name(path)
+
+
+def test_each_code_means_one_thing() -> None:
+    """No two rooms give one code to two errors, and each code has a test that names it."""
+    tables = [CODES, batch_error.CODES, stream_error.CODES, cli_error.CODES]
+    codes = [code for table in tables for code in table]
+    assert len(codes) == len(set(codes))
+    tests = "".join(path.read_text(encoding="utf-8") for path in TESTS)
+    assert [code for code in codes if code not in tests] == []
+
+
+HEAVY = ("numba", "polars", "pyarrow", "numpy", "rich")
+
+
+@pytest.mark.parametrize("module", ["tracline.cli", "tracline.schemas", "tracline.rules"])
+def test_the_command_starts_light(module: str) -> None:
+    """Showing the help or importing a room's front door loads none of the heavy libraries."""
+    code = f"import sys, {module}; print([m for m in {HEAVY} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("pack", shipped_packs())
+def test_checking_a_pack_loads_no_heavy_library(pack: str) -> None:
+    """`tracline check` needs neither Polars nor Numba, so that an editor can run it at every keystroke.
+
+    Nor does it make pydantic's models, or load what only explains errors.
+    """
+    unwanted = (*HEAVY, "pydantic", "jinja2", "cryptography", "tracline.rules.language.diagnose")
+    code = f"""
+import sys
+from tracline.cli import tracline
+try:
+    tracline(["check", "{pack}"])
+finally:
+    print([m for m in {unwanted} if m in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,101 @@
+"""Digests of rules and ids of verdicts: what changes them and what does not."""
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tracline.rules.language.parse import parse_formula, parse_path, parse_predicate
+from tracline.rules.model.digest import rule_digest, rule_set_digest, verdict_id
+from tracline.rules.model.rule import Rule, RuleSet, SliceKey
+from tracline.schemas.verdict import Recover, Severity
+
+RULE = Rule(
+    pack="shop",
+    id="auth-first",
+    title="No write before authentication",
+    formula=parse_formula("always (write -> once known or odd)"),
+    text="always (write -> once known or odd)",
+    propositions={
+        "write": parse_predicate('kind == "tool_call" and args.amount > 9007199254740993'),
+        "known": parse_predicate("not nested"),
+        "extra": parse_predicate("late"),
+    },
+    transitions={"odd": parse_formula("not previous odd"), "spare": parse_formula("extra")},
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": "other"},
+        {"title": "Another title"},
+        {"pack": "other"},
+        {"severity": Severity.LOW},
+        {"text": "G(write -> (O known | odd))"},
+        {"why": "because"},
+        {"propositions": RULE.propositions | {"extra": parse_predicate("nested")}},
+    ],
+)
+def test_nothing_cosmetic_changes_a_digest(change: dict[str, Any]) -> None:
+    """Names and words do not count, nor do propositions that go unused."""
+    assert rule_digest(replace(RULE, **change)) == rule_digest(RULE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"formula": parse_formula("always (write -> once known)")},
+        {"propositions": RULE.propositions | {"write": parse_predicate('kind == "tool_call"')}},
+        {"transitions": {"odd": parse_formula("previous odd")}},
+        {"steps": parse_formula("write or known")},
+        {"applies_to": parse_formula("extra")},
+        {"recover": Recover.NONE},
+        {"for_each": SliceKey((parse_path("args.order_id"),), joint=False)},
+        {"for_each": SliceKey((parse_path("args.order_id"),), joint=True)},
+    ],
+)
+def test_what_decides_verdicts_changes_a_digest(change: dict[str, Any]) -> None:
+    """Formula, propositions, transitions, `steps`, `applies_to`, recovery and slicing all count."""
+    changed = replace(RULE, **change)
+    assert rule_digest(changed) != rule_digest(RULE)
+
+
+def test_digests_of_all_variants_differ() -> None:
+    """A list of paths is not a tuple of them."""
+    paths = (parse_path("args.a"), parse_path("args.b"))
+    joint, either = (replace(RULE, for_each=SliceKey(paths, joint=j)) for j in (True, False))
+    assert rule_digest(joint) != rule_digest(either)
+
+
+def test_a_verdict_id_is_the_hash_of_what_makes_it_this_verdict() -> None:
+    """The SHA-256 of the canonical JSON array, its first 32 hex digits; a null slice is JSON's null."""
+    found = verdict_id(
+        pack="shop",
+        rule="auth-first",
+        rule_digest="ab",
+        session_id="s-é",
+        occurrence="2026-01-02T03:04:05.000000006Z",
+        slice=None,
+        event_id="e1",
+        verdict="violated",
+    )
+    text = (
+        '["tracline/1","shop","auth-first","ab","s-é","2026-01-02T03:04:05.000000006Z",null,"e1","violated"]'
+    )
+    assert found == hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def test_a_rule_sets_digest_is_that_of_what_its_rules_find() -> None:
+    """Neither titles nor order nor text count; packs, ids, severities and what decides verdicts do."""
+    other = replace(RULE, id="other")
+    digest = rule_set_digest(RuleSet((RULE, other), {}))
+    assert digest == rule_set_digest(RuleSet((other, replace(RULE, title="Another")), {"shop": "text"}))
+    changed = [
+        (RULE,),
+        (RULE, replace(other, severity=Severity.LOW)),
+        (RULE, replace(other, pack="elsewhere")),
+        (RULE, replace(other, recover=Recover.NONE)),
+    ]
+    found = {digest, *(rule_set_digest(RuleSet(rules, {})) for rules in changed)}
+    assert len(found) == 1 + len(changed)

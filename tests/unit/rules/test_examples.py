@@ -1,0 +1,154 @@
+"""The examples inside packs: how a session is run, and what `tracline test` says of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+from tracline.cli import tracline
+from tracline.rules.compiler.compile import compile_rule
+from tracline.rules.packs.examples import Trial, trials
+from tracline.rules.packs.load import pack_text, shipped_packs
+from tracline.schemas.verdict import Verdict
+
+HEAD = "pack: x\npropositions: {a: nested, b: late, c: history}\nrules:\n"
+
+
+def ran(rule: str) -> list[Trial]:
+    """The trials of the one rule that those lines hold."""
+    (only,) = pack_text(HEAD + rule).rules
+    return list(trials(only, compile_rule(only)))
+
+
+def test_violated_and_unmet_break_a_rule() -> None:
+    """An example under `violated` passes by a violation as by an obligation that is open at the close."""
+    found = ran(
+        "  - id: r\n    formula: always (a -> next b)\n    examples:\n"
+        "      violated: [[[a], [c]], [[a]]]\n      holds: [[[a], [b]], [[], []]]\n"
+    )
+    assert [trial.passed for trial in found] == [True] * 4
+    assert [(trial.verdicts, trial.end) for trial in found[:2]] == [
+        ((Verdict.PENDING, Verdict.VIOLATED), None),
+        ((Verdict.PENDING,), Verdict.UNMET),
+    ]
+
+
+def test_an_example_that_goes_the_other_way_fails() -> None:
+    """Under either word an example fails where the rule answers the other."""
+    found = ran(
+        "  - id: r\n    formula: always (a -> once b)\n    examples:\n"
+        "      violated: [[b], [a]]\n      holds: [[a], [b]]\n"
+    )
+    assert [(trial.expected, trial.passed) for trial in found] == [("violated", False), ("holds", False)]
+
+
+def test_steps_leave_events_out() -> None:
+    """A step that `steps` does not count has no verdict, and is no event in between."""
+    (trial,) = ran(
+        "  - id: r\n    formula: always (a -> next b)\n    steps: a or b\n    examples:\n"
+        "      holds: [[a], [c], [b]]\n"
+    )
+    assert trial.verdicts == (Verdict.PENDING, None, Verdict.PENDING)
+    assert trial.passed
+
+
+def test_an_example_is_one_slice() -> None:
+    """Whatever `for_each` says, the events of an example belong together, and their closing counts."""
+    (trial,) = ran(
+        "  - id: r\n    formula: always (a -> eventually b)\n    for_each: args.x\n    examples:\n"
+        "      violated: [[a], []]\n"
+    )
+    assert trial.end is Verdict.UNMET
+    assert trial.passed
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> str:
+    """The path of a pack of three rules, one of whose examples fails."""
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        HEAD
+        + "  - {id: good, formula: always (a -> once b), examples: {violated: [[a]], holds: [[b], [a]]}}\n"
+        + "  - {id: bad, formula: always (a -> once b), steps: a or b,\n"
+        + "     examples: {violated: [[b], [c], [a]]}}\n"
+        + "  - {id: bare, formula: always a}\n"
+    )
+    return str(path)
+
+
+def run(*words: str) -> tuple[int, str]:
+    """Exit code and standard output of `tracline test`."""
+    result = CliRunner().invoke(tracline, ["test", *words])
+    return result.exit_code, result.stdout
+
+
+def test_the_table_tells_each_rule_and_how_an_example_failed(failing: str) -> None:
+    """A line per rule, the steps and verdicts of what failed, a summary, and exit code 1."""
+    code, out = run(failing)
+    assert code == 1
+    assert out.splitlines() == [
+        "x/good  1 violated, 1 holds  ok",
+        "x/bad   1 violated, 0 holds  FAIL",
+        "    example 1 under `violated` should be violated, but holds: always (a -> once b)",
+        "       1  pending    b",
+        "       2  left out by `steps` c",
+        "       3  pending    a",
+        "     end  held",
+        "x/bare  0 violated, 0 holds  none",
+        "3 rules, 3 examples, 1 failed, 1 rule without an example",
+    ]
+
+
+def test_json_has_every_trial(failing: str) -> None:
+    """Each example has its rule, what was expected, whether it passed, and its verdicts."""
+    code, out = run(failing, "--format", "json")
+    answer = json.loads(out)
+    assert code == 1
+    assert (answer["examples"], answer["failed"]) == (3, 1)
+    assert [trial["passed"] for trial in answer["trials"]] == [True, True, False]
+    assert answer["trials"][2] == {
+        "pack": "x",
+        "rule": "bad",
+        "expected": "violated",
+        "number": 1,
+        "passed": False,
+        "steps": [
+            {"true": ["b"], "verdict": "pending"},
+            {"true": ["c"], "verdict": None},
+            {"true": ["a"], "verdict": "pending"},
+        ],
+        "end": "held",
+    }
+
+
+def test_junit_has_a_case_for_every_example(failing: str) -> None:
+    """A suite per pack and a case per example, the failing ones with their story."""
+    code, out = run(failing, "--format", "junit")
+    root = ElementTree.fromstring(out)
+    assert code == 1
+    (suite,) = root.findall("testsuite")
+    assert dict(suite.attrib) == {"name": "x", "tests": "3", "failures": "1"}
+    failed = {case.get("name"): case.find("failure") is not None for case in suite}
+    assert failed == {"good violated 1": False, "good holds 1": False, "bad violated 1": True}
+
+
+def test_a_pack_with_errors_gives_exit_code_2(tmp_path: Path) -> None:
+    """Nothing is run where a pack has errors: they go to standard error."""
+    (tmp_path / "x.yaml").write_text(HEAD + "  - {id: r, formula: always d}\n")
+    result = CliRunner().invoke(tracline, ["test", str(tmp_path / "x.yaml")])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "TRL120" in result.stderr
+
+
+@pytest.mark.parametrize("name", shipped_packs())
+def test_the_examples_of_shipped_packs_pass(name: str) -> None:
+    """Every rule that ships has examples of both kinds, and all pass."""
+    code, out = run(name, "--format", "json")
+    assert code == 0
+    kinds = {(trial["rule"], trial["expected"]) for trial in json.loads(out)["trials"]}
+    rules = {rule for rule, _ in kinds}
+    assert kinds == {(rule, kind) for rule in rules for kind in ("violated", "holds")}

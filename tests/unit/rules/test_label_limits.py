@@ -1,0 +1,73 @@
+"""What the language can write and its engine cannot do is refused where it stands."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from tracline.rules.labels.labeler import Labeler
+from tracline.rules.labels.limits import REGEX_CHARS_MAX, regex_problems
+from tracline.rules.language.parse import parse_path, parse_predicate
+from tracline.rules.model.formula import TRUE
+from tracline.rules.model.predicate import Leaf, Path
+from tracline.rules.model.predicate import Test as Ask
+from tracline.rules.model.problem import RuleError
+from tracline.rules.model.rule import Rule, RuleSet, SliceKey
+
+from ...predicate_answers import evaluate
+
+PATTERNS = [
+    *("(", "(?=a)", r"\1", "x{2,1}", r"\K", r"\Z", "*a", "a{1000000}", "(a{1000}){1000}", r"(?-u)\xff"),
+    *("(?i)yes", r"\bno\b", r"\d{3,16}", r"\p{Greek}", "[a-z&&[^b]]", "(?<n>x)", "^$", "(?s).", "a|b", "é"),
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_regular_expression_is_refused_exactly_when_polars_would(pattern: str) -> None:
+    """Checking uses another library than matching; both accept the same."""
+    try:
+        pl.Series([""]).str.contains(pattern)
+        accepted = True
+    except pl.exceptions.ComputeError:
+        accepted = False
+    assert (not list(regex_problems(pattern))) == accepted
+
+
+def test_a_bad_regular_expression_is_shown_with_its_reason_and_place() -> None:
+    """TRL140 says what the engine does not know, under a caret."""
+    with pytest.raises(RuleError) as caught:
+        parse_predicate("text matches /(?=yes)/")
+    (problem,) = caught.value.problems
+    assert problem.code == "TRL140"
+    assert "look-around" in problem.message
+    assert problem.place is not None
+    assert problem.place.column == 14
+
+
+@pytest.mark.parametrize("pattern", ["a{1000}" * 2 + "{1000}", "a" * (REGEX_CHARS_MAX + 1)])
+def test_a_regular_expression_that_is_too_large_is_refused(pattern: str) -> None:
+    """TRL141 guards both the text and what it compiles to."""
+    with pytest.raises(RuleError, match="TRL141"):
+        parse_predicate(f"text matches /{pattern}/")
+
+
+def test_a_key_that_has_no_spelling_is_refused() -> None:
+    """TRL142: JSONPath as Polars reads it cannot name a key with a backslash, nor a huge index."""
+    with pytest.raises(RuleError, match="TRL142"):
+        parse_path(r'args["a\\b"]')
+    with pytest.raises(RuleError, match="TRL142"):
+        evaluate(Leaf(Path("args", (2**32,)), Ask.IS_NULL), {"kind": "tool_call"})
+
+
+def test_a_backslash_in_an_attribute_is_no_problem() -> None:
+    """Attributes are looked up by name, not by JSONPath."""
+    predicate = parse_predicate(r'attributes["a\\b"] == "x"')
+    assert evaluate(predicate, {"kind": "user", "attributes": {"a\\b": "x"}}) is True
+
+
+def test_labels_refuse_what_was_built_without_parsing() -> None:
+    """A rule set made in Python is checked when its labels are planned, its slice paths included."""
+    bad = Leaf(Path("text"), Ask.MATCHES, ("(",))
+    key = SliceKey((Path("args", ("a\\b",)),), joint=False)
+    with pytest.raises(RuleError) as caught:
+        Labeler(RuleSet((Rule("p", "r", "", TRUE, "true", {"bad": bad}, for_each=key),), {}))
+    assert [problem.code for problem in caught.value.problems] == ["TRL140", "TRL142"]

@@ -1,0 +1,180 @@
+"""YAML with places: what is read, where it stands, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from tracline.rules.model.problem import RuleError
+from tracline.rules.packs.yaml_document import (
+    ALIASES_MAX,
+    DEPTH_MAX,
+    NODES_MAX,
+    TEXT_CHARACTERS_MAX,
+    Fields,
+    Scalar,
+    data,
+    read_document,
+)
+
+STYLES = r"""plain: one two
+several: one
+  two
+single: 'it''s one and two'
+double: "é \"one\" and \\ two \
+  three"
+literal: |
+  one   two
+    three é
+folded: >-
+  one two
+
+  three
+flow: {a: [one, 'two']}
+"""
+
+
+def codes(text: str) -> list[str]:
+    """The codes of what is wrong with the text, whether or not the rest of it can be read."""
+    try:
+        return [problem.code for problem in read_document(text, "x.yaml").problems]
+    except RuleError as error:
+        return [problem.code for problem in error.problems]
+
+
+@pytest.mark.parametrize(
+    ("key", "word", "line", "column"),
+    [
+        ("plain", "two", 1, 12),
+        ("several", "two", 3, 3),
+        ("single", "one", 4, 16),
+        ("single", "two", 4, 24),
+        ("double", "one", 5, 14),
+        ("double", "two", 5, 27),
+        ("double", "three", 6, 3),
+        ("literal", "two", 8, 9),
+        ("literal", "three", 9, 5),
+        ("literal", "é", 9, 11),
+        ("folded", "two", 11, 7),
+        ("folded", "three", 13, 3),
+    ],
+)
+def test_a_word_in_a_scalar_has_its_place_in_the_file(key: str, word: str, line: int, column: int) -> None:
+    """Words of plain, quoted and block scalars are found at their own line and column, and marked there."""
+    document = read_document(STYLES, "x.yaml")
+    node = document.at((key,))
+    assert isinstance(node, Scalar)
+    start = node.text.index(word)
+    place = document.place(node, start, start + len(word))
+    assert (place.source, place.line, place.column) == ("x.yaml", line, column)
+    assert place.text[place.start : place.end] == word
+
+
+def test_an_escape_that_hides_the_way_back_gives_the_beginning() -> None:
+    """Where a scalar's escapes cannot be followed, a place in it is the scalar's own."""
+    document = read_document('a: "\\x41 b"\n', "x.yaml")
+    node = document.at(("a",))
+    place = document.place(node, 2, 3)
+    assert (place.line, place.column) == (1, 4)
+
+
+def test_the_end_of_a_scalar_is_a_place_too() -> None:
+    """What is missing after the last character is marked right after it."""
+    document = read_document("a: b and\n", "x.yaml")
+    place = document.place(document.at(("a",)), 5, 5)
+    assert (place.line, place.column) == (1, 9)
+
+
+def test_scalars_stay_text() -> None:
+    """`yes`, `true`, `3` and `1e3` are the text that was written; what is empty is None."""
+    document = read_document("yes: true\n3: 1e3\nempty:\nnil: ~\nquoted: ''\n", "x.yaml")
+    assert data(document.root) == {"yes": "true", "3": "1e3", "empty": None, "nil": None, "quoted": ""}
+
+
+def test_aliases_repeat_values() -> None:
+    """An alias stands for the value of its anchor."""
+    document = read_document("a: &x [one, two]\nb: *x\n", "x.yaml")
+    assert data(document.root) == {"a": ["one", "two"], "b": ["one", "two"]}
+
+
+def test_a_byte_order_mark_and_windows_line_ends_shift_nothing() -> None:
+    """Files of Windows editors have the same places."""
+    document = read_document("\ufeffa: b\r\nc: one two\r\n", "x.yaml")
+    place = document.place(document.at(("c",)), 4, 7)
+    assert (place.line, place.column, place.text) == (2, 8, "c: one two")
+
+
+def test_an_empty_file_is_an_empty_value() -> None:
+    """Nothing is read from a file that holds only comments."""
+    assert data(read_document("# nothing\n", "x.yaml").root) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("a: [", "TRL202"),
+        ("a: b: c", "TRL202"),
+        ("a: *x", "TRL202"),
+        ("a: &x [*x]", "TRL202"),
+        ("\ta: b", "TRL202"),
+        ('a: "\x01"', "TRL202"),
+        ("a: 1\nb: 2\na: 3\n", "TRL203"),
+        ("a: {b: 1, b: 2}\n", "TRL203"),
+        ("a: " + "[" * DEPTH_MAX + "]" * DEPTH_MAX, "TRL204"),
+        ("[" * 100_000, "TRL204"),
+        ("a: &x b\nc: [" + "*x, " * (ALIASES_MAX + 1) + "]\n", "TRL204"),
+        ("a: [" + "b, " * (NODES_MAX + 1) + "]\n", "TRL204"),
+        ("a" * (TEXT_CHARACTERS_MAX + 1), "TRL204"),
+        ("a: !!python/object/apply:os.system [ls]\n", "TRL205"),
+        ("a: !mine b\n", "TRL205"),
+        ("[a]: b\n", "TRL205"),
+        ("a: b\n---\nc: d\n", "TRL205"),
+    ],
+)
+def test_what_is_refused(text: str, code: str) -> None:
+    """Text that is no YAML, repeats a key, is too much, or uses what packs do not, has a code of its own."""
+    assert code in codes(text)
+
+
+def test_aliases_cannot_multiply_values() -> None:
+    """Values that aliases repeat count each time, so that nine lines cannot make a billion values."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
+    assert codes("\n".join(lines)) == ["TRL204"]
+
+
+def test_aliases_cannot_nest_beyond_the_limit() -> None:
+    """Values that aliases repeat are as deep as where they are repeated."""
+    lines = ["a0: &a0 [x]", *(f"a{i}: &a{i} [*a{i - 1}]" for i in range(1, DEPTH_MAX + 1))]
+    assert set(codes("\n".join(lines))) == {"TRL204"}
+
+
+def test_a_repeated_key_says_where_the_first_stands() -> None:
+    """The place is that of the second key and the hint names the first; what is no YAML is told beside it."""
+    with pytest.raises(RuleError) as caught:
+        read_document("x:\n  a: 1\n  a: 2\ny: [\n", "x.yaml")
+    repeated, broken = caught.value.problems
+    assert repeated.code == "TRL203"
+    assert repeated.place is not None
+    assert (repeated.place.line, repeated.place.column) == (3, 3)
+    assert "line 2" in repeated.hint
+    assert broken.code == "TRL202"
+
+
+def test_what_is_wrong_beside_the_tree_does_not_stop_reading() -> None:
+    """Of two equal keys the first counts, a tag and a key that is no text are left out, and all are told."""
+    document = read_document("a: 1\na: 2\n[b]: 3\nc: !t 4\n", "x.yaml")
+    assert data(document.root) == {"a": "1", "c": "4"}
+    assert [problem.code for problem in document.problems] == ["TRL205", "TRL203", "TRL205"]
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: *x", "[" * 100_000])
+def test_what_is_no_yaml_or_too_much_stops_reading(text: str) -> None:
+    """There is no tree of a broken file."""
+    with pytest.raises(RuleError):
+        read_document(text, "x.yaml")
+
+
+def test_keys_keep_their_order() -> None:
+    """A mapping's entries come in the order of the file."""
+    root = read_document("b: 1\na: 2\nc: 3\n", "x.yaml").root
+    assert isinstance(root, Fields)
+    assert [key.text for key, _ in root.entries] == ["b", "a", "c"]

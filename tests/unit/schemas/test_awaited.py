@@ -1,0 +1,143 @@
+"""A tool's run without content does not hide the result that a model is told, and counts where none is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tracline.schemas.candidate import Candidate
+from tracline.schemas.event import Content, Event, Kind
+from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.step import Call, Message, Part, Result, Role, Step
+from tracline.schemas.time import NS
+
+from ..batch.test_tool_results import DENIED, LOG_IN, REFUND, asking, candidate, found, talk
+
+LOOK, COUNT = Call("c1", "look", '{"id":1}'), Call("c2", "count", "{}")
+HI = (Message(Role.USER, "Hi"),)
+
+
+def bare(name: str, start: int, end: int, call: Call, error: str | None = None) -> Candidate:
+    """A run whose span has neither arguments nor result."""
+    told = replace(call, args=None, content=Content.ABSENT)
+    result = Result(call.call_id, call.tool, None, content=Content.ABSENT)
+    return candidate(name, start, end, Step(Part.TOOL, call=told, result=result, error=error))
+
+
+def ran(name: str, start: int, end: int, call: Call, result: str) -> Candidate:
+    """A run whose span has content."""
+    return candidate(
+        name, start, end, Step(Part.TOOL, call=call, result=Result(call.call_id, call.tool, result))
+    )
+
+
+def without_content(spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Spans of tools' runs without arguments and results, the others as they are."""
+    left_out = ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result")
+    return [
+        {**span, "attributes": [one for one in span["attributes"] if one["key"] not in left_out]}
+        for span in spans
+    ]
+
+
+def hearing(name: str, start: int, end: int, *results: Result, user: str | None = None) -> Candidate:
+    """A model's call that is told results, and says something."""
+    heard = (
+        *HI,
+        Message(Role.ASSISTANT, None, (LOOK, COUNT)),
+        Message(Role.USER, user, results=results),
+    )
+    return candidate(name, start, end, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),)))
+
+
+def events(*spans: Candidate) -> list[Event]:
+    """The events of these spans, the same in any order of arrival, when nothing more comes."""
+    made: list[list[Event]] = []
+    for order in permutations(spans):
+        session = Session("s", 3600 * NS)
+        for one in order:
+            session.add(one)
+        made.append(session.advance(max(one.end for one in spans)) + session.finish(None))
+    assert all(one == made[0] for one in made)
+    assert not any(one.late for one in made[0])
+    return made[0]
+
+
+def results(*spans: Candidate) -> list[tuple[str | None, str | None, int]]:
+    """The tool, the result and the second of each event that is one."""
+    return [(one.tool, one.result, one.time // NS) for one in events(*spans) if one.kind is Kind.TOOL_RESULT]
+
+
+def test_the_model_is_told_what_the_run_returned() -> None:
+    """The event has the run's time and span, and the content of the later telling."""
+    told = events(asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK), hearing("c", 5, 6, Result("c1", None, "x")))
+    assert [one.kind for one in told] == ["tool_call", "tool_result", "assistant"]
+    result = told[1]
+    assert (result.result, result.args, result.content) == ("x", LOOK.args, Content.CAPTURED)
+    assert (result.time, result.span_id, result.seq) == (4 * NS, "b", 2)
+
+
+def test_a_run_that_failed_keeps_its_error() -> None:
+    """The span says how it failed, the model is told in what words."""
+    failed = bare("b", 3, 4, LOOK, error="Timeout")
+    told = events(asking("a", 1, 2, LOOK), failed, hearing("c", 5, 6, Result("c1", None, "Error: too slow")))
+    assert [(one.result, one.error) for one in told if one.kind is Kind.TOOL_RESULT] == [
+        ("Error: too slow", "Timeout")
+    ]
+
+
+def test_parallel_runs_wait_for_each_other() -> None:
+    """One of them has content: the results stand in the order in which the runs ended."""
+    answer = Result("c2", None, "3"), Result("c1", None, "x")
+    spans = asking("a", 1, 2, LOOK, COUNT), bare("b", 3, 5, LOOK), ran("c", 3, 6, COUNT, "3")
+    assert results(*spans, hearing("d", 7, 8, *answer)) == [("look", "x", 5), ("count", "3", 6)]
+
+
+def test_results_that_are_told_after_a_text_are_told_in_time() -> None:
+    """Anthropic's results stand in a user's message; its text is judged after them."""
+    spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK)
+    told = events(*spans, hearing("c", 5, 6, Result("c1", None, "x"), user="and now?"))
+    assert [one.text or one.result for one in told] == [None, "x", "and now?", "8"]
+
+
+def test_what_is_judged_before_it_is_told_ends_the_waiting() -> None:
+    """Nothing may stand before a result that is its consequence: the content is absent then."""
+    inner = candidate("c", 5, 6, Step(Part.CHAT, input=HI, output=(Message(Role.ASSISTANT, "?"),)))
+    spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK), inner
+    told = events(*spans, hearing("d", 7, 8, Result("c1", None, "x")))
+    assert [(one.kind, one.content) for one in told[1:3]] == [
+        ("tool_result", Content.ABSENT),
+        ("user", Content.CAPTURED),
+    ]
+    assert [one.kind for one in told].count(Kind.TOOL_RESULT) == 1
+
+
+def test_a_result_that_no_model_is_told_is_there() -> None:
+    """By the end of all that came, or when the session closes; not while a model may still be told."""
+    spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK)
+    assert results(*spans) == [("look", None, 4)]
+    session = Session("s", 10 * NS)
+    for one in spans:
+        session.add(one)
+    assert [one.kind for one in session.advance(5 * NS)] == ["tool_call"]
+    assert session.finish(14 * NS) == []
+    closed = session.advance(14 * NS + 1)
+    assert [(one.kind, one.seq, one.time // NS) for one in closed] == [("tool_result", 2, 4), ("end", 3, 14)]
+
+
+def test_where_no_models_words_are_captured_nothing_waits() -> None:
+    """A run is judged at once if its call was told by it alone."""
+    session = Session("s", 3600 * NS)
+    session.add(bare("b", 3, 4, LOOK))
+    assert [one.kind for one in session.advance(4 * NS)] == ["tool_call", "tool_result"]
+
+
+@pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
+def test_a_log_in_counts_whose_run_has_no_content(ids: bool, tmp_path: Path) -> None:
+    """Whole audits: the refund after a log-in breaks no rule, and the one after a denied log-in does."""
+    for name, log_in, broken in (("let in", LOG_IN, []), ("denied", DENIED, ["logged-in"])):
+        spans = without_content(talk([log_in, REFUND], ids, {0, 1}, 10))
+        assert [rule for rule, _ in found(tmp_path / name, spans)] == broken

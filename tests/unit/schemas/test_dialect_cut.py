@@ -1,0 +1,298 @@
+"""What is left where an SDK forgets attributes: nobody takes a part of what was said for the whole."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+from tracline.schemas.dialects import tell
+from tracline.schemas.event import Content
+from tracline.schemas.span import Span, SpanEvent
+from tracline.schemas.step import Part, Role, Step
+
+KIND = {"openinference.span.kind": "LLM"}
+REQUEST = {"llm.request.type": "chat"}
+LINES = [("system", "be kind"), ("user", "hi"), ("assistant", "hello"), ("user", "help")]
+
+
+def flat(message: str) -> dict[str, Any]:
+    """The lines as attributes, each role before its content, as instrumentations set them."""
+    return {
+        message.format(place) + field: value
+        for place, line in enumerate(LINES)
+        for field, value in zip(("role", "content"), line, strict=True)
+    }
+
+
+OPENINFERENCE = {
+    **KIND,
+    **flat("llm.input_messages.{}.message."),
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.content": "gladly",
+}
+OPENLLMETRY = {
+    **REQUEST,
+    **flat("gen_ai.prompt.{}."),
+    "gen_ai.completion.0.role": "assistant",
+    "gen_ai.completion.0.content": "gladly",
+}
+BOTH = pytest.mark.parametrize("told", [OPENINFERENCE, OPENLLMETRY], ids=["OpenInference", "OpenLLMetry"])
+
+
+def step_of(attributes: dict[str, Any], **more: Any) -> Step:
+    """What a span with these attributes says."""
+    return tell(Span("1" * 32, "2" * 16, None, "a call", 1, 2, attributes, **more))
+
+
+def said(step: Step) -> list[str | None]:
+    """The texts of a step's output."""
+    assert step.output is not None
+    return [message.text for message in step.output]
+
+
+@BOTH
+def test_all_of_the_attributes_are_all_of_the_messages(told: dict[str, Any]) -> None:
+    """Nothing was cut: the input is there."""
+    step = step_of(told)
+    assert step.input is not None
+    assert [(message.role, message.text) for message in step.input][1:] == [
+        (Role(role), text) for role, text in LINES[1:]
+    ]
+    assert said(step) == ["gladly"]
+    assert step.content is Content.CAPTURED
+
+
+@BOTH
+@pytest.mark.parametrize("kept", range(3, 10))
+def test_what_pythons_sdk_forgets_is_not_taken_for_nothing(
+    told: dict[str, Any], kept: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The SDK keeps the last attributes of a span, and counts the others: nothing is taken for the whole."""
+    caplog.set_level(logging.ERROR, logger="opentelemetry.attributes")
+    tracer = TracerProvider(span_limits=SpanLimits(max_span_attributes=kept)).get_tracer("cut")
+    span: Any = tracer.start_span("a call")
+    for name, value in told.items():
+        span.set_attribute(name, value)
+    left = dict(span.attributes)
+    assert len(left) == kept < len(told)
+    step = step_of(left, dropped_attributes=span.dropped_attributes)
+    assert (step.part, step.input) == (Part.CHAT, None)
+    assert step.content in (Content.TRUNCATED, Content.ABSENT)
+
+
+def test_a_dump_that_counts_nothing_is_cut_where_it_has_as_many_attributes_as_are_kept() -> None:
+    """Python's SDK keeps 128 attributes and forgets the first; its dumps do not say how many it forgot."""
+    told = {f"llm.input_messages.{place}.message.content": "x" for place in range(1, 127)}
+    full = {"openinference.span.kind": "LLM", **told, "llm.output_messages.0.message.content": "gladly"}
+    step = step_of(full)
+    assert (step.input, step.content, said(step)) == (None, Content.TRUNCATED, ["gladly"])
+    roles = {f"llm.input_messages.{place}.message.role": "user" for place in range(1, 3)}
+    assert step_of({"openinference.span.kind": "LLM", **roles}).input is not None
+
+
+@BOTH
+def test_a_span_that_lost_all_its_input_was_not_told_nothing(told: dict[str, Any]) -> None:
+    """Only the answer is left of it, and not even the kind of the span."""
+    step = step_of(dict(list(told.items())[-2:]))
+    assert step.part is Part.CHAT
+    assert (step.input, step.content) == (None, Content.ABSENT)
+    assert said(step) == ["gladly"]
+
+
+@BOTH
+@pytest.mark.parametrize("kept", [*range(1, 10), None])
+def test_a_span_that_lost_attributes_has_told_no_list_of_them_whole(
+    told: dict[str, Any], kept: int | None
+) -> None:
+    """Most SDKs forget what was set last, which leaves no hole; only the span's count says so."""
+    left = dict(list(told.items())[:kept])
+    step = step_of(left, dropped_attributes=1)
+    assert (step.part, step.input, step.output) == (Part.CHAT, None, None)
+    assert step.content in (Content.TRUNCATED, Content.ABSENT)
+
+
+MESSAGES = json.dumps([{"role": "user", "content": "hi"}])
+ANSWER = json.dumps([{"role": "assistant", "content": "hello"}])
+GENAI = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": MESSAGES}
+VERCEL = {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": MESSAGES}
+
+
+def test_what_stands_whole_in_one_attribute_is_told_though_others_were_dropped() -> None:
+    """Messages as JSON are there or not: those that are not were not captured."""
+    for told in (GENAI, VERCEL):
+        step = step_of(told, dropped_attributes=9)
+        assert step.input is not None
+        assert [message.text for message in step.input] == ["hi"]
+        assert (step.output, step.content) == (None, Content.ABSENT)
+    step = step_of({**GENAI, "gen_ai.output.messages": ANSWER}, dropped_attributes=9)
+    assert (said(step), step.content) == (["hello"], Content.CAPTURED)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {**GENAI, "output.value": "hello"},
+        {**VERCEL, "ai.response.text": "hello"},
+        {**KIND, "input.value": MESSAGES, "output.value": "hello"},
+    ],
+)
+def test_words_without_the_calls_beside_them_are_not_all_that_was_said(told: dict[str, Any]) -> None:
+    """The attribute with the calls may be among the dropped."""
+    assert said(step_of(told)) == ["hello"]
+    step = step_of(told, dropped_attributes=1)
+    assert (step.output, step.content) == (None, Content.TRUNCATED)
+
+
+def test_the_ai_sdks_text_and_calls_are_the_whole_answer() -> None:
+    """Where both are there, nothing of the answer can have been dropped."""
+    calls = json.dumps([{"toolCallId": "c", "toolName": "pay", "args": "{}"}])
+    told = {**VERCEL, "ai.response.text": "", "ai.response.toolCalls": calls}
+    step = step_of(told, dropped_attributes=1)
+    assert step.output is not None
+    assert [call.tool for message in step.output for call in message.calls] == ["pay"]
+
+
+def test_a_model_whose_input_may_be_dropped_was_not_told_nothing() -> None:
+    """Without an attribute of its input OpenInference's model was told nothing, unless some were dropped."""
+    told = {name: value for name, value in OPENINFERENCE.items() if "input" not in name}
+    assert step_of(told).input == ()
+    assert step_of(told, dropped_attributes=1).input is None
+
+
+def test_what_failed_may_have_spoken_where_something_was_dropped() -> None:
+    """A failed call without an output had none, and a failed tool returned nothing, if nothing is missing."""
+    assert step_of(GENAI, failed=True).output == ()
+    run = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "f",
+        "gen_ai.tool.call.arguments": "{}",
+    }
+    returned = step_of(run, failed=True).result
+    assert returned is not None
+    assert returned.content is Content.CAPTURED
+    for name in ("dropped_attributes", "dropped_events"):
+        step = step_of(GENAI, failed=True, **{name: 1})
+        assert (step.output, step.content) == (None, Content.ABSENT)
+        returned = step_of(run, failed=True, **{name: 1}).result
+        assert returned is not None
+        assert returned.content is Content.ABSENT
+
+
+def test_an_output_that_was_cut_is_missing_though_the_call_failed() -> None:
+    """It said something before it failed."""
+    step = step_of({**GENAI, "gen_ai.output.messages": ANSWER[:-5]}, failed=True)
+    assert (step.output, step.content) == (None, Content.TRUNCATED)
+
+
+SPOKEN = (
+    SpanEvent("gen_ai.user.message", 1, {"content": "hi"}),
+    SpanEvent("gen_ai.choice", 2, {"message": '{"role": "assistant", "content": "hello"}'}),
+)
+SYSTEM = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai"}
+
+
+def test_events_of_which_some_were_dropped_are_not_the_conversation() -> None:
+    """SDKs keep 128 events of a span; and of an event not all attributes."""
+    step = step_of(SYSTEM, events=SPOKEN)
+    assert said(step) == ["hello"]
+    step = step_of(SYSTEM, events=SPOKEN, dropped_events=1)
+    assert (step.input, step.output, step.content) == (None, None, Content.TRUNCATED)
+    step = step_of(SYSTEM, events=(replace(SPOKEN[0], dropped=1), SPOKEN[1]))
+    assert (step.input, step.content) == (None, Content.TRUNCATED)
+    assert said(step) == ["hello"]
+
+
+def test_one_event_for_all_messages_is_told_though_others_were_dropped() -> None:
+    """It is there or it is not."""
+    told = {"gen_ai.input.messages": MESSAGES, "gen_ai.output.messages": ANSWER}
+    event = SpanEvent("gen_ai.client.inference.operation.details", 1, told)
+    assert said(step_of(SYSTEM, events=(event,), dropped_events=3)) == ["hello"]
+
+
+@BOTH
+def test_a_message_that_lost_its_role_is_nobodys(told: dict[str, Any]) -> None:
+    """Of several messages each has a role; the one without may be anybody's."""
+    for name in told:
+        if name.endswith(".role") and ("prompt" in name or "input" in name):
+            step = step_of({key: value for key, value in told.items() if key != name})
+            assert (step.input, step.content) == (None, Content.TRUNCATED)
+
+
+def test_a_prompt_alone_needs_no_role() -> None:
+    """Completions have one prompt and no roles."""
+    step = step_of({**REQUEST, "gen_ai.prompt.0.content": "Once upon"})
+    assert step.input is not None
+    assert [(message.role, message.text) for message in step.input] == [(Role.USER, "Once upon")]
+
+
+def test_events_in_an_attribute_are_messages_and_no_attribute() -> None:
+    """Pydantic AI wrote what were events into one attribute, as JSON."""
+    events = [
+        {"event.name": "gen_ai.system.message", "content": "be kind", "role": "system"},
+        {"event.name": "gen_ai.user.message", "content": "hi", "role": "user"},
+        {"event.name": "gen_ai.tool.message", "id": "c", "name": "look_up", "content": "42"},
+        {"event.name": "gen_ai.choice", "index": 0, "message": {"role": "assistant", "content": "so"}},
+    ]
+    step = step_of({"gen_ai.operation.name": "chat", "events": json.dumps(events)})
+    assert step.input is not None
+    assert [message.role for message in step.input] == [Role.INSTRUCTION, Role.USER, Role.TOOL]
+    assert [(one.call_id, one.result) for one in step.input[2].results] == [("c", "42")]
+    assert said(step) == ["so"]
+    assert step.attributes == {"gen_ai.operation.name": "chat"}
+
+
+def runs(args: str) -> list[dict[str, Any]]:
+    """A tool's run with these arguments, in each dialect."""
+    wrapped = f'{{"args": [], "kwargs": {args}' if args.startswith("{") else args
+    wrapped += "}" if args.endswith("}") else ""
+    return [
+        {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.arguments": args},
+        {"openinference.span.kind": "TOOL", "input.value": args},
+        {"traceloop.span.kind": "tool", "traceloop.entity.input": wrapped},
+        {"ai.operationId": "ai.toolCall", "ai.toolCall.args": args},
+    ]
+
+
+def asked(args: str) -> list[dict[str, Any]]:
+    """A model that asks for a tool, the arguments in an attribute of their own."""
+    called = "llm.output_messages.0.message.tool_calls.0.tool_call.function."
+    return [
+        {**OPENINFERENCE, f"{called}name": "pay", f"{called}arguments": args},
+        {
+            **OPENLLMETRY,
+            "gen_ai.completion.0.tool_calls.0.name": "pay",
+            "gen_ai.completion.0.tool_calls.0.arguments": args,
+        },
+    ]
+
+
+def calls_with(args: str) -> list[tuple[str | None, Content]]:
+    """The arguments of the calls that are told with these."""
+    calls = [step_of(run).call for run in runs(args)]
+    outputs = [step_of(told).output or () for told in asked(args)]
+    calls += [call for output in outputs for message in output for call in message.calls]
+    assert len(calls) == 6
+    return [(call.args, call.content) for call in calls if call is not None]
+
+
+@pytest.mark.parametrize("cut", range(1, 37))
+def test_arguments_that_end_before_their_time_were_cut(cut: int) -> None:
+    """SDKs limit how long an attribute may be; nobody judges by the half of the arguments that is left."""
+    args = '{"to":"caf\u00e9 \\"7\\"","sum":[12.5,null]}'
+    assert len(args) == 37
+    for left, content in calls_with(args[:cut]):
+        assert content is Content.TRUNCATED
+        assert left is not None
+        assert left.endswith(args[:cut])
+    assert {content for _, content in calls_with(args)} == {Content.CAPTURED}
+
+
+@pytest.mark.parametrize("args", ["{'to': 'me'}", "pay me", "", "{to: 1}", '{"to": NaN}', "[1"])
+def test_arguments_that_are_no_json_are_text(args: str) -> None:
+    """What a model made of its arguments, or Python of a dictionary, stays as it was written."""
+    assert (args, Content.CAPTURED) in calls_with(args)
+    assert Content.TRUNCATED not in {content for _, content in calls_with(args)}

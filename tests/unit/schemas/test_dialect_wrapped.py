@@ -1,0 +1,138 @@
+"""What frameworks wrap around arguments and results of tools, opened where they are known to do so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tracline.schemas.dialects.names import scopes
+from tracline.schemas.event import Content
+from tracline.schemas.step import Call, Part, Result
+
+from .dialect_spans import step_of
+
+STRANDS = "strands.telemetry.tracer"
+LLAMA_INDEX = "openinference.instrumentation.llama_index"
+SMOLAGENTS = "openinference.instrumentation.smolagents"
+LANGCHAIN = "openinference.instrumentation.langchain"
+TOOL = {"openinference.span.kind": "TOOL", "tool.name": "look"}
+GENAI_TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
+
+
+def arguments(told: dict[str, Any], scope: str) -> Any:
+    """The arguments of the call that a tool's span tells."""
+    call = step_of({**TOOL, **told}, scope=scope).call
+    assert call is not None
+    return None if call.args is None else json.loads(call.args)
+
+
+# Results
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ('[{"text": "Error: no such user"}]', "Error: no such user"),
+        ('[{"text": "one"}, {"text": "two"}]', "one\ntwo"),
+        ('[{"text": "{\\"id\\": 1}"}]', '{"id": 1}'),
+        ('[{"json": {"id": 1}}]', '{"id":1}'),
+        ('[{"image": {}}]', '[{"image": {}}]'),
+        ("plain", "plain"),
+    ],
+)
+def test_strands_writes_the_parts_that_the_model_gets(written: str, told: str) -> None:
+    """What the tool said is in them; what is not text stays as it was written."""
+    step = step_of({**GENAI_TOOL, "gen_ai.tool.call.result": written}, scope=STRANDS)
+    assert step.result == Result(None, "look", told)
+
+
+def test_results_of_others_stay_as_they_were_written() -> None:
+    """A tool may return what looks like parts; only its own quotes are taken off a text."""
+    for written in ('[{"text": "user_1"}]', '{"result": "user_1"}'):
+        step = step_of({**GENAI_TOOL, "gen_ai.tool.call.result": written})
+        assert step.result == Result(None, "look", written)
+    quoted = step_of({**GENAI_TOOL, "gen_ai.tool.call.result": '"Error: no such user"'})
+    assert quoted.result == Result(None, "look", "Error: no such user")
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({"blocks": [{"text": "user_1"}], "raw_output": "user_1", "is_error": False}, None),
+        ({"content": "user_1", "raw_output": {"id": 1}, "is_error": True}, "tool_error"),
+    ],
+)
+def test_llama_indexs_tool_output_is_opened(body: dict[str, Any], error: str | None) -> None:
+    """The text that the model gets is the result, and the flag says whether the tool failed."""
+    told = {**TOOL, "output.value": json.dumps({**body, "tool_name": "look", "raw_input": {}})}
+    assert step_of(told, scope=LLAMA_INDEX).result == Result(None, "look", "user_1", error)
+
+
+def test_googles_function_response_is_opened() -> None:
+    """It says which call it answers; a result of any other name is what the tool returned."""
+    response = {"id": "c1", "name": "look", "response": {"result": "user_1"}}
+    step = step_of({**TOOL, "output.value": json.dumps(response)})
+    assert step.result == Result("c1", "look", '{"result":"user_1"}')
+    other = json.dumps({**response, "name": "other"})
+    assert step_of({**TOOL, "output.value": other}).result == Result(None, "look", other)
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("scope", "written"),
+    [
+        (SMOLAGENTS, {"args": [], "sanitize_inputs_outputs": True, "kwargs": {"id": 1}}),
+        (SMOLAGENTS, {"args": [1], "sanitize_inputs_outputs": True, "kwargs": {}}),
+        (LLAMA_INDEX, {"kwargs": {"id": 1}}),
+        (LLAMA_INDEX, {"id": 1}),
+    ],
+)
+def test_arguments_are_those_of_the_function_that_was_called(scope: str, written: dict[str, Any]) -> None:
+    """Those given by place have the names of the tool's parameters."""
+    schema = json.dumps({"id": {"type": "integer", "description": "which"}})
+    assert arguments({"input.value": json.dumps(written), "tool.parameters": schema}, scope) == {"id": 1}
+
+
+def test_arguments_that_nobody_names_stay_as_they_were_written() -> None:
+    """Of other instrumentations, too: a tool may take what is called `kwargs`."""
+    nameless = {"args": [1, 2], "kwargs": {}}
+    assert arguments({"input.value": json.dumps(nameless)}, SMOLAGENTS) == nameless
+    assert arguments({"input.value": '{"kwargs": {"id": 1}}'}, "") == {"kwargs": {"id": 1}}
+
+
+def test_langchains_only_argument_has_lost_its_name() -> None:
+    """The bare value is no arguments: they are absent. What is an object is all of them."""
+    step = step_of({**TOOL, "input.value": "#W3003"}, scope=LANGCHAIN)
+    assert step.call == Call(None, "look", None, Content.ABSENT)
+    assert arguments({"input.value": '{"id": 1, "now": true}'}, LANGCHAIN) == {"id": 1, "now": True}
+    step = step_of({**TOOL, "input.value": "__REDACTED__"}, scope=LANGCHAIN)
+    assert step.call == Call(None, "look", None, Content.REDACTED)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_node_of_a_graph_says_which_call_it_runs(wrapped: bool) -> None:
+    """LangGraph gives a node one call, from 1.0 on with its state; only LangChain's spans are asked."""
+    call = {"name": "look", "args": {"id": 1}, "id": "c1", "type": "tool_call"}
+    given = json.dumps({"tool_call": call, "state": {}} if wrapped else [call])
+    told = {"openinference.span.kind": "CHAIN", "input.value": given}
+    step = step_of(told, scope=LANGCHAIN)
+    assert (step.part, step.call) == (Part.OTHER, Call("c1", "look", '{"id":1}'))
+    assert step_of(told).call is None
+    assert step_of({**told, "input.value": json.dumps([call, call])}, scope=LANGCHAIN).call is None
+
+
+@pytest.mark.parametrize("method", ["__call__", "acall"])
+def test_dspys_tools_have_the_names_of_their_spans(method: str) -> None:
+    """Behind the tool's name stands the method; other instrumentations name spans as they like."""
+    told = {"openinference.span.kind": "TOOL", "input.value": '{"kwargs": {"id": 1}}', "output.value": '"x"'}
+    step = step_of(told, name=f"shop.look.{method}", scope=scopes.DSPY)
+    assert (step.call, step.result) == (
+        Call(None, "shop.look", '{"id":1}'),
+        Result(None, "shop.look", "x"),
+    )
+    other = step_of(told, name=f"look.{method}").call
+    assert other is not None
+    assert other.tool == f"look.{method}"

@@ -1,0 +1,91 @@
+"""Messages of verdicts over some hours: one agent that is calm, one that goes wrong for a while and recovers.
+
+Which sessions violate is drawn here from a seed, so what must be alerted is known from how they were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from random import Random
+from typing import Any
+
+from tracline.schemas.time import NS, rfc3339
+from tracline.stream.alerts.detector import Settings
+from tracline.stream.alerts.rates import Tolerance, tolerance, unknown
+from tracline.stream.messages.codec import Mark, verdict_messages
+from tracline.stream.messages.status import Standing, Status
+from tracline.stream.stages.rekey import Record
+
+PARTITIONS = 3
+BEGAN = 1_771_329_600 * NS
+TICK_S = 60
+TICKS = 60
+SPIKE = range(25, 35)
+"""The ticks in which half of the sessions of the agent that goes wrong violate."""
+SESSIONS = 10
+"""Sessions of an agent in a tick, each in a partition of its own drawing."""
+SETTINGS = Settings(arl_ticks=1_000)
+WRONG, CALM = "support", "sales"
+LIMIT_BYTES = 2_000
+"""Low, so that messages are divided."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message: the partition it is in, and its bytes."""
+
+    partition: int
+    value: bytes
+
+
+def tolerated() -> Tolerance:
+    """Rates without history; a session is over two ticks after it began."""
+    return tolerance(unknown(TICK_S, TICK_S))
+
+
+def messages(seed: int = 1) -> list[Sent]:
+    """The messages in the order in which they are sent; each partition tells every tick's end."""
+    random = Random(seed)
+    offsets = [0] * PARTITIONS
+    sent: list[Sent] = []
+    for tick in range(TICKS):
+        told: dict[int, list[Status]] = {number: [] for number in range(PARTITIONS)}
+        for agent in (WRONG, CALM):
+            for number in range(SESSIONS):
+                rate = 0.5 if agent == WRONG and tick in SPIKE else 0.002
+                session = f"{agent}-{tick}-{number}"
+                told[random.randrange(PARTITIONS)] += _session(session, agent, tick, random.random() < rate)
+        for partition, statuses in told.items():
+            watermark = rfc3339(BEGAN + (tick + 1) * TICK_S * NS)
+            mark = Mark(partition, offsets[partition], 0)
+            data = verdict_messages(mark, watermark, [], [_json(one) for one in statuses], LIMIT_BYTES)
+            sent += [Sent(partition, value) for value in data]
+            offsets[partition] += 1 + random.randrange(3)
+    return sent
+
+
+def _session(session: str, agent: str, tick: int, is_violating: bool) -> Iterator[Status]:
+    """All that is said of a session: it begins and ends in one tick."""
+    time = BEGAN + tick * TICK_S * NS + NS
+    about: dict[str, Any] = {"session_id": session, "occurrence": time, "agent": agent}
+    rule = {"pack": "desk", "rule": "auth-first", "rule_digest": "0" * 64, "severity": "high"}
+    yield Status(Standing.APPLIED, **about, **rule, time=time)
+    if is_violating:
+        yield Status(Standing.VIOLATED, **about, **rule, time=time + NS)
+    none = dict.fromkeys(rule)
+    yield Status(Standing.CLOSED, **about, **none, time=time + 2 * NS)
+
+
+def _json(status: Status) -> dict[str, object]:
+    return {**asdict(status), "occurrence": rfc3339(status.occurrence), "time": rfc3339(status.time)}
+
+
+def records(sent: list[Sent]) -> list[Record]:
+    """The messages as they are read, with offsets of their topic."""
+    offsets = [0] * PARTITIONS
+    read: list[Record] = []
+    for one in sent:
+        read.append(Record(one.partition, offsets[one.partition], BEGAN, one.value))
+        offsets[one.partition] += 1
+    return read

@@ -1,0 +1,156 @@
+"""What a page that is open hears, and the answers that are kept for it."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from tracline.stream.console import ledger, pages
+from tracline.stream.console.feed import Writer, feed
+from tracline.stream.console.kept import ANSWERS_KEPT_MAX, REST, Kept
+from tracline.stream.ingest.server.open_files import FEEDS_MAX
+
+from ..console_store import empty, fill, session, user, writing
+from .asking import DESK, app
+
+pytestmark = pytest.mark.slow
+
+
+class Heard:
+    """A feed that a test asks for its next event; between two looks at the store it does what it is told."""
+
+    def __init__(self, store: Path, after: int, *, breaches: bool = False, kept: Kept | None = None) -> None:
+        self.between = [lambda: None]
+        parts = pages.templates(DESK.rules).get_template("parts.html").module
+        writer = Writer(parts.verdict_rows, parts.position)
+        self.events = feed(store, after, breaches, writer, kept or Kept(), self.wait)
+
+    async def wait(self) -> None:
+        """Do the next thing."""
+        self.between.pop(0)()
+
+
+def test_the_feed_tells_what_is_new(store: Path) -> None:
+    """At once what came since the page was written, later what comes into the store; then it closes."""
+    fill(store, DESK, [session("s", user("no!"), user("no!"))])
+    with writing(store) as db:
+        last = dict(zip(*rows(db, "SELECT * FROM verdict WHERE number = 2"), strict=True))
+
+    def insert() -> None:
+        marks = ", ".join("?" * len(last))
+        with writing(store) as db:
+            values = {**last, "number": 3, "id": "f" * 32, "rule": "answered"}
+            db.execute(f"INSERT INTO verdict VALUES ({marks})", tuple(values.values()))
+
+    async def follow() -> list:
+        heard = Heard(store, after=1)
+        heard.between = [lambda: None, insert, lambda: None]
+        events = [await anext(heard.events) for _ in range(4)]
+        await heard.events.aclose()
+        return events
+
+    first, position, second, _ = asyncio.run(follow())
+    assert [(event.event, event.id) for event in (first, position, second)] == [
+        ("verdicts", "2"),
+        ("position", None),
+        ("verdicts", "3"),
+    ]
+    assert first.data.count("<tr") == second.data.count("<tr") == 1
+    assert 'data-said="violated, high: Calls are answered"' in second.data
+    assert "Verdicts given</dt><dd>2<" in position.data
+
+
+def rows(db, query: str) -> tuple[list[str], tuple]:
+    """The names of a query's columns, and its one row."""
+    cursor = db.execute(query)
+    return [column[0] for column in cursor.description], cursor.fetchone()
+
+
+def test_the_feed_looks_again_where_an_answer_was_kept(store: Path) -> None:
+    """A position that was counted before the latest change is told, and the right one once it is made."""
+    now = [0.0]
+    kept = Kept(lambda: now[0])
+    fill(store, DESK, [session("s", user("hi"))])
+
+    def slowly() -> ledger.Position:
+        now[0] += 1
+        with ledger.reading(store) as db:
+            return dataclasses.replace(ledger.position(db), open_sessions=77)
+
+    kept.get("position", slowly)
+
+    async def follow() -> list[str]:
+        heard = Heard(store, 0, kept=kept)
+        heard.between = [lambda: None, lambda: now.append(now.pop() + REST), lambda: None]
+        events = [await anext(heard.events) for _ in range(2)]
+        await heard.events.aclose()
+        return [str(event.data) for event in events]
+
+    before, after = asyncio.run(follow())
+    assert ">77<" in before
+    assert ">0<" in after
+
+
+def test_a_feed_of_breaches_leaves_the_unjudged_out(store: Path) -> None:
+    """Unless all are asked for, only what is violated or unmet comes."""
+    fill(store, DESK, [session("s", user(None, content="absent"))])
+
+    async def first(breaches: bool) -> str:
+        heard = Heard(store, 0, breaches=breaches)
+        event = await anext(heard.events)
+        await heard.events.aclose()
+        return event.event
+
+    assert [asyncio.run(first(breaches)) for breaches in (True, False)] == ["position", "verdicts"]
+
+
+def test_there_are_only_so_many_feeds(store: Path) -> None:
+    """Of more than the limit that are asked for at one moment the others are refused; later there is room."""
+    console = app(empty(store))
+    many = Counter(asyncio.run(asked_at_once(console, FEEDS_MAX + 5)))
+    assert many == {(200, None): FEEDS_MAX, (503, b"60"): 5}
+    assert asyncio.run(asked_at_once(console, 1)) == [(200, None)]
+
+
+async def asked_at_once(console: Starlette, count: int) -> list[tuple[int, bytes | None]]:
+    """Ask for so many feeds, and leave them once all are answered: each status, and when to come again."""
+    answers: list[tuple[int, bytes | None]] = []
+    all_answered = asyncio.Event()
+
+    async def receive() -> dict[str, str]:
+        await all_answered.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict) -> None:
+        if message["type"] == "http.response.start":
+            answers.append((message["status"], dict(message["headers"]).get(b"retry-after")))
+        if len(answers) == count:
+            all_answered.set()
+
+    scope = {"type": "http", "method": "GET", "path": "/feed", "query_string": b"", "headers": []}
+    await asyncio.gather(*(console(dict(scope), receive, send) for _ in range(count)))
+    return answers
+
+
+def test_answers_are_kept_for_as_long_as_they_cost() -> None:
+    """An answer that took a second is kept for ten, then made anew; keys are told apart, and limited."""
+    now = [0.0]
+    kept = Kept(lambda: now[0])
+
+    def make() -> float:
+        now[0] += 1
+        return now[0]
+
+    assert kept.get("a", make) == (1.0, True)
+    now[0] += REST - 0.5
+    assert kept.get("a", make) == (1.0, False)
+    assert kept.get("b", make) == (now[0], True)
+    now[0] += 1
+    assert kept.get("a", make) == (now[0], True)
+    for key in range(ANSWERS_KEPT_MAX):
+        kept.get(key, lambda: 0.0)
+    assert kept.get("b", make)[1]

@@ -1,0 +1,87 @@
+"""Rules told again for a session's page: verdicts, residuals and slices at each event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tracline.rules.engine.monitor import Monitor
+from tracline.schemas.event import Event
+from tracline.schemas.verdict import Verdict
+from tracline.stream.console import ledger
+from tracline.stream.console.replay import MARKS_AN_EVENT_MAX, Course, replay
+
+from ..console_store import call, desk_sessions, result, session, shipped, user
+from .asking import DESK
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_session_told_again_comes_to_its_verdicts(desk: Path) -> None:
+    """Replaying a session gives the verdicts that are in the store, each at its event and in its slice."""
+    found = 0
+    for told in desk_sessions(30):
+        courses = replay(shipped(), told[:-1])
+        replayed = {(course.number, *one) for course in courses for one in verdicts(course)}
+        names = {(rule.pack, rule.id): number for number, rule in enumerate(shipped().rules)}
+        records = stored(desk, told)
+        assert replayed == {(names[r.pack, r.rule], r.slice, r.seq, r.verdict) for r in records}
+        found += len(records)
+    assert found > 30
+
+
+def stored(store: Path, told: tuple[Event, ...]) -> list[ledger.Record]:
+    """The records of one session."""
+    with ledger.reading(store) as db:
+        return ledger.records_of(db, told[0].session_id, told[0].occurrence, 1000)
+
+
+def verdicts(course: Course) -> Iterator[tuple[str | None, int, Verdict]]:
+    """What a course reports, and what is left unmet."""
+    for at, marks in enumerate(course.marks):
+        yield from ((m.slice, at + 1, m.verdict) for m in marks.shown if m.reported)
+    for standing in course.standings:
+        if standing.closing is Verdict.UNMET:
+            yield standing.mark.slice, standing.seq, Verdict.UNMET
+
+
+def test_the_residual_at_each_event_is_the_monitors() -> None:
+    """Beside each event stands what a monitor of the formula asks next there."""
+    told = session("s", call(), user("hm"), result(), user("x!"), call(), end=False)
+    answered, calm, _ = replay(DESK, told)
+    monitor = Monitor("always (call -> eventually result)")
+    for event, marks in zip(told, answered.marks, strict=True):
+        verdict = monitor.step(
+            {"call"} if event.tool and not event.result else {"result"} if event.result else set()
+        )
+        assert [(mark.verdict, mark.residual) for mark in marks.shown] == [(verdict, monitor.residual)]
+    assert [marks.shown[0].residual for marks in calm.marks] == ["always not angry"] * 3 + [
+        "false",
+        "always not angry",
+    ]
+    assert [marks.is_news for marks in answered.marks] == [True, False, True, False, True]
+
+
+def test_slices_are_told_apart() -> None:
+    """A rule with slices has a mark for each slice that an event steps, and the last of each stands."""
+    told = session("s", call("pay", "a"), call("pay", "b"), user("hm"), call("pay", "a"), end=False)
+    course = replay(DESK, told)[2]
+    assert [[mark.slice for mark in marks.shown] for marks in course.marks] == [
+        ["a"],
+        ["b"],
+        [None, "a", "b"],
+        ["a"],
+    ]
+    assert [mark.verdict for mark in course.marks[3].shown] == [Verdict.VIOLATED]
+    assert {(s.mark.slice, s.seq, s.closing) for s in course.standings} == {
+        ("a", 4, None),
+        ("b", 3, Verdict.HELD),
+    }
+
+
+def test_an_event_of_many_slices_shows_some() -> None:
+    """An event without a value steps every slice; some are shown, and the others counted."""
+    told = session("s", *(call("pay", f"c{i}") for i in range(20)), user("hm"), end=False)
+    marks = replay(DESK, told)[2].marks[-1]
+    assert (len(marks.shown), marks.more) == (MARKS_AN_EVENT_MAX, 21 - MARKS_AN_EVENT_MAX)

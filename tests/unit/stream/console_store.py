@@ -1,0 +1,158 @@
+"""Stores for the tests of the console: sessions judged by the rules that ship, as `serve` writes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import orjson
+from tracline.examples.desk.bot import Desk, conversations
+from tracline.examples.desk.formats import events
+from tracline.examples.desk.scene import Break
+from tracline.rules.engine.judge import JUDGED_COLUMNS, Clock, Judged, Statute, judge, statute_of
+from tracline.rules.engine.kernel_loop import APPLIES_BIT
+from tracline.rules.engine.records import line, records
+from tracline.rules.packs.load import load_packs, shipped_packs
+from tracline.schemas.event import Event, Kind, end_event, event_id
+from tracline.schemas.frames.events import event_frame
+from tracline.schemas.time import NS, parse_time
+from tracline.stream.serve.store_schema import TABLES
+
+NO_TIME = -(1 << 63)
+
+
+def fill(file: Path, statute: Statute, sessions: Iterable[Sequence[Event]]) -> Path:
+    """Judge whole sessions and put everything about them into a new store; the store's file.
+
+    A session that has no `end` row stays open. Sessions are told in the order of their last events.
+    """
+    told = sorted(sessions, key=lambda events: events[-1].time)
+    rows = [event for events in told for event in events]
+    labelled = statute.labeler.label_few(event_frame(rows), keep=JUDGED_COLUMNS)
+    judged = judge(statute, labelled, Clock(last=NO_TIME, idle=0), satisfied=False)
+    found = sorted(records(statute, judged, {}), key=lambda record: record["time"])
+    with writing(empty(file)) as db:
+        db.executemany(EVENT, map(event_row, rows))
+        db.executemany(VERDICT, map(verdict_row, found))
+        db.executemany(STANDING, standings(statute, judged, found))
+        db.execute("INSERT INTO fact VALUES ('watermark', ?)", (rows[-1].time,))
+    return file
+
+
+def empty(file: Path) -> Path:
+    """A new store that nothing was sent to."""
+    with writing(file) as db:
+        db.executescript(f"PRAGMA journal_mode = WAL; {TABLES}")
+    return file
+
+
+@contextmanager
+def writing(file: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to the store whose changes are there when it is left."""
+    db = sqlite3.connect(file)
+    try:
+        with db:
+            yield db
+    finally:
+        db.close()
+
+
+EVENT = "INSERT INTO event (session_id, occurrence, seq, time, kind, row) VALUES (?, ?, ?, ?, ?, ?)"
+VERDICT = """INSERT INTO verdict (id, pack, rule, session_id, occurrence, seq, time, verdict, severity, agent,
+history, given, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+STANDING = "INSERT INTO standing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+DEAD_LETTER = "INSERT INTO dead_letter (received, place, code, reason, sha256) VALUES (?, ?, ?, ?, ?)"
+
+
+def event_row(event: Event) -> tuple:
+    """An event as a row of the table of events."""
+    columns = orjson.dumps(dataclasses.asdict(event))
+    return (event.session_id, event.occurrence, event.seq, event.time, event.kind.value, columns)
+
+
+def verdict_row(record: dict) -> tuple:
+    """A record as a row of the table of verdicts, given at the time of its event."""
+    occurrence, time = parse_time(record["occurrence"]), parse_time(record["time"])
+    named = [record[name] for name in ("id", "pack", "rule", "session_id")]
+    rest = [record[name] for name in ("verdict", "severity", "agent", "history")]
+    return (*named, occurrence, record["seq"], time, *rest, time, line(record))
+
+
+def standings(statute: Statute, judged: Judged, found: Sequence[dict]) -> Iterator[tuple]:
+    """What each rule has said of each occurrence; where it applied, it did so from the first event on."""
+    first: dict[tuple, dict[str, int]] = {}
+    for record in found:
+        key = (record["session_id"], parse_time(record["occurrence"]), record["pack"], record["rule"])
+        kind = "unjudged" if record["verdict"] == "unjudged" else "violated"
+        first.setdefault(key, {}).setdefault(kind, parse_time(record["time"]))
+    starts = judged.sessions.bounds[:-1]
+    ids = judged.column("session_id", starts).to_list()
+    began = judged.column("occurrence", starts).to_physical().to_list()
+    agents = judged.column("agent", starts).to_list()
+    applies = judged.memory.state & APPLIES_BIT != 0
+    for slot, session_id in enumerate(ids):
+        for column, number in enumerate(statute.program.order.tolist()):
+            rule = statute.rules[number]
+            key = (session_id, began[slot], rule.pack, rule.id)
+            said = first.get(key, {})
+            if applies[slot, column] or said:
+                yield (*key, agents[slot], began[slot], said.get("violated"), said.get("unjudged"), None)
+
+
+def desk_sessions(count: int, seed: int = 7) -> list[tuple[Event, ...]]:
+    """Conversations of the simulated support desk in one day, most of which break a rule."""
+    desk = Desk(sessions=count, seed=seed, days=1, rates=dict.fromkeys(Break, 0.9 / len(Break)), spike=None)
+    return [events(conversation) for conversation in conversations(desk)]
+
+
+@cache
+def shipped() -> Statute:
+    """The rules that ship, ready to judge by."""
+    return statute_of(load_packs(shipped_packs()))
+
+
+START = parse_time("2026-02-17T12:00:00Z") or 0
+
+
+def session(
+    name: str, *said: tuple[Kind, dict], start: int = START, end: bool = True, agent: str | None = "clerk"
+) -> tuple[Event, ...]:
+    """One occurrence: the events a second apart, and an `end` row unless it is open."""
+    told = [
+        Event(
+            session_id=name,
+            occurrence=start,
+            time=start + at * NS,
+            seq=at + 1,
+            kind=kind,
+            agent=agent,
+            **more,
+        )
+        for at, (kind, more) in enumerate(said)
+    ]
+    told = [
+        dataclasses.replace(event, event_id=event_id(name, start, event.kind, [], event.seq))
+        for event in told
+    ]
+    if end:
+        told.append(end_event(name, start, told[-1].time, len(told) + 1, {}))
+    return tuple(told)
+
+
+def user(text: str | None, **more: object) -> tuple[Kind, dict]:
+    """A user's message."""
+    return Kind.USER, {"text": text, **more}
+
+
+def call(tool: str = "look", call_id: str = "c1", **more: object) -> tuple[Kind, dict]:
+    """A tool call."""
+    return Kind.TOOL_CALL, {"tool": tool, "call_id": call_id, "args": "{}", **more}
+
+
+def result(call_id: str = "c1", **more: object) -> tuple[Kind, dict]:
+    """A tool's result."""
+    return Kind.TOOL_RESULT, {"tool": "look", "call_id": call_id, "result": "ok", **more}

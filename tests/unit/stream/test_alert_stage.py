@@ -1,0 +1,230 @@
+"""The alerts process without its broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import zip_longest
+from random import Random
+
+import pytest
+from tracline.schemas.time import NS, rfc3339
+from tracline.stream.alerts.alert import Alert, decode
+from tracline.stream.alerts.history import watched
+from tracline.stream.alerts.sessions import statuses
+from tracline.stream.alerts.watch import Watch
+from tracline.stream.error import StreamError
+from tracline.stream.messages.codec import Mark, decode_letter, decode_verdicts, verdict_messages
+from tracline.stream.messages.topics import Topic
+from tracline.stream.stages.alert import Alerting
+from tracline.stream.stages.rekey import Record
+
+from .alert_messages import (
+    BEGAN,
+    CALM,
+    PARTITIONS,
+    SETTINGS,
+    SPIKE,
+    TICK_S,
+    TICKS,
+    WRONG,
+    messages,
+    records,
+    tolerated,
+)
+
+TOPIC = "tracline.verdicts"
+
+
+def anew() -> Alerting:
+    """One that has heard nothing."""
+    return Alerting(tolerated(), SETTINGS, PARTITIONS, TOPIC)
+
+
+def alerts(alerting: Alerting, read: Iterable[Record]) -> list[Alert]:
+    """What comes of the records, taken in one by one."""
+    raised: list[Alert] = []
+    for record in read:
+        alerting.take(record)
+        raised += alerting.turn().alerts
+    return raised
+
+
+def test_a_spike_is_one_alert() -> None:
+    """An agent that goes wrong for a while is alerted once, in the spike, and resolved behind it."""
+    fired, resolved = alerts(anew(), records(messages()))
+    first, last = (BEGAN + tick * TICK_S * NS for tick in (SPIKE.start, SPIKE.stop))
+    assert (fired.pack, fired.rule, fired.agent, fired.severity) == ("desk", "auth-first", WRONG, "high")
+    assert first <= fired.starts < first + 5 * TICK_S * NS
+    assert fired.ends is None
+    assert fired.observed > 0.3 > fired.tolerated
+    assert resolved.id == fired.id
+    assert resolved.ends is not None
+    assert last < resolved.ends < last + 15 * TICK_S * NS
+
+
+@pytest.mark.slow
+def test_messages_made_again_change_nothing() -> None:
+    """What a restart of the monitor sends again has the same marks, and is dropped wherever it comes."""
+    read = records(messages())
+    again = [record for place, record in enumerate(read) for record in read[max(0, place - 2) : place + 1]]
+    assert alerts(anew(), again) == alerts(anew(), read)
+
+
+@pytest.mark.slow
+def test_a_restart_anywhere_gives_the_same_alerts() -> None:
+    """Stopped and gone on with from its state, at 40 places, the process raises and resolves the same."""
+    read, random = records(messages()), Random(5)
+    expected = alerts(anew(), read)
+    cuts = sorted(random.sample(range(len(read)), 40))
+    kept: dict[str, bytes] = {}
+    raised: list[Alert] = []
+    for start, end in zip([0, *cuts], [*cuts, len(read)], strict=True):
+        alerting = anew()
+        alerting.restore(kept)
+        for record in read[start:end]:
+            alerting.take(record)
+        turned = alerting.turn()
+        raised += turned.alerts
+        for output in turned.outputs:
+            if output.topic is Topic.ALERTS_STATE and output.key is not None:
+                if output.value is None:
+                    kept.pop(output.key, None)
+                else:
+                    kept[output.key] = output.value
+    assert raised == expected
+
+
+@pytest.mark.parametrize("heard", [0, 3])
+def test_the_slowest_partition_holds_time_back(heard: int) -> None:
+    """No tick is looked at before all partitions have told of it; then the alerts are the same."""
+    read = records(messages())
+    early = [record for record in read if record.partition != 2]
+    late = [record for record in read if record.partition == 2]
+    alerting = anew()
+    assert alerts(alerting, [*late[:heard], *early]) == []
+    watermark = alerting.watermark
+    assert watermark is None if heard == 0 else watermark is not None and watermark < BEGAN + 4 * TICK_S * NS
+    kinds = [(one.status, one.agent) for one in alerts(alerting, late[heard:])]
+    assert kinds == [(one.status, one.agent) for one in alerts(anew(), read)]
+
+
+@pytest.mark.parametrize("lag", [0, 1, 40])
+def test_a_backtest_says_what_is_said_live(lag: int) -> None:
+    """The same statuses as a history raise and resolve in the same ticks, however far a partition lags."""
+    read = records(messages())
+    said = [(one.time, one) for record in read for one in statuses(decode_verdicts(record.value))]
+    watch, until = Watch(tolerated(), SETTINGS), BEGAN + TICKS * TICK_S * NS
+    fired, resolved = watched(sorted(said, key=lambda pair: pair[0]), watch, until)
+    behind = [record for record in read if record.partition == 2]
+    others = [record for record in read if record.partition != 2]
+    uneven = [*others[:lag], *(one for pair in zip_longest(others[lag:], behind) for one in pair if one)]
+    live = alerts(anew(), uneven)
+    assert [(one.starts, one.ends) for one in live] == [(fired.begins, None), (fired.begins, resolved.ends)]
+    assert [one.violating for one in live] == [fired.alarm.violating, resolved.alarm.violating]
+
+
+def test_alerts_are_written_with_the_state_behind_them() -> None:
+    """The records of alerts hold them whole; a firing one is remembered, a resolved one forgotten."""
+    alerting = anew()
+    seen: list[Alert] = []
+    for record in records(messages()):
+        alerting.take(record)
+        turned = alerting.turn()
+        written = [decode(one.value) for one in turned.outputs if one.topic is Topic.ALERTS and one.value]
+        assert written == turned.alerts
+        seen += written
+        assert len(alerting.firing) == (len(seen) % 2)
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"\xff", b"[]", b"{}", b'{"version":1}', b'{"version":1,"session_status":[{}],"watermark":null}',
+     b'{"version":1,"session_status":[],"watermark":"soon","offset":1,"index":0}'],
+)  # fmt: skip
+def test_what_is_no_message_is_put_aside(value: bytes) -> None:
+    """It becomes a dead letter that says where it stands and nothing of what it holds; all else goes on."""
+    alerting = anew()
+    alerting.take(Record(1, 77, BEGAN, value))
+    turned = alerting.turn()
+    (output,) = (one for one in turned.outputs if one.topic is Topic.DEAD_LETTER)
+    assert turned.dead_letters == ["TRL731"]
+    letter = decode_letter(output.value or b"")
+    assert (letter.process, letter.topic, letter.partition, letter.offset) == ("alerts", TOPIC, 1, 77)
+    alerts(alerting, records(messages())[:30])
+    assert alerting.watermark is not None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"pack": ["x"]}, {"rule": {}}, {"agent": 5}, {"severity": 5}, {"session_id": None}, {"session_id": []},
+     {"rule_digest": []}, {"status": "no"}, {"pack": None}, {"status": "closed"}, {"more": 1}],
+)  # fmt: skip
+def test_a_status_of_wrong_types_is_put_aside(wrong: dict[str, object]) -> None:
+    """It neither ends the process, nor does any of it come into the state, which no restart could read."""
+    status = {
+        "status": "violated", "session_id": "s1", "occurrence": rfc3339(BEGAN), "pack": "desk",
+        "rule": "auth-first", "rule_digest": "0" * 64, "severity": "high", "agent": "bot",
+        "time": rfc3339(BEGAN),
+    }  # fmt: skip
+    (data,) = verdict_messages(Mark(0, 1, 0), None, [], [status, status | wrong], 10_000)
+    alerting = anew()
+    alerting.take(Record(0, 7, BEGAN, data))
+    turned = alerting.turn()
+    assert turned.dead_letters == ["TRL731"]
+    assert [one.key for one in turned.outputs] == [None, "tick_s"], "a letter, and what every state has"
+
+
+@pytest.mark.parametrize("mark", ["1", True, 1.0, 1e30, None])
+def test_a_mark_that_is_no_number_is_put_aside(mark: object) -> None:
+    """A mark of nonsense would make repeats of all that comes behind it."""
+    message = {**json.loads(records(messages())[0].value), "offset": mark}
+    alerting = anew()
+    alerting.take(Record(0, 7, BEGAN, json.dumps(message).encode()))
+    assert alerting.turn().dead_letters == ["TRL731"]
+
+
+def test_another_releases_messages_are_not_skipped() -> None:
+    """A message of another version stops the process: it may mean anything."""
+    read = records(messages())
+    value = json.dumps({**json.loads(read[0].value), "version": 99}).encode()
+    with pytest.raises(StreamError) as caught:
+        anew().take(replace(read[0], value=value))
+    assert caught.value.code == "TRL731"
+
+
+def test_state_of_more_partitions_is_refused() -> None:
+    """Where the topic has fewer partitions than before, sessions have moved: the process says so."""
+    alerting = anew()
+    alerts(alerting, records(messages())[:50])
+    smaller = Alerting(tolerated(), SETTINGS, 1, TOPIC)
+    with pytest.raises(StreamError) as caught:
+        smaller.restore({"partition 2": b"[5,0,null]"})
+    assert caught.value.code == "TRL732"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "code"),
+    [("partition 0", b"?", "TRL761"), ("partition x", b"[1,0,null]", "TRL761"), ("alert ?", b"{}", "TRL761"),
+     ('alert ["a","b","c"]', b"{}", "TRL764"), ("severity 1", b'"high"', "TRL761"), ("who", b"", "TRL761")],
+)  # fmt: skip
+def test_damaged_state_is_refused(name: str, data: bytes, code: str) -> None:
+    """A record that this release did not write stops the process, with what to do."""
+    with pytest.raises(StreamError) as caught:
+        anew().restore({name: data})
+    assert caught.value.code == code
+
+
+def test_agents_with_hostile_names_are_shown_clean() -> None:
+    """What an agent calls itself comes from telemetry: alerts and state hold no control characters of it."""
+    evil = f"{WRONG}\x1b[2J\u202e"
+    value = {WRONG: evil, CALM: CALM}
+    read = [
+        replace(record, value=record.value.replace(f'"agent":"{WRONG}"'.encode(),
+                                                   f'"agent":{json.dumps(value[WRONG])}'.encode()))
+        for record in records(messages())
+    ]  # fmt: skip
+    fired, _ = alerts(anew(), read)
+    assert fired.agent == f"{WRONG}�[2J�"

@@ -1,0 +1,193 @@
+"""Sessions with more events than are judged: unjudged from there, live as in an audit."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import orjson
+import pytest
+from tracline.batch.audit.audit import audit
+from tracline.batch.prepare.options import Terms
+from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.kernel import EVENTS_MAX
+from tracline.rules.packs.load import pack_text
+from tracline.schemas.candidate import Candidate, Telling
+from tracline.schemas.event import Content, Event, Kind, end_event
+from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
+from tracline.schemas.step import Part
+from tracline.schemas.time import NS
+from tracline.stream.messages.session_state import SessionState
+from tracline.stream.messages.status import Standing
+from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, Bench, Worker, poisoned
+
+from ..batch.audit_rows import PACK, START, call, session, user, write
+
+RULES = pack_text(PACK)
+
+
+def over(more: int) -> list[dict]:
+    """A session that shouts, calls, and goes on; its last event shouts again."""
+    quiet = [user("well") for _ in range(EVENTS_MAX + more - 3)]
+    return session("a", user("now!"), call("pay"), *quiet, user("again!"))
+
+
+def found(tmp_path: Path, rows: list[dict]) -> list[dict]:
+    """The records of an audit of these rows."""
+    archive = write(tmp_path / "archive" / "events.parquet", rows)
+    audit(archive.parent, RULES, tmp_path / "bundle", Terms())
+    return [orjson.loads(line) for line in (tmp_path / "bundle" / "verdicts.jsonl").read_bytes().splitlines()]
+
+
+def test_one_event_more_unjudges_every_rule_there(tmp_path: Path) -> None:
+    """What was found before stays; at the first event over the limit every rule is unjudged, and says why."""
+    records = found(tmp_path, over(5))
+    assert [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"] == [("calm", 1)]
+    unjudged = [one for one in records if one["verdict"] == "unjudged"]
+    assert {one["rule"] for one in unjudged} == {"answered", "calm", "gives-up", "paid-once"}
+    assert {one["seq"] for one in unjudged} == {EVENTS_MAX + 1}
+    assert {one["reason"] for one in unjudged} == {f"the session has more than {EVENTS_MAX} events"}
+    assert {one["verdict"] for one in records} == {"violated", "unjudged"}
+
+
+def test_as_many_as_the_limit_are_judged(tmp_path: Path) -> None:
+    """A session of just so many events is judged to its end."""
+    records = found(tmp_path, over(0))
+    assert [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"] == [
+        ("calm", 1),
+        ("calm", EVENTS_MAX),
+    ]
+    assert {one["rule"] for one in records if one["verdict"] == "unmet"} == {"answered"}
+
+
+def by_id(records: list[dict]) -> dict[str, dict]:
+    """The records by id, of which none comes twice."""
+    found = {one["id"]: one for one in records}
+    assert len(found) == len(records)
+    return found
+
+
+@pytest.mark.slow
+def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
+    """Judged in parts, the same records come, each once; past the limit one row is kept of the session."""
+    rows = over(50)
+    events = [
+        end_event("a", START, row["time"], row["seq"], {"end": "mark"})
+        if row["kind"] == "end"
+        else Event(
+            session_id="a",
+            occurrence=START,
+            time=row["time"],
+            seq=row["seq"],
+            kind=Kind(row["kind"]),
+            text=row.get("text"),
+            tool=row.get("tool"),
+            call_id=row.get("call_id"),
+            event_id=row["event_id"],
+        )
+        for row in rows
+    ]
+    wanted = found(tmp_path, rows)
+    state = SessionState(Session("a", 3_600 * NS))
+    bench = Bench(statute_of(RULES))
+    records: list[dict] = []
+    statuses = []
+    cuts = [0, 3_000, EVENTS_MAX - 1, EVENTS_MAX, EVENTS_MAX + 20, len(events) - 1, len(events)]
+    kept = []
+    for begin, end in pairwise(cuts):
+        verdicts, came = bench.judged({"a": state}, events[begin:end])
+        records += verdicts
+        statuses += came
+        kept.append(len(state.rows.get("seq", [])))
+    assert by_id(records) == by_id(wanted)
+    assert kept == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
+    assert [one.rule for one in statuses if one.status is Standing.VIOLATED] == ["calm"]
+    unjudged = [one.rule for one in statuses if one.status is Standing.UNJUDGED]
+    assert sorted(filter(None, unjudged)) == ["answered", "calm", "gives-up", "paid-once"]
+
+
+def waiting(number: int) -> Candidate:
+    """A tool's run in the session `a`, one of many."""
+    told = (Telling(Kind.TOOL_CALL, START, tool="look", call_id=f"c{number}"),)
+    return Candidate("a", Part.TOOL, START, START, told, trace_id="t", span_id=str(number))
+
+
+@pytest.mark.slow
+def test_more_spans_than_may_wait_are_put_aside() -> None:
+    """What comes on top of `HELD_MAX` waiting spans is named, and nothing that waits is lost."""
+    states = {"a": SessionState(Session("a", 3_600 * NS))}
+    worker = Worker(Bench(statute_of(RULES)))
+    first = worker.step(states, map(waiting, range(HELD_MAX)), START - 1)
+    assert (first.events, first.poison) == ([], [])
+    over = worker.step(states, [waiting(HELD_MAX)], START - 1)
+    [(place, code, reason)] = [told for one in over.poison for told in poisoned(one)]
+    assert (place, code) == (f"trace t, span {HELD_MAX}", "session-held")
+    assert str(HELD_MAX) in reason
+    assert len(worker.step(states, [], START).events) == HELD_MAX
+
+
+@pytest.mark.slow
+def test_memory_of_a_session_is_bounded() -> None:
+    """Past `REMEMBERED_MAX` spans nothing more is remembered of an occurrence, and events still come."""
+    session = Session("a", 3_600 * NS)
+    for number in range(REMEMBERED_MAX + 10):
+        session.add(waiting(number))
+    assert len(session.advance(START)) == REMEMBERED_MAX + 10
+    [told] = session.told
+    assert session.open is not None
+    assert {len(told.spans), len(session.open.equals)} == {REMEMBERED_MAX}
+    assert len(told.calls) == WAITING_MAX
+    session.add(waiting(1))
+    assert session.advance(START) == []
+
+
+def test_more_text_than_may_wait_is_put_aside() -> None:
+    """Few spans that tell very much are bounded, too: what waits is judged, what comes on top is named."""
+    text = "x" * (HELD_CHARS_MAX // 4)
+
+    def large(number: int) -> Candidate:
+        told = (Telling(Kind.USER, START + number, text=text, place=0, key=f"k{number}"),)
+        return Candidate("a", Part.CHAT, START, START + number, told, trace_id="t", span_id=str(number))
+
+    states = {"a": SessionState(Session("a", 3_600 * NS))}
+    worker = Worker(Bench(statute_of(RULES)))
+    done = worker.step(states, map(large, range(4)), START - 1)
+    assert not done.poison
+    over = worker.step(states, [large(4)], START - 1)
+    assert [one.code for one in over.poison] == ["session-held"]
+    assert len(worker.step(states, [], START + 9).events) == 4
+
+
+def asked(args: str) -> list[Event]:
+    """The events of a call with these arguments, which a model asked, and of its result, told later."""
+    call_told = Telling(Kind.TOOL_CALL, START, tool="look", call_id="c", args=args, place=1)
+    told = Telling(Kind.TOOL_RESULT, START + 1, call_id="c", result="found", place=2)
+    session = Session("a", 3_600 * NS)
+    session.add(Candidate("a", Part.CHAT, START, START, (call_told,), trace_id="t", span_id="1"))
+    session.add(Candidate("a", Part.CHAT, START, START + 1, (told,), trace_id="t", span_id="2"))
+    return session.advance(START + 1)
+
+
+def test_a_result_carries_arguments_up_to_a_limit() -> None:
+    """Longer ones are not known at the result, whose text is; the call has them whole."""
+    fits, over = "x" * CARRIED_CHARS_MAX, "x" * (CARRIED_CHARS_MAX + 1)
+    assert [(one.args, one.content) for one in asked(fits)] == [(fits, Content.CAPTURED)] * 2
+    call_event, answer = asked(over)
+    assert (call_event.args, call_event.content) == (over, Content.CAPTURED)
+    assert (answer.tool, answer.args, answer.result) == ("look", None, "found")
+    assert answer.content is Content.ABSENT
+
+
+def test_few_closed_occurrences_are_remembered() -> None:
+    """A session that ends and begins again and again remembers the last ones alone."""
+    session = Session("a", 3_600 * NS)
+    for number in range(CLOSED_MAX + 50):
+        time = START + 2 * number
+        told = (
+            Telling(Kind.USER, time, text="hi", place=0, key=f"k{number}"),
+            Telling(Kind.END, time + 1),
+        )
+        session.add(Candidate("a", Part.CHAT, time, time + 1, told, trace_id="t", span_id=str(number)))
+        session.advance(time + 1)
+    assert len(session.told) == CLOSED_MAX + 1

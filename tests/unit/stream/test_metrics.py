@@ -1,0 +1,142 @@
+"""The metrics of `tracline serve`."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+from tracline.schemas.event import Kind
+from tracline.schemas.instrumentations.census import SpanCensus
+from tracline.schemas.otlp.decoded import CODES
+from tracline.schemas.otlp.signal import Signal
+from tracline.schemas.verdict import Verdict
+from tracline.stream.ingest.rejections import Reason
+from tracline.stream.process.metrics import (
+    GIVEN,
+    OTHER,
+    RULES_MAX,
+    SCOPES_MAX,
+    AlertMetrics,
+    Metrics,
+    RekeyMetrics,
+)
+
+from .receiving import running, values
+
+
+def test_every_counter_is_there_from_the_start() -> None:
+    """All counters, with all values that their labels can have, begin at 0; so a first increase is seen."""
+    families = list(text_string_to_metric_families(Metrics([("desk", "calm")]).text().decode()))
+    counters = {family.name: family for family in families if family.type == "counter"}
+    for family in counters.values():
+        totals = [sample for sample in family.samples if sample.name.endswith("_total")]
+        assert totals, family.name
+        assert {sample.value for sample in totals} == {0.0}
+    labels = {
+        "tracline_receiver_refused": {(reason,) for reason in Reason},
+        "tracline_receiver_flaws": {(code,) for code in (*CODES, OTHER)},
+        "tracline_dead_letters": {(code,) for code in (*CODES, OTHER)},
+        "tracline_events_judged": {(kind,) for kind in Kind},
+        "tracline_verdicts": {("desk", "calm", verdict) for verdict in GIVEN},
+    }
+    for name, expected in labels.items():
+        samples = [sample for sample in counters[name].samples if sample.name.endswith("_total")]
+        assert {tuple(sample.labels.values()) for sample in samples} == expected
+
+
+def test_names_say_what_they_are() -> None:
+    """Every metric has the prefix, a text that ends in a full stop, and a unit where it has one."""
+    families = list(text_string_to_metric_families(Metrics().text().decode()))
+    assert len(families) > 15
+    for family in families:
+        assert re.fullmatch(r"tracline_[a-z_]+", family.name)
+        assert family.documentation.endswith(".")
+        assert family.type in {"counter", "gauge", "histogram"}
+
+
+def test_what_happens_is_counted() -> None:
+    """Events, verdicts, dead letters and the watermark stand where their names say."""
+    metrics = Metrics([("desk", "calm")])
+    metrics.judged(Kind.USER, 2)
+    metrics.verdict("desk", "calm", Verdict.VIOLATED)
+    metrics.dead_letter("otlp-protobuf", 3)
+    metrics.watermark(1_500_000_000)
+    metrics.delay.observe(0.3)
+    text = metrics.text().decode()
+    assert values(text, "tracline_events_judged_total") == {("user",): 2}
+    assert values(text, "tracline_verdicts_total") == {("calm", "desk", "violated"): 1}
+    assert values(text, "tracline_dead_letters_total") == {("otlp-protobuf",): 3}
+    assert values(text, "tracline_watermark_timestamp_seconds") == {(): 1.5}
+    assert values(text, "tracline_verdict_delay_seconds_count") == {(): 1}
+
+
+@pytest.mark.slow
+def test_label_values_are_limited() -> None:
+    """Codes that are not in the table, and rules beyond the limit, are counted together."""
+    metrics = Metrics(("desk", f"rule-{number}") for number in range(RULES_MAX + 50))
+    metrics.dead_letter("something new")
+    metrics.flawed(Signal.SPANS, 0, {"something new": 2})
+    metrics.verdict("desk", f"rule-{RULES_MAX + 1}", Verdict.UNMET)
+    metrics.verdict("never", "heard of", Verdict.UNMET, 2)
+    text = metrics.text().decode()
+    assert values(text, "tracline_dead_letters_total") == {(OTHER,): 1}
+    assert values(text, "tracline_receiver_flaws_total") == {(OTHER,): 2}
+    assert values(text, "tracline_verdicts_total") == {(OTHER, OTHER, "unmet"): 3}
+
+
+def test_scopes_of_spans_are_limited() -> None:
+    """So many have label values of their own, cleaned; further ones are counted together."""
+    metrics = Metrics()
+    census = SpanCensus()
+    for number in range(SCOPES_MAX + 5):
+        census.count(f"\x1b{number}", 3, 1)
+    metrics.spans_came(census)
+    metrics.spans_came(census)
+    text = metrics.text().decode()
+    read, unread = (values(text, f"tracline_spans_{name}_total") for name in ("read", "unread"))
+    assert len(read) == len(unread) == SCOPES_MAX + 1
+    assert (read[OTHER,], unread[OTHER,]) == (10, 20)
+    assert read["\N{REPLACEMENT CHARACTER}7",] == 2
+
+
+def gauges(registry: CollectorRegistry) -> dict[str, float]:
+    """The gauges that are not 0, with the values of their labels."""
+    return {
+        " ".join((sample.name, *sample.labels.values())): sample.value
+        for family in registry.collect()
+        if family.type == "gauge"
+        for sample in family.samples
+        if sample.value
+    }
+
+
+def test_who_has_nothing_to_do_any_more_says_so() -> None:
+    """What another process goes on with neither grows old here nor counts twice; counters stay."""
+    rekey = RekeyMetrics(["spans"], ["events"])
+    alerts = AlertMetrics(["verdicts"], ["alerts"], ["webhook"])
+    for metrics in (rekey, alerts):
+        metrics.kafka.lag({("in", 0): 7})
+        metrics.progress.watermark(5_000_000_000)
+    rekey.spans.waiting.set(1)
+    rekey.traces_held.set(2)
+    alerts.firing.set(3)
+    alerts.series.set(4)
+    alerts.pending("webhook", 5)
+    alerts.raised.inc()
+    assert [len(gauges(metrics.registry)) for metrics in (rekey, alerts)] == [4, 5]
+    for metrics in (rekey, alerts):
+        metrics.rest()
+        assert gauges(metrics.registry) == {}
+    assert alerts.registry.get_sample_value("tracline_alerts_raised_total") == 1
+
+
+def test_prometheus_reads_them() -> None:
+    """`/metrics` answers in Prometheus' own content type, and two processes' metrics do not mix."""
+    with running() as server, httpx.Client() as client:
+        response = client.get(f"{server.url}/metrics")
+        assert response.headers["content-type"].startswith("text/plain; version=")
+        assert response.content == server.metrics.text()
+    Metrics()

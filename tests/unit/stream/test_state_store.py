@@ -1,0 +1,111 @@
+"""What the monitor remembers between two looks into Kafka, in memory and on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tracline.schemas.time import NS
+from tracline.stream.error import StreamError
+from tracline.stream.kafka.faust.state_store import STALE_S, DiskShelf, MemoryShelf, Shelf, Shelves, locked
+from tracline.stream.messages.codec import partition_of
+
+NOW = 1_772_000_000 * NS
+
+
+@pytest.fixture(params=["memory", "disk"])
+def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Shelf:
+    """A shelf that is empty."""
+    return MemoryShelf() if request.param == "memory" else DiskShelf(tmp_path / "shelf", lambda: NOW)
+
+
+def test_a_shelf_holds_the_last_write_of_each_key(shelf: Shelf) -> None:
+    """What is put replaces what was there; what is forgotten is gone, though it was put just before."""
+    assert shelf.applied == -1
+    shelf.put([(b"a", b"1"), (b"b", b"1"), (b"c", b"1"), (b"c", None)], 3)
+    shelf.put([(b"a", b"2"), (b"b", None), (b"b", b""), (b"d", None)], 9)
+    assert dict(shelf.items()) == {b"a": b"2", b"b": b""}
+    assert [shelf.get(key) for key in (b"a", b"b", b"c", b"d")] == [b"2", b"", None, None]
+    assert shelf.applied == 9
+
+
+def test_a_shelf_on_disk_is_there_again(tmp_path: Path) -> None:
+    """After a restart it holds what it held, and says up to where that is; discarded, it is empty."""
+    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW)
+    shelf.put([(b"a", b"1")], 7)
+    shelf.close()
+    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW + STALE_S * NS)
+    assert (shelf.get(b"a"), shelf.applied) == (b"1", 7)
+    shelf.discard()
+    assert not (tmp_path / "shelf").exists()
+    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW)
+    assert (shelf.get(b"a"), shelf.applied) == (None, -1)
+
+
+@pytest.mark.parametrize("later_s", [STALE_S, -STALE_S])
+def test_a_shelf_that_was_left_alone_for_long_is_made_anew(tmp_path: Path, later_s: int) -> None:
+    """What the changelog forgot meanwhile must not be remembered here; nor where the clock cannot say."""
+    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW)
+    shelf.put([(b"a", b"1")], 7)
+    shelf.close()
+    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW + later_s * NS + later_s)
+    assert list(shelf.items()) == []
+    assert shelf.applied == -1
+
+
+@pytest.mark.parametrize("session_id", ["plain", "a/b", "", "\udc80", "2/3"])
+def test_each_key_is_on_the_shelf_of_its_partition(session_id: str) -> None:
+    """Sessions, facts and rule sets are found where their partition is, and nowhere once it is gone."""
+    made: dict[int, Shelf] = {}
+
+    def make(number: int) -> Shelf:
+        return made.setdefault(number, MemoryShelf())
+
+    shelves = Shelves(5, make)
+    own = partition_of(session_id, 5)
+    for number in range(5):
+        shelves.open(number)
+    key = f"s/{session_id}"
+    made[own].put([(key.encode("utf-8", "surrogatepass"), b"state")], 0)
+    made[3].put([(b"p/3", b"facts"), (b"r/3/abc", b"rules")], 4)
+    assert (shelves.get(key), shelves.get("p/3"), shelves.get("r/3/abc")) == (b"state", b"facts", b"rules")
+    assert (key, b"state") in list(shelves.items([own]))
+    assert (shelves.applied(3), shelves.applied(4)) == (4, None if own != 4 else 0)
+    shelves.discard(3)
+    assert shelves.get("p/3") is None
+    assert sorted(shelves.numbers()) == [0, 1, 2, 4]
+    shelves.close()
+    assert shelves.get(key) is None
+
+
+def test_a_folder_is_of_one_process(tmp_path: Path) -> None:
+    """Who finds the folder taken is told so; once it is let go of, it may be had."""
+    with locked(tmp_path / "data"):
+        with (
+            pytest.raises(StreamError, match="another process keeps its state") as caught,
+            locked(tmp_path / "data"),
+        ):
+            pass
+        assert caught.value.code == "TRL743"
+    with locked(tmp_path / "data") as folder:
+        assert folder.is_dir()
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    """A file where the folder should be is an error that names it."""
+    (tmp_path / "data").write_text("")
+    with pytest.raises(StreamError, match="data cannot be written") as caught, locked(tmp_path / "data"):
+        pass
+    assert caught.value.code == "TRL743"
+
+
+def test_a_damaged_shelf_is_said(tmp_path: Path) -> None:
+    """A database that cannot be opened is named, with what to do."""
+    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW)
+    shelf.put([(b"a", b"1")], 0)
+    shelf.close()
+    (tmp_path / "shelf" / "CURRENT").write_text("nonsense\n")
+    with pytest.raises(StreamError, match="cannot be used: Corruption") as caught:
+        DiskShelf(tmp_path / "shelf", lambda: NOW)
+    assert caught.value.code == "TRL743"
+    assert "made again from Kafka" in caught.value.hint
