@@ -84,7 +84,7 @@ bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000
 	@for bench in $$(grep -l __main__ benchmarks/*.py); do echo "== $$bench"; $(BIN)/python $$bench $(EVENTS) || exit; done
 
 generated: setup ## write anew what is made of other files: the grammar's parse table, the packs' JSON Schema
-	$(BIN)/python -c 'from tracline.rules import json_schema, syntax; syntax.TABLE_FILE.write_text(syntax.table()); \
+	$(BIN)/python -c 'from tracline.rules.language import syntax; from tracline.rules.packs import json_schema; syntax.TABLE_FILE.write_text(syntax.table()); \
 	  json_schema.SCHEMA_FILE.write_text(json_schema.json_schema())'
 
 lock: setup ## write constraints.txt and the image's part of it anew: newest versions in bounds, with hashes

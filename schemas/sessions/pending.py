@@ -1,5 +1,4 @@
-"""Session assembly, stage (a), live: spans wait until it is known whose they are
-(schemas/sessions/resolve.py).
+"""Session assembly, stage (a), live: spans wait until it is known whose they are.
 
 Log records wait for the span that they add to, and are joined to it when it goes on.
 """

@@ -10,7 +10,7 @@ VERSION = 2
 
 SCOPES = """
 CREATE TABLE scope (              -- the spans that came, by instrumentation scope
-(schemas/instrumentations/census.py) name  TEXT PRIMARY KEY,
+  name  TEXT PRIMARY KEY,
   spans INTEGER NOT NULL,
   read  INTEGER NOT NULL
 ) WITHOUT ROWID;
