@@ -1,6 +1,6 @@
 """A simulated support desk: any number of seeded conversations, a known share of which break known rules.
 
-    from tracline.examples.support_bot import Desk, conversations
+    from tracline.examples.desk.bot import Desk, conversations
 
     for conversation in conversations(Desk(sessions=1000, seed=7)):
         print(conversation.session_id, sorted(kind.name for kind in conversation.breaks))

@@ -1,8 +1,8 @@
 """Conversations told as spans, as an instrumented agent would send them, and the truth next to it.
 
-    from tracline.examples.span_plan import Dialect, Manner
-    from tracline.examples.span_sessions import support_session
-    from tracline.examples.span_telling import expected, spans
+    from tracline.examples.spans.plan import Dialect, Manner
+    from tracline.examples.spans.sessions import support_session
+    from tracline.examples.spans.agent import expected, spans
 
     manner = Manner(dialect=Dialect.OPENINFERENCE, retried=0.2)
     sent = spans(session, manner)

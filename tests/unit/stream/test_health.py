@@ -111,8 +111,8 @@ PROCESS = """
 import sys, threading
 from prometheus_client import CollectorRegistry
 from tracline.stream.kafka.health import serving
-from tracline.stream.listening import Address
-from tracline.stream.metrics import KafkaMetrics
+from tracline.stream.ingest.server.sockets import Address
+from tracline.stream.process.metrics import KafkaMetrics
 
 metrics = KafkaMetrics(CollectorRegistry(), ["spans"], ["events"])
 with serving(metrics, Address("0.0.0.0", 0, sys.argv[1]), lambda: True) as port:
