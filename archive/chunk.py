@@ -49,6 +49,6 @@ class Piece:
 
     @property
     def standing(self) -> Standing:
-        """How far the archive has come once the piece is in it."""
+        """Return how far the archive has come once the piece is in it."""
         begins_anew = self.cut or bool(self.events)
         return Standing(self.next, self.next if begins_anew else self.offsets[0], self.mark)

@@ -8,7 +8,7 @@ from .writer import Manifest
 
 
 def gaps(manifest: Manifest) -> int:
-    """How many ranges of offsets are missing between the files of each source and partition.
+    """Return how many ranges of offsets are missing between the files of each source and partition.
 
     A range may stand in several files, one for each day. What lies before the first range is missing only
     in a source that was imported whole, whose offsets begin at 0; what lies after the last is not known.

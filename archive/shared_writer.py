@@ -89,7 +89,7 @@ class LiveArchive:
                     self._manifest, self._files = None, []
 
     def standing(self, partition: int) -> Standing | None:
-        """How far the archive has come with a partition, None where it has nothing of it."""
+        """Return how far the archive has come with a partition, None where it has nothing of it."""
         self._refresh()
         return self._of(partition).standing
 

@@ -71,7 +71,7 @@ def write(folder: Path, count: int) -> None:
 
 
 def measured(what: str, *paths: Path) -> dict:
-    """What a process of its own says of one stage."""
+    """Return what a process of its own says of one stage."""
     run = subprocess.run([sys.executable, __file__, what, *paths], check=True, stdout=subprocess.PIPE)
     return json.loads(run.stdout)
 

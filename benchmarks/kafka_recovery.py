@@ -51,7 +51,7 @@ def changelog(ground: Ground) -> str:
 
 
 def state_sizes(ground: Ground) -> Open:
-    """What the changelog holds of open sessions."""
+    """Return what the changelog holds of open sessions."""
     reader = Reader(ground, changelog(ground))
     table = {record.key: record.value for record in reader.all() if record.key.startswith(b"s/")}
     reader.close()

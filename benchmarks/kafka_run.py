@@ -90,7 +90,7 @@ class Ground:
 
     @property
     def kafka(self) -> KafkaSettings:
-        """How to reach it."""
+        """Return how to reach it."""
         return KafkaSettings(
             (self.broker.bootstrap,),
             prefix=self.prefix,
@@ -100,7 +100,7 @@ class Ground:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What processes are told."""
+        """Return what processes are told."""
         told = {
             "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": self.broker.bootstrap,
             "TRACLINE_KAFKA_PREFIX": self.prefix,
@@ -129,7 +129,7 @@ class Ground:
             process.wait()
 
     def carried(self) -> bool:
-        """Whether the rekeyer has read all spans."""
+        """Return whether the rekeyer has read all spans."""
         with administering(self.kafka, "benchmark") as admin:
             return not any(one.lag for one in lags(admin, self.kafka) if one.process == "rekey")
 
@@ -186,7 +186,7 @@ class Reader:
         self._consumer.assign(self.places)
 
     def poll(self) -> list[Any]:
-        """What has come."""
+        """Return what has come."""
         return [record for some in self._consumer.poll(100).values() for record in some]
 
     def all(self) -> list[Any]:

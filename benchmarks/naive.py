@@ -25,7 +25,7 @@ Known = dict[Formula, Any]
 
 
 def judge(rules: Sequence[Rule], sessions: Iterable[Sequence[Row]]) -> Counter[tuple[str, str]]:
-    """How often each rule was violated or unmet over the sessions, by rule id and verdict."""
+    """Return how often each rule was violated or unmet over the sessions, by rule id and verdict."""
     found: Counter[tuple[str, str]] = Counter()
     for session in sessions:
         runs = [Run(rule) for rule in rules]
@@ -119,7 +119,7 @@ def counter(f: Formula) -> Formula:
 
 
 def progress(f: Formula, true: set[str]) -> Formula:
-    """What is left of a future formula after an event."""
+    """Return what is left of a future formula after an event."""
     match f.op:
         case Op.PROP:
             return TRUE if f.name in true else FALSE
@@ -177,7 +177,7 @@ def at_end(f: Formula) -> bool:
 
 
 def holds(predicate: Predicate, row: Row) -> bool:
-    """Whether a predicate is true of a row."""
+    """Return whether a predicate is true of a row."""
     match predicate:
         case Literal(value):
             return value

@@ -107,7 +107,7 @@ def _quiet_option() -> click.Option:
 
 
 def quiet() -> bool:
-    """Whether the running command was told `--quiet`."""
+    """Return whether the running command was told `--quiet`."""
     return bool(click.get_current_context().meta.get(QUIET_KEY, False))
 
 

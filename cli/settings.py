@@ -94,7 +94,7 @@ def kafka_settings(flags: Mapping[str, object] | None = None) -> KafkaSettings:
 
 
 def _in_force(table: _Table[S], flags: Mapping[str, object]) -> S:
-    """What all sources say together, each of them checked by itself so that the error names it."""
+    """Return what all sources say together, each of them checked by itself so that the error names it."""
     adapter = TypeAdapter(table.kind)
     given: dict[str, Any] = {}
     for where, said in _sources(table, flags):
@@ -141,7 +141,7 @@ def _written(file: Path) -> Mapping[str, Any]:
 
 
 def _unusable(fault: Any, where: str, table: _Table[Any]) -> WorldError:
-    """What pydantic found wrong with one source's table."""
+    """Return what pydantic found wrong with one source's table."""
     key = str(fault["loc"][0]) if fault["loc"] else table.name
     if fault["type"] == "unexpected_keyword_argument":
         near = get_close_matches(key, table.keys, n=1) or table.keys

@@ -61,7 +61,7 @@ class Receipts:
         self.inner.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Whether what was exported is on its way; nothing is kept here."""
+        """Return whether what was exported is on its way; nothing is kept here."""
         return self.inner.force_flush(timeout_millis)
 
 

@@ -74,7 +74,7 @@ appender.out.layout.pattern = %d %p %m (%c)%n%throwable
 
 
 def missing() -> str | None:
-    """What is missing here for a broker of our own, and what to do; None where nothing is."""
+    """Return what is missing here for a broker of our own, and what to do; None where nothing is."""
     if shutil.which("java") is None:
         return "there is no Java here: apt-get install default-jdk-headless maven, then make kafka"
     if not any(LIBS.glob("kafka_*.jar")):
@@ -110,7 +110,7 @@ class Broker:
 
     @property
     def log(self) -> Path:
-        """What the broker has said since it was first started."""
+        """Return what the broker has said since it was first started."""
         return self.folder / "broker.log"
 
     def start(self, *, wait: bool = True) -> None:
@@ -184,7 +184,7 @@ class Broker:
 
 
 def answers(bootstrap: str, *, within_s: float = 1.0) -> bool:
-    """Whether a broker at that address says that it is part of a cluster."""
+    """Return whether a broker at that address says that it is part of a cluster."""
     host, _, port = bootstrap.partition(":")
     try:
         # kafka-python leaves a socket open for each connection that is refused.

@@ -73,13 +73,13 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What processes are told: nothing of what the settings of whoever runs this would say."""
+        """Return what processes are told: nothing of what the settings of whoever runs this would say."""
         rest = {name: value for name, value in os.environ.items() if not name.startswith("TRACLINE_")}
         named = {f"TRACLINE_SESSIONS_{name.upper()}": str(value) for name, value in SESSIONS.items()}
         return rest | named | {"TRACLINE_KAFKA_BOOTSTRAP_SERVERS": self.broker.bootstrap}
 
     def tracline(self, *arguments: str | Path) -> str:
-        """What `tracline` says with these arguments. Raises click's error where it fails."""
+        """Return what `tracline` says with these arguments. Raises click's error where it fails."""
         done = subprocess.run(
             [TRACLINE, *arguments],
             cwd=self.folder,

@@ -69,7 +69,7 @@ class Candidate:
 
     @property
     def chars(self) -> int:
-        """How many characters the texts have that it tells."""
+        """Return how many characters the texts have that it tells."""
         told = sum(len(text or "") for one in self.tellings for text in _texts(one))
         return told + sum(len(name) + len(value) for name, value in self.attributes.items())
 
@@ -95,12 +95,12 @@ class Candidate:
 
     @property
     def span_key(self) -> str:
-        """What tells this span from others, also from those that were sent under its ids."""
+        """Return what tells this span from others, also from those that were sent under its ids."""
         return f"{self.trace_id}.{self.span_id}.{self.digest}"
 
     @property
     def key(self) -> str:
-        """What `within` calls this span."""
+        """Return what `within` calls this span."""
         return part_key(self.part, self.trace_id, self.span_id)
 
 

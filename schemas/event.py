@@ -80,7 +80,7 @@ def event_content(
     args: str | None = None,
     result: str | None = None,
 ) -> list[str | None]:
-    """What an event says, as the list of texts that `event_id` hashes.
+    """Return what an event says, as the list of texts that `event_id` hashes.
 
     A call is its call id, tool and arguments (JSON arguments in canonical form); a result its call id, tool
     and result; a message its text; `unknown` and `end` say nothing. Errors, times, agents and provenance

@@ -104,7 +104,7 @@ class Step:
 
     @property
     def chars(self) -> int:
-        """How many characters the texts have that it tells, and its attributes."""
+        """Return how many characters the texts have that it tells, and its attributes."""
         told = sum(len(name) + len(value) for name, value in self.attributes.items())
         for message in (*(self.input or ()), *(self.output or ())):
             if message.text:
@@ -115,7 +115,7 @@ class Step:
 
 
 def _length(asked: Call | Result | None) -> int:
-    """How many characters the texts of a call or a result have."""
+    """Return how many characters the texts of a call or a result have."""
     if asked is None:
         return 0
     said = asked.args if isinstance(asked, Call) else asked.result

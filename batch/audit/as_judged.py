@@ -133,7 +133,7 @@ def _rules(sets: Sequence[InForce]) -> dict[tuple[str, str], tuple[Rule, str]]:
 def _population(
     sets: Sequence[InForce], rules: int, scratch: Path, terms: Terms, progress: Progress
 ) -> Tally:
-    """Who was judged, whatever the rules: events and sessions, each once."""
+    """Return who was judged, whatever the rules: events and sessions, each once."""
     parts = list(dict.fromkeys(part for one in sets for part in one.parts))
     clock = Clock(last=_NO_TIME, idle=0, since=terms.since, until=terms.until)
     nothing = statute_of(_NO_RULES)
@@ -181,7 +181,7 @@ def _count(tally: Tally, own: Tally, places: Sequence[int]) -> None:
 
 
 def _told(one: InForce) -> Mapping[str, Any]:
-    """What a summary says of a rule set."""
+    """Return what a summary says of a rule set."""
     return {
         "digest": one.digest,
         "events": one.events,

@@ -144,7 +144,7 @@ def judging(
 
 
 def _pieces(found: Iterable[Told], size: int) -> Iterator[list[Told]]:
-    """What was found, in lists of bounded length."""
+    """Yield what was found, in lists of bounded length."""
     rest = iter(found)
     while piece := list(islice(rest, size)):
         yield piece

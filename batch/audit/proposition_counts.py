@@ -89,7 +89,7 @@ def _rows(part: Part, labels: Labeler) -> pl.DataFrame:
 
 
 def _bits(rows: pl.DataFrame, letter: str, bit: int) -> pl.Series:
-    """Where a proposition's bit is set."""
+    """Return where a proposition's bit is set."""
     word = rows[f"{letter}{bit // WORD_BITS}"]
     return (word & (1 << bit % WORD_BITS)) != 0
 

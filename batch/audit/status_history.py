@@ -57,7 +57,7 @@ def standings(
 
 
 def _standings(statute: Statute, judged: Judged, idle: int) -> Iterator[pl.DataFrame]:
-    """What is said of a bucket's sessions."""
+    """Yield what is said of a bucket's sessions."""
     found, unmet, times, closes = judged.found, judged.closed, _times(judged), _closes(judged, idle)
     columns, places = _applied(statute, judged)
     yield _rows(statute, judged, APPLIED, columns, places, times[places])
@@ -98,7 +98,7 @@ def _closes(judged: Judged, idle: int) -> I64:
 
 
 def _firsts(slots: I32, columns: I32, said: I64) -> I64:
-    """Where each pair of slot and column is first said."""
+    """Return where each pair of slot and column is first said."""
     order = np.lexsort((said, columns, slots))
     pairs = np.stack([slots, columns])[:, order]
     new = np.append(True, np.any(pairs[:, 1:] != pairs[:, :-1], axis=0))[: len(order)]
@@ -119,7 +119,7 @@ def _rows(
 
 
 def _named(statute: Statute) -> pl.DataFrame:
-    """What a row says of its rule, by the rule's number."""
+    """Return what a row says of its rule, by the rule's number."""
     rules = statute.rules
     return pl.DataFrame(
         {

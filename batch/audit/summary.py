@@ -184,7 +184,7 @@ def _count(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, ...], ea
 
 
 def _sums(groups: I64, marked: Mask, count: int) -> Counts:
-    """How many slots of each group are marked, by group and column."""
+    """Return how many slots of each group are marked, by group and column."""
     slots, columns = np.nonzero(marked)
     return _count(groups[slots], columns, (count, *marked.shape[1:]))
 

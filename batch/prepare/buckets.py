@@ -92,6 +92,6 @@ def until(events: Frame, as_of: int | None) -> Frame:
 
 
 def _extent(frame: pl.LazyFrame) -> tuple[int, int | None]:
-    """How many rows there are, and the latest time."""
+    """Return how many rows there are, and the latest time."""
     told = frame.select(pl.len(), pl.col("time").max().to_physical()).collect(engine="streaming")
     return told.row(0)

@@ -57,7 +57,7 @@ class _Filling:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more should be added."""
+        """Return whether nothing more should be added."""
         return self.size >= FRAME_EVENTS_MAX or self.chars >= FRAME_CHARS_MAX
 
     def batch(self, first: int, last: int) -> Batch:

@@ -64,7 +64,7 @@ def prepare(
 
 
 def _is_readable(part: Part, population: Population) -> bool:
-    """Whether the rows of a Parquet file can be read: counts them, and what is wrong."""
+    """Return whether the rows of a Parquet file can be read: counts them, and what is wrong."""
     try:
         reject_rows(part, population)
     except SourceError as error:

@@ -124,7 +124,7 @@ def _own(session_id: str, digest: str) -> str:
 
 
 def _who(conversation: Conversation) -> bytes:
-    """Who told a conversation, as a text that has an order."""
+    """Return who told a conversation, as a text that has an order."""
     return orjson.dumps(teller(conversation.header))
 
 

@@ -68,7 +68,7 @@ def _together(held: Sequence[tuple[Part, int, pl.LazyFrame]]) -> Pass:
 
 
 def bucket_count(rows: int, size: int) -> int:
-    """How many buckets rows of so many bytes are best held in."""
+    """Return how many buckets rows of so many bytes are best held in."""
     return min(BUCKETS_MAX, max(rows // BUCKET_ROWS, size // BUCKET_BYTES) + 1)
 
 

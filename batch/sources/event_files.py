@@ -33,7 +33,7 @@ _INVALID = {
 
 @contextmanager
 def reading(parts: Sequence[Part]) -> Generator[None]:
-    """What Polars says of a damaged file while these are read, as a SourceError (TRL401) that names it.
+    """Yield what Polars says of a damaged file while these are read, as a SourceError (TRL401) that names it.
 
     Everything lazy that reads the files is to be collected or written inside.
     """

@@ -68,7 +68,7 @@ def is_lines(path: Path, read: Callable[[bytes], object]) -> bool:
 
 
 def mostly_lines(data: bytes, read: Callable[[bytes], object]) -> bool:
-    """Whether half of the first lines are whole values: then the first one is only broken."""
+    """Return whether half of the first lines are whole values: then the first one is only broken."""
     tried = [line for line in data.split(b"\n", _LINES_TRIED)[:_LINES_TRIED] if line.strip()]
     return 2 * sum(_is_whole(line, read) for line in tried) >= len(tried) > 1
 

@@ -139,7 +139,7 @@ def _value(line: bytes) -> object:
 
 
 def _is_chat(value: object) -> bool:
-    """Whether what a file begins with is enough to know a chat log."""
+    """Return whether what a file begins with is enough to know a chat log."""
     if is_object(value):
         return bool({"messages", "traj", "simulations", "role"} & value.keys())
     members = cast("list[object]", value)[:1] if isinstance(value, list) else []

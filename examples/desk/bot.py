@@ -126,7 +126,7 @@ def _start_ns(day: date, rng: Random) -> int:
 
 
 def _fault(desk: Desk, day: int, rng: Random) -> Break | None:
-    """What the agent sets out to do wrongly, if anything."""
+    """Return what the agent sets out to do wrongly, if anything."""
     rates = dict(desk.rates)
     if desk.spike is not None and day == desk.spike.day:
         rates[desk.spike.kind] = desk.spike.rate

@@ -240,7 +240,7 @@ def _args(request: Request, rng: Random) -> dict[str, object]:
 
 
 def _approval(scene: Scene, request: Request, fault: Break | None) -> bool:
-    """Whether the change may be made at all: a large refund needs a supervisor's yes."""
+    """Return whether the change may be made at all: a large refund needs a supervisor's yes."""
     if request.intent != "refund" or request.price <= REFUND_LIMIT:
         return True
     if fault is Break.UNAPPROVED and scene.rng.random() < 0.5:

@@ -159,7 +159,7 @@ def _instructions(agent: str, number: int) -> str:
 
 
 def _exception(ran: Attempt) -> tuple[SpanEvent, ...]:
-    """How most dialects say that something failed, and why."""
+    """Return how most dialects say that something failed, and why."""
     attributes: dict[str, Value] = {"exception.type": ran.error, "exception.message": "it did not work"}
     return () if ran.error is None else (SpanEvent("exception", ran.end, attributes),)
 
@@ -189,7 +189,7 @@ def expected(session: Session, manner: Manner | None = None) -> tuple[Event, ...
 
 
 def _turn_events(turn: Turn, who: Event, manner: Manner, *, is_first: bool = False) -> Iterator[Event]:
-    """What a turn's spans tell; `who` says whose they are where no model does."""
+    """Yield what a turn's spans tell; `who` says whose they are where no model does."""
     ids = _run_ids(turn, manner)
     for number, act in enumerate(turn.acts):
         if isinstance(act, ModelCall):
@@ -205,7 +205,7 @@ def _turn_events(turn: Turn, who: Event, manner: Manner, *, is_first: bool = Fal
 
 
 def _call_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) -> Iterator[Event]:
-    """What a model call tells: what it hears, and what it says when it first succeeds."""
+    """Yield what a model call tells: what it hears, and what it says when it first succeeds."""
     if manner.captured and manner.inputs_captured:
         yield from _heard_events(act, who, manner, is_first=is_first)
     else:
@@ -220,7 +220,7 @@ def _call_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) 
 
 
 def _heard_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) -> Iterator[Event]:
-    """What is new since the last answer when the call is first tried, less what a tool's span has told.
+    """Yield what is new since the last answer when the call is first tried, less what a tool's span has told.
 
     The session's first call tells all that was before it, too.
     """

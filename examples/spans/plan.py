@@ -153,7 +153,7 @@ class _Clock:
         return self.dice[what]
 
     def happens(self, what: str, rate: float) -> bool:
-        """Whether something of that rate happens now."""
+        """Return whether something of that rate happens now."""
         return self.roll(what).random() < rate
 
 
@@ -175,7 +175,7 @@ def plan(session: Session, manner: Manner) -> tuple[Turn, ...]:
 
 
 def turn_bounds(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
-    """Where turns begin and end: each with the first word of the customer after others."""
+    """Return where turns begin and end: each with the first word of the customer after others."""
     starts = [
         i
         for i, line in enumerate(lines)
@@ -208,7 +208,7 @@ def _turn(lines: Sequence[Line], first: int, last: int, agent: str, model: str, 
 
 
 def _heard(lines: Sequence[Line], end: int, manner: Manner) -> tuple[Line, ...]:
-    """What a model hears of the lines before: no result without its call, nothing new left out."""
+    """Return what a model hears of the lines before: no result without its call, nothing new left out."""
     first = max(0, end - manner.window) if manner.window else 0
     answers = [place for place in range(end) if lines[place].role is Role.ASSISTANT]
     first = min(first, answers[-1] if answers else 0)

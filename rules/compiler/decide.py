@@ -61,14 +61,14 @@ class Decider:
         return self._end_alike(f, g, memories) and not any(self._apart(f, g, memory) for memory in memories)
 
     def _apart(self, f: int, g: int, memory: Memory) -> bool:
-        """Whether an infinite word meets one and misses the other."""
+        """Return whether an infinite word meets one and misses the other."""
         return any(
             self._possible((a | b for a in self._met(one) for b in self._missed(other)), memory)
             for one, other in ((f, g), (g, f))
         )
 
     def _end_alike(self, f: int, g: int, memories: Sequence[Memory]) -> bool:
-        """Whether both read the same at the end of every non-empty finite word."""
+        """Return whether both read the same at the end of every non-empty finite word."""
         seen = {(f, g, memory) for memory in memories}
         todo = list(seen)
         while todo:

@@ -38,7 +38,7 @@ class Tableau:
         self._visited = 0
 
     def satisfiable(self, obligations: Obligations, memory: Memory) -> bool:
-        """Whether some infinite continuation from that memory meets all the obligations."""
+        """Return whether some infinite continuation from that memory meets all the obligations."""
         place = (obligations, memory)
         if place not in self._nonempty:
             _Search(self, place).run()

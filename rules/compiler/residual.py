@@ -109,7 +109,7 @@ class Residuals:
         return known
 
     def asked(self, f: int) -> int:
-        """What the next event is asked, strong and weak obligations no longer told apart.
+        """Return what the next event is asked, strong and weak obligations no longer told apart.
 
         The result's variables are the nodes *under* the `X` and `N`; it is only compared and printed.
         """

@@ -8,7 +8,7 @@ from ..model.formula import TRUE, Formula, Op, has_future, has_past, names
 
 
 def invariant_body(formula: Formula, bits: Collection[str]) -> Formula | None:
-    """What an invariant asks of every event, or None where the rule is an ordinary one.
+    """Return what an invariant asks of every event, or None where the rule is an ordinary one.
 
     An invariant has a past operator (or a transition bit) and no future operator but at most one outermost
     unbounded `always`. Its body is the formula less one outermost unbounded `always` or `historically`.

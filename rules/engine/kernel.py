@@ -77,12 +77,12 @@ class Program:
 
     @property
     def columns(self) -> int:
-        """How many rules there are."""
+        """Return how many rules there are."""
         return len(self.order)
 
     @property
     def keys(self) -> int:
-        """How many `for_each` keys there are."""
+        """Return how many `for_each` keys there are."""
         return len(self.group_columns) - 1
 
 
@@ -269,12 +269,12 @@ def _cut(found: Found, size: int) -> Found:
 
 
 def applies(memory: Memory) -> NDArray[np.bool_]:
-    """Whether each rule (by column) has applied to each session (by slot) so far."""
+    """Return whether each rule (by column) has applied to each session (by slot) so far."""
     return (memory.state & APPLIES_BIT) != 0
 
 
 def unjudged(program: Program, memory: Memory) -> NDArray[np.bool_]:
-    """Whether each rule (by column) has become unjudged for each session (by slot)."""
+    """Return whether each rule (by column) has become unjudged for each session (by slot)."""
     return memory.state >> OUTPUT_BITS == program.dead
 
 

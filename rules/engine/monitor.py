@@ -35,7 +35,7 @@ class Monitor:
 
     @property
     def residual(self) -> str:
-        """What the next event will be asked, as text; after a restart, the formula itself."""
+        """Return what the next event will be asked, as text; after a restart, the formula itself."""
         return self.machine.residual[self._state]
 
     def close(self) -> Verdict | None:

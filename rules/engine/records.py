@@ -94,7 +94,7 @@ class Place(NamedTuple):
 
 
 def place(record: Record) -> Place:
-    """Where the record stands."""
+    """Return where the record stands."""
     return Place(
         record["session_id"],
         record["occurrence"],

@@ -176,7 +176,7 @@ def segments_of(order: Order, labelled: pl.DataFrame, clock: Clock) -> Sessions:
 
 
 def changes(values: I64) -> Mask:
-    """Where a value differs from the one before; true at the first."""
+    """Return where a value differs from the one before; true at the first."""
     return np.append(True, values[1:] != values[:-1])
 
 

@@ -20,7 +20,7 @@ TRUE = Literal(True)
 
 
 def is_cheap(leaf: Leaf) -> bool:
-    """Whether the leaf costs next to nothing: a comparison of a plain field, no search, no JSON."""
+    """Return whether the leaf costs next to nothing: a comparison of a plain field, no search, no JSON."""
     return leaf.test in _CHEAP_TESTS and leaf.path.field not in CONTENT_FIELDS and not leaf.path.steps
 
 
@@ -147,7 +147,7 @@ def _surroundings(predicate: Predicate, guard: Predicate) -> Iterator[tuple[Leaf
 
 
 def parts_of(predicate: Predicate) -> frozenset[str]:
-    """What a conjunction is of, by its text."""
+    """Return what a conjunction is of, by its text."""
     if predicate == TRUE:
         return frozenset()
     return frozenset(map(repr, predicate.args if isinstance(predicate, And) else (predicate,)))

@@ -90,7 +90,7 @@ def string_at_path(text: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
 
 
 def is_container(text: pl.Expr, found: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
-    """Whether `found`, which stands at a path of the JSON text, is an object or array and no string.
+    """Return whether `found`, which stands at a path of the JSON text, is an object or array and no string.
 
     JSONPath's answer is text either way, so the string `"[1]"` looks like `[1]` and has to be asked for.
     """
@@ -100,7 +100,7 @@ def is_container(text: pl.Expr, found: pl.Expr, steps: Sequence[str | int]) -> p
 
 
 def is_container_text(text: pl.Expr) -> pl.Expr:
-    """Whether the text of a whole `args` or `result` is a JSON object or array."""
+    """Return whether the text of a whole `args` or `result` is a JSON object or array."""
     looks = text.str.contains(r"^\s*[\[{]")
     return (looks & pl.when(looks).then(text).str.json_path_match("$").is_not_null()).fill_null(False)
 

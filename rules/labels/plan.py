@@ -55,7 +55,7 @@ class Sheet:
         return self.put(ANSWERS, leaf, self._known(leaf, self._asked(leaf, self._subject(leaf))))
 
     def open(self, path: Path) -> pl.Expr | None:
-        """Where the path's field is unknown; None if it is metadata, which is always known."""
+        """Return where the path's field is unknown; None if it is metadata, which is always known."""
         if path.field not in CAPTURED_FIELDS:
             return None
         self.column(path.field)
@@ -71,7 +71,7 @@ class Sheet:
         return self.put(FOUND, path, values.at_path(column, path.steps))
 
     def is_container(self, path: Path) -> pl.Expr:
-        """Whether an object or array stands at the path."""
+        """Return whether an object or array stands at the path."""
         if path.field not in values.JSON_FIELDS:
             return pl.lit(False)
         column = self.column(path.field)
@@ -82,7 +82,7 @@ class Sheet:
         return self.put(VALUES, ("container", path), expr)
 
     def value(self, path: Path) -> pl.Expr:
-        """What stands at the path if it is a scalar, as text."""
+        """Return what stands at the path if it is a scalar, as text."""
         if path.field in values.JSON_FIELDS and path.steps:
             return pl.when(~self.is_container(path)).then(self.found(path))
         if path.steps:
@@ -167,7 +167,7 @@ def _constant(value: bool) -> pl.Expr:
 
 
 def is_known(predicate: Predicate) -> bool:
-    """Whether the predicate is never unknown, whatever the event."""
+    """Return whether the predicate is never unknown, whatever the event."""
     return all(
         leaf.path.field not in CAPTURED_FIELDS
         and (
@@ -179,7 +179,7 @@ def is_known(predicate: Predicate) -> bool:
 
 
 def _doubts_kind(kinds: Iterable[Scalar]) -> bool:
-    """Whether an `unknown` event, which is one of `user` and `assistant`, may be of these kinds."""
+    """Return whether an `unknown` event, which is one of `user` and `assistant`, may be of these kinds."""
     return Kind.UNKNOWN not in kinds and bool({Kind.USER, Kind.ASSISTANT}.intersection(kinds))
 
 

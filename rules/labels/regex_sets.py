@@ -51,12 +51,12 @@ class Family:
 
     @property
     def helps(self) -> bool:
-        """Whether a `search` is faster than asking for each pattern."""
+        """Return whether a `search` is faster than asking for each pattern."""
         return bool(self.forms) or self.any is not None
 
 
 def family(patterns: Sequence[str]) -> Family:
-    """How to search for the patterns, which have no `regex_problems`.
+    """Return how to search for the patterns, which have no `regex_problems`.
 
     Those that are better left as they are stand in no family: they have boundaries and no other spelling, or
     match an empty text, so that in their company all texts would match.
@@ -112,7 +112,7 @@ def _is_foreign(texts: pl.Series) -> pl.Series:
 
 
 def _near(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
-    """Where each of the patterns matches in texts without foreign letters."""
+    """Return where each of the patterns matches in texts without foreign letters."""
     text = pl.col("text")
     spelled = [family.forms[one].plain if one in family.forms else one for one in family.patterns]
     each = [
@@ -126,7 +126,7 @@ def _near(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _far(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
-    """Where each of the patterns matches, whatever the texts, which are no nulls."""
+    """Return where each of the patterns matches, whatever the texts, which are no nulls."""
     text = pl.col("text")
     found: list[pl.Series] = []
     for pattern, name in zip(family.patterns, _names(family), strict=True):

@@ -11,7 +11,7 @@ import polars as pl
 def of_some(
     rows: pl.Series, events: pl.DataFrame, ask: Callable[[pl.DataFrame], pl.DataFrame]
 ) -> pl.DataFrame:
-    """What `ask` says of these rows of the events, one row of answers for each, over all rows.
+    """Return what `ask` says of these rows of the events, one row of answers for each, over all rows.
 
     Elsewhere a Boolean is false and anything else null. `rows` has no nulls. It asks nothing of no rows but
     what columns there are.

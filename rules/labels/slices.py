@@ -86,7 +86,7 @@ def _open(sheet: Sheet, path: Path) -> pl.Expr:
 
 
 def _is_vast(sheet: Sheet, path: Path) -> pl.Expr:
-    """Whether a number stands at the path whose digits are not known; of a whole field they are."""
+    """Return whether a number stands at the path whose digits are not known; of a whole field they are."""
     if path.field not in values.JSON_FIELDS or not path.steps:
         return pl.lit(False)
     found = sheet.found(path)
@@ -96,7 +96,7 @@ def _is_vast(sheet: Sheet, path: Path) -> pl.Expr:
 
 
 def _holds_vast(part: _Part) -> pl.Expr:
-    """Whether a member is such a number, or JSON that holds one."""
+    """Return whether a member is such a number, or JSON that holds one."""
     looks = part.is_json & part.text.str.contains("e+", literal=True)
     return pl.when(looks).then(part.text).str.contains(_HOLDS_VAST).fill_null(False)
 
@@ -107,7 +107,7 @@ def _text(sheet: Sheet, path: Path) -> pl.Expr:
 
 
 def _part(sheet: Sheet, path: Path) -> _Part:
-    """What a path gives a tuple. A whole `result` may be plain text, and so may broken arguments."""
+    """Return what a path gives a tuple. A whole `result` may be plain text, and so may broken arguments."""
     if path.field not in values.JSON_FIELDS:
         return _Part(_text(sheet, path), pl.lit(False))
     document, json = sheet.column(path.field), ("json", path)

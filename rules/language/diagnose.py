@@ -57,7 +57,7 @@ class _Scene:
         return self.snippet.problem(code, message, hint, at.start, max(at.end, at.start + 1))
 
     def wants_operand(self) -> bool:
-        """Whether what stands before asks for an operand to follow."""
+        """Return whether what stands before asks for an operand to follow."""
         before = self.near(-1)
         if before.kind == "word":
             return before.text in RESERVED - {"true", "false"} or self._asks(before.text)

@@ -35,7 +35,7 @@ class Operator:
 
     @property
     def head(self) -> str:
-        """How it is written: `happened_before(p, q)`."""
+        """Return how it is written: `happened_before(p, q)`."""
         return f"{self.name}({', '.join(self.parameters)})"
 
 

@@ -53,7 +53,7 @@ def _numbered(entries: list[Any]) -> dict[int, Any]:
 
 
 def table_text(grammar: str, starts: Sequence[str]) -> str:
-    """What `grammar.json` holds: the same text wherever this version of Lark makes it."""
+    """Return what `grammar.json` holds: the same text wherever this version of Lark makes it."""
     data, memo = make_parser(grammar, starts).memo_serialize([TerminalDef, Rule])
     for entry in memo.values():
         if "_width" in entry.get("pattern", {}):

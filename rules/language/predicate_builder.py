@@ -121,7 +121,7 @@ class _Reading:
         return Not(leaf) if negated else leaf
 
     def _fits(self, node: Node, known: Field, test: Test) -> bool:
-        """Whether the field can be asked that at all."""
+        """Return whether the field can be asked that at all."""
         name = known.name
         if test is Test.IS_NULL and not known.nullable and known.shape is not Shape.MAP:
             hint = 'ask for a value, such as `kind == "user"`' if name == "kind" else "leave the question out"

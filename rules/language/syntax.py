@@ -89,7 +89,7 @@ def _grammar() -> Any:
 
 
 def table() -> str:
-    """What `TABLE_FILE` should hold."""
+    """Return what `TABLE_FILE` should hold."""
     return table_text(GRAMMAR_FILE.read_text("utf-8"), tuple(EXAMPLES))
 
 
@@ -105,7 +105,7 @@ def _too_deep(tree: Node) -> Node | None:
 
 
 def _refused_at(refusal: Any) -> int | None:
-    """Where the grammar stopped; None at the end of the text."""
+    """Return where the grammar stopped; None at the end of the text."""
     if isinstance(refusal, UnexpectedToken) and cast(Any, refusal).token.type == "$END":
         return None
     return int(cast(Any, refusal).pos_in_stream)

@@ -65,7 +65,7 @@ def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) ->
 
 
 def is_warning(problem: Problem) -> bool:
-    """Whether the pack is accepted all the same."""
+    """Return whether the pack is accepted all the same."""
     return problem.code.startswith("TRL5")
 
 
@@ -173,13 +173,13 @@ def _of_restarts(rule: Rule, machine: Machine, place: Place, work: Work) -> Iter
 
 
 def never_broken(machine: Machine) -> bool:
-    """Whether no finite session gives `violated` or `unmet`."""
+    """Return whether no finite session gives `violated` or `unmet`."""
     outputs = {output & VERDICT_MASK for row in machine.output for output in row}
     return VIOLATED not in outputs and Verdict.UNMET not in machine.closing
 
 
 def always_broken(machine: Machine) -> bool:
-    """Whether every session with an event gives `violated` or `unmet`."""
+    """Return whether every session with an event gives `violated` or `unmet`."""
     found, todo = {0}, [0]
     while todo:
         state = todo.pop()
@@ -195,7 +195,7 @@ def always_broken(machine: Machine) -> bool:
 
 
 def is_sticky(machine: Machine, work: Work) -> bool:
-    """Whether some violation leaves every later event a violation too, whatever it is.
+    """Return whether some violation leaves every later event a violation too, whatever it is.
 
     `not previous once handover` is not: there every event flagged is one too many itself, and the
     handover, from which on they are flagged, is no violation.
@@ -236,7 +236,7 @@ def cause(body: Formula) -> str:
 
 
 def _past_spelling(formula: Formula) -> str:
-    """How to say of the past what this says of the end."""
+    """Return how to say of the past what this says of the end."""
     match formula:
         case Formula(Op.ALWAYS, (Formula(Op.IMPLIES, (last, Formula(Op.WEAK_NEXT, (Formula(Op.FALSE),)))),)):
             return f"say it of the past: `{to_text(_never_after(last))}`"
@@ -255,7 +255,7 @@ def _never_after(last: Formula) -> Formula:
 
 
 def _once_spelling(formula: Formula) -> str:
-    """How to ask it once, or of every event."""
+    """Return how to ask it once, or of every event."""
     if not (has_future(formula) or has_past(formula)):
         return (
             f"write `{to_text(_always(formula))}` to ask every event, or `recover: none` for the first alone"

@@ -56,7 +56,7 @@ FIRST = {SATISFIED: SATISFIED, STAYS_SATISFIED: SATISFIED, VIOLATED: VIOLATED, S
 
 
 def _reading(machine: Machine, state: int, output: int, last: int, work: Work) -> int:
-    """What the ended rule says when only the end follows; what it said before stays said."""
+    """Return what the ended rule says when only the end follows; what it said before stays said."""
     passed: set[int] = set()
     while output & VERDICT_MASK == PENDING and state not in passed:
         passed.add(state)
@@ -66,7 +66,7 @@ def _reading(machine: Machine, state: int, output: int, last: int, work: Work) -
 
 
 def _counts(formula: Formula, transitions: Mapping[str, Formula]) -> bool:
-    """Whether it can tell an event from its repetition.
+    """Return whether it can tell an event from its repetition.
 
     What cannot reads a session as it reads the session with its last event repeated for ever, so it is
     never decided the other way.

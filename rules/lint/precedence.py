@@ -23,7 +23,7 @@ def misread(snippet: Snippet) -> tuple[Problem, ...]:
 
 
 def _surprises(node: Node) -> bool:
-    """Whether the left operand of a node ends with a unary operator that seems to reach further."""
+    """Return whether the left operand of a node ends with a unary operator that seems to reach further."""
     if node.data not in ("binary", "implies", "iff"):
         return False
     unary = _under_not(nodes(node)[0])
@@ -31,7 +31,7 @@ def _surprises(node: Node) -> bool:
 
 
 def _warning(snippet: Snippet, node: Node) -> Problem:
-    """What the node reads as, and how to say the other thing."""
+    """Return what the node reads as, and how to say the other thing."""
     left, right = nodes(node)[0], nodes(node)[1 if node.data == "iff" else -1]
     unary = _under_not(left)
     operator = tokens(node)[0]

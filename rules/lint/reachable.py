@@ -51,7 +51,7 @@ def _letters(rule: Rule, machine: Machine, work: Work) -> list[int]:
 
 
 def _together(rule: Rule, one: str, other: str, work: Work) -> bool:
-    """Whether some event makes both propositions true (or the one, where they are the same)."""
+    """Return whether some event makes both propositions true (or the one, where they are the same)."""
     # In one order for both ways to ask, so that the answer is found once.
     both = [rule.propositions[name] for name in sorted({one, other})]
     answer, steps = tried(both[0] if len(both) == 1 else And(tuple(both)))

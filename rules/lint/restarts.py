@@ -107,7 +107,7 @@ def _all(formulas: Iterator[Formula]) -> Formula:
 
 
 def _is_anchored(formula: Formula) -> bool:
-    """Whether it speaks of a fixed number of events from the first."""
+    """Return whether it speaks of a fixed number of events from the first."""
     return not any(
         node.op in FUTURE and node.op not in (Op.NEXT, Op.WEAK_NEXT) and node.bounds is None
         for node in walk(formula)
@@ -115,7 +115,7 @@ def _is_anchored(formula: Formula) -> bool:
 
 
 def begins_anew(machine: Machine) -> bool:
-    """Whether the rule, once satisfied, can still be violated or end unmet."""
+    """Return whether the rule, once satisfied, can still be violated or end unmet."""
     starts = {
         target
         for targets, outputs in zip(machine.next, machine.output, strict=True)

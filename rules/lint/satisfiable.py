@@ -102,7 +102,7 @@ def tried(predicate: Predicate) -> tuple[bool, int]:
 
 
 def _fits(kind: str, path: Path, sort: Sort) -> bool:
-    """Whether an event of that kind can have such a value."""
+    """Return whether an event of that kind can have such a value."""
     return sort is MISSING or kind in FIELDS[path.field].kinds
 
 

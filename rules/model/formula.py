@@ -127,10 +127,10 @@ def names(formula: Formula) -> frozenset[str]:
 
 
 def has_future(formula: Formula) -> bool:
-    """Whether a future operator stands anywhere in it."""
+    """Return whether a future operator stands anywhere in it."""
     return formula.looks_ahead
 
 
 def has_past(formula: Formula) -> bool:
-    """Whether a past operator (`at_most` counts as one) stands anywhere in it."""
+    """Return whether a past operator (`at_most` counts as one) stands anywhere in it."""
     return any(node.op in PAST for node in walk(formula))

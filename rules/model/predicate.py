@@ -13,7 +13,7 @@ NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 
 
 def is_number(literal: Scalar) -> bool:
-    """Whether a literal is a number; `true` and `false` are none."""
+    """Return whether a literal is a number; `true` and `false` are none."""
     return isinstance(literal, int | float) and not isinstance(literal, bool)
 
 

@@ -28,12 +28,12 @@ class Trial:
 
     @property
     def broken(self) -> bool:
-        """Whether the rule was violated, or unmet at the close."""
+        """Return whether the rule was violated, or unmet at the close."""
         return Verdict.VIOLATED in self.verdicts or self.end is Verdict.UNMET
 
     @property
     def passed(self) -> bool:
-        """Whether the rule answered as the example expects."""
+        """Return whether the rule answered as the example expects."""
         return self.broken == (self.expected == "violated")
 
 
@@ -61,7 +61,7 @@ def run(
 
 
 def truth(formula: Formula, true: Collection[str]) -> bool:
-    """Whether a Boolean formula holds where just these propositions are true."""
+    """Return whether a Boolean formula holds where just these propositions are true."""
     values = (truth(arg, true) for arg in formula.args)
     match formula.op:
         case Op.TRUE:

@@ -172,7 +172,7 @@ def _files(paths: Paths, errors: list[Problem]) -> dict[Path, str]:
 
 
 def _is_pack(file: Path) -> bool:
-    """Whether a folder's file is taken for a pack; hidden ones, as editors leave them, are not."""
+    """Return whether a folder's file is taken for a pack; hidden ones, as editors leave them, are not."""
     return file.suffix in SUFFIXES and not file.name.startswith(".") and file.is_file()
 
 
@@ -356,7 +356,7 @@ def resolved(document: Document) -> Resolved:
 
 
 def _calls_library(text: str) -> bool:
-    """Whether the text has a call, as it seems, of one of the library's operators."""
+    """Return whether the text has a call, as it seems, of one of the library's operators."""
     heads = _operators().at(("operators",))
     assert isinstance(heads, Fields)
     names = "|".join(key.text.partition("(")[0] for key, _ in heads.entries)

@@ -61,7 +61,7 @@ VERSION = core_schema.no_info_before_validator_function(_number, core_schema.int
 
 
 def _takes(schema: CoreSchema, description: str) -> dict[str, object]:
-    """What a field of a file takes and is for, as the metadata of a dataclass's field."""
+    """Return what a field of a file takes and is for, as the metadata of a dataclass's field."""
     return {"schema": schema, "description": description}
 
 
@@ -79,12 +79,12 @@ def shape(model: type[Any]) -> CoreSchema:
 
 
 def _is_required(part: Field[Any]) -> bool:
-    """Whether a file must have the field."""
+    """Return whether a file must have the field."""
     return part.default is MISSING and part.default_factory is MISSING
 
 
 def _told(part: Field[Any]) -> dict[str, object]:
-    """What editors are told of a field beside what it takes."""
+    """Return what editors are told of a field beside what it takes."""
     default = {} if part.default is MISSING else {"default": part.default}
     return {"description": part.metadata["description"], **default}
 

@@ -200,7 +200,7 @@ class _Resolver:
             self.problems.append(problem)
 
     def attempt(self, node: Node, parse: Callable[[str], T]) -> T | None:
-        """What `parse` makes of the node's text, or None where it has problems."""
+        """Return what `parse` makes of the node's text, or None where it has problems."""
         if not isinstance(node, Scalar):
             return None
         try:

@@ -51,7 +51,7 @@ class Entries:
 
 
 def entries(document: Document) -> Entries:
-    """What the document holds, and every problem of its shape (TRL210 to TRL240)."""
+    """Return what the document holds, and every problem of its shape (TRL210 to TRL240)."""
     values = data(document.root)
     if not isinstance(values, dict):
         fault = {"type": "dict_type", "loc": (), "input": values}
@@ -174,7 +174,7 @@ KINDS = {
 
 
 def _kind(value: object) -> str:
-    """What sort of value it is, in the words of YAML."""
+    """Return what sort of value it is, in the words of YAML."""
     if value is None:
         return "empty"
     return (
@@ -191,7 +191,7 @@ def _what(way: Way) -> str:
 
 
 def _whose(way: Way) -> str:
-    """What lacks, or has too much of, the field at that way's end."""
+    """Return what lacks, or has too much of, the field at that way's end."""
     return "the pack" if len(way) == 1 else "the rule" if len(way) == 3 else f"`{way[-2]}`"
 
 

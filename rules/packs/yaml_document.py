@@ -101,7 +101,7 @@ class Document:
         return self.file.text
 
     def place(self, node: Node, start: int = 0, end: int | None = None) -> Place:
-        """Where the node stands; for a scalar, where `text[start:end]` of it stands in the file.
+        """Return where the node stands; for a scalar, where `text[start:end]` of it stands in the file.
 
         Exact in plain, quoted and block scalars; where an escape hides the way back to the file, the
         scalar's beginning.
@@ -345,7 +345,7 @@ def _alignment(text: str, scalar: Scalar) -> list[int] | None:
 
 
 def _space(text: str, at: int, char: str) -> tuple[int, int] | None:
-    """Where a white character of the value stands, and where to go on."""
+    """Return where a white character of the value stands, and where to go on."""
     if text[at : at + 1] == "\\" and ESCAPES.get(text[at + 1 : at + 2]) == char:
         return at, at + 2
     if text[at : at + 1] == char:

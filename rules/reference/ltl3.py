@@ -81,7 +81,7 @@ class History:
 
     @property
     def start(self) -> Memory:
-        """What is remembered before the first event."""
+        """Return what is remembered before the first event."""
         return tuple((None,) * depth for depth in self.depth)
 
     def now(self, memory: Memory, label: Label) -> Truth:
@@ -90,7 +90,7 @@ class History:
         return lambda f: _is_true(f, value(f))
 
     def after(self, memory: Memory, label: Label) -> Memory:
-        """What is remembered once an event with that label has passed."""
+        """Return what is remembered once an event with that label has passed."""
         value = self._values(memory, label)
         return tuple(
             (value(f), *old)[:depth] if depth else ()
@@ -309,7 +309,7 @@ class Meaning:
         return Verdict.PENDING
 
     def is_whole(self, state: State) -> bool:
-        """Whether what is asked of the next event is the whole formula again.
+        """Return whether what is asked of the next event is the whole formula again.
 
         It is when no non-empty word, finite or infinite, tells the residual from the formula, after
         whatever history (past parts stand in both as written and are read where the word is).
@@ -323,7 +323,7 @@ class Meaning:
         return self._whole[key]
 
     def continues(self, node: Node) -> bool:
-        """Whether some infinite word, after this history, meets the demands.
+        """Return whether some infinite word, after this history, meets the demands.
 
         It does when there is an infinite path on which no promise is put off for ever: the node is in the
         greatest set whose members can, for every promise and inside the set, reach an edge that does
@@ -346,7 +346,7 @@ class Meaning:
         return self._continues[node]
 
     def _can_end(self, node: Node) -> bool:
-        """Whether some finite, non-empty word, after this history, meets the demands."""
+        """Return whether some finite, non-empty word, after this history, meets the demands."""
         left = (clause for edges in self._graph(node).values() for _, (clause, _) in edges)
         return any(not any(demand.strong for demand in clause) for clause in left)
 

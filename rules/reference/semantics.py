@@ -20,7 +20,7 @@ from .ltl3 import NO_TRANSITIONS, History, Label, Meaning, State, Transitions, b
 def holds(
     formula: Formula, trace: Sequence[Label], at: int, transitions: Transitions = NO_TRANSITIONS
 ) -> bool:
-    """Whether the formula is true at position `at` of the finite trace (LTLf, with past)."""
+    """Return whether the formula is true at position `at` of the finite trace (LTLf, with past)."""
     return _Word(trace, 0, transitions).true(formula, at)
 
 
@@ -58,7 +58,7 @@ class _Word:
     known: dict[tuple[Formula, int], bool] = field(default_factory=dict[tuple[Formula, int], bool])
 
     def true(self, f: Formula, i: int) -> bool:
-        """Whether f is true at position i."""
+        """Return whether f is true at position i."""
         if (f, i) not in self.known:
             if f.op is Op.PROP:
                 defined = self.transitions.get(f.name)
@@ -127,7 +127,7 @@ class _Word:
                 return
 
     def _until(self, path: Sequence[int], p: Formula, q: Formula) -> bool:
-        """Whether q is true somewhere on the path and p everywhere before."""
+        """Return whether q is true somewhere on the path and p everywhere before."""
         return any(self.true(q, j) and all(self.true(p, k) for k in path[:n]) for n, j in enumerate(path))
 
 
@@ -139,7 +139,7 @@ def _and(p: Formula, q: Formula) -> Formula:
 
 
 def invariant_body(formula: Formula, transitions: Transitions = NO_TRANSITIONS) -> Formula | None:
-    """What an invariant asks at every event; None where the rule is an ordinary one.
+    """Return what an invariant asks at every event; None where the rule is an ordinary one.
 
     An invariant has a past operator (a transition bit counts as one) and no future one but at most an
     outermost unbounded `always`. Its body lacks one outermost unbounded `always` or `historically`.
@@ -224,7 +224,7 @@ def judge(
     recover: Recover = Recover.BOTH,
     transitions: Transitions = NO_TRANSITIONS,
 ) -> Judgement:
-    """What the rule says of a whole session: after each event, and at its close."""
+    """Return what the rule says of a whole session: after each event, and at its close."""
     meaning = Meaning(formula, transitions)
     run, verdicts, recorded = begin(meaning), list[Verdict](), list[int]()
     for label in trace:

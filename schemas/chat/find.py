@@ -52,17 +52,17 @@ def conversations(value: object, place: str = "") -> Iterator[Conversation | Fla
 
 
 def is_object(value: object) -> TypeGuard[dict[str, object]]:
-    """Whether the value is a JSON object."""
+    """Return whether the value is a JSON object."""
     return isinstance(value, dict)
 
 
 def is_message(value: object) -> bool:
-    """Whether the value is an object with a `role` and no list of messages of its own."""
+    """Return whether the value is an object with a `role` and no list of messages of its own."""
     return is_object(value) and "role" in value and messages_of(value) is None
 
 
 def is_message_list(members: list[object]) -> bool:
-    """Whether a list is one conversation: some member is a message, and none holds a conversation."""
+    """Return whether a list is one conversation: some member is a message, and none holds a conversation."""
     return any(map(is_message, members)) and not any(
         isinstance(member, list) or (is_object(member) and messages_of(member) is not None)
         for member in members

@@ -158,7 +158,7 @@ def result_of(message: Mapping[str, object], calls: OpenCalls) -> Event:
 
 
 def returned(content: object) -> str | None:
-    """What a tool returned: text as it is, text parts a line each, any other value as JSON text."""
+    """Return what a tool returned: text as it is, text parts a line each, any other value as JSON text."""
     parts = cast("list[object]", content) if isinstance(content, list) else []
     told = [is_object(part) and isinstance(part.get("text"), str) and "type" in part for part in parts]
     return _text(parts) if told and all(told) else _json(cast("object", content))

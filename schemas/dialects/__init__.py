@@ -20,14 +20,14 @@ from .parts.tool_runs import marked_if_failed, marked_in
 from .session_key import session_of
 from .span_facts import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
 
-_READERS = (*(vercel.read, openinference.read, openllmetry.read, observations.read, mastra.read, genai.read),)
+_READERS = (vercel.read, openinference.read, openllmetry.read, observations.read, mastra.read, genai.read)
 """Who is asked first: GenAI's names also stand on the spans of the others."""
 _EMPTY = Half(())
 """What a model said that failed before it said anything."""
 
 
 def tell(span: Span) -> Step:
-    """What a span says of a session, itself; what it inherits from others is not here.
+    """Return what a span says of a session, itself; what it inherits from others is not here.
 
     Never raises for what a span may hold: what cannot be read is told as content that is not there.
     """
@@ -74,7 +74,7 @@ def _said(span: Span) -> Said:
 
 
 def _result(said: Said, error: str | None) -> Result | None:
-    """What a tool returned: one that failed where content is captured returned nothing."""
+    """Return what a tool returned: one that failed where content is captured returned nothing."""
     call, result = said.call, said.result
     failed = error is not None and call is not None and call.content is Content.CAPTURED
     if failed and result is not None and result.content is Content.ABSENT:

@@ -35,7 +35,7 @@ _RESULTS = (
 
 
 def read(span: Span) -> Said | None:
-    """What a span says by OpenTelemetry's conventions; None where it does not speak by them."""
+    """Return what a span says by OpenTelemetry's conventions; None where it does not speak by them."""
     attributes = span.attributes
     operation = string_of(attributes.get(otel.OPERATION))
     if operation == otel.TOOL_OPERATION or (operation is None and otel.TOOL_NAME in attributes):
@@ -56,13 +56,13 @@ def read(span: Span) -> Said | None:
 
 
 def input_of(span: Span) -> Half:
-    """What the model was told, from where the span says it first."""
+    """Return what the model was told, from where the span says it first."""
     names = (otel.INPUT_MESSAGES, fw.ADK_REQUEST)
     return _half_of(span, names, span_events.input_of, (old.PROMPT, _INPUTS), Role.USER)
 
 
 def output_of(span: Span) -> Half:
-    """What the model said, from where the span says it first."""
+    """Return what the model said, from where the span says it first."""
     names = (otel.OUTPUT_MESSAGES, fw.ADK_RESPONSE)
     return _half_of(span, names, span_events.output_of, (old.COMPLETION, _OUTPUTS), Role.ASSISTANT)
 
@@ -154,19 +154,19 @@ def _value(
     names: tuple[str, ...],
     as_text: Callable[[Value], tuple[str | None, Content]],
 ) -> tuple[str | None, Content]:
-    """What the first of the attributes that is there holds."""
+    """Return what the first of the attributes that is there holds."""
     name = next((name for name in names if not _is_nothing(attributes, name)), None)
     return (None, Content.ABSENT) if name is None else as_text(attributes[name])
 
 
 def _is_nothing(attributes: Mapping[str, Value], name: str) -> bool:
-    """Whether an attribute is not there, could not be read, or stands for what was not captured."""
+    """Return whether an attribute is not there, could not be read, or stands for what was not captured."""
     value = attributes.get(name)
     return value is None or (value == fw.ADK_NOTHING and name.startswith(fw.ADK_PREFIX))
 
 
 def _has_any(attributes: Mapping[str, Value]) -> bool:
-    """Whether a span without an operation's name still speaks of a model."""
+    """Return whether a span without an operation's name still speaks of a model."""
     return (
         old.PROMPT in attributes
         or f"{old.COMPLETION}.0.role" in attributes
@@ -179,5 +179,5 @@ def _has_any(attributes: Mapping[str, Value]) -> bool:
 
 
 def _answered(attributes: Mapping[str, Value]) -> bool:
-    """Whether a model answered, whatever its operation is called."""
+    """Return whether a model answered, whatever its operation is called."""
     return otel.FINISH_REASONS in attributes or otel.OUTPUT_TOKENS in attributes

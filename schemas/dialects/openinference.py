@@ -25,7 +25,7 @@ _EMPTY = Half(())
 
 
 def read(span: Span) -> Said | None:
-    """What a span says by OpenInference's conventions; None where it does not speak by them."""
+    """Return what a span says by OpenInference's conventions; None where it does not speak by them."""
     attributes = span.attributes
     kind = attributes.get(oi.KIND)
     if not isinstance(kind, str):
@@ -84,7 +84,7 @@ def _started(span: Span) -> Call | None:
 
 
 def _sure(span: Span, half: Half) -> Half:
-    """What a model was told or said, if nothing of it can be missing.
+    """Return what a model was told or said, if nothing of it can be missing.
 
     The messages are many attributes, and without them a value may tell the text and not the calls.
     """
@@ -107,7 +107,7 @@ def _has_no_input(span: Span) -> bool:
 
 
 def _input(span: Span) -> Half:
-    """What the model, or the agent, was told: JSON that holds no messages is no message."""
+    """Return what the model, or the agent, was told: JSON that holds no messages is no message."""
     if span.scope == scopes.HAYSTACK and (found := haystack.input_of(span)) is not ABSENT:
         return found
     found = _listed(span, (oi.INPUT_MESSAGES, oi.PROMPTS, "prompt"), Role.USER)
@@ -202,6 +202,6 @@ def _arguments(span: Span, name: str, value: Value) -> tuple[str | None, Content
 
 
 def _is_schema(value: Value) -> bool:
-    """Whether the parameters are those that the tool takes, not those that it was given."""
+    """Return whether the parameters are those that the tool takes, not those that it was given."""
     told = parsed_if_nested(value)
     return is_object(told) and "properties" in told

@@ -21,7 +21,7 @@ from .parts.values import arguments, is_object, parsed_if_nested
 
 
 def read(span: Span) -> Said | None:
-    """What a span says by OpenLLMetry's conventions; None where it does not speak by them."""
+    """Return what a span says by OpenLLMetry's conventions; None where it does not speak by them."""
     attributes = span.attributes
     kind = attributes.get(tl.KIND)
     if kind == tl.TOOL:
@@ -104,7 +104,7 @@ def _tool(attributes: Mapping[str, Value]) -> Said:
 
 
 def _entity_half(value: Value, speaker: Role) -> Half:
-    """What an agent was given or gave back, where that is a message or just text."""
+    """Return what an agent was given or gave back, where that is a message or just text."""
     told = unquoted(value)
     if (
         is_object(told)

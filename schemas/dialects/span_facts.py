@@ -116,7 +116,7 @@ def service_of(resource: Mapping[str, Value]) -> str | None:
 
 
 def truth_of(value: Value) -> bool | None:
-    """What an attribute says is so or not so."""
+    """Return what an attribute says is so or not so."""
     if isinstance(value, str):
         return {"true": True, "false": False}.get(value.lower())
     return value if isinstance(value, bool) else None
@@ -150,5 +150,5 @@ def _plain(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
 
 
 def _is_short(text: str) -> bool:
-    """Whether an attribute's name or text is neither too long nor one that UTF-8 cannot carry."""
+    """Return whether an attribute's name or text is neither too long nor one that UTF-8 cannot carry."""
     return len(text) <= ATTRIBUTE_CHARS_MAX and (text.isascii() or encode(text) is not None)

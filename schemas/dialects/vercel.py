@@ -19,7 +19,7 @@ from .parts.values import REDACTIONS, arguments, is_object, result
 
 
 def read(span: Span) -> Said | None:
-    """What a span says by the AI SDK's telemetry; None where it does not speak by it."""
+    """Return what a span says by the AI SDK's telemetry; None where it does not speak by it."""
     attributes = span.attributes
     operation = attributes.get(ai.OPERATION)
     if not isinstance(operation, str) or not operation.startswith(ai.PREFIX):
@@ -39,7 +39,7 @@ def read(span: Span) -> Said | None:
 
 
 def _output(span: Span) -> Half:
-    """What the model said: text, calls, and an object as the JSON text that it is."""
+    """Return what the model said: text, calls, and an object as the JSON text that it is."""
     attributes, parts = span.attributes, Parts()
     text = _first(attributes, (*ai.RESPONSE_TEXT, *ai.RESPONSE_OBJECT))
     calls = _first(attributes, ai.RESPONSE_CALLS)

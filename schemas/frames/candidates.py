@@ -95,7 +95,7 @@ def _event(candidate: Candidate, telling: Telling) -> Event:
 
 
 def telling_of(row: dict[str, Any]) -> Telling:
-    """What a row tells, whether a span told it or not; its `time` in nanoseconds."""
+    """Return what a row tells, whether a span told it or not; its `time` in nanoseconds."""
     own: dict[str, Any] = {name: row[name] for name in _EVENT_FIELDS}
     own |= {"kind": Kind(row["kind"]), "content": Content(row["content"])}
     return Telling(

@@ -140,7 +140,7 @@ def _one_by_one(
 
 
 def _of_any(value: AnyValue, depth: int) -> Value:
-    """What an AnyValue holds, None where it holds nothing."""
+    """Return what an AnyValue holds, None where it holds nothing."""
     kind = value.WhichOneof("value")
     if kind is None:
         return None
@@ -182,7 +182,7 @@ def _any_of_pair(pair: object, depth: int = 0) -> Value:
 
 
 def _any(value: object, depth: int) -> Value:
-    """What an AnyValue in JSON holds; Unreadable where it is none."""
+    """Return what an AnyValue in JSON holds; Unreadable where it is none."""
     if value is None:
         return None
     if not is_object(value) or len(value) > 1:

@@ -74,7 +74,7 @@ def _decode_protobuf(data: bytes) -> Decoded:
 
 
 def is_span_dump(value: object) -> bool:
-    """Whether a JSON value (of a file its first, or the beginning of it) is OTLP or a dump of spans.
+    """Return whether a JSON value (of a file its first, or the beginning of it) is OTLP or a dump of spans.
 
     A request of metrics or logs counts: the collector writes all signals to one file where it is told to.
     """

@@ -50,7 +50,7 @@ class Frame:
 
 
 def layout_of(start: bytes) -> Layout | None:
-    """How requests stand in a file that begins with these bytes, or None where it is no such file."""
+    """Return how requests stand in a file that begins with these bytes, or None where it is no such file."""
     size = int.from_bytes(start[:_LENGTH_BYTES], "big")
     inner = start[_LENGTH_BYTES:]
     if 0 < size <= REQUEST_BYTES_MAX and (inner.startswith(ZSTD_MAGIC) or _begins_request(inner, size)):
@@ -123,7 +123,7 @@ def _from_zstd(data: bytes, limit: int) -> bytes:
 
 
 def _fault_of_zstd(data: bytes, limit: int) -> Unreadable:
-    """Whether a frame that does not unpack is too large, or else damaged."""
+    """Return whether a frame that does not unpack is too large, or else damaged."""
     try:
         unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
         if len(unpacker.stream_reader(data).read(limit + 1)) > limit:
@@ -151,7 +151,7 @@ def inflated(data: bytes, limit: int, name: str, wbits: int) -> bytes:
 
 
 def _begins_request(data: bytes, size: int) -> bool:
-    """Whether the bytes begin a TracesData of at most that size: three messages in one another."""
+    """Return whether the bytes begin a TracesData of at most that size: three messages in one another."""
     at = 0
     for tags in _TAGS:
         if at >= len(data) or data[at] not in tags:

@@ -44,7 +44,7 @@ def first(value: Mapping[str, object], names: tuple[str, ...]) -> object:
 
 
 def is_span(value: object) -> bool:
-    """Whether the value is an object with the two ids of a span, good or not."""
+    """Return whether the value is an object with the two ids of a span, good or not."""
     if not is_object(value):
         return False
     ids = _ids(value)
@@ -52,7 +52,7 @@ def is_span(value: object) -> bool:
 
 
 def lost_digits(value: object) -> bool:
-    """Whether a span's trace id is an integer that was rounded to a float on reading."""
+    """Return whether a span's trace id is an integer that was rounded to a float on reading."""
     return is_object(value) and isinstance(first(_ids(value), TRACE_IDS), float)
 
 
@@ -170,7 +170,7 @@ def _parent(value: dict[str, object], place: Place, reading: Reading) -> str | N
 
 
 def _is_zero(given: object) -> bool:
-    """Whether an id that is none is all zero, as some write where there is no parent."""
+    """Return whether an id that is none is all zero, as some write where there is no parent."""
     return given == 0 or (isinstance(given, str) and _bytes_of(given, 8) == bytes(8))
 
 
@@ -227,7 +227,7 @@ def _attributes(value: Mapping[str, object], place: Place, reading: Reading) -> 
 
 
 def count_of(value: Mapping[str, object], names: tuple[str, ...], place: Place, reading: Reading) -> int:
-    """How many were dropped; one where that cannot be read."""
+    """Return how many were dropped; one where that cannot be read."""
     given = first(value, names)
     if given is None:
         return 0

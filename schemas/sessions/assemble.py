@@ -160,7 +160,7 @@ class Session:
         return min(times, default=_NEVER)
 
     def _is_over(self, until: int, watermark: int) -> bool:
-        """Whether nothing can come any more for an occurrence that lasts until then."""
+        """Return whether nothing can come any more for an occurrence that lasts until then."""
         held = any(telling.time <= until for one in self.held.values() for telling in one.tellings)
         return watermark > until and not held
 
@@ -299,7 +299,7 @@ _Item: TypeAlias = tuple[Telling, str, Candidate]
 
 
 def _items(ready: dict[str, Candidate], covered: set[str]) -> Iterator[_Item]:
-    """What the candidates tell; nothing of what others tell for them."""
+    """Yield what the candidates tell; nothing of what others tell for them."""
     for key, candidate in ready.items():
         is_covered = candidate.covered or candidate.key in covered
         halves = {time for half, time in candidate.halves if half_key(candidate.key, half) in covered}
@@ -317,7 +317,7 @@ def _in_order(items: list[_Item]) -> Iterator[_Item]:
 
 
 def _place(item: _Item) -> tuple[int, int, int, int]:
-    """Where a telling sorts: by time, place in the conversation, kind, place in the message."""
+    """Return where a telling sorts: by time, place in the conversation, kind, place in the message."""
     telling = item[0]
     place = _NO_PLACE if telling.place is None else telling.place
     return telling.time, place, _KINDS[telling.kind], telling.rank

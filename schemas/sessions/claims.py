@@ -83,7 +83,7 @@ def _conversation(step: Step, start: int, end: int) -> Iterator[Telling]:
 
 
 def _message(message: Message, setting: _Setting, calls: OpenCalls) -> Iterator[Telling]:
-    """What one message says; a result carries tool and arguments of the call that it answers."""
+    """Yield what one message says; a result carries tool and arguments of the call that it answers."""
     ranks = count()
     if message.role is Role.USER and (message.text is not None or not message.results):
         yield _telling(Kind.USER, setting, next(ranks), message.content, text=message.text)

@@ -139,7 +139,7 @@ def _attributes() -> pl.Expr:
 
 
 def _opens(idle_s: float) -> pl.Expr:
-    """Whether a row is the first of an occurrence, among the rows of its session in order."""
+    """Return whether a row is the first of an occurrence, among the rows of its session in order."""
     before = pl.col("time").shift(1).over("session_id")
     # Times lie up to 584 years apart, which 64 bits hold without a sign only; the difference wraps to it.
     passed = (pl.col("time").to_physical() - before.to_physical()).reinterpret(signed=False)

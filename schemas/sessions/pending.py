@@ -219,7 +219,7 @@ class Traces:
         raise AssertionError("nothing waits, and is too much")
 
     def _release(self, watermark: int, until: int) -> Iterator[Released]:
-        """What need not wait any more; of what is of a record time up to that one nothing needs to."""
+        """Yield what need not wait any more; of what is of a record time up to that one nothing needs to."""
         for trace_id in sorted(self.waiting):
             opened = self.traces[trace_id]
             going: list[Heard] = []
@@ -274,7 +274,7 @@ class Traces:
 
 
 def _made(trace: Trace, heard: Heard, told_inside: Elsewhere) -> Candidate | Flaw:
-    """What comes of a span, whatever it says."""
+    """Return what comes of a span, whatever it says."""
     place = f"trace {heard.trace_id}, span {heard.span_id}"
     try:
         made = candidate_of(trace, heard, told_inside)
@@ -287,7 +287,7 @@ def _made(trace: Trace, heard: Heard, told_inside: Elsewhere) -> Candidate | Fla
 
 
 def _chars(one: Heard | LogRecord) -> int:
-    """How much of `WAITING_CHARS_MAX` a span or a record takes."""
+    """Return how much of `WAITING_CHARS_MAX` a span or a record takes."""
     return SPAN_CHARS + (one.step.chars if isinstance(one, Heard) else one.chars)
 
 

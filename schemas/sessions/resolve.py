@@ -91,11 +91,11 @@ class Heard:
 
     @property
     def key(self) -> str:
-        """What `Candidate.within` calls it."""
+        """Return what `Candidate.within` calls it."""
         return part_key(self.step.part, self.trace_id, self.span_id)
 
     def bare(self) -> Heard:
-        """What others inherit from it, without what it tells."""
+        """Return what others inherit from it, without what it tells."""
         step = self.step
         said = Step(
             part=step.part,
@@ -352,7 +352,7 @@ def cut_links(trace: Trace) -> int:
 
 
 def orphans(trace: Trace) -> int:
-    """How many spans name a parent that never came."""
+    """Return how many spans name a parent that never came."""
     return sum(h.parent_id is not None and h.parent_id not in trace.spans for h in trace.all())
 
 

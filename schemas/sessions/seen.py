@@ -80,7 +80,7 @@ class Told:
 
     @property
     def size(self) -> int:
-        """How much is remembered."""
+        """Return how much is remembered."""
         return len(self.spans) + len(self.within) + len(self.messages) + len(self.uses)
 
 

@@ -54,7 +54,7 @@ class Alert:
 
     @property
     def status(self) -> Status:
-        """Whether it fires."""
+        """Return whether it fires."""
         return Status.FIRING if self.ends is None else Status.RESOLVED
 
     @property

@@ -63,7 +63,7 @@ class Delivery:
         self._outboxes = [_Outbox(receiver, meter, pace, jitter, tell) for receiver in receivers]
 
     def has_room(self) -> bool:
-        """Whether one more alert may be offered."""
+        """Return whether one more alert may be offered."""
         return all(outbox.pending < HELD_MAX for outbox in self._outboxes)
 
     def offer(self, alert: Alert) -> None:
@@ -84,7 +84,7 @@ class Delivery:
                 outbox.offer(alert)
 
     def is_settled(self, alert: Alert) -> bool:
-        """Whether every receiver took what this says, or that the alert is over."""
+        """Return whether every receiver took what this says, or that the alert is over."""
         return all(outbox.is_settled(alert) for outbox in self._outboxes)
 
     def due(self) -> float:
@@ -128,7 +128,7 @@ class _Outbox:
 
     @property
     def resends(self) -> bool:
-        """Whether firing alerts are sent again."""
+        """Return whether firing alerts are sent again."""
         return self._receiver.resend
 
     @property
@@ -168,7 +168,7 @@ class _Outbox:
         self._meter.pending(self._receiver.name, self.pending)
 
     def _groups(self, now: int) -> Iterator[list[_Entry]]:
-        """What is due, in requests; what was refused among others goes alone."""
+        """Yield what is due, in requests; what was refused among others goes alone."""
         due = [entry for entry in self._entries.values() if entry.due <= now]
         together = [entry for entry in due if not entry.alone]
         for start in range(0, len(together), self._pace.batch_max):

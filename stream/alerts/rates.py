@@ -93,7 +93,7 @@ class Tolerance:
 
 
 def tolerance(rates: Rates) -> Tolerance:
-    """What the rates say of a rule (how many ticks to wait) and of an agent of it."""
+    """Return what the rates say of a rule (how many ticks to wait) and of an agent of it."""
     rules = {(one.pack, one.rule): one for one in rates.rules}
 
     def settle_ticks(pack: str, rule: str) -> int:
@@ -131,7 +131,7 @@ def rates_of(
 
 
 def settle(delays: Sequence[int], otherwise: int) -> int:
-    """How many ticks to wait for violations: as long as 95 of 100 took, where enough are known."""
+    """Return how many ticks to wait for violations: as long as 95 of 100 took, where enough are known."""
     if len(delays) < BREACHES_MIN:
         return otherwise
     return min(sorted(delays)[math.ceil(QUANTILE * len(delays)) - 1], otherwise)

@@ -53,7 +53,7 @@ class Receiver(Protocol):
 
     @property
     def resend(self) -> bool:
-        """Whether firing alerts are sent again."""
+        """Return whether firing alerts are sent again."""
         ...
 
     def send(self, alerts: Sequence[Alert], now: int, lease_s: float) -> None:
@@ -144,7 +144,7 @@ class Webhook:
 
 
 def labels_of(alert: Alert) -> dict[str, str]:
-    """What tells one alert from another: the same when it fires and when it is resolved."""
+    """Return what tells one alert from another: the same when it fires and when it is resolved."""
     labels = {
         "alertname": "TraclineRuleViolated",
         "pack": alert.pack,
@@ -156,7 +156,7 @@ def labels_of(alert: Alert) -> dict[str, str]:
 
 
 def annotations_of(alert: Alert) -> dict[str, str]:
-    """What a person reads of an alert. The agent's name comes from telemetry and was cleaned."""
+    """Return what a person reads of an alert. The agent's name comes from telemetry and was cleaned."""
     agent = visible(alert.agent)
     share = f"{alert.violating} of {alert.applicable} sessions"
     if alert.status is Status.FIRING:

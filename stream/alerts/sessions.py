@@ -70,7 +70,7 @@ class Part:
 
     @property
     def decided(self) -> bool:
-        """Whether nothing more is to come of it while the session is open."""
+        """Return whether nothing more is to come of it while the session is open."""
         return self.violated or self.unjudged
 
 
@@ -273,7 +273,7 @@ def called(agent: str | None) -> str:
 
 
 def statuses(message: Mapping[str, Any]) -> Iterator[Status]:
-    """What a message of `tracline.verdicts`, as `decode_verdicts` has it, says of sessions.
+    """Yield what a message of `tracline.verdicts`, as `decode_verdicts` has it, says of sessions.
 
     Raises KeyError, TypeError or ValueError where it lacks something, or something is not what it must be.
     """

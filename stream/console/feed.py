@@ -58,7 +58,7 @@ async def feed(
     kept: Kept,
     wait: Callable[[], Awaitable[None]],
 ) -> AsyncGenerator[ServerSentEvent]:
-    """What is new since the verdict of that number: at once what there is, then whatever comes.
+    """Yield what is new since the verdict of that number: at once what there is, then whatever comes.
 
     With `breaches` only what is violated or unmet. `wait` is awaited between two looks at the store. An
     event's id is the number of its newest verdict.

@@ -174,7 +174,7 @@ def connect(store: Path) -> sqlite3.Connection:
 
 
 def position(db: sqlite3.Connection) -> Position:
-    """How far the store is."""
+    """Return how far the store is."""
     (watermark, begun, ended, verdicts, dead) = db.execute(
         "SELECT (SELECT value FROM fact WHERE name = 'watermark'),"
         " (SELECT count(*) FROM event WHERE seq = 1),"
@@ -240,7 +240,7 @@ def records_of(db: sqlite3.Connection, session_id: str, occurrence: int, limit: 
 
 
 def counts(db: sqlite3.Connection, rule: tuple[str, str]) -> dict[Verdict, int]:
-    """How many verdicts of each kind a rule gave, among its latest `RECORDS_COUNTED_MAX`."""
+    """Return how many verdicts of each kind a rule gave, among its latest `RECORDS_COUNTED_MAX`."""
     query = (
         "SELECT verdict, count(*) FROM (SELECT verdict FROM verdict WHERE pack = ? AND rule = ?"
         " ORDER BY number DESC LIMIT ?) GROUP BY verdict"
@@ -302,7 +302,7 @@ def events(db: sqlite3.Connection, session_id: str, began: int, limit: int, *, s
 
 
 def dead_letters(db: sqlite3.Connection, limit: int, *, before: int | None = None) -> list[DeadLetter]:
-    """What could not be read, newest first."""
+    """Return what could not be read, newest first."""
     where, values = ("WHERE id < ?", (before,)) if before is not None else ("", ())
     query = (
         f"SELECT id, received, place, code, reason, sha256 FROM dead_letter {where} ORDER BY id DESC LIMIT ?"

@@ -69,11 +69,11 @@ class Console:
         return self.page("missing.html", 404, what=what, hint=hint)
 
     def position(self, db: sqlite3.Connection) -> Position:
-        """How far the store is."""
+        """Return how far the store is."""
         return self.kept.get("position", partial(ledger.position, db))[0]
 
     def tallied(self, db: sqlite3.Connection) -> Tallied:
-        """What counts a window's sessions."""
+        """Return what counts a window's sessions."""
 
         def tallied(window: Window, rule: tuple[str, str] | None) -> list[Tally]:
             count = partial(ledger.tallies, db, window.since, window.until, HOUR, rule)

@@ -32,7 +32,7 @@ class Window:
 
     @property
     def until(self) -> int:
-        """Where it ends (ns)."""
+        """Return where it ends (ns)."""
         return self.since + self.hours * HOUR
 
     def begins(self, bucket: int) -> int:

@@ -54,7 +54,7 @@ class Marks:
 
     @property
     def is_news(self) -> bool:
-        """Whether the event changed anything for the rule."""
+        """Return whether the event changed anything for the rule."""
         return any(mark.reported or mark.moved for mark in self.shown)
 
 
@@ -173,7 +173,7 @@ class _Run:
         return run.mark
 
     def course(self, number: int) -> Course:
-        """What was met, and where it stands."""
+        """Return what was met, and where it stands."""
         ends = self.slices.values() if self.slices else (self.valueless,)
         standings = [Standing(run.mark, run.seq, self._closing(run)) for run in ends if run.mark is not None]
         standings.sort(key=lambda standing: -standing.seq)

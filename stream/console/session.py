@@ -53,7 +53,7 @@ class Told:
 
     @property
     def is_breach(self) -> bool:
-        """Whether a rule was violated here, or left unmet."""
+        """Return whether a rule was violated here, or left unmet."""
         return any(record.verdict is not Verdict.UNJUDGED for record in self.verdicts)
 
 
@@ -70,7 +70,7 @@ class Page:
 def session_view(
     statute: Statute, db: sqlite3.Connection, session_id: str, query: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """What the session's page shows, None where the session or the occurrence was never judged.
+    """Return what the session's page shows, None where the session or the occurrence was never judged.
 
     The address may choose an `occurrence` (else the latest), a `rule` as `pack/id`, a `verdict` whose
     witness is marked, and a `page` of events.
@@ -149,7 +149,7 @@ def _told(
 
 
 def _explained(event: Event, chosen: Record | None) -> Explained | None:
-    """What the chosen verdict's witness says of the event."""
+    """Return what the chosen verdict's witness says of the event."""
     if chosen is None or chosen.witness is None:
         return None
     found = next((one for one in chosen.witness.events if one.event_id == event.event_id), None)

@@ -100,7 +100,7 @@ def refusal(refused: Refused, headers: Mapping[str, str]) -> Response:
 
 
 def body_bytes(headers: Mapping[str, str]) -> float:
-    """How many bytes of body the sender announces; infinitely many where it does not say how many."""
+    """Return how many bytes of body the sender announces; infinitely many where it does not say how many."""
     said = headers.get("content-length", "")
     if said.isascii() and said.isdigit():
         return float(said)

@@ -98,7 +98,7 @@ class AlertsProcess:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is at work, or waits to take over."""
+        """Return whether it is at work, or waits to take over."""
         return self._settled is not None and self._settled == self._moves.count
 
     def run(self) -> None:

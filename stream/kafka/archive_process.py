@@ -62,7 +62,7 @@ class Archive(Protocol):
         ...
 
     def standing(self, partition: int) -> Standing | None:
-        """How far the archive has come with a partition, None where it has nothing of it."""
+        """Return how far the archive has come with a partition, None where it has nothing of it."""
         ...
 
     def keep_rules(self, digest: str, packs: RuleTexts) -> None:
@@ -115,7 +115,7 @@ class Archiving:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it goes on with all the partitions that it has (it may have none)."""
+        """Return whether it goes on with all the partitions that it has (it may have none)."""
         return self._settled is not None and self._settled == self._moves.count
 
     def run(self) -> None:
@@ -255,7 +255,7 @@ class Archiving:
         self._around.metrics.repeats.inc()
 
     def _is_lost(self, place: TopicPartition, offset: int) -> bool:
-        """Whether a message was deleted: a marker of a transaction leaves its offset out, too."""
+        """Return whether a message was deleted: a marker of a transaction leaves its offset out, too."""
         return self._consumer.beginning_offsets([place], timeout_ms=ASK_MS)[place] > offset
 
     def _archive_ready(self) -> None:

@@ -73,12 +73,12 @@ class Reader:
                 self._beside.close(autocommit=False, timeout_ms=CLOSE_MS)
 
     def member(self) -> Any:
-        """Who it is in the group, for `Transactions.offsets`; None where it is in none."""
+        """Return who it is in the group, for `Transactions.offsets`; None where it is in none."""
         member = self._consumer.group_metadata()
         return member if member.generation_id >= 0 else None
 
     def partitions(self, topic: str) -> int:
-        """How many partitions the topic has, as far as it knows."""
+        """Return how many partitions the topic has, as far as it knows."""
         found = self._of(topic).partitions_for_topic(topic)
         if not found:
             # It is deleted, and may be created again.
@@ -131,7 +131,7 @@ class Reader:
         return max(first, committed), max(0, first - committed)
 
     def deleted(self, place: TopicPartition, expected: int, found: int) -> int:
-        """How many records were deleted where one was expected next, and another was found.
+        """Return how many records were deleted where one was expected next, and another was found.
 
         A marker of a transaction leaves its offset out, too. Raises StreamError (TRL735) where what was read
         comes again because the topic is not the one that was read.
@@ -175,7 +175,7 @@ class Reader:
         return True
 
     def behind(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """How many records of each partition are not read, by what the broker says now."""
+        """Return how many records of each partition are not read, by what the broker says now."""
         by_topic: dict[str, list[TopicPartition]] = {}
         for place in places:
             by_topic.setdefault(place.topic, []).append(place)

@@ -130,7 +130,7 @@ def asking(settings: KafkaSettings) -> Generator[None]:
 
 @contextmanager
 def _heard_by(handler: logging.Handler, name: str) -> Generator[None]:
-    """What that logger and those below it say goes to the handler, and nowhere else."""
+    """Yield what that logger and those below it say goes to the handler, and nowhere else."""
     logger = logging.getLogger(name)
     propagate, logger.propagate = logger.propagate, False
     logger.addHandler(handler)

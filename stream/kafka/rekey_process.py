@@ -102,7 +102,7 @@ class Rekeying:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it goes on with all the partitions that it has (it may have none)."""
+        """Return whether it goes on with all the partitions that it has (it may have none)."""
         return self._settled is not None and self._reader is not None and self._is_settled(self._reader)
 
     def run(self) -> None:
@@ -147,7 +147,7 @@ class Rekeying:
             self._tick(reader, member)
 
     def _is_settled(self, reader: Reader) -> bool:
-        """Whether the state is that of the partitions that the group has given last."""
+        """Return whether the state is that of the partitions that the group has given last."""
         return 0 < reader.moves.count == self._settled
 
     def _settle(self, reader: Reader) -> None:
@@ -308,7 +308,7 @@ class Rekeying:
         self._commit(done, member, [record])
 
     def _taken(self, records: Sequence[Any]) -> Transaction:
-        """What comes of records; those that cannot be span data are put aside."""
+        """Return what comes of records; those that cannot be span data are put aside."""
         usable = [self._record(record) for record in records if _refusal(record) is None]
         done = self._rekeyer.take(usable)
         for record in records:

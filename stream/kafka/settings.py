@@ -83,7 +83,7 @@ class KafkaSettings:
 
     @property
     def request_bytes_max(self) -> int:
-        """How large a request of a producer, and a record in a topic, may be."""
+        """Return how large a request of a producer, and a record in a topic, may be."""
         return self.message_bytes_max + REQUEST_ROOM_BYTES
 
 
@@ -94,7 +94,7 @@ def check(settings: KafkaSettings) -> None:
 
 
 def _contradictions(settings: KafkaSettings) -> list[tuple[str, str]]:
-    """What is wrong, and what to do instead."""
+    """Return what is wrong, and what to do instead."""
     protocol = settings.security_protocol
     tls, sasl = protocol.endswith("SSL"), protocol.startswith("SASL")
     tls_files = (settings.ssl_ca_file, settings.ssl_certificate_file, settings.ssl_key_file)
@@ -186,7 +186,7 @@ def password(settings: KafkaSettings) -> str | None:
 
 
 def connecting(settings: KafkaSettings, process: str) -> dict[str, Any]:
-    """What every client of kafka-python and aiokafka is given to reach the brokers.
+    """Return what every client of kafka-python and aiokafka is given to reach the brokers.
 
     Raises StreamError (TRL721, TRL722).
     """

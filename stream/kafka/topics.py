@@ -219,7 +219,7 @@ def create(admin: Any, settings: KafkaSettings, partitions: int = PARTITIONS, re
 
 
 def check(found: Mapping[Topic, Found], settings: KafkaSettings) -> list[Flaw]:
-    """What is missing, and what is not as it must be or as `create` would make it, topic by topic."""
+    """Return what is missing, and what is not as it must be or as `create` would make it, topic by topic."""
     flaws = [_missing(spec, settings) for spec in SPECS if spec.topic not in found]
     flaws += _uneven(found, settings)
     for spec in SPECS:
@@ -269,7 +269,7 @@ def _uneven(found: Mapping[Topic, Found], settings: KafkaSettings) -> list[Flaw]
 
 
 def _config_flaws(spec: Spec, found: Found, settings: KafkaSettings) -> Iterator[Flaw]:
-    """Where the topic's configuration differs; harmful is what loses records, or refuses them."""
+    """Yield where the topic's configuration differs; harmful is what loses records, or refuses them."""
     name = settings.topic(spec.topic)
     for key, wanted in config_of(spec, settings, found.replicas).items():
         has = found.config.get(key, "")

@@ -62,7 +62,7 @@ class Transactions:
 
     @property
     def is_open(self) -> bool:
-        """Whether there may be transactions."""
+        """Return whether there may be transactions."""
         return self._producer is not None
 
     def open(self) -> None:
@@ -77,7 +77,7 @@ class Transactions:
             raise
 
     def partitions(self, topic: str) -> int:
-        """How many partitions the topic has, as far as the producer knows."""
+        """Return how many partitions the topic has, as far as the producer knows."""
         return len(self._producer.partitions_for(topic))
 
     def begin(self) -> None:

@@ -90,7 +90,7 @@ def read(data: bytes, pieces: Iterable[bytes | None] = ()) -> SessionState:
 
 
 def read_head(data: bytes) -> Head:
-    """What a session's record says of its state. Raises StreamError where it is another release's."""
+    """Return what a session's record says of its state. Raises StreamError where it is another release's."""
     if len(data) < _HEAD.size or data[0] != STATE_VERSION:
         what = f"a session's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
         raise StreamError("TRL741", what, HINT)

@@ -507,7 +507,7 @@ class Exposed(Protocol):
 
     @property
     def registry(self) -> CollectorRegistry:
-        """Where they are."""
+        """Return where they are."""
         ...
 
 

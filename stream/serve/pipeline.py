@@ -277,7 +277,7 @@ class Pipeline:
                 _refuse(self._arrived(), Busy("disk", RETRY_DISK_S))
 
     def _judged(self, works: Sequence[_Work]) -> Batch:
-        """What the requests change, and what the watermark has passed."""
+        """Return what the requests change, and what the watermark has passed."""
         now = self._world.now()
         batch = Batch(worked_off=works[-1].number if works else 0)
         batch.received = max((work.received for work in works), default=None)

@@ -196,7 +196,7 @@ class _Server(HttpServer):
         self._captured_signals.clear()
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether to stop; asked ten times a second."""
+        """Return whether to stop; asked ten times a second."""
         # Live feeds look at this to end.
         self.should_exit = self.should_exit or self._working.done()
         return await super().on_tick(counter)

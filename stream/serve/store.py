@@ -98,7 +98,7 @@ class Batch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is to be written: no request, no session, no trace that changed."""
+        """Return whether nothing is to be written: no request, no session, no trace that changed."""
         return not (self.worked_off or self.sessions or self.traces or self.dead_letters)
 
 
@@ -141,7 +141,7 @@ class Store:
         return found.fetchall()
 
     def open_sessions(self) -> int:
-        """How many sessions are open."""
+        """Return how many sessions are open."""
         return self._db.execute("SELECT count(*) FROM session WHERE open").fetchone()[0]
 
     def traces(self) -> Iterator[tuple[str, bytes]]:

@@ -83,12 +83,12 @@ class Alerting:
 
     @property
     def has_letters(self) -> bool:
-        """Whether a dead letter waits for the next turn."""
+        """Return whether a dead letter waits for the next turn."""
         return bool(self._turned.dead_letters)
 
     @property
     def series(self) -> int:
-        """How many pairs of rule and agent are watched."""
+        """Return how many pairs of rule and agent are watched."""
         return len(self._watch.detectors)
 
     def restore(self, records: Mapping[str, bytes]) -> None:
@@ -140,7 +140,7 @@ class Alerting:
                 self._alert(change)
 
     def turn(self) -> Turned:
-        """What came of the messages since the last call: alerts, and the state behind them."""
+        """Return what came of the messages since the last call: alerts, and the state behind them."""
         turned, self._turned = self._turned, Turned()
         changed, self._changed = {**self._changed, **self._watch.changes()}, {}
         turned.outputs += [Output(Topic.ALERTS_STATE, 0, name, data) for name, data in changed.items()]

@@ -39,7 +39,7 @@ class Pace:
 
 
 def resumed(standing: Standing, start: int) -> Standing:
-    """Where to go on in a topic whose first message is at `start`.
+    """Return where to go on in a topic whose first message is at `start`.
 
     What was deleted before it was archived is a gap; a range that was being written then stays as it is.
     """
@@ -83,22 +83,22 @@ class Gathering:
 
     @property
     def rows(self) -> int:
-        """How many rows are gathered."""
+        """Return how many rows are gathered."""
         return len(self._events)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to say of the partition."""
+        """Return whether there is nothing to say of the partition."""
         return self.next == self.standing.next
 
     @property
     def is_ready(self) -> bool:
-        """Whether what was gathered may be archived: a range that is written again has to be whole."""
+        """Return whether what was gathered may be archived: a range that is written again has to be whole."""
         return not self.is_empty and (self._until is None or self.next > self._until)
 
     @property
     def is_due(self) -> bool:
-        """Whether what was gathered is to be archived now."""
+        """Return whether what was gathered is to be archived now."""
         if not self.is_ready:
             return False
         if self._until is not None or self._cut:
@@ -136,7 +136,7 @@ class Gathering:
         return None
 
     def piece(self) -> Piece:
-        """What was gathered."""
+        """Return what was gathered."""
         return Piece(
             partition=self._partition,
             offsets=(self.standing.first, self._last),

@@ -302,7 +302,7 @@ class Worker:
 
 
 def _same_rules(key: str, other: str) -> bool:
-    """Whether two keys are those of one rule set, whatever the order of its questions."""
+    """Return whether two keys are those of one rule set, whatever the order of its questions."""
     return key.partition(".")[0] == other.partition(".")[0]
 
 
@@ -341,13 +341,13 @@ def _closed(event: Event) -> Status:
 
 
 def _counts(states: Mapping[str, SessionState]) -> tuple[int, int]:
-    """What came late to these sessions, and what was told again, since they began."""
+    """Return what came late to these sessions, and what was told again, since they began."""
     sessions = [state.session for state in states.values()]
     return sum(one.late for one in sessions), sum(one.repeats for one in sessions)
 
 
 def _layout(statute: Statute, columns: Sequence[str]) -> str:
-    """Where each rule and each proposition stands in the columns, as 16 hex digits."""
+    """Return where each rule and each proposition stands in the columns, as 16 hex digits."""
     rules = [[rule.pack, rule.id] for rule in statute.rules]
     content = [rules, list(statute.propositions.items()), columns]
     return hashlib.sha256(orjson.dumps(content)).hexdigest()[:16]

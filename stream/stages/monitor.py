@@ -57,7 +57,7 @@ class Table(Protocol):
     """What the monitor remembers, by key; the adapter keeps it, and writes it to the changelog."""
 
     def get(self, key: str) -> bytes | None:
-        """What is written under a key."""
+        """Return what is written under a key."""
         ...
 
 
@@ -172,7 +172,7 @@ class Monitoring:
         return [n for n, texts in told.items() if rules is not None and texts != msgspec.json.encode(rules)]
 
     def open_sessions(self) -> int:
-        """How many sessions are remembered."""
+        """Return how many sessions are remembered."""
         return sum(len(partition.due) for partition in self._partitions.values())
 
     def offsets(self) -> dict[int, int]:
@@ -184,7 +184,7 @@ class Monitoring:
         return {one.facts.topic_id for one in self._partitions.values()} - {""}
 
     def watermarks(self) -> dict[int, int | None]:
-        """How far the time has come in each partition."""
+        """Return how far the time has come in each partition."""
         return {number: one.facts.watermark for number, one in self._partitions.items()}
 
     def step(self, record: Record, packs: RuleTexts | None = None) -> Step:
@@ -350,7 +350,7 @@ class Monitoring:
         return read(data, map(self._table.get, keys))
 
     def _is_applied(self, session_id: str, offset: int) -> bool:
-        """Whether a session has taken that message in already."""
+        """Return whether a session has taken that message in already."""
         data = self._table.get(_SESSION + session_id)
         return data is not None and read_head(data).offset >= offset
 

@@ -153,7 +153,7 @@ class Rekeyer:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many partitions the topics of spans and of events have."""
+        """Return how many partitions the topics of spans and of events have."""
         return self._sources, self._partitions
 
     @property
@@ -162,11 +162,11 @@ class Rekeyer:
         return frozenset(self._open)
 
     def watermarks(self) -> dict[int, int]:
-        """How far the time has come at each assigned source."""
+        """Return how far the time has come at each assigned source."""
         return {number: source.watermark for number, source in self._open.items()}
 
     def waiting(self) -> int:
-        """How many spans wait to be resolved."""
+        """Return how many spans wait to be resolved."""
         return sum(source.waiting for source in self._open.values())
 
     def waiting_records(self) -> int:
@@ -258,7 +258,7 @@ class Rekeyer:
         done.unjoined[Unjoined.UNLINKED] += decoded.unlinked
 
     def remembered(self) -> int:
-        """How many traces are remembered."""
+        """Return how many traces are remembered."""
         return sum(source.remembered for source in self._open.values())
 
     def refuse(self, record: Record, reason: str, *, code: str = "internal") -> Transaction:

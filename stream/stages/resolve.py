@@ -76,7 +76,7 @@ class Source:
 
     @property
     def waiting(self) -> int:
-        """How many spans wait."""
+        """Return how many spans wait."""
         return sum(len(self._traces.traces[name].waiting) for name in self._traces.waiting)
 
     @property
@@ -102,7 +102,7 @@ class Source:
 
     @property
     def remembered(self) -> int:
-        """How many traces are remembered, those whose spans wait among them."""
+        """Return how many traces are remembered, those whose spans wait among them."""
         return len(self._traces.traces)
 
     def hear(

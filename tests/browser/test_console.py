@@ -29,7 +29,7 @@ def add_verdicts(served: Served, count: int = 1, **changes: object) -> list[str]
 
 
 def rows(page: Page) -> int:
-    """How many verdicts the page lists."""
+    """Return how many verdicts the page lists."""
     return page.locator("#live-rows tr").count()
 
 

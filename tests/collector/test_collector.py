@@ -39,7 +39,7 @@ SESSIONS = 16
 
 
 def validate(*files: Path) -> subprocess.CompletedProcess[str]:
-    """What the collector says of a configuration."""
+    """Return what the collector says of a configuration."""
     words = [f"--config={file}" for file in files]
     return subprocess.run([COLLECTOR, "validate", *words], capture_output=True, text=True, check=False)
 

@@ -327,7 +327,7 @@ def _seen(rule: Rule, rule_set: RuleSet, events: Sequence[Mapping[str, Any]]) ->
 
 
 def _passes(rule: Rule, true: frozenset[str], unknown: frozenset[str]) -> bool | None:
-    """Whether `steps` lets the event through, None where that hangs on what is unknown."""
+    """Return whether `steps` lets the event through, None where that hangs on what is unknown."""
     if rule.steps is None:
         return True
     cases = [

@@ -36,7 +36,7 @@ COMMANDS = [
 
 
 def printed(line: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a `tracline` command prints; `echo ... |` before it is its standard input."""
+    """Return what a `tracline` command prints; `echo ... |` before it is its standard input."""
     source, _, command = line.rpartition(" | ")
     text = "".join(shlex.split(source)[1:]).replace("\\n", "\n") + "\n" if source else None
     monkeypatch.setenv("COLUMNS", "120")

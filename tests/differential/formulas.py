@@ -61,7 +61,7 @@ def fixed_set() -> Iterator[Formula]:
 
 
 def is_accepted(formula: Formula) -> bool:
-    """Whether no future operator stands inside a past one."""
+    """Return whether no future operator stands inside a past one."""
     return not any(node.op in PAST and has_future(node) for node in walk(formula))
 
 
@@ -98,7 +98,7 @@ def _random(nodes: int, random: Random) -> Formula:
 
 @cache
 def _count(nodes: int) -> int:
-    """How many formulas of that many nodes there are."""
+    """Return how many formulas of that many nodes there are."""
     if nodes == 1:
         return len(LEAVES)
     pairs = sum(_count(size) * _count(nodes - 1 - size) for size in range(1, nodes - 1))

@@ -146,7 +146,7 @@ def _placeless(run: Run) -> Run:
 
 
 def by_letter(rows: Array, places: Array) -> Array:
-    """What the rows, a column per letter, have for every trace at its place and every letter after it.
+    """Return what the rows, a column per letter, have for every trace at its place and every letter after it.
 
     That is for the traces longer by one letter, in the order of the words.
     """

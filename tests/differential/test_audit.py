@@ -154,7 +154,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def expected(sessions: list[Session], rules: tuple[Rule, ...]) -> Counter[Verdict]:
-    """What the reference semantics says of every session and rule, in the words of the bundle."""
+    """Return what the reference semantics says of every session and rule, in the words of the bundle."""
     found: Counter[Verdict] = Counter()
     for session in sessions:
         for rule in rules:

@@ -56,7 +56,7 @@ class RunningAlertmanager:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """Return where it answers."""
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:

@@ -59,7 +59,7 @@ class Pipeline:
 
     @property
     def ports(self) -> dict[str, KafkaMetrics]:
-        """What is served, by the name of the process."""
+        """Return what is served, by the name of the process."""
         return {
             "rekey": self.rekey.kafka,
             "monitor": self.monitor.kafka,
@@ -154,7 +154,7 @@ def configuration(folder: Path, targets: dict[str, int], port: int) -> Path:
 
 
 def answers(url: str) -> bool:
-    """Whether it is ready."""
+    """Return whether it is ready."""
     try:
         return httpx.get(f"{url}/-/ready").is_success
     except httpx.TransportError:
@@ -168,7 +168,7 @@ def queries() -> list[tuple[str, str]]:
 
 
 def ask(url: str, query: str) -> list[Any]:
-    """What the query gives now. Raises where Prometheus finds it at fault."""
+    """Return what the query gives now. Raises where Prometheus finds it at fault."""
     told = httpx.get(f"{url}/api/v1/query", params={"query": query})
     assert told.is_success, (query, told.text)
     return told.json()["data"]["result"]

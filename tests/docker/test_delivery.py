@@ -148,5 +148,5 @@ def test_its_own_receivers_hear_once_of_each(tmp_path: Path) -> None:
 
 
 def statuses(told: Hook) -> list[str]:
-    """What was told of each alert."""
+    """Return what was told of each alert."""
     return [one["status"] for _, body in told.posts for one in json.loads(body)["alerts"]]

@@ -20,7 +20,7 @@ COMPOSE = DOCKER / "compose.yaml"
 
 
 def run(*command: str | Path) -> str:
-    """What a tool says; it must succeed."""
+    """Return what a tool says; it must succeed."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr

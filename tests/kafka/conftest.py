@@ -46,7 +46,7 @@ def need_own() -> None:
 
 
 def too_patient(kafka: KafkaSettings) -> str | None:
-    """What the brokers must be started with for these tests; None where they are."""
+    """Return what the brokers must be started with for these tests; None where they are."""
     with administering(kafka) as admin:
         first = str(admin.describe_cluster()["brokers"][0]["broker_id"])
         asked = [ConfigResource(ConfigResourceType.BROKER, first)]

@@ -92,7 +92,7 @@ class Heard:
     seen: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
 
     def is_new(self, topic: str, partition: int, offset: int, index: int) -> bool:
-        """Whether nothing that follows it was heard before, as every consumer asks."""
+        """Return whether nothing that follows it was heard before, as every consumer asks."""
         key, mark = (topic, partition), (offset, index)
         if mark <= self.seen.get(key, (-1, -1)):
             self.again += 1

@@ -153,7 +153,7 @@ def pure(records: Sequence[Record], settings: SessionSettings = SETTINGS) -> Cou
 
 
 def places_of(candidates: Iterable[Candidate], idle_s: float = SETTINGS.idle_s) -> Counter[Place]:
-    """Where the events of candidates stand, by session assembly's second stage."""
+    """Return where the events of candidates stand, by session assembly's second stage."""
     sessions: dict[str, Session] = {}
     for one in candidates:
         sessions.setdefault(one.session_id, Session(one.session_id, round(idle_s * NS))).add(one)

@@ -176,7 +176,7 @@ class Sender:
 
     @property
     def left(self) -> int:
-        """How many records are not sent yet."""
+        """Return how many records are not sent yet."""
         return len(self._left)
 
     def send(self, count: int | None = None) -> None:

@@ -156,7 +156,7 @@ def process(
 
 
 def is_asleep(running: Process) -> bool:
-    """Whether the process was stopped (its state, behind its name in brackets, is T)."""
+    """Return whether the process was stopped (its state, behind its name in brackets, is T)."""
     stat = Path(f"/proc/{running.process.pid}/stat").read_text()
     return stat.rpartition(")")[2].split()[0] == "T"
 

@@ -65,7 +65,7 @@ class Stage:
 
 
 def environment(kafka: KafkaSettings) -> dict[str, str]:
-    """What a process is told of the broker and the names."""
+    """Return what a process is told of the broker and the names."""
     return os.environ | {
         "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
         "TRACLINE_KAFKA_PREFIX": kafka.prefix,
@@ -77,7 +77,7 @@ def environment(kafka: KafkaSettings) -> dict[str, str]:
 def ran(
     kafka: KafkaSettings, *arguments: str | Path, fault: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """What `tracline stream` with these arguments said, once it has ended."""
+    """Return what `tracline stream` with these arguments said, once it has ended."""
     command = [TRACLINE, "stream", *arguments]
     settings = environment(kafka) | ({} if fault is None else {VARIABLE: fault})
     return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=WAIT_S, check=False)

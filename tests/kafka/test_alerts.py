@@ -110,7 +110,7 @@ def halves() -> tuple[list[Sent], list[Sent]]:
 
 
 def alerts(kafka: KafkaSettings) -> list[Alert]:
-    """What is committed to the topic of alerts."""
+    """Return what is committed to the topic of alerts."""
     return [decode(record.value) for record in read(kafka, kafka.topic(Topic.ALERTS))]
 
 

@@ -53,7 +53,7 @@ class Case:
     ids: frozenset[str]
 
     def is_heard(self, heard: Heard) -> bool:
-        """Whether all that must come has come."""
+        """Return whether all that must come has come."""
         return heard.ids.keys() >= self.ids and heard.places >= self.work.places
 
     def assert_heard(self, heard: Heard) -> None:
@@ -93,7 +93,7 @@ def listener(topics: KafkaSettings) -> Iterator[Listener]:
 
 
 def committed(kafka: KafkaSettings) -> dict[int, tuple[int, int]]:
-    """What the monitor's group has committed of each partition of events, and where that ends."""
+    """Return what the monitor's group has committed of each partition of events, and where that ends."""
     places = [TopicPartition(kafka.topic(Topic.EVENTS), number) for number in range(PARTITIONS)]
     with closing(KafkaConsumer(**consuming(kafka, "monitor"))) as consumer:
         ends = consumer.end_offsets(places)
@@ -374,7 +374,7 @@ def until_committed(kafka: KafkaSettings, stage: Stage) -> None:
 
 
 def status(stage: Stage) -> str:
-    """How the system calls what the process does: T where it sleeps."""
+    """Return how the system calls what the process does: T where it sleeps."""
     return Path(f"/proc/{stage.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 

@@ -55,7 +55,7 @@ def stopped(kafka: KafkaSettings, log: Path, sent: list[list[Sent]]) -> Iterator
 
 
 def ends(kafka: KafkaSettings, admin: KafkaAdminClient) -> dict[TopicPartition, int]:
-    """Where each partition of events ends."""
+    """Return where each partition of events ends."""
     places = [TopicPartition(kafka.topic(Topic.EVENTS), number) for number in range(PARTITIONS)]
     found = admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
     return {place: told.offset for place, told in found.items()}

@@ -70,7 +70,7 @@ def is_document(field: str, event: Event) -> bool:
 
 
 def unknown(field: str, event: Event) -> bool:
-    """Whether the event's kind has the field and what it held is not wholly known."""
+    """Return whether the event's kind has the field and what it held is not wholly known."""
     has = {
         "text": ("user", "assistant", "unknown"),
         "tool": ("tool_call", "tool_result"),
@@ -128,7 +128,7 @@ def parsed(raw: str) -> list[Any] | None:
 
 
 def depth(value: Any) -> int:
-    """How many arrays and objects are around the innermost value, or are it."""
+    """Return how many arrays and objects are around the innermost value, or are it."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
     return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
@@ -225,7 +225,7 @@ def slice_oracle(key: SliceKey, event: Event) -> tuple[str | None, bool]:
 
 
 def vast(value: object) -> bool:
-    """Whether it is, or holds, a number of at least 1e16 that is no integer of 64 bits."""
+    """Return whether it is, or holds, a number of at least 1e16 that is no integer of 64 bits."""
     if isinstance(value, Written):
         return any(map(vast, parsed(value.text) or ()))
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -240,7 +240,7 @@ class Written:
 
 
 def doubtful(path: Path, event: Event) -> bool:
-    """Whether what a path names is unknown."""
+    """Return whether what a path names is unknown."""
     return event["kind"] == "unknown" if path.field == "kind" else unknown(path.field, event)
 
 
@@ -261,7 +261,7 @@ def member(path: Path, event: Event) -> Any:
 
 
 def reach(here: Any, way: tuple[str | int, ...]) -> Any:
-    """What stands at the end of the steps, or NOTHING."""
+    """Return what stands at the end of the steps, or NOTHING."""
     for step in way:
         if isinstance(step, str):
             there = isinstance(here, dict) and step in here

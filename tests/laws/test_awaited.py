@@ -83,7 +83,7 @@ def tool(number: int, start: int, end: int, call: Call, run: Run, result: str) -
 
 
 def candidate(number: int, start: int, end: int, step: Step) -> Candidate:
-    """What a span says."""
+    """Return what a span says."""
     told, digest = tellings(step, start + 1, end + 1)
     return Candidate("s", step.part, start + 1, end + 1, told, "t", f"{number:03}", digest)
 

@@ -28,7 +28,7 @@ FEW = settings(max_examples=50)
 
 
 def text(decoded: Decoded) -> str:
-    """What was decoded as text, in which NaN equals NaN."""
+    """Return what was decoded as text, in which NaN equals NaN."""
     return repr(decoded)
 
 

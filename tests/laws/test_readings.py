@@ -40,13 +40,13 @@ Place = tuple[str, str, int, str]
 
 
 def all_readings(heard: Iterable[Heard]) -> Said:
-    """What spans say, each by itself. An end mark is no message and no use of a tool."""
+    """Return what spans say, each by itself. An end mark is no message and no use of a tool."""
     said = ((one.span_id, telling.kind) for one in heard for telling in tellings(one.step, 1, 2)[0])
     return Counter((span, kind.value) for span, kind in said if kind is not Kind.END)
 
 
 def accounted(heard: Sequence[Heard]) -> Said:
-    """What is reported of the spans, session by session: their events, and what was dropped."""
+    """Return what is reported of the spans, session by session: their events, and what was dropped."""
     traces: dict[str, Trace] = {}
     for one in heard:
         traces.setdefault(one.trace_id, Trace()).add(one)

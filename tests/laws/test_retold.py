@@ -28,7 +28,7 @@ def conversing(manner: Manner) -> Iterator[list[Span]]:
 
 
 def anew(span: Span) -> Step:
-    """What the span says to whoever remembers no message."""
+    """Return what the span says to whoever remembers no message."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(messages, "KEPT_BYTES_MAX", -1)
         return tell(span)

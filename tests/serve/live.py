@@ -56,7 +56,7 @@ class Sent:
 
     @property
     def request(self) -> Request:
-        """What a receiver makes of it."""
+        """Return what a receiver makes of it."""
         decoded = decode(self.body, self.encoding, self.signal)
         return Request(self.body, self.encoding, decoded, self.time, self.signal)
 
@@ -200,7 +200,7 @@ class Live:
 
 
 def places_of(events: pl.DataFrame) -> Counter[Place]:
-    """Where the rows of an event frame stand, without `end` rows."""
+    """Return where the rows of an event frame stand, without `end` rows."""
     rows = events.filter(pl.col("kind") != Kind.END.value).select(
         "session_id", pl.col("occurrence").to_physical(), "seq", "event_id"
     )

@@ -80,7 +80,7 @@ class Serving:
 
     @property
     def said(self) -> str:
-        """What the process has said."""
+        """Return what the process has said."""
         return "".join(self.lines)
 
 
@@ -150,7 +150,7 @@ def run_to_end(folder: Path, pack: str | Path, port: int, *more: str) -> subproc
 
 
 def rows(folder: Path, query: str) -> list[tuple]:
-    """What the store in that folder says."""
+    """Return what the store in that folder says."""
     with closing(sqlite3.connect(folder / "state" / FILE)) as db:
         return db.execute(query).fetchall()
 

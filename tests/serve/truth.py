@@ -77,7 +77,7 @@ class Told:
 
     @property
     def places(self) -> list[Place]:
-        """Where its events stand."""
+        """Return where its events stand."""
         return [(one.session_id, one.occurrence, one.seq, one.event_id) for one in self.events]
 
 
@@ -127,7 +127,7 @@ def applying(events: Sequence[Event], pack: Path) -> set[str]:
 
 
 def _ids(events: Sequence[Event], rule: Rule, *, closed: bool) -> Ids:
-    """What one rule must say of one occurrence."""
+    """Return what one rule must say of one occurrence."""
     judged = judge_session(rule, [seen(event, rule.id) for event in events], closed=closed)
     found: Ids = {}
     for finding in judged.findings:

@@ -83,7 +83,7 @@ class Broker:
         return records, at
 
     def latest(self, topic: Topic, partition: int) -> dict[str, bytes]:
-        """What a compacted partition holds: the last committed value of each key."""
+        """Return what a compacted partition holds: the last committed value of each key."""
         found: dict[str, bytes] = {}
         for entry in self.logs[topic, partition]:
             if entry.is_mark or (entry.transaction is not None and entry.transaction.state != "committed"):

@@ -39,7 +39,7 @@ INPUTS = (Topic.SPANS, Topic.LOGS)
 
 
 def inputs_of(source: int) -> tuple[Input, Input]:
-    """What is read of a source."""
+    """Return what is read of a source."""
     spans, logs = (Input(topic, source) for topic in INPUTS)
     return spans, logs
 
@@ -97,7 +97,7 @@ class RekeyProcess:
         self._commit(lambda: self.rekeyer.tick(idle, now), {})
 
     def _is_behind(self, one: Input) -> bool:
-        """Whether there are records of an input that are not read."""
+        """Return whether there are records of an input that are not read."""
         return self.positions[one] < len(self.broker.logs[one])
 
     def _expect_logs(self) -> None:

@@ -338,7 +338,7 @@ class World:
         return root
 
     def letters(self) -> set[tuple[Topic, int, int]]:
-        """Where what could not be read stands, by the dead letters."""
+        """Return where what could not be read stands, by the dead letters."""
         topics = {"otlp_spans": Topic.SPANS, "otlp_logs": Topic.LOGS, "tracline.events": Topic.EVENTS}
         found: set[tuple[Topic, int, int]] = set()
         for partition in range(2):
@@ -349,7 +349,7 @@ class World:
         return found
 
     def truth(self, judged: list[tuple[Event, str]]) -> Ids:
-        """What the generator's events must give, under the rule sets that were in force when."""
+        """Return what the generator's events must give, under the rule sets that were in force when."""
         digests = {rule_set_digest(load_packs([pack])): pack for pack in self.packs}
         by_place = {
             (e.session_id, e.occurrence, e.seq): digest for e, digest in judged if e.kind is not Kind.END

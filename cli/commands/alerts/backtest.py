@@ -142,7 +142,7 @@ def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
 
 
 def alarms(found: Watched) -> list[tuple[Change, Change | None]]:
-    """What fired, and what resolved it (None: nothing did), in the order of their firing."""
+    """Return what fired, and what resolved it (None: nothing did), in the order of their firing."""
     from ....stream.alerts.detector import Turn
 
     firing: dict[Any, Change] = {}

@@ -44,11 +44,11 @@ class Past:
         return self.said[-1][0] if self.said else 0
 
     def before(self, time: int) -> list[Said]:
-        """What was said before a time."""
+        """Return what was said before a time."""
         return [one for one in self.said if one[0] < time]
 
     def since(self, time: int) -> Past:
-        """What was said of occurrences of which nothing was said before a time."""
+        """Return what was said of occurrences of which nothing was said before a time."""
         known = {(status.session_id, status.occurrence) for at, status in self.said if at < time}
         said = [one for one in self.said if (one[1].session_id, one[1].occurrence) not in known]
         return Past(said, self.idle_s)

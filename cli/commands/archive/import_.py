@@ -59,7 +59,7 @@ def command(
 
 
 def summary(imported: Imported) -> dict[str, Any]:
-    """What an import did, as plain data."""
+    """Return what an import did, as plain data."""
     population = imported.population
     return {
         "files": population.files,

@@ -148,7 +148,7 @@ def command(
 
 
 def _broken(outcome: Outcome, least: Severity) -> bool:
-    """Whether a rule of at least that severity was broken."""
+    """Return whether a rule of at least that severity was broken."""
     return any(
         rule["violations"] + rule["unmet"] > 0 and Severity(rule["severity"]).rank >= least.rank
         for rule in outcome.summary["rules"].values()

@@ -120,7 +120,7 @@ def _found(bundle: Path) -> frozenset[Breach]:
 
 
 def _told(desk: Desk, summary: Mapping[str, Any], took_s: float) -> str:
-    """What was audited and what was found, most severe and most frequent first."""
+    """Return what was audited and what was found, most severe and most frequent first."""
     from ...render.table import rank
 
     population, rules = summary["population"], summary["rules"]
@@ -174,7 +174,7 @@ def find_spike(rules: Mapping[str, Mapping[str, Any]]) -> Spike | None:
 
 
 def _agreement(done: frozenset[Breach], found: frozenset[Breach]) -> str:
-    """How the audit compares with what the simulation knows."""
+    """Return how the audit compares with what the simulation knows."""
     others = len(found - done)
     return (
         f"\nThe simulation broke a rule {len(done):,} times, counting a rule once in a conversation.\n"

@@ -83,7 +83,7 @@ def as_data(counted: Census) -> dict[str, Any]:
 
 
 def said(event: dict[str, Any], width: int) -> str:
-    """What an event says or does, on one line, safe to show."""
+    """Return what an event says or does, on one line, safe to show."""
     parts = (
         event["text"],
         event["args"] if event["kind"] == "tool_call" else event["result"],

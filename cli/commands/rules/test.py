@@ -68,7 +68,7 @@ def _table(rules: Sequence[Rule], done: Sequence[Trial]) -> Iterator[str]:
 
 
 def _story(trial: Trial) -> Iterator[str]:
-    """What was expected of an example, and the verdict after each of its steps."""
+    """Yield what was expected of an example, and the verdict after each of its steps."""
     wanted = (
         "should be violated, but holds" if trial.expected == "violated" else "should hold, but is violated"
     )

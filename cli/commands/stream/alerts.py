@@ -143,7 +143,7 @@ def command(
 
 
 def _tolerance(rates: Path | None, tick_s: int) -> Tolerance:
-    """What is tolerated: as the file says, or what is believed without any history."""
+    """Return what is tolerated: as the file says, or what is believed without any history."""
     from ....stream.alerts.rates import decode, tolerance, unknown
 
     if rates is None:

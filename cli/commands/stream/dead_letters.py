@@ -104,7 +104,7 @@ def _row(one: Letter) -> dict[str, object]:
 
 
 def _outcome(place: Place, outcome: Outcome) -> dict[str, object]:
-    """What became of a record, as it is shown."""
+    """Return what became of a record, as it is shown."""
     return {
         "topic": place.topic,
         "partition": place.partition,

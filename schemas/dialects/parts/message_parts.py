@@ -116,7 +116,7 @@ def _keyed(part: Mapping[str, Value], keys: tuple[str, ...]) -> dict[str, Value]
 
 
 def kind_of(value: Mapping[str, Value], key: str = "type") -> str:
-    """What a message or a part says that it is; empty where it says nothing."""
+    """Return what a message or a part says that it is; empty where it says nothing."""
     told = value.get(key)
     return told if isinstance(told, str) else ""
 
@@ -151,7 +151,7 @@ def marked_if_cut(call: Call) -> Call:
 
 
 def result_of(value: Mapping[str, Value]) -> Result:
-    """What a tool returned, with the error that is flagged on it."""
+    """Return what a tool returned, with the error that is flagged on it."""
     key = next((key for key in _BODIES if key in value), None)
     body = value[key] if key is not None else None
     if value.get("type") == "tool-error" or value.get("isError") is True:

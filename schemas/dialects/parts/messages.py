@@ -180,7 +180,7 @@ def _of_response(value: Value, speaker: Role, depth: int) -> list[Value] | None:
 
 
 def is_message(value: Value) -> bool:
-    """Whether a value looks like a message, or like an item that stands among them."""
+    """Return whether a value looks like a message, or like an item that stands among them."""
     if not is_object(value):
         return False
     inner, content, kind = value.get("message"), value.get("content"), kind_of(value)
@@ -278,7 +278,7 @@ def _role_of(name: str) -> Role | None:
 
 
 def _langchain_role(value: Mapping[str, Value]) -> Role | None:
-    """Whose message LangChain wrote with all that is needed to make it again."""
+    """Return whose message LangChain wrote with all that is needed to make it again."""
     made = value.get("id")
     last = made[-1] if isinstance(made, list) and made and is_object(value.get("kwargs")) else None
     return _LANGCHAIN_ROLES.get(last.removesuffix("Chunk")) if isinstance(last, str) else None

@@ -38,7 +38,7 @@ class Said:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether another dialect on the same span may still have something to add."""
+        """Return whether another dialect on the same span may still have something to add."""
         if self.part is Part.TOOL:
             return _has_gap(self.call) or _has_gap(self.result)
         return self.part is not Part.OTHER and (self.input is ABSENT or self.output is ABSENT)

@@ -28,7 +28,7 @@ def all_of(span: Span) -> Sequence[SpanEvent]:
 
 
 def input_of(events: Sequence[SpanEvent], dropped: int) -> Half:
-    """What the model was told: by one event for all messages, or by one for each.
+    """Return what the model was told: by one event for all messages, or by one for each.
 
     `dropped` is how many events are missing.
     """
@@ -43,7 +43,7 @@ def input_of(events: Sequence[SpanEvent], dropped: int) -> Half:
 
 
 def output_of(events: Sequence[SpanEvent], dropped: int) -> Half:
-    """What the model said; `dropped` is how many events are missing."""
+    """Return what the model said; `dropped` is how many events are missing."""
     told = _of_all(events, otel.DETAILS_EVENT, otel.OUTPUT_MESSAGES)
     if told is not None:
         return joined(told, listed(told, Role.ASSISTANT))
@@ -57,7 +57,7 @@ def output_of(events: Sequence[SpanEvent], dropped: int) -> Half:
 
 
 def run_of(events: Sequence[SpanEvent]) -> tuple[Call | None, Result | None]:
-    """What a tool's run was given and gave back, as far as there are events of it."""
+    """Return what a tool's run was given and gave back, as far as there are events of it."""
     calls = [call for message in input_of(events, 0).messages or () for call in message.calls]
     answers = [answer for message in output_of(events, 0).messages or () for answer in message.results]
     call, answer = (calls or [None])[0], (answers or [None])[0]
@@ -72,7 +72,7 @@ def run_of(events: Sequence[SpanEvent]) -> tuple[Call | None, Result | None]:
 
 
 def _of_all(events: Sequence[SpanEvent], event_name: str, attribute: str) -> Value:
-    """What the last event of that name that has it says of all messages."""
+    """Return what the last event of that name that has it says of all messages."""
     found = (
         event.attributes[attribute]
         for event in reversed(events)
@@ -108,7 +108,7 @@ def _fields(event: SpanEvent) -> tuple[Value, Value]:
 
 
 def _body(event: SpanEvent) -> dict[str, Value]:
-    """What an event says: its attributes, and what stood in the body of a log record."""
+    """Return what an event says: its attributes, and what stood in the body of a log record."""
     body = parsed_if_nested(event.attributes.get(old.EVENT_BODY))
     try:
         told = {key: sound(value) for key, value in event.attributes.items() if key != old.EVENT_BODY}

@@ -22,7 +22,7 @@ _OUTPUT_FIELDS = frozenset({"tool_name", "raw_output", "is_error"})
 
 
 def unquoted(value: Value) -> Value:
-    """What JSON text holds, a string too; any other value as it is."""
+    """Return what JSON text holds, a string too; any other value as it is."""
     if isinstance(value, str) and value[:1] == '"':
         try:
             return parsed(value)
@@ -61,7 +61,7 @@ def called_arguments(value: Value, names: Sequence[str] = ()) -> Value:
 
 
 def tool_result(value: Value, tool: str | None) -> Result:
-    """What a tool returned; LangChain's tools return a message that also says which call it answers.
+    """Return what a tool returned; LangChain's tools return a message that also says which call it answers.
 
     JSON stays as it was written, but for a string, which is told without its quotes.
     """

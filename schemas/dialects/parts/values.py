@@ -25,7 +25,7 @@ class Uncarried(ValueError):
 
 
 def is_object(value: Value) -> TypeGuard[dict[str, Value]]:
-    """Whether the value is a JSON object."""
+    """Return whether the value is a JSON object."""
     return isinstance(value, dict)
 
 
@@ -119,7 +119,7 @@ def arguments(value: Value) -> tuple[str | None, Content]:
 
 
 def result(value: Value) -> tuple[str | None, Content]:
-    """What a tool returned as JSON text or plain, and whether it is there to be read."""
+    """Return what a tool returned as JSON text or plain, and whether it is there to be read."""
     return _told(value, _returned)
 
 

@@ -68,7 +68,7 @@ class Letter:
 
     @property
     def place(self) -> Place:
-        """Where the record stands that it is about."""
+        """Return where the record stands that it is about."""
         return Place(self.letter.topic, self.letter.partition, self.letter.offset)
 
 
@@ -82,7 +82,7 @@ class Choice:
     numbers: tuple[int, int] | None = None
 
     def has(self, one: Letter) -> bool:
-        """Whether it is one of them."""
+        """Return whether it is one of them."""
         first, last = self.numbers or (one.number, one.number)
         return (
             self.code in (None, one.letter.code)
@@ -175,7 +175,7 @@ def _again(consumer: Any, producer: Any, topics: Iterable[str], place: Place, sh
 
 
 def _activates(value: bytes) -> bool:
-    """Whether it is a message that brings rules into force."""
+    """Return whether it is a message that brings rules into force."""
     try:
         return isinstance(decode(value), Activation)
     except (Damaged, StreamError):

@@ -130,7 +130,7 @@ class Monitor:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it goes on with all the partitions that it has (it may have none)."""
+        """Return whether it goes on with all the partitions that it has (it may have none)."""
         return self._is_ready
 
     def run(self) -> None:

@@ -40,11 +40,11 @@ class Shelf(Protocol):
 
     @property
     def size(self) -> int:
-        """How many bytes are under all its keys, or about."""
+        """Return how many bytes are under all its keys, or about."""
         ...
 
     def get(self, key: bytes) -> bytes | None:
-        """What is under a key."""
+        """Return what is under a key."""
         ...
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
@@ -73,7 +73,7 @@ class MemoryShelf:
         self.size = 0
 
     def get(self, key: bytes) -> bytes | None:
-        """What is under a key."""
+        """Return what is under a key."""
         return self._held.get(key)
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
@@ -119,7 +119,7 @@ class DiskShelf:
 
     @property
     def size(self) -> int:
-        """How many bytes there are on disk and on their way there, as RocksDB estimates."""
+        """Return how many bytes there are on disk and on their way there, as RocksDB estimates."""
         names = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-active-mem-table")
         with _disk_errors(self._path):
             return sum(self._base.property_int_value(name) or 0 for name in names)
@@ -129,7 +129,7 @@ class DiskShelf:
         return _AT.unpack(data) if data is not None and len(data) == _AT.size else (_NOTHING, 0)
 
     def get(self, key: bytes) -> bytes | None:
-        """What is under a key."""
+        """Return what is under a key."""
         with _disk_errors(self._path):
             return self._base.get(key)
 
@@ -235,7 +235,7 @@ class Shelves:
         self._open: dict[int, Shelf] = {}
 
     def get(self, key: str) -> bytes | None:
-        """What is under a key; nothing where its partition is not here."""
+        """Return what is under a key; nothing where its partition is not here."""
         shelf = self._open.get(self._partition(key))
         return None if shelf is None else shelf.get(_bytes(key))
 
@@ -246,7 +246,7 @@ class Shelves:
                 yield key.decode("utf-8", "surrogatepass"), value
 
     def size(self) -> int:
-        """How many bytes are on the shelves that are here, or about."""
+        """Return how many bytes are on the shelves that are here, or about."""
         return sum(shelf.size for shelf in self._open.values())
 
     def numbers(self) -> list[int]:

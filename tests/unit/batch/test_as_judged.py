@@ -73,7 +73,7 @@ def judged(root: Path, **terms: Any) -> list[tuple[str, int, str, str]]:
 
 
 def plain(root: Path, name: str, rows: Sequence[dict], rules: Any) -> list[dict[str, Any]]:
-    """What an ordinary audit of these rows finds."""
+    """Return what an ordinary audit of these rows finds."""
     write(root / name / "archive" / "events.parquet", rows)
     audit(root / name / "archive", rules, root / name / "bundle", Terms())
     return verdicts(root / name / "bundle")

@@ -62,7 +62,7 @@ def flaws(path: Path) -> list[tuple[str, str]]:
 
 
 def known(path: Path) -> bool:
-    """Whether a file is known to hold spans, asked as one who finds files asks."""
+    """Return whether a file is known to hold spans, asked as one who finds files asks."""
     return holds_spans(path, head(path)[1])
 
 
@@ -94,7 +94,7 @@ def test_every_framing_gives_the_same_requests(tmp_path: Path, pack: Callable[[b
 
 
 def offsets(parts: list[bytes]) -> list[str]:
-    """Where the second and the third of three framed parts begin."""
+    """Return where the second and the third of three framed parts begin."""
     first = 4 + len(parts[0])
     return [f"byte {first}", f"byte {first + 4 + len(parts[1])}"]
 

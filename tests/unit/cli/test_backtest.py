@@ -32,7 +32,7 @@ DESK = statute_of(load_packs(["customer-service"]))
 
 
 def told(folder: Path, rules: str, **terms: object) -> pl.DataFrame:
-    """What is said of the sessions of an archive."""
+    """Return what is said of the sessions of an archive."""
     (folder / "scratch").mkdir()
     statute = statute_of(load_packs([rules]))
     return standings(folder / "archive", statute, folder / "scratch", Terms(**terms), Population())
@@ -104,7 +104,7 @@ def test_an_archive_says_what_the_live_side_says(tmp_path: Path) -> None:
 
 
 def archived(desk: Desk, folder: Path) -> list[tuple[object, ...]]:
-    """What an archive of the desk says of its sessions, without the closes."""
+    """Return what an archive of the desk says of its sessions, without the closes."""
     (folder / "scratch").mkdir()
     event_frame(conversations(desk)).write_parquet(folder / "events.parquet")
     found = standings(folder / "events.parquet", DESK, folder / "scratch", Terms(), Population())

@@ -10,7 +10,7 @@ from tracline.cli import tracline
 
 
 def fails(*options: str) -> str:
-    """What it says; it must exit with 2."""
+    """Return what it says; it must exit with 2."""
     done = CliRunner().invoke(tracline, ["stream", "alerts", *options])
     assert done.exit_code == 2, done.output
     return done.output

@@ -54,7 +54,7 @@ def put(place: Path, *spans: Span, encoding: Encoding = Encoding.JSON) -> None:
 
 
 def population(place: Path) -> dict[str, Any]:
-    """What the bundle says of who was judged."""
+    """Return what the bundle says of who was judged."""
     return json.loads((place / "audited" / "summary.json").read_text())["population"]
 
 

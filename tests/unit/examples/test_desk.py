@@ -120,7 +120,7 @@ def test_a_conversation_told_as_a_chat_log_is_read_back_as_its_own_events() -> N
 
 
 def content(event: Event) -> tuple[object, ...]:
-    """What an event says and who says it, without its place."""
+    """Return what an event says and who says it, without its place."""
     said = (event.kind, event.text, event.tool, event.call_id, event.args, event.result, event.error)
     return (event.session_id, event.occurrence, event.agent, event.model, event.service, *said)
 

@@ -66,7 +66,7 @@ def receiving(status: int = 200) -> Iterator[Receiver]:
 
 
 def told(span: Span) -> tuple[object, ...]:
-    """What a span says, without times and ids."""
+    """Return what a span says, without times and ids."""
     return (span.name, span.failed, *(span.attributes.get(name) for name in SAID))
 
 

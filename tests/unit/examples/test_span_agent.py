@@ -37,7 +37,7 @@ DIALECTS = list(Dialect)
 
 
 def said(event: Event) -> tuple[object, ...]:
-    """What an event says, without who told it when."""
+    """Return what an event says, without who told it when."""
     words = (event.kind, event.text, event.tool, event.call_id, event.args, event.result, event.error)
     return (*words, event.nested)
 

@@ -83,7 +83,7 @@ def imports(path: Path) -> frozenset[str]:
 
 
 def calls(path: Path) -> Iterator[str]:
-    """What the module calls by a plain or dotted name: `open`, `datetime.now`."""
+    """Yield what the module calls by a plain or dotted name: `open`, `datetime.now`."""
     for node in nodes(path):
         if isinstance(node, ast.Call):
             called, names = node.func, list[str]()
@@ -100,7 +100,7 @@ def of_room(room: str) -> list[Path]:
 
 
 def told(found: Mapping[Path, object]) -> dict[str, object]:
-    """What is wrong, by file, where anything is."""
+    """Return what is wrong, by file, where anything is."""
     return {name(path): wrong for path, wrong in found.items() if wrong}
 
 

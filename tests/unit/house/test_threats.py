@@ -220,7 +220,7 @@ HOSTILE = "\x1b]0;owned\x07\u202e</testcase>]]>&<script>\x00\r\n| `x` [x](y) [/q
 
 
 def audited(folder: Path, form: str) -> tuple[str, str]:
-    """What `tracline audit` prints in that form, on both streams, of a hostile session."""
+    """Return what `tracline audit` prints in that form, on both streams, of a hostile session."""
     calls = [{"id": HOSTILE, "type": "function", "function": {"name": HOSTILE, "arguments": {"id": HOSTILE}}}]
     messages = [{"role": "user", "content": HOSTILE}, {"role": "assistant", "tool_calls": calls}]
     log = {"session_id": HOSTILE, "agent": HOSTILE, "model": HOSTILE, "messages": messages}

@@ -107,7 +107,7 @@ def test_more_letters_than_a_byte_holds_are_refused() -> None:
 
 
 def applies(machine: Machine, *steps: set[str]) -> list[bool]:
-    """Whether the rule is said to apply at each step."""
+    """Return whether the rule is said to apply at each step."""
     state, found = 0, list[bool]()
     for true in steps:
         state, output = machine.step(state, machine.word(true))

@@ -56,7 +56,7 @@ def test_an_example_of_one_kind_is_one_event_away_from_the_other(rule: Rule) -> 
 
 
 def one_event_apart(one: Session, other: Session) -> bool:
-    """Whether adding, leaving out or changing one event makes the sessions equal."""
+    """Return whether adding, leaving out or changing one event makes the sessions equal."""
     short, long = sorted((list(one), list(other)), key=len)
     if len(short) == len(long):
         return sum(a != b for a, b in zip(short, long, strict=True)) == 1

@@ -43,7 +43,7 @@ def findings(told: Iterable[Conversation]) -> Mapping[str, Found]:
 
 
 def judged(rows: list[dict[str, object]]) -> Found:
-    """What every rule finds in one labelled session."""
+    """Return what every rule finds in one labelled session."""
     found: Found = {}
     for rule, machine in MACHINES:
         outcome = judge_slowly(machine, [seen(rule, row) for row in rows], sliced=rule.for_each is not None)
@@ -112,7 +112,7 @@ def changed(steps: Steps, at: int, **fields: str) -> Steps:
 
 
 def is_call(*tools: str) -> Callable[[Step], bool]:
-    """Whether a step is a call of one of the tools."""
+    """Return whether a step is a call of one of the tools."""
     return lambda step: step.kind == "tool_call" and step.tool in tools
 
 

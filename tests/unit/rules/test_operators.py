@@ -27,7 +27,7 @@ def latest(q: Bits) -> int | None:
 
 
 def changes(p: Bits) -> list[bool]:
-    """Whether p changed its value at each event but the first."""
+    """Return whether p changed its value at each event but the first."""
     return [before != after for before, after in pairwise(p)]
 
 

@@ -20,7 +20,7 @@ def step_of(
     scope: str = "",
     dropped: int = 0,
 ) -> Step:
-    """What a span with these attributes and events says."""
+    """Return what a span with these attributes and events says."""
     told = tuple(SpanEvent(event, 1, fields) for event, fields in events)
     fields = (name, 1, 2, attributes, told, failed, resource or {}, scope, dropped)
     return tell(Span("t" * 32, "s" * 16, None, *fields))

@@ -38,17 +38,17 @@ FOUND = Result("c1", "look_up", "found")
 
 
 def user(text: str) -> Message:
-    """What the customer says."""
+    """Return what the customer says."""
     return Message(Role.USER, text)
 
 
 def agent(text: str | None = None, *calls: Call) -> Message:
-    """What the agent says, and asks for."""
+    """Return what the agent says, and asks for."""
     return Message(Role.ASSISTANT, text, calls=calls)
 
 
 def answer(*results: Result) -> Message:
-    """What tools return."""
+    """Return what tools return."""
     return Message(Role.TOOL, results=results)
 
 

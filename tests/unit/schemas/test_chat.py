@@ -22,7 +22,7 @@ def told(decoded: Decoded) -> list[tuple[str, str | None]]:
 
 
 def codes(decoded: Decoded) -> list[tuple[str, str]]:
-    """Where the flaws are and their codes."""
+    """Return where the flaws are and their codes."""
     return [(flaw.place, flaw.code) for flaw in decoded.flaws]
 
 

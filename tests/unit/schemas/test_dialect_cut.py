@@ -44,7 +44,7 @@ BOTH = pytest.mark.parametrize("told", [OPENINFERENCE, OPENLLMETRY], ids=["OpenI
 
 
 def step_of(attributes: dict[str, Any], **more: Any) -> Step:
-    """What a span with these attributes says."""
+    """Return what a span with these attributes says."""
     return tell(Span("1" * 32, "2" * 16, None, "a call", 1, 2, attributes, **more))
 
 

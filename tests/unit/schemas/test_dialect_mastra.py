@@ -21,7 +21,7 @@ PROMPT = {
 
 
 def mastra(kind: str, said: dict[str, Any], **more: Any) -> Step:
-    """What a span of a type says; `said` stands behind the type."""
+    """Return what a span of a type says; `said` stands behind the type."""
     own = {f"mastra.{kind}.{name}": json.dumps(value) for name, value in said.items()}
     return step_of({"mastra.span.type": kind, "gen_ai.operation.name": kind, **own, **more})
 

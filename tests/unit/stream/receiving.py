@@ -126,7 +126,7 @@ class Running:
 
     @property
     def traces(self) -> str:
-        """Where spans are sent over HTTP."""
+        """Return where spans are sent over HTTP."""
         return f"{self.url}/v1/traces"
 
     def counts(self, name: str) -> dict[tuple[str, ...], float]:

@@ -205,7 +205,7 @@ def day(broken: Iterable[int], ticks: int) -> list[tuple[list[Status], int]]:
 
 
 def run(some: Watch, told: list[tuple[list[Status], int]]) -> list[Change]:
-    """What the watch says over these ticks."""
+    """Return what the watch says over these ticks."""
     changes: list[Change] = []
     for heard, watermark in told:
         for status in heard:

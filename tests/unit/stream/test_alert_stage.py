@@ -43,7 +43,7 @@ def anew() -> Alerting:
 
 
 def alerts(alerting: Alerting, read: Iterable[Record]) -> list[Alert]:
-    """What comes of the records, taken in one by one."""
+    """Return what comes of the records, taken in one by one."""
     raised: list[Alert] = []
     for record in read:
         alerting.take(record)

@@ -52,7 +52,7 @@ def records(values: Sequence[bytes], first: int = 0) -> Iterator[Record]:
 
 
 def gathering(standing: Standing | None = None, pace: Pace | None = None) -> Gathering:
-    """What gathers partition 1."""
+    """Return what gathers partition 1."""
     return Gathering("tracline.judged", 1, standing or Standing(0, 0), pace)
 
 

@@ -48,7 +48,7 @@ CARD = "4111 1111"
 
 
 def measured() -> MetricsData:
-    """What an SDK has measured of an agent."""
+    """Return what an SDK has measured of an agent."""
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader], shutdown_on_exit=False)
     provider.get_meter("desk").create_histogram("gen_ai.client.token.usage").record(17)

@@ -37,7 +37,7 @@ def app(store: Path, statute=DESK) -> Starlette:
 
 
 def get(console: Starlette, path: str) -> httpx.Response:
-    """What the console answers."""
+    """Return what the console answers."""
 
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(app=console)
@@ -57,5 +57,5 @@ def plain(html: str) -> str:
 
 
 def links(html: str) -> list[str]:
-    """Where a page's links lead."""
+    """Return where a page's links lead."""
     return [href.replace("&amp;", "&") for href in re.findall(r'<a [^>]*href="([^"]*)"', html)]

@@ -38,7 +38,7 @@ def stored(store: Path, told: tuple[Event, ...]) -> list[ledger.Record]:
 
 
 def verdicts(course: Course) -> Iterator[tuple[str | None, int, Verdict]]:
-    """What a course reports, and what is left unmet."""
+    """Yield what a course reports, and what is left unmet."""
     for at, marks in enumerate(course.marks):
         yield from ((m.slice, at + 1, m.verdict) for m in marks.shown if m.reported)
     for standing in course.standings:
