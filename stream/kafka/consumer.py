@@ -107,9 +107,8 @@ class Reader:
         """Take records from the clients, by partition; wait for some of the first topic if none came."""
         beside: list[list[Any]] = []
         if self._beside is not None and self._beside.assignment():
-            beside = list(self._beside.poll(0, max_records=POLLED).values())
-        polled = self._consumer.poll(0 if beside else round(wait * 1000), max_records=POLLED)
-        return beside + list(polled.values())
+            beside = _poll(self._beside, 0)
+        return beside + _poll(self._consumer, 0 if beside else round(wait * 1000))
 
     def follow(self, places: Collection[TopicPartition]) -> None:
         """Read these partitions beside the first topic, and no others."""
@@ -204,6 +203,19 @@ class Reader:
     def _of(self, topic: str) -> Any:
         """Return the consumer that reads a topic."""
         return self._consumer if topic == self._topic else self._beside
+
+
+def _poll(consumer: Any, wait_ms: int) -> list[list[Any]]:
+    """Take records from a client, by partition.
+
+    What was fetched of a paused partition kafka-python (3.0) keeps until it is resumed, and takes up again
+    where it has read no other partition since: the one that was read last stays, empty, in the place that
+    must be free. Then the resumed partition is neither read nor fetched any more.
+    """
+    fetcher = consumer._fetcher
+    if not fetcher._next_partition_records:
+        fetcher._next_partition_records = None
+    return list(consumer.poll(wait_ms, max_records=POLLED).values())
 
 
 def consumer_in_no_group(settings: KafkaSettings, process: str, **limits: Any) -> Any:

@@ -132,7 +132,9 @@ class Rekeying:
         reader = self._reader
         if not self._transactions.is_open:
             self._transactions.open()
-        records = reader.gather(around.clock, self._ticked + self._tick_s)
+        # Before it has joined the group there is nothing to tick for, and it must not ask all the time.
+        until = self._ticked + self._tick_s if self._is_settled(reader) else around.clock() + RETRY_S
+        records = reader.gather(around.clock, until)
         # First who we are, then whether that is still so: whoever is moved later is refused by the broker.
         member = reader.member()
         if member is None or not self._is_settled(reader):

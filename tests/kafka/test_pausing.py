@@ -1,0 +1,56 @@
+"""A partition that waits for another one goes on with the record after the last that was read."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from kafka import KafkaProducer
+from kafka.structs import TopicPartition
+from tracline.stream.kafka.consumer import POLLED, Reader
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.messages.topics import Topic
+
+from .rekeying import WAIT_S, until
+from .stage import TIMEOUT_S
+
+pytestmark = pytest.mark.slow
+
+RECORDS = 2 * POLLED + POLLED // 2
+
+
+def test_a_paused_partition_is_read_to_its_end(topics: KafkaSettings) -> None:
+    """It was paused between two polls of what was fetched, and others were read before it was resumed."""
+    topic = topics.topic(Topic.JUDGED)
+    paused, other = (TopicPartition(topic, number) for number in (0, 1))
+    _fill(topics, paused, other)
+    read: dict[TopicPartition, list[int]] = {paused: [], other: []}
+    with closing(Reader(topics, "archive", topic, float(TIMEOUT_S))) as reader:
+
+        def has_read(place: TopicPartition, count: int) -> bool:
+            for records in reader._polled(0.1):
+                for record in records:
+                    read[TopicPartition(record.topic, record.partition)].append(record.offset)
+            return len(read[place]) >= count
+
+        until("some of it is read", lambda: has_read(paused, 1) or has_read(other, 1))
+        if not read[paused]:
+            paused, other = other, paused
+        reader.pause(paused, is_paused=True)
+        until("the other one is read", lambda: has_read(other, RECORDS))
+        assert len(read[paused]) == POLLED, "it was paused too late"
+        reader.pause(paused, is_paused=False)
+        until("it is read to its end", lambda: has_read(paused, RECORDS))
+    assert read == {paused: list(range(RECORDS)), other: list(range(RECORDS))}
+
+
+def _fill(kafka: KafkaSettings, *places: TopicPartition) -> None:
+    """Write as many records to each partition as are read in three polls, in one batch."""
+    producer = KafkaProducer(
+        bootstrap_servers=list(kafka.bootstrap_servers), linger_ms=500, batch_size=1 << 20
+    )
+    for place in places:
+        for _ in range(RECORDS):
+            producer.send(place.topic, b"some text", partition=place.partition)
+    producer.flush(timeout=WAIT_S)
+    producer.close(timeout=WAIT_S)
