@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -13,6 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tracline.archive.writer import read_manifest
+from tracline.schemas.time import NS
 from tracline.stream.kafka.settings import KafkaSettings
 
 from ..frameworks.compare import PACKS, Event, differences, read
@@ -26,21 +28,23 @@ from .test_collector import collecting
 pytestmark = pytest.mark.collector
 ALL_S = 120
 """How long the pipeline may take for all recordings."""
+SESSIONS = replace(LIVE, lateness_s=90)
+"""No recording is longer than that: none of its spans is late, in whatever order the collector sends them."""
 
 
 Requests = dict[str, list[bytes]]
 """Requests of OTLP by signal, `traces` or `logs`."""
 
 
-def moved(name: str, now: int) -> Requests:
-    """Return a recording's requests as if its last span had just ended."""
+def moved(name: str, ended: int) -> Requests:
+    """Return a recording's requests as if its last span had ended at that time (ns since the epoch)."""
     traces = [
         ExportTraceServiceRequest.FromString(body)
         for body in requests_of(FOLDER / name / "otlp" / "requests.pb.zst")
     ]
     file = FOLDER / name / "other" / "v1_logs.pb.zst"
     logs = [ExportLogsServiceRequest.FromString(body) for body in requests_of(file)] if file.exists() else []
-    later = now - max(span.end_time_unix_nano for span in spans_of(traces))
+    later = ended - max(span.end_time_unix_nano for span in spans_of(traces))
     for span in spans_of(traces):
         span.start_time_unix_nano += later
         span.end_time_unix_nano += later
@@ -75,7 +79,7 @@ def records_of(requests: Sequence[ExportLogsServiceRequest]) -> Iterator[LogReco
 def sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set the session settings of all processes."""
     for name in ("lateness_s", "hold_s", "tick_s"):
-        monkeypatch.setenv(f"TRACLINE_SESSIONS_{name.upper()}", str(getattr(LIVE, name)))
+        monkeypatch.setenv(f"TRACLINE_SESSIONS_{name.upper()}", str(getattr(SESSIONS, name)))
 
 
 def test_recordings_come_through_as_they_happened(
@@ -85,8 +89,9 @@ def test_recordings_come_through_as_they_happened(
 
     Of all recordings it holds the events that an audit of their requests finds, in the same order.
     """
-    now, recorded = time.time_ns(), names()
-    requests = {name: moved(name, now) for name in recorded}
+    recorded = names()
+    ended = time.time_ns() - round((SESSIONS.lateness_s - LIVE.lateness_s) * NS)
+    requests = {name: moved(name, ended) for name in recorded}
     dumped: dict[str, list[Event]] = {}
     for name in recorded:
         (tmp_path / name).mkdir()
