@@ -29,7 +29,7 @@ def predicate_of(snippet: Snippet, tree: Node) -> Predicate:
     (top,) = nodes(tree)
     predicate = reading.predicate(top)
     reading.problems += [
-        replace(problem, place=snippet.place(*span(top))) for problem in size_problems(predicate)
+        replace(problem, location=snippet.location(*span(top))) for problem in size_problems(predicate)
     ]
     if reading.problems:
         raise RuleError(reading.problems)

@@ -45,7 +45,7 @@ def read(snippet: Snippet, start: str) -> Node:
     if len(text) > TEXT_CHARS_MAX:
         message = f"{len(text)} characters are more than the {TEXT_CHARS_MAX} that one expression may have"
         hint = "split it: name its parts as propositions or operators"
-        raise RuleError([Problem("TRL150", message, hint, snippet.place(0, 0))])
+        raise RuleError([Problem("TRL150", message, hint, snippet.location(0, 0))])
     try:
         tree = _grammar().parse(text, start=start)
     except UnexpectedInput as refusal:

@@ -13,7 +13,7 @@ from ..labels.guards import TRUE, as_predicate
 from ..model.formula import FUTURE, STEPPED, Formula, Op, has_future, has_past, walk
 from ..model.machine import STAYS_VIOLATED, VERDICT_MASK, VIOLATED, Machine
 from ..model.printer import to_text
-from ..model.problem import Place, Problem, Snippet, by_place, did_you_mean
+from ..model.problem import Location, Problem, Snippet, by_location, did_you_mean
 from ..model.rule import Rule, RuleSet
 from ..packs.extend import overrides, section
 from ..packs.load import documents_of, resolved
@@ -42,25 +42,25 @@ def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) ->
     compiling = questions = 0
     for name, rules in rules_of.items():
         here: list[Problem] = []
-        places = _formula_places(known[name])
+        locations = _formula_locations(known[name])
         bases = _bases(known[name])
         for rule in rules:
-            place = places.get(rule.id) or known[name].place(known[name].root)
-            machine, steps, problems = _compiled(rule, place)
+            location = locations.get(rule.id) or known[name].location(known[name].root)
+            machine, steps, problems = _compiled(rule, location)
             here += problems
             compiling += steps
             if compiling > RULES_STEPS_MAX:
                 return (*found, *here, *too_much_together(len(rule_set.rules)).problems)
             if machine is not None and questions < QUESTIONS_STEPS_MAX:
                 work = Work(f"{rule.pack}/{rule.id}", QUESTIONS)
-                here += _of_rule(rule, machine, place, work)
+                here += _of_rule(rule, machine, location, work)
                 if rule.id in bases:
                     here += _of_inherited(rule, machine, bases[rule.id], known[name], work)
                 questions += work.spent
         here += [*_impossible(rules, known[name]), *_vacuous(rules, known[name])]
         here += [*_misread(known[name]), *_unused(rules, known[name])]
         here += reshaped(rules, bases, known[name])
-        found += sorted(here, key=by_place)
+        found += sorted(here, key=by_location)
     return tuple(found)
 
 
@@ -76,15 +76,15 @@ QUESTIONS_STEPS_MAX = 100_000_000
 """The work on the warnings of all rules; those that come behind it have none."""
 
 
-def _formula_places(document: Document) -> dict[str, Place]:
+def _formula_locations(document: Document) -> dict[str, Location]:
     """Return where the formula of each rule stands, by the rule's id."""
     rules = document.at(("rules",))
-    places: dict[str, Place] = {}
+    locations: dict[str, Location] = {}
     for node in rules.items if isinstance(rules, Items) else ():
         name = node.value("id") if isinstance(node, Fields) else None
         if isinstance(name, Scalar) and isinstance(node, Fields):
-            places.setdefault(name.text, document.place(node.value("formula") or node))
-    return places
+            locations.setdefault(name.text, document.location(node.value("formula") or node))
+    return locations
 
 
 def _bases(document: Document) -> dict[str, Rule]:
@@ -95,31 +95,31 @@ def _bases(document: Document) -> dict[str, Rule]:
     return {rule.id: rule for rule in resolved(document.parent).rules if rule.id in changed.inherited}
 
 
-def _compiled(rule: Rule, place: Place) -> tuple[Machine | None, int, list[Problem]]:
+def _compiled(rule: Rule, location: Location) -> tuple[Machine | None, int, list[Problem]]:
     """Return the rule's machine and the steps it took, or why there is none."""
     try:
         return *compile_counted(rule), []
     except TooLarge as error:
-        problems = [replace(problem, place=problem.place or place) for problem in error.problems]
+        problems = [replace(problem, location=problem.location or location) for problem in error.problems]
         return None, error.spent, problems
 
 
-def _of_rule(rule: Rule, compiled: Machine, place: Place, work: Work) -> Iterator[Problem]:
+def _of_rule(rule: Rule, compiled: Machine, location: Location, work: Work) -> Iterator[Problem]:
     """The warnings that the rule's formula and machine give, as far as `work` goes."""
     try:
         machine = met(rule, compiled, work)
         body = invariant_body(rule.formula, rule.transitions)
         if never_broken(machine):
-            yield Problem("TRL501", f"rule `{rule.id}` can never be broken", NEVER_HINT, place)
+            yield Problem("TRL501", f"rule `{rule.id}` can never be broken", NEVER_HINT, location)
         elif always_broken(machine):
-            yield Problem("TRL502", f"rule `{rule.id}` is broken by every session", ALWAYS_HINT, place)
+            yield Problem("TRL502", f"rule `{rule.id}` is broken by every session", ALWAYS_HINT, location)
         elif body is not None:
-            yield from _of_invariant(rule, body, machine, place, work)
+            yield from _of_invariant(rule, body, machine, location, work)
         else:
-            yield from _of_restarts(rule, machine, place, work)
+            yield from _of_restarts(rule, machine, location, work)
         if body is None and contradicted(rule.formula, rule.transitions, work):
             message = f"rule `{rule.id}` is decided where the session, ending there, would read the other way"
-            yield Problem("TRL507", message, _past_spelling(rule.formula), place)
+            yield Problem("TRL507", message, _past_spelling(rule.formula), location)
     except TooLarge:
         return  # the search for a warning ran out of work, and the rule itself compiles
 
@@ -149,24 +149,24 @@ NEVER_HINT = "no session whose events are possible gives `violated` or `unmet`: 
 ALWAYS_HINT = "every session gives `violated` or `unmet`: say what would keep it"
 
 
-def _of_invariant(rule: Rule, body: Formula, machine: Machine, place: Place, work: Work) -> Iterator[Problem]:
+def _of_invariant(rule: Rule, body: Formula, machine: Machine, location: Location, work: Work) -> Iterator[Problem]:
     """The warning about an invariant that goes on flagging."""
     if rule.recover is not Recover.NONE and is_sticky(machine, work):
         message = f"once rule `{rule.id}` is violated, every later event is flagged too"
-        yield Problem("TRL506", message, f"write `{cause(body)}`, which flags the cause alone", place)
+        yield Problem("TRL506", message, f"write `{cause(body)}`, which flags the cause alone", location)
 
 
-def _of_restarts(rule: Rule, machine: Machine, place: Place, work: Work) -> Iterator[Problem]:
+def _of_restarts(rule: Rule, machine: Machine, location: Location, work: Work) -> Iterator[Problem]:
     """The warnings about a rule that begins anew."""
     if rule.recover is not Recover.NONE:
         dropped = forgotten(rule.formula, rule.transitions, work)
         if dropped is not None:
             kept, broken = map(to_text, dropped)
             message = f"when rule `{rule.id}` is violated, all of it begins anew and forgets what it had seen"
-            yield Problem("TRL504", message, f"split it into two rules: `{kept}` and `{broken}`", place)
+            yield Problem("TRL504", message, f"split it into two rules: `{kept}` and `{broken}`", location)
     if rule.recover is Recover.BOTH and begins_anew(machine):
         message = f"rule `{rule.id}` begins anew after it was satisfied, and can then be broken"
-        yield Problem("TRL505", message, _once_spelling(rule.formula), place)
+        yield Problem("TRL505", message, _once_spelling(rule.formula), location)
 
 
 # ---- what a machine can do
@@ -288,9 +288,9 @@ def _impossible(rules: list[Rule], document: Document) -> Iterator[Problem]:
             if not can_hold(predicate):
                 users.setdefault(name, []).append(rule.id)
     for name, ids in users.items():
-        place = document.place(document.at(("propositions", name)))
+        location = document.location(document.at(("propositions", name)))
         hint = f"its conditions exclude each other; it is used by {_listed(ids)}"
-        yield Problem("TRL503", f"the proposition `{name}` can never hold", hint, place)
+        yield Problem("TRL503", f"the proposition `{name}` can never hold", hint, location)
 
 
 def _vacuous(rules: list[Rule], document: Document) -> Iterator[Problem]:
@@ -307,8 +307,8 @@ def _vacuous(rules: list[Rule], document: Document) -> Iterator[Problem]:
     for name, (kind, field) in found.items():
         message = f"the proposition `{name}` can be true of {VACUOUS[kind]}, which never has `{field}`"
         meant = f'say which events are meant, as in `kind == "{MEANT.get(field, "tool_call")}" and ...`'
-        place = document.place(document.at(("propositions", name)))
-        yield Problem("TRL510", message, f"{meant}; it is used by {_listed(users[name])}", place)
+        location = document.location(document.at(("propositions", name)))
+        yield Problem("TRL510", message, f"{meant}; it is used by {_listed(users[name])}", location)
 
 
 def _unused(rules: list[Rule], document: Document) -> Iterator[Problem]:
@@ -331,16 +331,16 @@ def _unused(rules: list[Rule], document: Document) -> Iterator[Problem]:
                 hint += "; to replace an inherited one, give it that one's name: " + did_you_mean(
                     entry, inherited
                 )
-            yield Problem("TRL509", message, hint, document.place(key))
+            yield Problem("TRL509", message, hint, document.location(key))
 
 
 def _misread(document: Document) -> Iterator[Problem]:
     """Formulas that read as something else than they look."""
     for node in _formula_texts(document):
         for problem in misread(Snippet(node.text)):
-            assert problem.place, "a warning about a text says where"
-            place = document.place(node, problem.place.start, problem.place.end)
-            yield replace(problem, place=place)
+            assert problem.location, "a warning about a text says where"
+            location = document.location(node, problem.location.start, problem.location.end)
+            yield replace(problem, location=location)
 
 
 def _formula_texts(document: Document) -> Iterator[Scalar]:

@@ -44,7 +44,7 @@ def reshaped(rules: Sequence[Rule], bases: Mapping[str, Rule], document: Documen
             message = f"`{name}` can be true of {' and '.join(added)}, and the inherited one only of {words}"
             hint = f'say which events are meant, as in `kind == "{former[0]}" and ...`; it is used by '
             hint += ", ".join(f"`{rule.id}`" for rule in users)
-            yield Problem("TRL511", message, hint, document.place(section(document, "propositions")[name][0]))
+            yield Problem("TRL511", message, hint, document.location(section(document, "propositions")[name][0]))
 
 
 def misfits(rule: Rule, machine: Machine, base: Rule, document: Document, work: Work) -> Iterator[Problem]:
@@ -62,16 +62,16 @@ def misfits(rule: Rule, machine: Machine, base: Rule, document: Document, work: 
             message = f"{counted(failed, 'example')} of the inherited rule `{rule.id}` no longer {verb}"
             hint = "with this pack's operators and transitions the rule says something else; "
             hint += f"`tracline test` shows how: mend them, or `drop: [{rule.id}]` and write the rule anew"
-            yield Problem("TRL512", message, hint, document.place(link))
+            yield Problem("TRL512", message, hint, document.location(link))
     for one, other in _apart(rule, base, work):
-        place = document.place(_replaced(document, one) or _replaced(document, other) or link)
+        location = document.location(_replaced(document, one) or _replaced(document, other) or link)
         message = (
             f"no event makes both `{one}` and `{other}` true, and examples of `{rule.id}` have one that does"
         )
         hint = (
             f"in `{pack_name(document)}` and in the pack it extends they are to mean the same: replace both"
         )
-        yield Problem("TRL512", message, hint, place)
+        yield Problem("TRL512", message, hint, location)
 
 
 def _apart(rule: Rule, base: Rule, work: Work) -> Iterator[tuple[str, str]]:

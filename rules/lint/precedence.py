@@ -19,7 +19,7 @@ def misread(snippet: Snippet) -> tuple[Problem, ...]:
     except RuleError:
         return ()
     found = [_warning(snippet, node) for node in tree.iter_subtrees() if _surprises(node)]
-    return tuple(sorted(found, key=lambda problem: problem.place.start if problem.place else 0))
+    return tuple(sorted(found, key=lambda problem: problem.location.start if problem.location else 0))
 
 
 def _surprises(node: Node) -> bool:

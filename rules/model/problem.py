@@ -97,7 +97,7 @@ WINDOW = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """Where something stands: `text[start:end]`, a part of the expression or of the file's line.
 
     `line` and `column` (from 1) say where `start` stands in `source`, a file's name or `<formula>`. The
@@ -119,7 +119,7 @@ class Problem:
     code: str
     message: str
     hint: str
-    place: Place | None = None
+    location: Location | None = None
 
     def __post_init__(self) -> None:
         assert self.code in CODES, f"{self.code} is not in the table of codes"
@@ -128,10 +128,10 @@ class Problem:
         return render(self)
 
 
-def by_place(problem: Problem) -> tuple[str, int, int]:
+def by_location(problem: Problem) -> tuple[str, int, int]:
     """Return the key that sorts problems: file, line and column, those without a place first."""
-    place = problem.place
-    return (place.source, place.line, place.column) if place else ("", 0, 0)
+    location = problem.location
+    return (location.source, location.line, location.column) if location else ("", 0, 0)
 
 
 class RuleError(Exception):
@@ -143,15 +143,15 @@ class RuleError(Exception):
         super().__init__("\n".join(render(problem) for problem in self.problems))
 
 
-def place_in(
+def location_in(
     text: str, start: int, end: int, *, source: str = "<formula>", line: int = 1, column: int = 1
-) -> Place:
+) -> Location:
     """The place of `text[start:end]` where the text itself begins at `line` and `column` of `source`."""
     before = text[:start]
     breaks = before.count("\n")
     if breaks:
-        return Place(source, text, start, end, line + breaks, start - before.rindex("\n"))
-    return Place(source, text, start, end, line, column + start)
+        return Location(source, text, start, end, line + breaks, start - before.rindex("\n"))
+    return Location(source, text, start, end, line, column + start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,22 +163,22 @@ class Snippet:
     line: int = 1
     column: int = 1
 
-    def place(self, start: int, end: int) -> Place:
+    def location(self, start: int, end: int) -> Location:
         """The place of `text[start:end]`."""
-        return place_in(self.text, start, end, source=self.source, line=self.line, column=self.column)
+        return location_in(self.text, start, end, source=self.source, line=self.line, column=self.column)
 
     def problem(self, code: str, message: str, hint: str, start: int, end: int) -> Problem:
         """A problem with `text[start:end]`."""
-        return Problem(code, message, hint, self.place(start, end))
+        return Problem(code, message, hint, self.location(start, end))
 
 
 def render(problem: Problem) -> str:
     """The problem for a person: `file:line:column: CODE message`, the line, its caret and the hint."""
-    place = problem.place
-    where = f"{_quoted(place.source)}:{place.line}:{place.column}: " if place else ""
+    location = problem.location
+    where = f"{_quoted(location.source)}:{location.line}:{location.column}: " if location else ""
     lines = [f"{where}{problem.code} {_quoted(problem.message)}"]
-    if place and place.text.strip():
-        lines += _excerpt(place)
+    if location and location.text.strip():
+        lines += _excerpt(location)
     if problem.hint:
         lines.append(f"  hint: {_quoted(problem.hint)}")
     return "\n".join(lines)
@@ -209,17 +209,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"known are {shown}" + (" and others" if len(names) > 10 else "")
 
 
-def _excerpt(place: Place) -> list[str]:
+def _excerpt(location: Location) -> list[str]:
     """The line of the text that holds the place, and a line of carets under it."""
-    first = place.text.rfind("\n", 0, place.start) + 1
-    last = place.text.find("\n", place.start)
-    last = len(place.text) if last < 0 else last
-    left = max(first, min(place.start - WINDOW // 2, last - WINDOW))
+    first = location.text.rfind("\n", 0, location.start) + 1
+    last = location.text.find("\n", location.start)
+    last = len(location.text) if last < 0 else last
+    left = max(first, min(location.start - WINDOW // 2, last - WINDOW))
     right = min(last, left + WINDOW)
-    shown = visible(place.text[left:right])
-    marked = visible(place.text[place.start : min(place.end, right)])
+    shown = visible(location.text[left:right])
+    marked = visible(location.text[location.start : min(location.end, right)])
     lead, tail = "... " if left > first else "", " ..." if right < last else ""
-    gap = _width(lead) + _width(visible(place.text[left : place.start]))
+    gap = _width(lead) + _width(visible(location.text[left : location.start]))
     return [f"  {lead}{shown}{tail}", "  " + " " * gap + "^" * max(1, _width(marked))]
 
 

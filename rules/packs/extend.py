@@ -172,15 +172,15 @@ def _drop_problems(child: Document, parent: Document | None) -> Iterator[Problem
                 f"`{field}` stands in a pack that extends none",
                 "add `extends: PACK`, or take it out",
             )
-            yield Problem("TRL225", message, hint, child.place(node))
+            yield Problem("TRL225", message, hint, child.location(node))
         elif node.text not in known:
             message = f"`{pack_name(parent)}` has no rule `{node.text}`"
             own = node.text in _rules(child)
             hint = "a rule of this file has its own `severity`" if own else did_you_mean(node.text, known)
-            yield Problem("TRL225", message, hint, child.place(node))
+            yield Problem("TRL225", message, hint, child.location(node))
         elif field == "severities" and node.text in dropped:
             message = f"the rule `{node.text}` is dropped"
-            yield Problem("TRL225", message, "take it out of `drop`, or of `severities`", child.place(node))
+            yield Problem("TRL225", message, "take it out of `drop`, or of `severities`", child.location(node))
 
 
 def _name_problems(child: Document, parent: Document) -> Iterator[Problem]:
@@ -190,13 +190,13 @@ def _name_problems(child: Document, parent: Document) -> Iterator[Problem]:
         if name in inherited:
             message = f"`{pack_name(parent)}` has a rule `{name}` too"
             hint = f"rename this one, or leave the inherited one out with `drop: [{name}]`"
-            yield Problem("TRL220", message, hint, child.place(_id(rule) or rule))
+            yield Problem("TRL220", message, hint, child.location(_id(rule) or rule))
     for name in SECTIONS:
         for other in SECTIONS:
             for defined, (key, _) in section(child, name).items():
                 if other != name and defined in section(parent, other):
                     message = f"`{defined}` is defined twice: `{pack_name(parent)}` has it under `{other}`"
-                    yield Problem("TRL222", message, "choose another name", child.place(key))
+                    yield Problem("TRL222", message, "choose another name", child.location(key))
 
 
 def _rules(document: Document) -> dict[str, Fields]:

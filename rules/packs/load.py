@@ -65,8 +65,8 @@ def read_packs(paths: Paths) -> Packs:
         rules += pack.rules
         if pack.name in documents and pack.named:
             hint = f"the other is in {documents[pack.name].source}: rename one of them"
-            place = document.place(document.at(("pack",)))
-            errors.append(Problem("TRL221", f"two packs are named `{pack.name}`", hint, place))
+            location = document.location(document.at(("pack",)))
+            errors.append(Problem("TRL221", f"two packs are named `{pack.name}`", hint, location))
         documents.setdefault(pack.name, document)
     errors += (
         [] if documents or errors else [Problem("TRL201", "no pack is named", "name a YAML file or folder")]
@@ -112,7 +112,7 @@ def load_texts(sources: Mapping[str, str]) -> RuleSet:
             name = member.source.rpartition("/")[2]
             if pack_name(member) != name:
                 what = f"the pack kept as `{name}` is named `{pack_name(member)}`"
-                errors.append(Problem("TRL221", what, _AS_STORED, member.place(member.at(("pack",)))))
+                errors.append(Problem("TRL221", what, _AS_STORED, member.location(member.at(("pack",)))))
     if not errors and (unused := sources.keys() - _sources(documents).keys()):
         errors.append(Problem("TRL221", f"no pack extends the one kept as `{min(unused)}`", _AS_STORED))
     if errors:
@@ -144,8 +144,8 @@ def _sources(documents: Mapping[str, Document]) -> dict[str, str]:
     """Return the texts of packs and of those that they extend, as `RuleSet.sources` has them."""
     texts: dict[str, str] = {}
     for name in sorted(documents):
-        for place, member in enumerate(lineage(documents[name])):
-            name = name if place == 0 else f"{name}{PARENT}/{pack_name(member)}"
+        for location, member in enumerate(lineage(documents[name])):
+            name = name if location == 0 else f"{name}{PARENT}/{pack_name(member)}"
             texts[name] = member.text
     return texts
 
@@ -308,8 +308,8 @@ def read_family(origin: Origin, children: tuple[Origin, ...] = ()) -> tuple[Docu
         parent, base = read_family(_parent(named.text, origin, children), (origin, *children))
         problems = base.problems
     except RuleError as error:
-        here = document.place(named)
-        problems = tuple(replace(problem, place=problem.place or here) for problem in error.problems)
+        here = document.location(named)
+        problems = tuple(replace(problem, location=problem.location or here) for problem in error.problems)
         parent = None
     if problems or parent is None:
         return document, unresolved(document, problems)
@@ -333,7 +333,7 @@ def _parent(named: str, origin: Origin, children: tuple[Origin, ...]) -> Origin:
 
 def _blamed(problem: Problem, document: Document) -> Problem:
     """Return the problem; in the file of a sound pack that the document extends, with the reason."""
-    if problem.place is None or problem.place.source == document.source:
+    if problem.location is None or problem.location.source == document.source:
         return problem
     hint = f"{problem.hint}; the pack is sound by itself, and not with what {document.source} replaces"
     return replace(problem, hint=hint)

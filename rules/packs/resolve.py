@@ -10,7 +10,7 @@ from ..labels.limits import SLICE_PATHS_MAX
 from ..language.parse import Operator, parse_formula, parse_name, parse_operators, parse_path, parse_predicate
 from ..model.formula import BOOLEAN, Formula, Op, has_future, names, walk
 from ..model.predicate import Path, Predicate
-from ..model.problem import Problem, RuleError, Snippet, by_place, did_you_mean
+from ..model.problem import Problem, RuleError, Snippet, by_location, did_you_mean
 from ..model.rule import Examples, Rule, SliceKey
 from .validate import SHAPES, Entry, Way, entries
 from .yaml_document import Document, Fields, Items, Node, Scalar, data
@@ -55,7 +55,7 @@ def resolve(document: Document, library: Scope | None) -> Resolved:
     resolver = _Resolver(document, library)
     rules = resolver.rules()
     scope = Scope(resolver.operators, resolver.transitions)
-    problems = sorted(resolver.problems, key=by_place)
+    problems = sorted(resolver.problems, key=by_location)
     named = resolver.entries.name is not None
     return Resolved(resolver.name, named, tuple(rules), scope, tuple(problems))
 
@@ -106,7 +106,7 @@ class _Resolver:
         for entry in self.entries.rules:
             name, node = entry.fields.id, self.document.at(("rules", entry.index, "id"))
             if name in first and "id" not in entry.lacks:
-                line = self.document.place(first[name]).line
+                line = self.document.location(first[name]).line
                 hint = f"the first is in line {line}: rename one of them"
                 self.say("TRL220", f"two rules have the id `{name}`", hint, node)
             if "id" not in entry.lacks:
@@ -180,7 +180,7 @@ class _Resolver:
             hint = "choose another beginning"
             self.say("TRL222", f"names that begin with `{OWN_PREFIX}` are the operator library's", hint, key)
         elif name in first and "(" not in first[name].text:
-            line = self.document.place(first[name]).line
+            line = self.document.location(first[name]).line
             hint = f"the first is in line {line}: rename one of them"
             self.say("TRL222", f"`{name}` is defined twice", hint, key)
         first.setdefault(name, key)
@@ -189,14 +189,14 @@ class _Resolver:
 
     def say(self, code: str, message: str, hint: str, node: Node) -> None:
         """Note a problem with the whole node."""
-        self.problems.append(Problem(code, message, hint, self.document.place(node)))
+        self.problems.append(Problem(code, message, hint, self.document.location(node)))
 
     def found(self, faults: Iterable[Problem], node: Scalar) -> None:
         """Note problems of the node's text, each at its place in the file."""
         for problem in faults:
-            place = problem.place
-            if place is not None and place.text == node.text:
-                problem = replace(problem, place=self.document.place(node, place.start, place.end))
+            location = problem.location
+            if location is not None and location.text == node.text:
+                problem = replace(problem, location=self.document.location(node, location.start, location.end))
             self.problems.append(problem)
 
     def attempt(self, node: Node, parse: Callable[[str], T]) -> T | None:
@@ -241,8 +241,8 @@ class _Resolver:
             pairs.append((snippets[0], snippets[1]))
         own, faults = parse_operators(pairs, operators=given, known=self.known)
         for problem in faults:
-            assert problem.place is not None, "a problem of an operator has a place"
-            self.found([problem], nodes[problem.place.source])
+            assert problem.location is not None, "a problem of an operator has a place"
+            self.found([problem], nodes[problem.location.source])
         return {**given, **own}
 
     def transition(self, node: Scalar) -> Formula | None:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import ValidationError
 
 from ...schemas.verdict import Recover, Severity
-from ..model.problem import Place, Problem, did_you_mean
+from ..model.problem import Location, Problem, did_you_mean
 from .model import (
     VERSION_MAX,
     ExamplesEntry,
@@ -116,20 +116,20 @@ def _problem(document: Document, fault: Mapping[str, Any]) -> Problem:
     way: Way = fault["loc"]
     for i, part in enumerate(way):
         if i >= 2 and part in SHAPES:
-            return Problem(*SHAPES[str(part)], _place(document, way[: i + 1]))
+            return Problem(*SHAPES[str(part)], _location(document, way[: i + 1]))
     match fault["type"]:
         case "missing":
             message, hint = f"{_whose(way)} has no `{way[-1]}`", f"add `{way[-1]}: ...`"
-            return Problem("TRL210", message, hint, _place(document, way[:-1]))
+            return Problem("TRL210", message, hint, _location(document, way[:-1]))
         case "extra_forbidden":
             message, hint = (
                 f"{_whose(way)} has no field `{way[-1]}`",
                 did_you_mean(str(way[-1]), _fields(way)),
             )
-            return Problem("TRL211", message, hint, _key_place(document, way))
+            return Problem("TRL211", message, hint, _key_location(document, way))
         case kind:
             code, message, hint = _value_fault(kind, way, fault["input"])
-            return Problem(code, message, hint, _place(document, way))
+            return Problem(code, message, hint, _location(document, way))
 
 
 def _value_fault(kind: str, way: Way, given: object) -> tuple[str, str, str]:
@@ -201,16 +201,16 @@ def _fields(way: Way) -> Iterable[str]:
     return field_names(models.get(len(way), ExamplesEntry))
 
 
-def _place(document: Document, way: Way) -> Place:
+def _location(document: Document, way: Way) -> Location:
     """The place of the value at that way; of a mapping, its first key; of nothing, its key."""
     node = document.at(way)
     if isinstance(node, Fields) and node.entries:
-        return document.place(node.entries[0][0])
-    return document.place(node) if node.end > node.start else _key_place(document, way)
+        return document.location(node.entries[0][0])
+    return document.location(node) if node.end > node.start else _key_location(document, way)
 
 
-def _key_place(document: Document, way: Way) -> Place:
+def _key_location(document: Document, way: Way) -> Location:
     """The place of the key at that way's end."""
     node = document.at(way[:-1])
     key = node.key(str(way[-1])) if isinstance(node, Fields) and way else None
-    return document.place(key or node)
+    return document.location(key or node)

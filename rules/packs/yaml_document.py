@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from ..model.problem import Place, Problem, RuleError, place_in
+from ..model.problem import Location, Problem, RuleError, location_in
 
 TEXT_CHARACTERS_MAX = 1_000_000
 NODES_MAX = 50_000
@@ -100,21 +100,21 @@ class Document:
         """The file's text."""
         return self.file.text
 
-    def place(self, node: Node, start: int = 0, end: int | None = None) -> Place:
+    def location(self, node: Node, start: int = 0, end: int | None = None) -> Location:
         """Return where the node stands; for a scalar, where `text[start:end]` of it stands in the file.
 
         Exact in plain, quoted and block scalars; where an escape hides the way back to the file, the
         scalar's beginning.
         """
         if not isinstance(node, Scalar):
-            return line_place(node.file, node.start, node.end)
+            return line_location(node.file, node.start, node.end)
         end = len(node.text) if end is None else end
         way = _alignment(node.file.text, node)
         if way is None:
-            return line_place(node.file, node.start, node.end)
+            return line_location(node.file, node.start, node.end)
         first = way[start] if start < len(way) else way[-1] + 1
         last = way[min(end, len(way)) - 1] + 1
-        return line_place(node.file, first, last)
+        return line_location(node.file, first, last)
 
     def at(self, path: tuple[str | int, ...]) -> Node:
         """The node at that way of keys and indices, or the deepest one that exists on the way."""
@@ -131,7 +131,7 @@ class Document:
         return node
 
 
-def line_place(file: File, start: int, end: int) -> Place:
+def line_location(file: File, start: int, end: int) -> Location:
     """The place of `text[start:end]`, cut to the line of the file in which it begins."""
     text = file.text
     start = min(start, len(text))
@@ -139,7 +139,7 @@ def line_place(file: File, start: int, end: int) -> Place:
     last = text.find("\n", start)
     line = text[first : len(text) if last < 0 else last].rstrip("\r")
     until = max(min(end - first, len(line)), start - first)
-    return place_in(line, start - first, until, source=file.source, line=text.count("\n", 0, start) + 1)
+    return location_in(line, start - first, until, source=file.source, line=text.count("\n", 0, start) + 1)
 
 
 def data(node: Node) -> Data:
@@ -265,7 +265,7 @@ class _Reader:
             if not isinstance(key, Scalar):
                 self.refuse("TRL205", "a key is a list or a mapping", "keys are names", key)
             elif key.text in seen:
-                first = line_place(self.file, seen[key.text].start, seen[key.text].end)
+                first = line_location(self.file, seen[key.text].start, seen[key.text].end)
                 hint = f"it stands in line {first.line} already: rename or remove one"
                 self.refuse("TRL203", f"the key `{key.text}` stands twice", hint, key)
             else:
@@ -312,8 +312,8 @@ class _Reader:
 
     def refuse(self, code: str, message: str, hint: str, node: Node) -> None:
         """Keep a problem at the node's place."""
-        place = line_place(self.file, node.start, node.end)
-        self.problems.append(Problem(code, message, hint, place))
+        location = line_location(self.file, node.start, node.end)
+        self.problems.append(Problem(code, message, hint, location))
 
 
 def _syntax_problem(error: yaml.YAMLError, file: File) -> Problem:
@@ -324,7 +324,7 @@ def _syntax_problem(error: yaml.YAMLError, file: File) -> Problem:
     if "\t" in file.text:
         hint = "indent with spaces, not tabs"
     start = mark.index if mark else getattr(error, "position", 0)
-    return Problem("TRL202", f"no YAML: {message}", hint, line_place(file, start, start + 1))
+    return Problem("TRL202", f"no YAML: {message}", hint, line_location(file, start, start + 1))
 
 
 def _alignment(text: str, scalar: Scalar) -> list[int] | None:

@@ -96,9 +96,9 @@ def _write_json(problems: Sequence[Problem], documents: Mapping[str, Document], 
             "level": "warning" if is_warning(problem) else "error",
             "message": problem.message,
             "hint": problem.hint,
-            "source": problem.place.source if problem.place else None,
-            "line": problem.place.line if problem.place else None,
-            "column": problem.place.column if problem.place else None,
+            "source": problem.location.source if problem.location else None,
+            "line": problem.location.line if problem.location else None,
+            "column": problem.location.column if problem.location else None,
         }
         for problem in problems
     ]

@@ -118,7 +118,7 @@ def test_a_rule_that_takes_too_much_work_is_an_error_of_check() -> None:
         f"rule x/r0 is too large to compile: more than {Limits().steps_max} of steps of work"
         in problem.message
     )
-    assert problem.place is not None
+    assert problem.location is not None
 
 
 def test_work_is_counted_the_same_each_time() -> None:
