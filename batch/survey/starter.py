@@ -18,7 +18,7 @@ from ...rules.lint.suggest import (
     use_without,
 )
 from ...rules.model.rule import Rule, RuleSet
-from ...rules.packs.extend import section
+from ...rules.packs.inheritance import section
 from ...rules.packs.load import documents_of, load_packs, pack_text, shipped_packs
 from ...rules.packs.yaml_document import Scalar
 from ...schemas.display import visible

@@ -13,8 +13,8 @@ from ..model.formula import STEPPED, Op
 from ..model.keywords import BINARY, CONNECTIVES, RESERVED, SPELLINGS, TEMPORAL
 from ..model.problem import Problem, Snippet
 from .foreign_syntax import SIGNS, meant
+from .scanner import Piece, scan
 from .syntax import EXAMPLES
-from .tokens import Piece, scan
 
 _QUESTIONS = frozenset({"in", "matches", "contains", "starts", "with", "is", "null"})
 _COMPARISONS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "===", "=~", "≠", "≤", "≥"})

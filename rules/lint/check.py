@@ -15,16 +15,16 @@ from ..model.machine import STAYS_VIOLATED, VERDICT_MASK, VIOLATED, Machine
 from ..model.printer import to_text
 from ..model.problem import Location, Problem, Snippet, by_location, did_you_mean
 from ..model.rule import Rule, RuleSet
-from ..packs.extend import overrides, section
+from ..packs.inheritance import overrides, section
 from ..packs.load import documents_of, resolved
 from ..packs.yaml_document import Document, Fields, Items, Node, Scalar
 from .finite_trace import contradicted
 from .inherited import misfits, reshaped
 from .precedence import misread
-from .reachable import met
+from .reachability import met
 from .restarts import begins_anew, forgotten
-from .satisfiable import can_hold
-from .vacuous import vacuous
+from .satisfiability import can_hold
+from .vacuity import vacuous
 
 
 def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) -> tuple[Problem, ...]:
@@ -149,7 +149,9 @@ NEVER_HINT = "no session whose events are possible gives `violated` or `unmet`: 
 ALWAYS_HINT = "every session gives `violated` or `unmet`: say what would keep it"
 
 
-def _of_invariant(rule: Rule, body: Formula, machine: Machine, location: Location, work: Work) -> Iterator[Problem]:
+def _of_invariant(
+    rule: Rule, body: Formula, machine: Machine, location: Location, work: Work
+) -> Iterator[Problem]:
     """The warning about an invariant that goes on flagging."""
     if rule.recover is not Recover.NONE and is_sticky(machine, work):
         message = f"once rule `{rule.id}` is violated, every later event is flagged too"

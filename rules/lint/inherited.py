@@ -11,9 +11,9 @@ from ..model.predicate import And, Leaf, Predicate, Test
 from ..model.problem import Problem, counted
 from ..model.rule import Rule
 from ..packs.examples import trials
-from ..packs.extend import extended, overrides, pack_name, section
+from ..packs.inheritance import extended, overrides, pack_name, section
 from ..packs.yaml_document import Document, Scalar
-from .satisfiable import KIND, can_hold, tried
+from .satisfiability import KIND, can_hold, tried
 
 KIND_NOUNS = {
     "user": "user messages",
@@ -44,7 +44,9 @@ def reshaped(rules: Sequence[Rule], bases: Mapping[str, Rule], document: Documen
             message = f"`{name}` can be true of {' and '.join(added)}, and the inherited one only of {words}"
             hint = f'say which events are meant, as in `kind == "{former[0]}" and ...`; it is used by '
             hint += ", ".join(f"`{rule.id}`" for rule in users)
-            yield Problem("TRL511", message, hint, document.location(section(document, "propositions")[name][0]))
+            yield Problem(
+                "TRL511", message, hint, document.location(section(document, "propositions")[name][0])
+            )
 
 
 def misfits(rule: Rule, machine: Machine, base: Rule, document: Document, work: Work) -> Iterator[Problem]:

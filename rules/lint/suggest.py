@@ -19,7 +19,7 @@ from ..model.machine import APPLIES, VERDICT_MASK, VIOLATED, Machine
 from ..model.predicate import Literal, Path, Predicate, Test
 from ..model.rule import Rule
 from .check import never_broken
-from .reachable import met
+from .reachability import met
 
 TOOL = Path("tool")
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,100}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from .model import PackFile, shape
+from .pack_file import PackFile, shape
 
 SCHEMA_FILE = Path(__file__).with_name("pack.schema.json")
 """Where it is kept; `make generated` writes it and a test compares it."""

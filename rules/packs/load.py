@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ..model.problem import Problem, RuleError, counted, did_you_mean
 from ..model.rule import Rule, RuleSet
-from .extend import PARENTS_MAX, extend, extended, lineage, pack_name, without_parent
+from .inheritance import PARENTS_MAX, extend, extended, lineage, pack_name, without_parent
 from .resolve import Resolved, Scope, resolve, unresolved
 from .yaml_document import TEXT_CHARACTERS_MAX, Document, Fields, Items, read_document
 

@@ -196,7 +196,9 @@ class _Resolver:
         for problem in faults:
             location = problem.location
             if location is not None and location.text == node.text:
-                problem = replace(problem, location=self.document.location(node, location.start, location.end))
+                problem = replace(
+                    problem, location=self.document.location(node, location.start, location.end)
+                )
             self.problems.append(problem)
 
     def attempt(self, node: Node, parse: Callable[[str], T]) -> T | None:

@@ -10,7 +10,7 @@ from pydantic_core import ValidationError
 
 from ...schemas.verdict import Recover, Severity
 from ..model.problem import Location, Problem, did_you_mean
-from .model import (
+from .pack_file import (
     VERSION_MAX,
     ExamplesEntry,
     Model,

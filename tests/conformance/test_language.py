@@ -28,7 +28,7 @@ from tracline.rules.model.problem import RuleError, Snippet
 from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs import yaml_document as document
 from tracline.rules.packs.examples import trials, truth
-from tracline.rules.packs.extend import PARENTS_MAX
+from tracline.rules.packs.inheritance import PARENTS_MAX
 from tracline.rules.packs.load import pack_text
 from tracline.rules.reference.stepper import Seen, judge_slowly
 

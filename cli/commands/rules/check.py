@@ -65,7 +65,7 @@ def _lines(problems: Sequence[Problem]) -> Iterator[str]:
 
 def _inheritance(documents: Mapping[str, Document]) -> Iterator[str]:
     """Yield what each pack that extends another takes and changes, and an empty line after it."""
-    from ....rules.packs.extend import overrides
+    from ....rules.packs.inheritance import overrides
 
     for name, document in documents.items():
         changed = overrides(document)
@@ -88,7 +88,7 @@ def _write_json(problems: Sequence[Problem], documents: Mapping[str, Document], 
     import orjson
 
     from ....rules.lint.check import is_warning
-    from ....rules.packs.extend import overrides
+    from ....rules.packs.inheritance import overrides
 
     rows = [
         {

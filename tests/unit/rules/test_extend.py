@@ -194,7 +194,9 @@ ERRORS = [
 def location(problem: Problem) -> tuple[str, str]:
     """The file's name, and the text under the caret."""
     assert problem.location is not None
-    return Path(problem.location.source).name, problem.location.text[problem.location.start : problem.location.end]
+    return Path(problem.location.source).name, problem.location.text[
+        problem.location.start : problem.location.end
+    ]
 
 
 @pytest.mark.parametrize(("text", "code", "caret", "hint"), ERRORS)

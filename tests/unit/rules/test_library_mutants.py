@@ -181,7 +181,9 @@ def items_changed_again(steps: Steps) -> tuple[Steps, int] | None:
 
 def change_failed(steps: Steps) -> tuple[Steps, int] | None:
     """The tool refuses the change, and the agent says that it was made."""
-    result = location(steps, lambda step: step.kind == "tool_result" and step.tool in WRITES and not step.error)
+    result = location(
+        steps, lambda step: step.kind == "tool_result" and step.tool in WRITES and not step.error
+    )
     if result is None:
         return None
     return changed(steps, result, result="Error: not possible", error="refused"), result + 1

@@ -14,7 +14,7 @@ from tracline.rules.compiler.limits import Limits, Work
 from tracline.rules.engine.judge import statute_of
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.lint.check import check
-from tracline.rules.lint.satisfiable import STEPS_MAX, tried
+from tracline.rules.lint.satisfiability import STEPS_MAX, tried
 from tracline.rules.model.predicate import And
 from tracline.rules.model.problem import RuleError
 from tracline.rules.packs.load import pack_text

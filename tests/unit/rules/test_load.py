@@ -206,7 +206,10 @@ def test_each_error_has_its_code_and_place(code: str, text: str, location: tuple
     found = problems(text)
     assert [problem.code for problem in found] == [code]
     assert found[0].location is not None
-    assert (found[0].location.source, found[0].location.line, found[0].location.column) == ("x.yaml", *location)
+    assert (found[0].location.source, found[0].location.line, found[0].location.column) == (
+        "x.yaml",
+        *location,
+    )
     assert found[0].hint
 
 
@@ -363,7 +366,10 @@ def test_texts_tell_all_their_problems() -> None:
     with pytest.raises(RuleError) as caught:
         load_texts({"first": "rules: [", "second": "pack: third\n"})
     assert [problem.code for problem in caught.value.problems] == ["TRL202", "TRL221"]
-    assert [problem.location.source for problem in caught.value.problems if problem.location] == ["first", "second"]
+    assert [problem.location.source for problem in caught.value.problems if problem.location] == [
+        "first",
+        "second",
+    ]
 
 
 def test_one_path_needs_no_list(tmp_path: Path) -> None:

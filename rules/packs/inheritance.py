@@ -180,7 +180,9 @@ def _drop_problems(child: Document, parent: Document | None) -> Iterator[Problem
             yield Problem("TRL225", message, hint, child.location(node))
         elif field == "severities" and node.text in dropped:
             message = f"the rule `{node.text}` is dropped"
-            yield Problem("TRL225", message, "take it out of `drop`, or of `severities`", child.location(node))
+            yield Problem(
+                "TRL225", message, "take it out of `drop`, or of `severities`", child.location(node)
+            )
 
 
 def _name_problems(child: Document, parent: Document) -> Iterator[Problem]:

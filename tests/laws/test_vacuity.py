@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tracline.rules.labels.guards import TRUE
 from tracline.rules.language.parse import parse_predicate
-from tracline.rules.lint.vacuous import vacuous
+from tracline.rules.lint.vacuity import vacuous
 from tracline.rules.model.predicate import And, Leaf, Not, Or, Path, Predicate
 from tracline.rules.model.predicate import Test as Ask
 from tracline.schemas.frames.events import EVENT_SCHEMA

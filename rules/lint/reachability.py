@@ -9,7 +9,7 @@ from ..model.predicate import And
 from ..model.rule import Rule
 from ..packs.examples import truth
 from .product import PROPOSITIONS_MAX, sets_of
-from .satisfiable import tried
+from .satisfiability import tried
 
 
 def met(rule: Rule, machine: Machine, work: Work) -> Machine:

@@ -13,7 +13,7 @@ from itertools import product
 from ..labels.guards import leaves
 from ..model.fields import FIELDS
 from ..model.predicate import Leaf, Path, Predicate
-from .satisfiable import KIND, MISSING, Sort, answer_on, sorts_of, value_on
+from .satisfiability import KIND, MISSING, Sort, answer_on, sorts_of, value_on
 
 ANSWERS_MAX = 20_000
 """Answers to questions that are looked at before nothing is said of a proposition."""

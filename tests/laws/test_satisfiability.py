@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tracline.rules.language.parse import parse_predicate
-from tracline.rules.lint.satisfiable import can_hold
+from tracline.rules.lint.satisfiability import can_hold
 from tracline.rules.model.fields import FIELDS
 from tracline.rules.model.predicate import And, Leaf, Not, Or, Path, Predicate
 from tracline.rules.model.predicate import Test as Ask
