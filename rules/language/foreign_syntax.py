@@ -43,7 +43,7 @@ WORDS = {
 """Words of other languages, and what this one writes for them."""
 
 
-def meant(word: str, words: Collection[str]) -> str:
+def keyword_for(word: str, words: Collection[str]) -> str:
     """The word of this language that a foreign one stands for, or the empty string."""
     lower = word.casefold()
     if lower in words:

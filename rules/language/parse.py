@@ -11,9 +11,9 @@ from ..model.formula import TRUE, Formula
 from ..model.keywords import NAME, RESERVED
 from ..model.predicate import Path, Predicate
 from ..model.problem import Problem, RuleError, Snippet
-from .formula_builder import Operator, Reading
-from .predicate_builder import path_of, predicate_of
-from .syntax import Node, read, span, tokens
+from .formula_builder import FormulaBuilder, Operator
+from .predicate_builder import build_path, build_predicate
+from .syntax import SyntaxNode, parse_tree, span, tokens
 
 
 def parse_formula(
@@ -31,32 +31,32 @@ def parse_formula(
     proposition is a problem. Raises RuleError with every problem found.
     """
     snippet = Snippet(text, source, line, column)
-    reading = Reading(snippet, operators or {}, known)
-    formula = reading.formula(read(snippet, "formula"))
-    if reading.problems:
-        raise RuleError(reading.problems)
+    builder = FormulaBuilder(snippet, operators or {}, known)
+    formula = builder.formula(parse_tree(snippet, "formula"))
+    if builder.problems:
+        raise RuleError(builder.problems)
     return formula
 
 
 def parse_predicate(text: str) -> Predicate:
     """The predicate that the text says, with valid regular expressions. Raises RuleError."""
     snippet = Snippet(text)
-    return predicate_of(snippet, read(snippet, "predicate"))
+    return build_predicate(snippet, parse_tree(snippet, "predicate"))
 
 
 def parse_path(text: str) -> Path:
     """The path that the text says, `args.order_id` or `attributes["tenant"]`. Raises RuleError."""
     snippet = Snippet(text)
-    return path_of(snippet, read(snippet, "path"))
+    return build_path(snippet, parse_tree(snippet, "path"))
 
 
 def parse_name(text: str) -> str:
     """The text as the name of a proposition, transition or operator. Raises RuleError."""
     snippet = Snippet(text)
     if text in RESERVED:
-        from .diagnose import reserved
+        from .diagnose import reserved_word_problem
 
-        raise RuleError([reserved(snippet, text, 0, len(text))])
+        raise RuleError([reserved_word_problem(snippet, text, 0, len(text))])
     if not NAME.fullmatch(text):
         hint = "begin with a letter or _, then letters, digits and _, such as `large_refund`"
         raise RuleError([snippet.problem("TRL108", f"`{text}` is no name", hint, 0, len(text))])
@@ -95,7 +95,7 @@ def parse_operators(
 
 def _head(snippet: Snippet) -> tuple[str, tuple[str, ...]]:
     """The name and the parameters of an operator's head."""
-    name, *parameters = tokens(read(snippet, "head"))
+    name, *parameters = tokens(parse_tree(snippet, "head"))
     repeated = [token for i, token in enumerate(parameters) if token in parameters[:i]]
     if repeated:
         hint = "give every parameter a name of its own"
@@ -110,11 +110,11 @@ def _bodies(
     known: Collection[str] | None,
 ) -> tuple[dict[str, Operator], list[Problem]]:
     """The operators of those heads, each read after the ones that it calls."""
-    trees: dict[str, Node] = {}
+    trees: dict[str, SyntaxNode] = {}
     problems: list[Problem] = []
     for name, (_, body) in heads.items():
         try:
-            trees[name] = read(body, "formula")
+            trees[name] = parse_tree(body, "formula")
         except RuleError as error:
             problems += error.problems
     calls = {name: _calls(tree) for name, tree in trees.items()}
@@ -128,15 +128,15 @@ def _bodies(
     for name in order:
         parameters, body = heads[name]
         names = None if known is None else {*known, *parameters}
-        reading = Reading(body, {**given, **found}, names)
-        formula = reading.formula(trees[name])
-        problems += reading.problems
-        if not reading.problems:
+        builder = FormulaBuilder(body, {**given, **found}, names)
+        formula = builder.formula(trees[name])
+        problems += builder.problems
+        if not builder.problems:
             found[name] = Operator(name, parameters, formula)
     return found, problems
 
 
-def _calls(tree: Node) -> dict[str, Token]:
+def _calls(tree: SyntaxNode) -> dict[str, Token]:
     """The names of the operators that are called in the tree, each with one place where."""
     return {str(token): token for call in tree.find_data("call") for token in tokens(call)}
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from lark import Token
 
 from ..labels.limits import path_problems, regex_problems, size_problems
-from ..model.fields import FIELDS, Field, Shape
+from ..model.fields import FIELDS, EventField, FieldType
 from ..model.predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
 from ..model.problem import Problem, RuleError, Snippet, did_you_mean
-from .syntax import Node, nodes, span, tokens
+from .syntax import SyntaxNode, nodes, span, tokens
 
 _ORDER = frozenset({Test.LT, Test.LE, Test.GT, Test.GE})
 _SEARCH = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
@@ -23,36 +23,36 @@ LARGEST_INTEGER = "integers go up to 9223372036854775807; a larger number is a d
 LARGEST_NUMBER = "numbers go up to 1.7976931348623157e308"
 
 
-def predicate_of(snippet: Snippet, tree: Node) -> Predicate:
+def build_predicate(snippet: Snippet, tree: SyntaxNode) -> Predicate:
     """The predicate of a tree; raises RuleError with every problem found."""
-    reading = _Reading(snippet)
+    builder = _PredicateBuilder(snippet)
     (top,) = nodes(tree)
-    predicate = reading.predicate(top)
-    reading.problems += [
+    predicate = builder.predicate(top)
+    builder.problems += [
         replace(problem, location=snippet.location(*span(top))) for problem in size_problems(predicate)
     ]
-    if reading.problems:
-        raise RuleError(reading.problems)
+    if builder.problems:
+        raise RuleError(builder.problems)
     return predicate
 
 
-def path_of(snippet: Snippet, tree: Node) -> Path:
+def build_path(snippet: Snippet, tree: SyntaxNode) -> Path:
     """The path of a tree; raises RuleError where there is no such field or step."""
-    reading = _Reading(snippet)
-    path, _ = reading.path(tree)
-    if reading.problems:
-        raise RuleError(reading.problems)
+    builder = _PredicateBuilder(snippet)
+    path, _ = builder.path(tree)
+    if builder.problems:
+        raise RuleError(builder.problems)
     return path
 
 
 @dataclass
-class _Reading:
+class _PredicateBuilder:
     """One pass over a syntax tree, which collects every problem that it meets."""
 
     snippet: Snippet
     problems: list[Problem] = field(default_factory=list[Problem])
 
-    def predicate(self, node: Node) -> Predicate:
+    def predicate(self, node: SyntaxNode) -> Predicate:
         """The predicate of a node; where that has a problem, one with which the rest can be read."""
         match str(node.data):
             case "any":
@@ -64,78 +64,78 @@ class _Reading:
             case "truth":
                 return Literal(tokens(node)[0] == "true")
             case "bare":
-                return self._bare(node)
+                return self._bare_field(node)
             case _:
-                return self._question(node)
+                return self._condition(node)
 
-    def path(self, node: Node) -> tuple[Path, Field | None]:
+    def path(self, node: SyntaxNode) -> tuple[Path, EventField | None]:
         """The path of a node, and its field where there is one."""
         name, steps = tokens(node)[0], nodes(node)
         keys = tuple(self._step(step) for step in steps)
         known = FIELDS.get(name)
         if known is None:
-            self._say("TRL130", f"an event has no field `{name}`", did_you_mean(name, FIELDS), name)
-        elif known.shape is Shape.MAP:
+            self._report("TRL130", f"an event has no field `{name}`", did_you_mean(name, FIELDS), name)
+        elif known.type is FieldType.MAP:
             if len(keys) != 1 or isinstance(keys[0], int):
                 hint = 'name one attribute: `attributes["tenant"]`'
-                self._say("TRL131", "`attributes` holds texts by name", hint, node)
-        elif steps and known.shape is not Shape.JSON:
+                self._report("TRL131", "`attributes` holds texts by name", hint, node)
+        elif steps and known.type is not FieldType.JSON:
             hint = f"ask `{name}` itself; only `args`, `result` and `attributes` have parts"
-            self._say("TRL131", f"`{name}` has no parts", hint, steps[0])
+            self._report("TRL131", f"`{name}` has no parts", hint, steps[0])
         path = Path(str(name), keys)
         for problem in path_problems(path):
-            self._say(problem.code, problem.message, problem.hint, node)
+            self._report(problem.code, problem.message, problem.hint, node)
         return path, known
 
-    def _say(self, code: str, message: str, hint: str, at: Node | Token) -> None:
+    def _report(self, code: str, message: str, hint: str, at: SyntaxNode | Token) -> None:
         self.problems.append(self.snippet.problem(code, message, hint, *span(at)))
 
-    def _step(self, node: Node) -> str | int:
+    def _step(self, node: SyntaxNode) -> str | int:
         (token,) = tokens(node)
         if token.type == "INT":
             return int(token[:9])
         return self._string(token) if token.type == "STRING" else str(token)
 
-    def _bare(self, node: Node) -> Predicate:
+    def _bare_field(self, node: SyntaxNode) -> Predicate:
         path, known = self.path(nodes(node)[0])
-        if known and known.shape is not Shape.FLAG:
+        if known and known.type is not FieldType.FLAG:
             word = self.snippet.text[slice(*span(node))]
             hint = f"compare it, such as `{word} is not null`"
-            if known.shape is Shape.JSON and path.steps:
+            if known.type is FieldType.JSON and path.steps:
                 hint = f"write `{word} == true`"
-            self._say("TRL134", f"`{word}` alone is no yes-or-no question", hint, node)
+            self._report("TRL134", f"`{word}` alone is no yes-or-no question", hint, node)
         return Leaf(path, Test.IS_TRUE)
 
-    def _question(self, node: Node) -> Predicate:
+    def _condition(self, node: SyntaxNode) -> Predicate:
         """A path, a test and its literals."""
         path, known = self.path(nodes(node)[0])
         test = _test(node)
         negated = any(token.type == "NOT" for token in tokens(node))
-        fits = known is None or self._fits(node, known, test)
+        fits = known is None or self._supports(node, known, test)
         values = [self._value(test, known, child, fits) for child in _values(node)]
         leaf = (
             _flag(path, test, values)
-            if known and known.shape is Shape.FLAG
+            if known and known.type is FieldType.FLAG
             else Leaf(path, test, tuple(values))
         )
         return Not(leaf) if negated else leaf
 
-    def _fits(self, node: Node, known: Field, test: Test) -> bool:
+    def _supports(self, node: SyntaxNode, known: EventField, test: Test) -> bool:
         """Return whether the field can be asked that at all."""
         name = known.name
-        if test is Test.IS_NULL and not known.nullable and known.shape is not Shape.MAP:
+        if test is Test.IS_NULL and not known.nullable and known.type is not FieldType.MAP:
             hint = 'ask for a value, such as `kind == "user"`' if name == "kind" else "leave the question out"
-            self._say("TRL135", f"every event has `{name}`", hint, node)
-        elif known.shape is Shape.CHOICE and test in _ORDER | _SEARCH:
+            self._report("TRL135", f"every event has `{name}`", hint, node)
+        elif known.type is FieldType.CHOICE and test in _ORDER | _SEARCH:
             hint = f"compare with `==`, `!=` or `in`: `{name} in {json.dumps(known.choices[:2])}`"
-            self._say("TRL135", f"`{name}` is one of a few words", hint, node)
-        elif known.shape is Shape.FLAG and test not in (Test.EQ, Test.NE):
-            self._say("TRL135", f"`{name}` is true or false", f"write `{name}` or `not {name}`", node)
+            self._report("TRL135", f"`{name}` is one of a few words", hint, node)
+        elif known.type is FieldType.FLAG and test not in (Test.EQ, Test.NE):
+            self._report("TRL135", f"`{name}` is true or false", f"write `{name}` or `not {name}`", node)
         else:
             return True
         return False
 
-    def _value(self, test: Test, known: Field | None, child: Node | Token, fits: bool) -> Scalar:
+    def _value(self, test: Test, known: EventField | None, child: SyntaxNode | Token, fits: bool) -> Scalar:
         """One literal, of a type that the test and the field can compare."""
         if not isinstance(child, Token):
             word = self.snippet.text[slice(*span(child))]
@@ -146,19 +146,19 @@ class _Reading:
             message = f"`{word}` is no literal"
             if word.split(".")[0].split("[")[0] in FIELDS:
                 message, hint = f"`{word}` is a field", "compare a field with a string, number, true or false"
-            self._say("TRL133", message, hint, child)
+            self._report("TRL133", message, hint, child)
             return ""
         if child.type == "REGEX":
             pattern = re.sub(r"\\(.)", lambda m: "/" if m[1] == "/" else m[0], child[1:-1])
             for problem in regex_problems(pattern):
-                self._say(problem.code, problem.message, problem.hint, child)
+                self._report(problem.code, problem.message, problem.hint, child)
             return pattern
         if child.type == "NULL":
-            self._say("TRL133", "nothing compares with null", "write `is null` or `is not null`", child)
+            self._report("TRL133", "nothing compares with null", "write `is null` or `is not null`", child)
             return ""
         value = self._literal(child)
         if fits:
-            self._typed(test, known, child, value)
+            self._check_type(test, known, child, value)
         return value
 
     def _literal(self, token: Token) -> Scalar:
@@ -170,7 +170,7 @@ class _Reading:
         value = int(token[:_DIGITS_MAX]) if whole else float(token)
         if abs(value) > _INTEGER_MAX if whole else not math.isfinite(value):
             hint = LARGEST_INTEGER if whole else LARGEST_NUMBER
-            self._say("TRL152", "the number is too large", hint, token)
+            self._report("TRL152", "the number is too large", hint, token)
             return 0
         return value
 
@@ -180,35 +180,35 @@ class _Reading:
             text.encode("utf-8")
         except ValueError:
             hint = 'write `\\\\` for a backslash; the others are `\\"` `\\n` `\\t` `\\u00e9`'
-            self._say("TRL115", "an escape in this string means nothing", hint, token)
+            self._report("TRL115", "an escape in this string means nothing", hint, token)
             return ""
         return text
 
-    def _typed(self, test: Test, known: Field | None, token: Token, value: Scalar) -> None:
+    def _check_type(self, test: Test, known: EventField | None, token: Token, value: Scalar) -> None:
         """Whether the literal's type suits the test and the field."""
-        shape = known.shape if known else Shape.JSON
+        field_type = known.type if known else FieldType.JSON
         if test is Test.MATCHES:
             plain = re.sub(r"([/\\])", r"\\\1", value) if isinstance(value, str) else str(token)
-            self._say("TRL133", "`matches` takes a regular expression", f"write `/{plain}/`", token)
+            self._report("TRL133", "`matches` takes a regular expression", f"write `/{plain}/`", token)
         elif test in _SEARCH and not isinstance(value, str):
-            self._say("TRL133", f"`{test.value}` takes a string", f'write `"{token}"`', token)
-        elif shape is Shape.FLAG and not isinstance(value, bool):
-            self._say(
+            self._report("TRL133", f"`{test.value}` takes a string", f'write `"{token}"`', token)
+        elif field_type is FieldType.FLAG and not isinstance(value, bool):
+            self._report(
                 "TRL133",
                 f"`{known.name if known else ''}` is true or false",
                 "write it alone, or `not` before it",
                 token,
             )
-        elif shape is Shape.CHOICE and known and value not in known.choices:
+        elif field_type is FieldType.CHOICE and known and value not in known.choices:
             hint = did_you_mean(str(value), known.choices)
-            self._say("TRL132", f"`{known.name}` is never {token}", f"{hint}" if hint else "", token)
-        elif shape is Shape.TEXT and known and not isinstance(value, str):
-            self._say("TRL133", f"`{known.name}` is text", f'write `"{token}"`', token)
+            self._report("TRL132", f"`{known.name}` is never {token}", f"{hint}" if hint else "", token)
+        elif field_type is FieldType.TEXT and known and not isinstance(value, str):
+            self._report("TRL133", f"`{known.name}` is text", f'write `"{token}"`', token)
         elif test in _ORDER and isinstance(value, bool):
-            self._say("TRL133", "true and false have no order", "compare them with `==`", token)
+            self._report("TRL133", "true and false have no order", "compare them with `==`", token)
 
 
-def _test(node: Node) -> Test:
+def _test(node: SyntaxNode) -> Test:
     """The test that a question's node asks."""
     match str(node.data):
         case "compare":
@@ -225,7 +225,7 @@ def _test(node: Node) -> Test:
             return Test.IS_NULL
 
 
-def _values(node: Node) -> list[Node | Token]:
+def _values(node: SyntaxNode) -> list[SyntaxNode | Token]:
     """The literals of a question: what stands after its path, keywords aside."""
     words = ("NOT", "IN", "MATCHES", "CONTAINS", "STARTS", "WITH", "IS", "COMPARE")
     if node.data == "missing":

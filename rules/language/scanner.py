@@ -19,7 +19,7 @@ _REGEX = re.compile(r"/(?:[^/\\\n]|\\.)+/")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Lexeme:
     """A piece of the text: `kind` names its group in the scanner, or `regex`, or `end`."""
 
     kind: str
@@ -28,19 +28,19 @@ class Piece:
     end: int
 
 
-def scan(text: str) -> tuple[Piece, ...]:
+def scan(text: str) -> tuple[Lexeme, ...]:
     """The text in pieces, ending with an empty one of kind `end`."""
-    pieces: list[Piece] = []
+    lexemes: list[Lexeme] = []
     at = 0
     while at < len(text):
         regex = (
-            _REGEX.match(text, at) if pieces and pieces[-1].text in ("matches", "==", "=~", "in") else None
+            _REGEX.match(text, at) if lexemes and lexemes[-1].text in ("matches", "==", "=~", "in") else None
         )
         match = regex or _SCAN.match(text, at)
         assert match, "the scanner's last alternative takes any character"
         kind = "regex" if regex else str(match.lastgroup)
         if kind != "space":
-            pieces.append(Piece(kind, match[0], at, match.end()))
+            lexemes.append(Lexeme(kind, match[0], at, match.end()))
         at = match.end()
     end = len(text.rstrip())
-    return (*pieces, Piece("end", "", end, end))
+    return (*lexemes, Lexeme("end", "", end, end))

@@ -30,11 +30,11 @@ EXAMPLES = {
 }
 """The start symbols of the grammar, and what each wants, as a hint."""
 
-Node = Tree[Token]
+SyntaxNode = Tree[Token]
 """A node of the syntax tree: `data` names its rule in the grammar, `children` are nodes and tokens."""
 
 
-def read(snippet: Snippet, start: str) -> Node:
+def parse_tree(snippet: Snippet, start: str) -> SyntaxNode:
     """The syntax tree of the snippet as a `start` of the grammar (`formula`, `predicate`, `path`, `head`).
 
     Raises RuleError where the text is empty, too long, too deep or not in the language.
@@ -48,36 +48,36 @@ def read(snippet: Snippet, start: str) -> Node:
         raise RuleError([Problem("TRL150", message, hint, snippet.location(0, 0))])
     try:
         tree = _grammar().parse(text, start=start)
-    except UnexpectedInput as refusal:
+    except UnexpectedInput as error:
         from .diagnose import diagnose  # as long as nothing is wrong, nobody waits for it
 
-        raise RuleError([diagnose(snippet, start, _refused_at(refusal))]) from None
-    deep = _too_deep(tree)
+        raise RuleError([diagnose(snippet, start, _offset_of(error))]) from None
+    deep = _node_too_deep(tree)
     if deep is not None:
-        raise RuleError([too_deep(snippet, *span(deep))])
+        raise RuleError([depth_problem(snippet, *span(deep))])
     return tree
 
 
-def too_deep(snippet: Snippet, start: int, end: int) -> Problem:
+def depth_problem(snippet: Snippet, start: int, end: int) -> Problem:
     """The problem of an expression with more than `DEPTH_MAX` levels."""
     message = f"more than {DEPTH_MAX} levels deep"
     hint = "write bounds for repeated operators (`next[5] p`), or name parts as propositions"
     return snippet.problem("TRL151", message, hint, start, end)
 
 
-def span(node: Node | Token) -> tuple[int, int]:
+def span(node: SyntaxNode | Token) -> tuple[int, int]:
     """The start and end of a node or token in its text."""
     if isinstance(node, Token):
         return node.start_pos or 0, node.end_pos or 0
     return node.meta.start_pos, node.meta.end_pos
 
 
-def nodes(node: Node) -> list[Node]:
+def nodes(node: SyntaxNode) -> list[SyntaxNode]:
     """The children of a node that are nodes."""
     return [child for child in node.children if not isinstance(child, Token)]
 
 
-def tokens(node: Node) -> list[Token]:
+def tokens(node: SyntaxNode) -> list[Token]:
     """The children of a node that are tokens."""
     return [child for child in node.children if isinstance(child, Token)]
 
@@ -93,7 +93,7 @@ def table() -> str:
     return table_text(GRAMMAR_FILE.read_text("utf-8"), tuple(EXAMPLES))
 
 
-def _too_deep(tree: Node) -> Node | None:
+def _node_too_deep(tree: SyntaxNode) -> SyntaxNode | None:
     """An operator with `DEPTH_MAX` others above it, if there is one; parentheses do not count."""
     todo = [(tree, 0)]
     while todo:
@@ -104,8 +104,8 @@ def _too_deep(tree: Node) -> Node | None:
     return None
 
 
-def _refused_at(refusal: Any) -> int | None:
+def _offset_of(error: Any) -> int | None:
     """Return where the grammar stopped; None at the end of the text."""
-    if isinstance(refusal, UnexpectedToken) and cast(Any, refusal).token.type == "$END":
+    if isinstance(error, UnexpectedToken) and cast(Any, error).token.type == "$END":
         return None
-    return int(cast(Any, refusal).pos_in_stream)
+    return int(cast(Any, error).pos_in_stream)

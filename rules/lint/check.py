@@ -16,15 +16,15 @@ from ..model.printer import to_text
 from ..model.problem import Location, Problem, Snippet, by_location, did_you_mean
 from ..model.rule import Rule, RuleSet
 from ..packs.inheritance import overrides, section
-from ..packs.load import documents_of, resolved
-from ..packs.yaml_document import Document, Fields, Items, Node, Scalar
-from .finite_trace import contradicted
-from .inherited import misfits, reshaped
-from .precedence import misread
-from .reachability import met
-from .restarts import begins_anew, forgotten
-from .satisfiability import can_hold
-from .vacuity import vacuous
+from ..packs.load import documents_of, resolve_with_library
+from ..packs.yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode
+from .finite_trace import finite_trace_disagrees
+from .inherited import outdated_examples, widened_propositions
+from .precedence import precedence_warnings
+from .reachability import reachable_machine
+from .restarts import lost_obligations, violable_after_satisfied
+from .satisfiability import is_satisfiable
+from .vacuity import find_vacuity
 
 
 def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) -> tuple[Problem, ...]:
@@ -39,7 +39,7 @@ def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) ->
     rules_of: dict[str, list[Rule]] = {name: [] for name in sorted(known)}
     for rule in rule_set.rules:
         rules_of[rule.pack].append(rule)
-    compiling = questions = 0
+    compile_steps = lint_steps = 0
     for name, rules in rules_of.items():
         here: list[Problem] = []
         locations = _formula_locations(known[name])
@@ -48,18 +48,18 @@ def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) ->
             location = locations.get(rule.id) or known[name].location(known[name].root)
             machine, steps, problems = _compiled(rule, location)
             here += problems
-            compiling += steps
-            if compiling > RULES_STEPS_MAX:
+            compile_steps += steps
+            if compile_steps > RULES_STEPS_MAX:
                 return (*found, *here, *too_much_together(len(rule_set.rules)).problems)
-            if machine is not None and questions < QUESTIONS_STEPS_MAX:
-                work = Work(f"{rule.pack}/{rule.id}", QUESTIONS)
-                here += _of_rule(rule, machine, location, work)
+            if machine is not None and lint_steps < STEPS_MAX:
+                work = Work(f"{rule.pack}/{rule.id}", RULE_LIMITS)
+                here += _rule_warnings(rule, machine, location, work)
                 if rule.id in bases:
-                    here += _of_inherited(rule, machine, bases[rule.id], known[name], work)
-                questions += work.spent
-        here += [*_impossible(rules, known[name]), *_vacuous(rules, known[name])]
-        here += [*_misread(known[name]), *_unused(rules, known[name])]
-        here += reshaped(rules, bases, known[name])
+                    here += _inherited_warnings(rule, machine, bases[rule.id], known[name], work)
+                lint_steps += work.spent
+        here += [*_unsatisfiable_propositions(rules, known[name]), *_vacuous_propositions(rules, known[name])]
+        here += [*_precedence_warnings(known[name]), *_unused_names(rules, known[name])]
+        here += widened_propositions(rules, bases, known[name])
         found += sorted(here, key=by_location)
     return tuple(found)
 
@@ -69,10 +69,10 @@ def is_warning(problem: Problem) -> bool:
     return problem.code.startswith("TRL5")
 
 
-QUESTIONS = Limits(steps_max=2_000_000)
+RULE_LIMITS = Limits(steps_max=2_000_000)
 """The work on the warnings of one rule, beside compiling it."""
 
-QUESTIONS_STEPS_MAX = 100_000_000
+STEPS_MAX = 100_000_000
 """The work on the warnings of all rules; those that come behind it have none."""
 
 
@@ -80,9 +80,9 @@ def _formula_locations(document: Document) -> dict[str, Location]:
     """Return where the formula of each rule stands, by the rule's id."""
     rules = document.at(("rules",))
     locations: dict[str, Location] = {}
-    for node in rules.items if isinstance(rules, Items) else ():
-        name = node.value("id") if isinstance(node, Fields) else None
-        if isinstance(name, Scalar) and isinstance(node, Fields):
+    for node in rules.items if isinstance(rules, SequenceNode) else ():
+        name = node.value("id") if isinstance(node, MappingNode) else None
+        if isinstance(name, ScalarNode) and isinstance(node, MappingNode):
             locations.setdefault(name.text, document.location(node.value("formula") or node))
     return locations
 
@@ -92,7 +92,9 @@ def _bases(document: Document) -> dict[str, Rule]:
     changed = overrides(document)
     if changed is None or document.parent is None:
         return {}
-    return {rule.id: rule for rule in resolved(document.parent).rules if rule.id in changed.inherited}
+    return {
+        rule.id: rule for rule in resolve_with_library(document.parent).rules if rule.id in changed.inherited
+    }
 
 
 def _compiled(rule: Rule, location: Location) -> tuple[Machine | None, int, list[Problem]]:
@@ -104,37 +106,37 @@ def _compiled(rule: Rule, location: Location) -> tuple[Machine | None, int, list
         return None, error.spent, problems
 
 
-def _of_rule(rule: Rule, compiled: Machine, location: Location, work: Work) -> Iterator[Problem]:
+def _rule_warnings(rule: Rule, compiled: Machine, location: Location, work: Work) -> Iterator[Problem]:
     """The warnings that the rule's formula and machine give, as far as `work` goes."""
     try:
-        machine = met(rule, compiled, work)
+        machine = reachable_machine(rule, compiled, work)
         body = invariant_body(rule.formula, rule.transitions)
         if never_broken(machine):
             yield Problem("TRL501", f"rule `{rule.id}` can never be broken", NEVER_HINT, location)
         elif always_broken(machine):
             yield Problem("TRL502", f"rule `{rule.id}` is broken by every session", ALWAYS_HINT, location)
         elif body is not None:
-            yield from _of_invariant(rule, body, machine, location, work)
+            yield from _invariant_warnings(rule, body, machine, location, work)
         else:
-            yield from _of_restarts(rule, machine, location, work)
-        if body is None and contradicted(rule.formula, rule.transitions, work):
+            yield from _restart_warnings(rule, machine, location, work)
+        if body is None and finite_trace_disagrees(rule.formula, rule.transitions, work):
             message = f"rule `{rule.id}` is decided where the session, ending there, would read the other way"
             yield Problem("TRL507", message, _past_spelling(rule.formula), location)
     except TooLarge:
         return  # the search for a warning ran out of work, and the rule itself compiles
 
 
-def _of_inherited(
+def _inherited_warnings(
     rule: Rule, machine: Machine, base: Rule, document: Document, work: Work
 ) -> Iterator[Problem]:
     """Yield the warnings about an inherited rule that does not fit the pack, as far as `work` goes."""
     try:
-        yield from misfits(rule, machine, base, document, work)
+        yield from outdated_examples(rule, machine, base, document, work)
     except TooLarge:
         return
 
 
-VACUOUS = {
+KIND_NOUNS = {
     "user": "a user message",
     "assistant": "an assistant message",
     "tool_call": "a tool call",
@@ -142,31 +144,31 @@ VACUOUS = {
     "unknown": "a message that was not captured",
 }
 """The kinds of events, in words."""
-MEANT = {"text": "user", "result": "tool_result"}
+KIND_WITH = {"text": "user", "result": "tool_result"}
 """For a field that tool calls do not have, a kind that has it."""
 
 NEVER_HINT = "no session whose events are possible gives `violated` or `unmet`: say what would break it"
 ALWAYS_HINT = "every session gives `violated` or `unmet`: say what would keep it"
 
 
-def _of_invariant(
+def _invariant_warnings(
     rule: Rule, body: Formula, machine: Machine, location: Location, work: Work
 ) -> Iterator[Problem]:
     """The warning about an invariant that goes on flagging."""
     if rule.recover is not Recover.NONE and is_sticky(machine, work):
         message = f"once rule `{rule.id}` is violated, every later event is flagged too"
-        yield Problem("TRL506", message, f"write `{cause(body)}`, which flags the cause alone", location)
+        yield Problem("TRL506", message, f"write `{_at_cause(body)}`, which flags the cause alone", location)
 
 
-def _of_restarts(rule: Rule, machine: Machine, location: Location, work: Work) -> Iterator[Problem]:
+def _restart_warnings(rule: Rule, machine: Machine, location: Location, work: Work) -> Iterator[Problem]:
     """The warnings about a rule that begins anew."""
     if rule.recover is not Recover.NONE:
-        dropped = forgotten(rule.formula, rule.transitions, work)
+        dropped = lost_obligations(rule.formula, rule.transitions, work)
         if dropped is not None:
             kept, broken = map(to_text, dropped)
             message = f"when rule `{rule.id}` is violated, all of it begins anew and forgets what it had seen"
             yield Problem("TRL504", message, f"split it into two rules: `{kept}` and `{broken}`", location)
-    if rule.recover is Recover.BOTH and begins_anew(machine):
+    if rule.recover is Recover.BOTH and violable_after_satisfied(machine):
         message = f"rule `{rule.id}` begins anew after it was satisfied, and can then be broken"
         yield Problem("TRL505", message, _once_spelling(rule.formula), location)
 
@@ -224,7 +226,7 @@ def is_sticky(machine: Machine, work: Work) -> bool:
 # ---- what to write instead
 
 
-def cause(body: Formula) -> str:
+def _at_cause(body: Formula) -> str:
     """An invariant that is false where this body becomes false, and not for ever after."""
     match body:
         case Formula(Op.AT_MOST, (counted,)):
@@ -268,7 +270,7 @@ def _once_spelling(formula: Formula) -> str:
             has_future(early) or has_future(first)
         ):
             every = _always(Formula(Op.IMPLIES, (early, Formula(Op.ONCE, (first,)))))
-        case Formula(Op.IMPLIES, (cause, _)) if not has_future(cause):
+        case Formula(Op.IMPLIES, (_at_cause, _)) if not has_future(_at_cause):
             every = _always(formula)
         case _:
             return once
@@ -282,12 +284,12 @@ def _always(formula: Formula) -> Formula:
 # ---- what the text shows
 
 
-def _impossible(rules: list[Rule], document: Document) -> Iterator[Problem]:
+def _unsatisfiable_propositions(rules: list[Rule], document: Document) -> Iterator[Problem]:
     """Propositions that rules use and that no event makes true."""
     users: dict[str, list[str]] = {}
     for rule in rules:
         for name, predicate in rule.propositions.items():
-            if not can_hold(predicate):
+            if not is_satisfiable(predicate):
                 users.setdefault(name, []).append(rule.id)
     for name, ids in users.items():
         location = document.location(document.at(("propositions", name)))
@@ -295,25 +297,25 @@ def _impossible(rules: list[Rule], document: Document) -> Iterator[Problem]:
         yield Problem("TRL503", f"the proposition `{name}` can never hold", hint, location)
 
 
-def _vacuous(rules: list[Rule], document: Document) -> Iterator[Problem]:
+def _vacuous_propositions(rules: list[Rule], document: Document) -> Iterator[Problem]:
     """Yield the propositions that hold at events of some kind for want of a field."""
     users: dict[str, list[str]] = {}
     found: dict[str, tuple[str, str]] = {}
     for rule in rules:
         steps = TRUE if rule.steps is None else as_predicate(rule.steps, rule.propositions)
         for name, predicate in rule.propositions.items():
-            vacuity = vacuous(predicate, steps)
+            vacuity = find_vacuity(predicate, steps)
             if vacuity is not None:
                 found.setdefault(name, vacuity)
                 users.setdefault(name, []).append(rule.id)
     for name, (kind, field) in found.items():
-        message = f"the proposition `{name}` can be true of {VACUOUS[kind]}, which never has `{field}`"
-        meant = f'say which events are meant, as in `kind == "{MEANT.get(field, "tool_call")}" and ...`'
+        message = f"the proposition `{name}` can be true of {KIND_NOUNS[kind]}, which never has `{field}`"
+        meant = f'say which events are meant, as in `kind == "{KIND_WITH.get(field, "tool_call")}" and ...`'
         location = document.location(document.at(("propositions", name)))
         yield Problem("TRL510", message, f"{meant}; it is used by {_listed(users[name])}", location)
 
 
-def _unused(rules: list[Rule], document: Document) -> Iterator[Problem]:
+def _unused_names(rules: list[Rule], document: Document) -> Iterator[Problem]:
     """Yield the names of the pack's own file that no rule uses, where the pack has rules."""
     if not rules:
         return
@@ -336,27 +338,27 @@ def _unused(rules: list[Rule], document: Document) -> Iterator[Problem]:
             yield Problem("TRL509", message, hint, document.location(key))
 
 
-def _misread(document: Document) -> Iterator[Problem]:
+def _precedence_warnings(document: Document) -> Iterator[Problem]:
     """Formulas that read as something else than they look."""
     for node in _formula_texts(document):
-        for problem in misread(Snippet(node.text)):
+        for problem in precedence_warnings(Snippet(node.text)):
             assert problem.location, "a warning about a text says where"
             location = document.location(node, problem.location.start, problem.location.end)
             yield replace(problem, location=location)
 
 
-def _formula_texts(document: Document) -> Iterator[Scalar]:
+def _formula_texts(document: Document) -> Iterator[ScalarNode]:
     """Every text of the pack that is a formula."""
     ways: list[tuple[str | int, ...]] = [("operators",), ("transitions",)]
     for way in ways:
         section = document.at(way)
-        if isinstance(section, Fields) and section is not document.root:
-            yield from (value for _, value in section.entries if isinstance(value, Scalar))
+        if isinstance(section, MappingNode) and section is not document.root:
+            yield from (value for _, value in section.entries if isinstance(value, ScalarNode))
     rules = document.at(("rules",))
-    for rule in rules.items if isinstance(rules, Items) else ():
-        if isinstance(rule, Fields):
-            values: list[Node | None] = [rule.value(name) for name in ("formula", "steps", "applies_to")]
-            yield from (value for value in values if isinstance(value, Scalar))
+    for rule in rules.items if isinstance(rules, SequenceNode) else ():
+        if isinstance(rule, MappingNode):
+            values: list[YamlNode | None] = [rule.value(name) for name in ("formula", "steps", "applies_to")]
+            yield from (value for value in values if isinstance(value, ScalarNode))
 
 
 def _listed(ids: list[str]) -> str:

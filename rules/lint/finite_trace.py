@@ -17,30 +17,30 @@ from ..model.machine import (
     VIOLATED,
     Machine,
 )
-from .product import PROPOSITIONS_MAX, Step, meets
+from .product import PROPOSITIONS_MAX, StepResult, product_reaches
 
 
-def contradicted(formula: Formula, transitions: Mapping[str, Formula], work: Work) -> bool:
+def finite_trace_disagrees(formula: Formula, transitions: Mapping[str, Formula], work: Work) -> bool:
     """Whether some session is decided one way over infinite traces and reads the other way if it ends there.
 
     Both readings are machines: the rule's own, and one of the rule with an end written into it, which is
     given that end after every event. Raises TooLarge where
     that machine would be too large, or the search takes more than `work` allows.
     """
-    if not _counts(formula, transitions):
+    if not _depends_on_position(formula, transitions):
         return False
     end = _end_name(formula, transitions)
     own = compile_within(work, formula, transitions)
     if len(own.propositions) > PROPOSITIONS_MAX:
         return False
-    ended = compile_within(work, _ended(formula, end), transitions)
-    last = ended.word({end})
+    finite = compile_within(work, _with_end(formula, end), transitions)
+    last = finite.word({end})
 
-    def found(one: Step, two: Step) -> bool:
+    def found(one: StepResult, two: StepResult) -> bool:
         verdict = one[1] & VERDICT_MASK
-        return verdict != PENDING and _reading(ended, *two, last, work) == OTHER[verdict]
+        return verdict != PENDING and _finite_verdict(finite, *two, last, work) == OTHER[verdict]
 
-    return meets(own, ended, found, work, never={end})
+    return product_reaches(own, finite, found, work, never={end})
 
 
 OTHER = {
@@ -55,7 +55,7 @@ OTHER = {
 FIRST = {SATISFIED: SATISFIED, STAYS_SATISFIED: SATISFIED, VIOLATED: VIOLATED, STAYS_VIOLATED: VIOLATED}
 
 
-def _reading(machine: Machine, state: int, output: int, last: int, work: Work) -> int:
+def _finite_verdict(machine: Machine, state: int, output: int, last: int, work: Work) -> int:
     """Return what the ended rule says when only the end follows; what it said before stays said."""
     passed: set[int] = set()
     while output & VERDICT_MASK == PENDING and state not in passed:
@@ -65,7 +65,7 @@ def _reading(machine: Machine, state: int, output: int, last: int, work: Work) -
     return FIRST.get(output & VERDICT_MASK, PENDING)
 
 
-def _counts(formula: Formula, transitions: Mapping[str, Formula]) -> bool:
+def _depends_on_position(formula: Formula, transitions: Mapping[str, Formula]) -> bool:
     """Return whether it can tell an event from its repetition.
 
     What cannot reads a session as it reads the session with its last event repeated for ever, so it is
@@ -84,7 +84,7 @@ def _end_name(formula: Formula, transitions: Mapping[str, Formula]) -> str:
     return "~" * (1 + max((len(name) for name in taken), default=0))
 
 
-def _ended(formula: Formula, end: str) -> Formula:
+def _with_end(formula: Formula, end: str) -> Formula:
     """The finite reading, as a formula over endless traces on which `end` holds once events are over.
 
     Of De Giacomo and Vardi's translation of LTLf (2013), but with every operator decided at the end.

@@ -10,10 +10,10 @@ from ..model.machine import Machine
 from ..model.predicate import And, Leaf, Predicate, Test
 from ..model.problem import Problem, counted
 from ..model.rule import Rule
-from ..packs.examples import trials
-from ..packs.inheritance import extended, overrides, pack_name, section
-from ..packs.yaml_document import Document, Scalar
-from .satisfiability import KIND, can_hold, tried
+from ..packs.examples import run_examples
+from ..packs.inheritance import extends_node, overrides, pack_name, section
+from ..packs.yaml_document import Document, ScalarNode
+from .satisfiability import KIND, is_satisfiable, satisfiable_with_steps
 
 KIND_NOUNS = {
     "user": "user messages",
@@ -25,7 +25,9 @@ KIND_NOUNS = {
 """The kinds of events, in words."""
 
 
-def reshaped(rules: Sequence[Rule], bases: Mapping[str, Rule], document: Document) -> Iterator[Problem]:
+def widened_propositions(
+    rules: Sequence[Rule], bases: Mapping[str, Rule], document: Document
+) -> Iterator[Problem]:
     """Yield a warning for each replaced proposition that is true of more kinds of events than the inherited.
 
     `bases` are the rules of the pack that the document extends, by their ids.
@@ -49,16 +51,18 @@ def reshaped(rules: Sequence[Rule], bases: Mapping[str, Rule], document: Documen
             )
 
 
-def misfits(rule: Rule, machine: Machine, base: Rule, document: Document, work: Work) -> Iterator[Problem]:
+def outdated_examples(
+    rule: Rule, machine: Machine, base: Rule, document: Document, work: Work
+) -> Iterator[Problem]:
     """Yield the warnings about the examples of an inherited rule that no longer fit.
 
     `base` is the same rule in the pack that the document extends. Raises TooLarge where the search takes
     more than `work` allows.
     """
-    link = extended(document)
+    link = extends_node(document)
     assert link is not None, "an inherited rule is of a pack that extends another"
     if (rule.formula, rule.transitions, rule.steps) != (base.formula, base.transitions, base.steps):
-        failed = sum(not trial.passed for trial in trials(rule, machine))
+        failed = sum(not run.passed for run in run_examples(rule, machine))
         if failed:
             verb = "holds" if failed == 1 else "hold"
             message = f"{counted(failed, 'example')} of the inherited rule `{rule.id}` no longer {verb}"
@@ -92,7 +96,7 @@ def _apart(rule: Rule, base: Rule, work: Work) -> Iterator[tuple[str, str]]:
 
 
 def _together(rule: Rule, one: str, other: str, work: Work) -> bool:
-    answer, steps = tried(And((rule.propositions[one], rule.propositions[other])))
+    answer, steps = satisfiable_with_steps(And((rule.propositions[one], rule.propositions[other])))
     work.spend(steps)
     return answer
 
@@ -100,10 +104,10 @@ def _together(rule: Rule, one: str, other: str, work: Work) -> bool:
 def _kinds(predicate: Predicate) -> list[str]:
     """Return the kinds of events of which the predicate can be true."""
     kinds = FIELDS["kind"].choices
-    return [kind for kind in kinds if can_hold(And((Leaf(KIND, Test.EQ, (kind,)), predicate)))]
+    return [kind for kind in kinds if is_satisfiable(And((Leaf(KIND, Test.EQ, (kind,)), predicate)))]
 
 
-def _replaced(document: Document, name: str) -> Scalar | None:
+def _replaced(document: Document, name: str) -> ScalarNode | None:
     """Return the key of a proposition that the document's own file defines."""
     key = section(document, "propositions").get(name, (None, None))[0]
     return key if key is not None and key.file is document.file else None

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from ..language.syntax import Node, nodes, read, span, tokens
+from ..language.syntax import SyntaxNode, nodes, parse_tree, span, tokens
 from ..model.formula import Op
 from ..model.keywords import SPELLINGS
 from ..model.problem import Problem, RuleError, Snippet
 
 
-def misread(snippet: Snippet) -> tuple[Problem, ...]:
+def precedence_warnings(snippet: Snippet) -> tuple[Problem, ...]:
     """Warnings about a formula's text, left to right; a text that is no formula has none.
 
     Such are a unary temporal operator left of a binary temporal one (`always p until q`), and `always` left
     of an arrow (`always p -> q`), without parentheses.
     """
     try:
-        tree = read(snippet, "formula")
+        tree = parse_tree(snippet, "formula")
     except RuleError:
         return ()
     found = [_warning(snippet, node) for node in tree.iter_subtrees() if _surprises(node)]
     return tuple(sorted(found, key=lambda problem: problem.location.start if problem.location else 0))
 
 
-def _surprises(node: Node) -> bool:
+def _surprises(node: SyntaxNode) -> bool:
     """Return whether the left operand of a node ends with a unary operator that seems to reach further."""
     if node.data not in ("binary", "implies", "iff"):
         return False
@@ -30,7 +30,7 @@ def _surprises(node: Node) -> bool:
     return unary.data == "unary" and (node.data == "binary" or SPELLINGS[tokens(unary)[0]] is Op.ALWAYS)
 
 
-def _warning(snippet: Snippet, node: Node) -> Problem:
+def _warning(snippet: Snippet, node: SyntaxNode) -> Problem:
     """Return what the node reads as, and how to say the other thing."""
     left, right = nodes(node)[0], nodes(node)[1 if node.data == "iff" else -1]
     unary = _under_not(left)
@@ -43,7 +43,7 @@ def _warning(snippet: Snippet, node: Node) -> Problem:
     return snippet.problem("TRL508", message, f"write those parentheses, or `{other}`", start, end)
 
 
-def _under_not(node: Node) -> Node:
+def _under_not(node: SyntaxNode) -> SyntaxNode:
     """The operand of any number of `not`."""
     while node.data == "not":
         (node,) = nodes(node)

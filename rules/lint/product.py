@@ -14,7 +14,7 @@ PROPOSITIONS_MAX = 12
 STEPS_MAX = 200_000
 """Pairs of states times sorts of events that are looked at before a search gives up and finds nothing."""
 
-Step = tuple[int, int]
+StepResult = tuple[int, int]
 """The state after an event, and the output there."""
 
 
@@ -33,16 +33,16 @@ def sets_of(
     return sets
 
 
-def _always(*_: Step) -> bool:
+def _always(*_: StepResult) -> bool:
     return True
 
 
-def meets(
+def product_reaches(
     left: Machine,
     right: Machine,
-    found: Callable[[Step, Step], bool],
+    found: Callable[[StepResult, StepResult], bool],
     work: Work,
-    goes_on: Callable[[Step, Step], bool] = _always,
+    goes_on: Callable[[StepResult, StepResult], bool] = _always,
     never: Collection[str] = (),
 ) -> bool:
     """Whether some session, none of whose events has a `never` name, brings both machines to a found step.

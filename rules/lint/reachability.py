@@ -7,12 +7,12 @@ from ..model.formula import names
 from ..model.machine import Machine
 from ..model.predicate import And
 from ..model.rule import Rule
-from ..packs.examples import truth
+from ..packs.examples import evaluate_boolean
 from .product import PROPOSITIONS_MAX, sets_of
-from .satisfiability import tried
+from .satisfiability import satisfiable_with_steps
 
 
-def met(rule: Rule, machine: Machine, work: Work) -> Machine:
+def reachable_machine(rule: Rule, machine: Machine, work: Work) -> Machine:
     """The machine with the states and letters alone that the rule can meet; `letters` of words are lost.
 
     Events that `steps` leaves out are not met, nor are those at which two propositions would have to hold
@@ -46,7 +46,7 @@ def _letters(rule: Rule, machine: Machine, work: Work) -> list[int]:
     apart = {name: {other for other in asked if not _together(rule, name, other, work)} for name in asked}
     sets = sets_of(asked, apart)
     work.spend(len(sets) * (len(asked) + (rule.steps.size if rule.steps else 0)))
-    counted = [true for true in sets if rule.steps is None or truth(rule.steps, true)]
+    counted = [true for true in sets if rule.steps is None or evaluate_boolean(rule.steps, true)]
     return sorted({machine.letters[machine.word(true)] for true in counted})
 
 
@@ -54,6 +54,6 @@ def _together(rule: Rule, one: str, other: str, work: Work) -> bool:
     """Return whether some event makes both propositions true (or the one, where they are the same)."""
     # In one order for both ways to ask, so that the answer is found once.
     both = [rule.propositions[name] for name in sorted({one, other})]
-    answer, steps = tried(both[0] if len(both) == 1 else And(tuple(both)))
+    answer, steps = satisfiable_with_steps(both[0] if len(both) == 1 else And(tuple(both)))
     work.spend(steps)
     return answer

@@ -11,7 +11,7 @@ from ..compiler.compile import compile_within
 from ..compiler.limits import Work
 from ..model.formula import FUTURE, Formula, Op, has_future, walk
 from ..model.machine import PENDING, SATISFIED, STAYS_SATISFIED, VERDICT_MASK, VIOLATED, Machine
-from .product import Step, meets
+from .product import StepResult, product_reaches
 
 DUAL = {
     Op.ALWAYS: Op.EVENTUALLY,
@@ -22,33 +22,33 @@ DUAL = {
 """not (op p)  =  dual (not p)"""
 
 
-def parts(formula: Formula) -> tuple[Formula, ...]:
+def conjuncts(formula: Formula) -> tuple[Formula, ...]:
     """The formulas that must all hold where this one must: `always (p -> q and r)` is two."""
-    return tuple(dict.fromkeys(_parts(formula, True)))
+    return tuple(dict.fromkeys(_conjuncts(formula, True)))
 
 
-def _parts(formula: Formula, wanted: bool) -> Iterator[Formula]:
+def _conjuncts(formula: Formula, wanted: bool) -> Iterator[Formula]:
     """The parts of the formula, or with `wanted` false those of its negation."""
     match formula.op, wanted:
         case Op.NOT, _:
-            yield from _parts(formula.args[0], not wanted)
+            yield from _conjuncts(formula.args[0], not wanted)
         case (Op.AND, True) | (Op.OR, False):
             for arg in formula.args:
-                yield from _parts(arg, wanted)
+                yield from _conjuncts(arg, wanted)
         case Op.IMPLIES, False:
-            yield from _parts(formula.args[0], True)
-            yield from _parts(formula.args[1], False)
+            yield from _conjuncts(formula.args[0], True)
+            yield from _conjuncts(formula.args[1], False)
         case (Op.ALWAYS, True) | (Op.EVENTUALLY, False):
             # always (a and b)  =  (always a) and (always b), with bounds as well
-            for part in _parts(formula.args[0], wanted):
+            for part in _conjuncts(formula.args[0], wanted):
                 yield Formula(Op.ALWAYS, (part,), bounds=formula.bounds)
         case (Op.IMPLIES, True) | (Op.OR, True) | (Op.AND, False):
-            yield from _alternatives(formula, wanted)
+            yield from _disjunction_conjuncts(formula, wanted)
         case _:
             yield formula if wanted else _negated(formula)
 
 
-def _alternatives(formula: Formula, wanted: bool) -> Iterator[Formula]:
+def _disjunction_conjuncts(formula: Formula, wanted: bool) -> Iterator[Formula]:
     """The parts of a formula of which one side must hold, as implications of the side about the future."""
     # g -> a and b  =  (g -> a) and (g -> b)
     left, right = formula.args
@@ -58,7 +58,7 @@ def _alternatives(formula: Formula, wanted: bool) -> Iterator[Formula]:
         yield formula if wanted else _negated(formula)
         return
     guard = _negated(left) if formula.op is Op.OR else left
-    for part in _parts(right, wanted):
+    for part in _conjuncts(right, wanted):
         yield Formula(Op.IMPLIES, (guard, part))
 
 
@@ -71,7 +71,7 @@ def _negated(formula: Formula) -> Formula:
     return Formula(Op.NOT, (formula,))
 
 
-def forgotten(
+def lost_obligations(
     formula: Formula, transitions: Mapping[str, Formula], work: Work
 ) -> tuple[Formula, Formula] | None:
     """A part that loses something when another part is broken, and that other part.
@@ -80,11 +80,11 @@ def forgotten(
     about a fixed number of first events lose nothing that would not end with them. Raises TooLarge where the
     search takes more than `work` allows.
     """
-    found = parts(formula)
+    found = conjuncts(formula)
     later = {(part.op, part.bounds) for part in found}
     if len(later) == 1 and found[0].op in (Op.NEXT, Op.WEAK_NEXT):
         # All begins later: what a part asks before that is not what it asks at its start.
-        inner = forgotten(_all(part.args[0] for part in found), transitions, work)
+        inner = lost_obligations(_all(part.args[0] for part in found), transitions, work)
         return None if inner is None else (_later(found[0], inner[0]), _later(found[0], inner[1]))
     if len(found) == 1:
         return None
@@ -114,7 +114,7 @@ def _is_anchored(formula: Formula) -> bool:
     )
 
 
-def begins_anew(machine: Machine) -> bool:
+def violable_after_satisfied(machine: Machine) -> bool:
     """Return whether the rule, once satisfied, can still be violated or end unmet."""
     starts = {
         target
@@ -125,11 +125,11 @@ def begins_anew(machine: Machine) -> bool:
     return any(
         machine.closing[state] is Verdict.UNMET
         or any(output & VERDICT_MASK == VIOLATED for output in machine.output[state])
-        for state in _reached(machine, starts)
+        for state in _reachable_states(machine, starts)
     )
 
 
-def _reached(machine: Machine, starts: set[int]) -> set[int]:
+def _reachable_states(machine: Machine, starts: set[int]) -> set[int]:
     """The states that can be reached from these, themselves included."""
     found, todo = set(starts), list(starts)
     while todo:
@@ -148,13 +148,13 @@ def _loses(left: Machine, right: Machine, work: Work) -> bool:
     if not _has(left, VIOLATED) and Verdict.UNMET not in left.closing:
         return False
 
-    def found(kept: Step, broken: Step) -> bool:
+    def found(kept: StepResult, broken: StepResult) -> bool:
         verdict = kept[1] & VERDICT_MASK
         asks_more = verdict == PENDING and left.residual[kept[0]] != left.residual[0]
         was_done = verdict in (SATISFIED, STAYS_SATISFIED)
         return broken[1] & VERDICT_MASK == VIOLATED and (asks_more or was_done)
 
-    def goes_on(kept: Step, broken: Step) -> bool:
+    def goes_on(kept: StepResult, broken: StepResult) -> bool:
         return kept[1] & VERDICT_MASK != VIOLATED and broken[1] & VERDICT_MASK == PENDING
 
-    return meets(left, right, found, work, goes_on)
+    return product_reaches(left, right, found, work, goes_on)

@@ -12,7 +12,7 @@ from operator import eq, ge, gt, le, lt, ne
 from types import MappingProxyType
 
 from ..labels.guards import leaves
-from ..model.fields import FIELDS, Shape
+from ..model.fields import FIELDS, FieldType
 from ..model.predicate import (
     NUMBER,
     And,
@@ -46,7 +46,7 @@ ORDER: Mapping[Test, Callable[..., bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class ValueClass:
     """A sort of value: `text` if it is this text, `number` if it is a text with this value.
 
     With neither it is some text that is no number and equals nothing the predicate names; without
@@ -59,41 +59,46 @@ class Sort:
     present: bool = True
 
 
-MISSING = Sort(present=False, scalar=False)
-CONTAINER = Sort(scalar=False)
-OTHER = Sort()
+MISSING = ValueClass(present=False, scalar=False)
+CONTAINER = ValueClass(scalar=False)
+OTHER = ValueClass()
 
-Values = Mapping[Path, Sort]
+Values = Mapping[Path, ValueClass]
 """An event: the sort of value of each path that is asked about."""
 NOTHING: Mapping[Leaf, bool] = MappingProxyType({})
 
 
-def can_hold(predicate: Predicate) -> bool:
+def is_satisfiable(predicate: Predicate) -> bool:
     """False only if no event whatever makes the predicate true.
 
     Fields are taken to be free of each other, but for those that only some kinds of events have. What a
     regular expression matches is not looked into.
     """
-    return tried(predicate)[0]
+    return satisfiable_with_steps(predicate)[0]
 
 
 @lru_cache(maxsize=16_384)
-def tried(predicate: Predicate) -> tuple[bool, int]:
+def satisfiable_with_steps(predicate: Predicate) -> tuple[bool, int]:
     """Return whether the predicate can hold, and the steps it takes to find out."""
     asked = list(dict.fromkeys(leaves(predicate)))
-    sorts = {
-        path: sorts_of(path, asked) for path in dict.fromkeys(leaf.path for leaf in asked) if path != KIND
+    classes = {
+        path: value_classes(path, asked)
+        for path in dict.fromkeys(leaf.path for leaf in asked)
+        if path != KIND
     }
     cost = sum(1 + len(leaf.operands) for leaf in leaves(predicate))
     steps = cost * (1 + len(asked))
     for kind in FIELDS["kind"].choices:
-        values = {KIND: Sort(kind)}
+        values = {KIND: ValueClass(kind)}
         steps += cost
-        if value_on(predicate, values) is False:
+        if evaluate_predicate(predicate, values) is False:
             continue
-        fitting = [[sort for sort in own if _fits(kind, path, sort)] for path, own in sorts.items()]
+        fitting = [
+            [value_class for value_class in own if _fits(kind, path, value_class)]
+            for path, own in classes.items()
+        ]
         for event in product(*fitting):
-            values.update(zip(sorts, event, strict=True))
+            values.update(zip(classes, event, strict=True))
             holds, guesses = _holds(predicate, asked, values)
             steps += cost * (1 + guesses)
             if holds or steps > STEPS_MAX:
@@ -101,18 +106,18 @@ def tried(predicate: Predicate) -> tuple[bool, int]:
     return False, steps
 
 
-def _fits(kind: str, path: Path, sort: Sort) -> bool:
+def _fits(kind: str, path: Path, value_class: ValueClass) -> bool:
     """Return whether an event of that kind can have such a value."""
-    return sort is MISSING or kind in FIELDS[path.field].kinds
+    return value_class is MISSING or kind in FIELDS[path.field].kinds
 
 
-def sorts_of(path: Path, asked: list[Leaf]) -> list[Sort]:
+def value_classes(path: Path, asked: list[Leaf]) -> list[ValueClass]:
     """The sorts of values of the path that the questions could tell apart."""
     field = FIELDS[path.field]
-    if field.shape is Shape.FLAG:
-        return [Sort("true"), Sort("false")]
-    if field.shape is Shape.CHOICE:
-        return [Sort(choice) for choice in field.choices]
+    if field.type is FieldType.FLAG:
+        return [ValueClass("true"), ValueClass("false")]
+    if field.type is FieldType.CHOICE:
+        return [ValueClass(choice) for choice in field.choices]
     operands = [
         operand
         for leaf in asked
@@ -124,17 +129,17 @@ def sorts_of(path: Path, asked: list[Leaf]) -> list[Sort]:
     between = [(low + high) / 2 for low, high in pairwise(numbers)]
     ends = [numbers[0] - 1, numbers[-1] + 1] if numbers else [Fraction(0)]
     whole = [] if path.steps or not field.nullable else [MISSING]
-    inside = [MISSING, CONTAINER] if path.steps else [CONTAINER] if field.shape is Shape.JSON else []
+    inside = [MISSING, CONTAINER] if path.steps else [CONTAINER] if field.type is FieldType.JSON else []
     return [
-        *(Sort(text, _number(text)) for text in texts),
+        *(ValueClass(text, _number(text)) for text in texts),
         OTHER,
-        *(Sort(number=number) for number in dict.fromkeys([*numbers, *between, *ends])),
+        *(ValueClass(number=number) for number in dict.fromkeys([*numbers, *between, *ends])),
         *whole,
         *inside,
     ]
 
 
-def answer_on(leaf: Leaf, value: Sort) -> bool | None:
+def evaluate_leaf(leaf: Leaf, value: ValueClass) -> bool | None:
     """The leaf's answer on a value of that sort, or None where the sort does not tell."""
     test, operands = leaf.test, leaf.operands
     if leaf.path == KIND and value.text == "unknown" and not {"user", "assistant"}.isdisjoint(operands):
@@ -158,7 +163,7 @@ def answer_on(leaf: Leaf, value: Sort) -> bool | None:
             return _compared(test, value, operands[0])
 
 
-def _compared(test: Test, value: Sort, operand: Scalar) -> bool | None:
+def _compared(test: Test, value: ValueClass, operand: Scalar) -> bool | None:
     """`value test operand`: with a number by value, else by text."""
     if is_number(operand):
         if value.number is None:
@@ -174,22 +179,24 @@ def _holds(predicate: Predicate, asked: list[Leaf], values: Values) -> tuple[boo
 
     The guesses that were made are counted beside it.
     """
-    sure = value_on(predicate, values)
+    sure = evaluate_predicate(predicate, values)
     if sure is not None:
         return sure, 0
     # An unknown event stays unknown: whether it was the user's is nothing to guess.
-    unsure = [leaf for leaf in asked if leaf.path != KIND and answer_on(leaf, values[leaf.path]) is None]
+    unsure = [leaf for leaf in asked if leaf.path != KIND and evaluate_leaf(leaf, values[leaf.path]) is None]
     if len(unsure) > GUESSES_MAX:
         return True, 0
     guesses = 0
     for guess in product((True, False), repeat=len(unsure)):
         guesses += 1
-        if value_on(predicate, values, dict(zip(unsure, guess, strict=True))):
+        if evaluate_predicate(predicate, values, dict(zip(unsure, guess, strict=True))):
             return True, guesses
     return False, guesses
 
 
-def value_on(predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] = NOTHING) -> bool | None:
+def evaluate_predicate(
+    predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] = NOTHING
+) -> bool | None:
     """The predicate's value on an event with these values (Kleene); of a path without one all is open."""
     match predicate:
         case Literal(value):
@@ -198,9 +205,9 @@ def value_on(predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] 
             if guessed and predicate in guessed:
                 return guessed[predicate]
             value = values.get(predicate.path)
-            return None if value is None else answer_on(predicate, value)
+            return None if value is None else evaluate_leaf(predicate, value)
         case Not(arg):
-            value = value_on(arg, values, guessed)
+            value = evaluate_predicate(arg, values, guessed)
             return None if value is None else not value
         case And(args):
             return _joined(args, values, guessed, wanted=True)
@@ -214,7 +221,7 @@ def _joined(
     """`wanted` if all of them are; the other where one is the other, which most events show early."""
     found: bool | None = wanted
     for arg in args:
-        value = value_on(arg, values, guessed)
+        value = evaluate_predicate(arg, values, guessed)
         if value is (not wanted):
             return value
         found = None if value is None else found

@@ -19,7 +19,7 @@ from ..model.machine import APPLIES, VERDICT_MASK, VIOLATED, Machine
 from ..model.predicate import Literal, Path, Predicate, Test
 from ..model.rule import Rule
 from .check import never_broken
-from .reachability import met
+from .reachability import reachable_machine
 
 TOOL = Path("tool")
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,100}")
@@ -38,7 +38,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class ToolPattern:
     """A sort of tool, known by its name: words of `verbs` and of `nouns`, and none of `never`.
 
     Without `verbs` or `nouns` any will do. With `arguments`, the tool takes the id of such a thing.
@@ -99,27 +99,34 @@ _HAND = _words("transfer escalate handoff handover")
 
 _OTHERS = _READ | _PAY | _GIFT | _STAFF - _words("person")
 _LOOK = _READ - _words("search list")
-_ACCOUNT_CHANGE = Role(_WRITE, _ORDER | _PERSON, _OTHERS | _BOOKING)
-_BOOKING_CHANGE = Role(_WRITE | _words("book reserve"), _BOOKING, _OTHERS)
-_REFUND = Role(nouns=_PAY, never=_READ | _STAFF | _words("eligibility policy quote calculate"))
-_CERTIFICATE = Role(nouns=_GIFT, never=_READ | _STAFF | _words("redeem apply"))
-_ITEMS_CHANGE = Role(_words("exchange modify change swap replace update edit"), _words("item product"), _READ)
+_ACCOUNT_CHANGE = ToolPattern(_WRITE, _ORDER | _PERSON, _OTHERS | _BOOKING)
+_BOOKING_CHANGE = ToolPattern(_WRITE | _words("book reserve"), _BOOKING, _OTHERS)
+_REFUND = ToolPattern(nouns=_PAY, never=_READ | _STAFF | _words("eligibility policy quote calculate"))
+_CERTIFICATE = ToolPattern(nouns=_GIFT, never=_READ | _STAFF | _words("redeem apply"))
+_ITEMS_CHANGE = ToolPattern(
+    _words("exchange modify change swap replace update edit"), _words("item product"), _READ
+)
 _AUTHENTICATED = (
-    Role(
+    ToolPattern(
         _words("find lookup search") | _VERIFY,
         _PERSON | _words("pin otp code password"),
         _words("order detail history"),
     ),
-    Role(_words("authenticate login signin")),
+    ToolPattern(_words("authenticate login signin")),
 )
-_ORDER_READ = Role(_LOOK, _words("order purchase"), _WRITE | _PERSON)
-_BOOKING_READ = Role(_LOOK, _words("reservation booking trip itinerary ticket appointment"), _WRITE | _PERSON)
-_BOOKED = Role(_words("book reserve"), _BOOKING, _READ)
-_PERSON_READ = Role(_LOOK, _PERSON, _WRITE)
-_APPROVAL = Role(nouns=_words("approval approve authorisation authorization"))
-_HAND_OVER = (Role(_HAND, _STAFF - _words("agent desk")), Role(_words("escalate handoff handover")))
+_ORDER_READ = ToolPattern(_LOOK, _words("order purchase"), _WRITE | _PERSON)
+_BOOKING_READ = ToolPattern(
+    _LOOK, _words("reservation booking trip itinerary ticket appointment"), _WRITE | _PERSON
+)
+_BOOKED = ToolPattern(_words("book reserve"), _BOOKING, _READ)
+_PERSON_READ = ToolPattern(_LOOK, _PERSON, _WRITE)
+_APPROVAL = ToolPattern(nouns=_words("approval approve authorisation authorization"))
+_HAND_OVER = (
+    ToolPattern(_HAND, _STAFF - _words("agent desk")),
+    ToolPattern(_words("escalate handoff handover")),
+)
 
-ROLES: Mapping[str, Mapping[str, tuple[Role, ...]]] = {
+TOOL_PATTERNS: Mapping[str, Mapping[str, tuple[ToolPattern, ...]]] = {
     "customer-service": {
         "account_change": (_ACCOUNT_CHANGE,),
         "booking_change": (_BOOKING_CHANGE,),
@@ -130,8 +137,8 @@ ROLES: Mapping[str, Mapping[str, tuple[Role, ...]]] = {
         "items_change": (_ITEMS_CHANGE,),
         "items_changed": (_ITEMS_CHANGE,),
         "order_change": tuple(
-            Role(role.verbs - _words("book reserve"), role.nouns, role.never, _IDS)
-            for role in (_ACCOUNT_CHANGE, _BOOKING_CHANGE, _REFUND)
+            ToolPattern(pattern.verbs - _words("book reserve"), pattern.nouns, pattern.never, _IDS)
+            for pattern in (_ACCOUNT_CHANGE, _BOOKING_CHANGE, _REFUND)
         ),
         "authenticated": _AUTHENTICATED,
         "order_read": (_ORDER_READ,),
@@ -168,7 +175,7 @@ def suggestions(
     """
     named = {name: tools_named(predicate) for name, (_, predicate) in propositions.items()}
     known = frozenset[str]().union(*named.values())
-    for name, roles in ROLES[pack].items():
+    for name, patterns in TOOL_PATTERNS[pack].items():
         text, _ = propositions[name]
         shipped = [tool.name for tool in tools if tool.name in named[name]]
         guessed = [
@@ -176,7 +183,7 @@ def suggestions(
             for tool in tools
             if tool.name not in known
             and PLAIN_NAME.fullmatch(tool.name)
-            and any(role.fits(tool) for role in roles)
+            and any(pattern.fits(tool) for pattern in patterns)
         ]
         both = sorted([*shipped, *guessed])
         taking = [tool for tool in tools if tool.name in both]
@@ -208,32 +215,32 @@ def _amount(tools: Sequence[Tool]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ReachableVerdicts:
     """What is left of a rule where no event makes certain propositions true.
 
     `watches`: some session can still break it. `keepable`: some session to which it applies can keep it.
     """
 
-    watches: bool
-    keepable: bool
+    can_violate: bool
+    can_hold: bool
 
 
-def use_without(rule: Rule, missing: Iterable[str]) -> Use:
+def reachable_verdicts(rule: Rule, missing: Iterable[str]) -> ReachableVerdicts:
     """Return what is left of a rule where these propositions are never true."""
     never = dict.fromkeys(missing, Literal(False))
     bare = replace(rule, propositions={**rule.propositions, **never})
-    machine = met(bare, compile_rule(bare), Work(f"{rule.pack}/{rule.id}"))
+    machine = reachable_machine(bare, compile_rule(bare), Work(f"{rule.pack}/{rule.id}"))
     kept = _kept(machine)
     found, todo = {0}, [0]
-    keepable = False
+    can_hold = False
     while todo:
         state = todo.pop()
         for target, output in zip(machine.next[state], machine.output[state], strict=True):
             if output & VERDICT_MASK != VIOLATED:
-                keepable |= bool(output & APPLIES) and target in kept
+                can_hold |= bool(output & APPLIES) and target in kept
                 todo += [target] if target not in found else []
                 found.add(target)
-    return Use(not never_broken(machine), keepable)
+    return ReachableVerdicts(not never_broken(machine), can_hold)
 
 
 def _kept(machine: Machine) -> set[int]:

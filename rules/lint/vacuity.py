@@ -13,7 +13,7 @@ from itertools import product
 from ..labels.guards import leaves
 from ..model.fields import FIELDS
 from ..model.predicate import Leaf, Path, Predicate
-from .satisfiability import KIND, MISSING, Sort, answer_on, sorts_of, value_on
+from .satisfiability import KIND, MISSING, ValueClass, evaluate_leaf, evaluate_predicate, value_classes
 
 ANSWERS_MAX = 20_000
 """Answers to questions that are looked at before nothing is said of a proposition."""
@@ -22,7 +22,7 @@ KINDS = FIELDS["kind"].choices
 
 
 @lru_cache(maxsize=4096)
-def vacuous(predicate: Predicate, steps: Predicate) -> tuple[str, str] | None:
+def find_vacuity(predicate: Predicate, steps: Predicate) -> tuple[str, str] | None:
     """Return a kind of events and a field that they never have, where the predicate holds for want of it.
 
     Some event of that kind makes the predicate true, and would not with some value in the field; no answer
@@ -30,10 +30,10 @@ def vacuous(predicate: Predicate, steps: Predicate) -> tuple[str, str] | None:
     predicate true, too. So there is none for `kind == "user" and tool != "x"`, nor for `text contains "x"
     and tool is null`, where the text says which events are meant.
     """
-    search = _Search(predicate, list(dict.fromkeys(leaves(predicate))))
+    search = _VacuitySearch(predicate, list(dict.fromkeys(leaves(predicate))))
     for kind in KINDS:
         lacking = [path for path in search.paths if kind not in FIELDS[path.field].kinds]
-        if not lacking or value_on(steps, {KIND: Sort(kind)}) is False:
+        if not lacking or evaluate_predicate(steps, {KIND: ValueClass(kind)}) is False:
             continue
         if search.holds_for_want_of(kind, lacking) and search.holds_with(lacking):
             return kind, lacking[0].field
@@ -41,14 +41,14 @@ def vacuous(predicate: Predicate, steps: Predicate) -> tuple[str, str] | None:
 
 
 @dataclass(slots=True)
-class _Search:
+class _VacuitySearch:
     """A search through the events that a predicate tells apart, as far as `ANSWERS_MAX`."""
 
     predicate: Predicate
     asked: list[Leaf]
     answers: int = 0
     paths: list[Path] = field(init=False)
-    sorts: dict[Path, list[Sort]] = field(default_factory=dict[Path, list[Sort]])
+    classes: dict[Path, list[ValueClass]] = field(default_factory=dict[Path, list[ValueClass]])
 
     def __post_init__(self) -> None:
         self.paths = [path for path in dict.fromkeys(leaf.path for leaf in self.asked) if path != KIND]
@@ -56,7 +56,10 @@ class _Search:
     def holds_for_want_of(self, kind: str, lacking: list[Path]) -> bool:
         """Whether the predicate holds at some event of the kind, and not if that had what it is lacking."""
         missing = dict.fromkeys(lacking, MISSING)
-        if any(value_on(self.predicate, {**missing, KIND: Sort(other)}) is False for other in KINDS):
+        if any(
+            evaluate_predicate(self.predicate, {**missing, KIND: ValueClass(other)}) is False
+            for other in KINDS
+        ):
             return False
         others = [path for path in self.paths if path not in missing]
         return any(
@@ -68,47 +71,49 @@ class _Search:
         """Return whether the predicate holds at some event that has one of these fields."""
         kinds = {kind for path in lacking for kind in FIELDS[path.field].kinds}
         return any(
-            value_on(self.predicate, event | had, {**guess, **more})
+            evaluate_predicate(self.predicate, event | had, {**guess, **more})
             for kind in KINDS
-            if kind in kinds and value_on(self.predicate, {KIND: Sort(kind)}) is not False
+            if kind in kinds and evaluate_predicate(self.predicate, {KIND: ValueClass(kind)}) is not False
             for had, more in self._events(kind, lacking, present=True)
             for event, guess in self._events(kind, [path for path in self.paths if path not in lacking])
         )
 
-    def _holds_whatever_kind(self, event: Mapping[Path, Sort], guess: Mapping[Leaf, bool]) -> bool:
-        return all(value_on(self.predicate, {**event, KIND: Sort(kind)}, guess) for kind in KINDS)
+    def _holds_whatever_kind(self, event: Mapping[Path, ValueClass], guess: Mapping[Leaf, bool]) -> bool:
+        return all(
+            evaluate_predicate(self.predicate, {**event, KIND: ValueClass(kind)}, guess) for kind in KINDS
+        )
 
     def _fails_with(
-        self, lacking: list[Path], event: Mapping[Path, Sort], guess: Mapping[Leaf, bool]
+        self, lacking: list[Path], event: Mapping[Path, ValueClass], guess: Mapping[Leaf, bool]
     ) -> bool:
         return any(
-            value_on(self.predicate, {**event, **had}, {**guess, **more}) is False
+            evaluate_predicate(self.predicate, {**event, **had}, {**guess, **more}) is False
             for had, more in self._events(None, lacking, present=True)
         )
 
     def _events(
         self, kind: str | None, paths: list[Path], *, present: bool = False
-    ) -> Iterator[tuple[dict[Path, Sort], dict[Leaf, bool]]]:
+    ) -> Iterator[tuple[dict[Path, ValueClass], dict[Leaf, bool]]]:
         """Values of the paths, and answers that they leave open, at events of the kind, if one is given.
 
         Where the fields are to be `present`, those that the kind has are not missing as a whole.
         """
         choices = [self._choices(kind, path, present=present) for path in paths]
-        start: dict[Path, Sort] = {} if kind is None else {KIND: Sort(kind)}
+        start: dict[Path, ValueClass] = {} if kind is None else {KIND: ValueClass(kind)}
         for values in product(*choices):
             event = start | dict(zip(paths, values, strict=True))
             own = [leaf for leaf in self.asked if leaf.path in paths]
-            unsure = [leaf for leaf in own if answer_on(leaf, event[leaf.path]) is None]
+            unsure = [leaf for leaf in own if evaluate_leaf(leaf, event[leaf.path]) is None]
             for guess in product((False, True), repeat=len(unsure)):
                 self.answers += len(self.asked)
                 if self.answers > ANSWERS_MAX:
                     return
                 yield event, dict(zip(unsure, guess, strict=True))
 
-    def _choices(self, kind: str | None, path: Path, *, present: bool) -> list[Sort]:
+    def _choices(self, kind: str | None, path: Path, *, present: bool) -> list[ValueClass]:
         if kind is not None and kind not in FIELDS[path.field].kinds:
             return [MISSING]
-        if path not in self.sorts:
-            self.sorts[path] = sorts_of(path, self.asked)
+        if path not in self.classes:
+            self.classes[path] = value_classes(path, self.asked)
         may_miss = bool(path.steps) or not present
-        return [sort for sort in self.sorts[path] if may_miss or sort is not MISSING]
+        return [value_class for value_class in self.classes[path] if may_miss or value_class is not MISSING]

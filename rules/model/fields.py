@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Shape(Enum):
+class FieldType(Enum):
     """What a field holds."""
 
     CHOICE = "one of a few words"
@@ -23,7 +23,7 @@ TOOL = ("tool_call", "tool_result")
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class EventField:
     """A field of the event frame as predicates see it.
 
     `choices` are the words of a `CHOICE`; `nullable` says whether an event can lack it, and `kinds` are the
@@ -31,31 +31,31 @@ class Field:
     """
 
     name: str
-    shape: Shape
+    type: FieldType
     nullable: bool = True
     choices: tuple[str, ...] = ()
     kinds: tuple[str, ...] = KINDS
 
 
-FIELDS: dict[str, Field] = {
+FIELDS: dict[str, EventField] = {
     field.name: field
     for field in (
-        Field("kind", Shape.CHOICE, False, KINDS),
-        Field("agent", Shape.TEXT),
-        Field("model", Shape.TEXT),
-        Field("service", Shape.TEXT),
-        Field("nested", Shape.FLAG, False),
-        Field("text", Shape.TEXT, kinds=("user", "assistant", "unknown")),
-        Field("tool", Shape.TEXT, kinds=TOOL),
-        Field("call_id", Shape.TEXT, kinds=TOOL),
-        Field("args", Shape.JSON, kinds=TOOL),
-        Field("result", Shape.JSON, kinds=("tool_result",)),
-        Field("error", Shape.TEXT),
-        Field("content", Shape.CHOICE, False, CONTENTS),
-        Field("late", Shape.FLAG, False),
-        Field("history", Shape.FLAG, False),
-        Field("session_id", Shape.TEXT, False),
-        Field("attributes", Shape.MAP, False),
+        EventField("kind", FieldType.CHOICE, False, KINDS),
+        EventField("agent", FieldType.TEXT),
+        EventField("model", FieldType.TEXT),
+        EventField("service", FieldType.TEXT),
+        EventField("nested", FieldType.FLAG, False),
+        EventField("text", FieldType.TEXT, kinds=("user", "assistant", "unknown")),
+        EventField("tool", FieldType.TEXT, kinds=TOOL),
+        EventField("call_id", FieldType.TEXT, kinds=TOOL),
+        EventField("args", FieldType.JSON, kinds=TOOL),
+        EventField("result", FieldType.JSON, kinds=("tool_result",)),
+        EventField("error", FieldType.TEXT),
+        EventField("content", FieldType.CHOICE, False, CONTENTS),
+        EventField("late", FieldType.FLAG, False),
+        EventField("history", FieldType.FLAG, False),
+        EventField("session_id", FieldType.TEXT, False),
+        EventField("attributes", FieldType.MAP, False),
     )
 }
 """Fields by name. Times, places and the ids of spans are no fields: rules speak of what happened and in which

@@ -23,24 +23,24 @@ _BINDS = {
 }
 _RIGHT = frozenset({_IMPLY, _TEMPORAL})
 
-Piece = str | tuple[Formula, int]
+_Fragment = str | tuple[Formula, int]
 
 
 @lru_cache(maxsize=4096)
 def to_text(formula: Formula) -> str:
     """The formula in words (`always (p -> eventually[0,3] q)`), which reads back as the same tree."""
     out: list[str] = []
-    todo: list[Piece] = [(formula, _EQUAL)]
+    todo: list[_Fragment] = [(formula, _EQUAL)]
     while todo:
-        piece = todo.pop()
-        if isinstance(piece, str):
-            out.append(piece)
+        fragment = todo.pop()
+        if isinstance(fragment, str):
+            out.append(fragment)
             continue
-        node, at_least = piece
-        pieces = _pieces(node)
+        node, at_least = fragment
+        fragments = _fragments(node)
         if _BINDS.get(node.op, _UNARY) < at_least:
-            pieces = ["(", *pieces, ")"]
-        todo.extend(reversed(pieces))
+            fragments = ["(", *fragments, ")"]
+        todo.extend(reversed(fragments))
     return "".join(out)
 
 
@@ -80,7 +80,7 @@ def scalar_text(value: Scalar) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _pieces(node: Formula) -> list[Piece]:
+def _fragments(node: Formula) -> list[_Fragment]:
     """The node's own words and, between them, its operands with how tightly each must bind."""
     if node.op is Op.PROP:
         return [node.name]
@@ -91,12 +91,12 @@ def _pieces(node: Formula) -> list[Piece]:
         return [node.op.value, _bounds_text(node), " ", (node.args[0], _UNARY)]
     right = binds in _RIGHT
     last = len(node.args) - 1
-    pieces: list[Piece] = []
+    fragments: list[_Fragment] = []
     for i, arg in enumerate(node.args):
         same_side = i == last if right else i == 0
-        pieces += [f" {node.op.value} "] if i else []
-        pieces.append((arg, binds if same_side else binds + 1))
-    return pieces
+        fragments += [f" {node.op.value} "] if i else []
+        fragments.append((arg, binds if same_side else binds + 1))
+    return fragments
 
 
 def _bounds_text(node: Formula) -> str:

@@ -12,7 +12,7 @@ from ..model.rule import Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ExampleRun:
     """One example run: the verdict after each step, None at steps that the rule's `steps` leaves out.
 
     `expected` is `violated` or `holds`, `number` counts the rule's examples of that sort from 1, and `end`
@@ -37,12 +37,12 @@ class Trial:
         return self.broken == (self.expected == "violated")
 
 
-def trials(rule: Rule, machine: Machine) -> Iterator[Trial]:
+def run_examples(rule: Rule, machine: Machine) -> Iterator[ExampleRun]:
     """Run every example of the rule, those that break it first."""
     for expected, sessions in (("violated", rule.examples.violated), ("holds", rule.examples.holds)):
         for number, session in enumerate(sessions, start=1):
             verdicts, end = run(rule, machine, session)
-            yield Trial(rule, expected, number, session, verdicts, end)
+            yield ExampleRun(rule, expected, number, session, verdicts, end)
 
 
 def run(
@@ -52,7 +52,7 @@ def run(
     state = 0
     verdicts: list[Verdict | None] = []
     for true in session:
-        if rule.steps is not None and not truth(rule.steps, true):
+        if rule.steps is not None and not evaluate_boolean(rule.steps, true):
             verdicts.append(None)
             continue
         state, output = machine.step(state, machine.word(true))
@@ -60,9 +60,9 @@ def run(
     return tuple(verdicts), machine.closing[state]
 
 
-def truth(formula: Formula, true: Collection[str]) -> bool:
+def evaluate_boolean(formula: Formula, true: Collection[str]) -> bool:
     """Return whether a Boolean formula holds where just these propositions are true."""
-    values = (truth(arg, true) for arg in formula.args)
+    values = (evaluate_boolean(arg, true) for arg in formula.args)
     match formula.op:
         case Op.TRUE:
             return True

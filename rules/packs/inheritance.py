@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ...schemas.verdict import Severity
 from ..model.problem import Problem, did_you_mean
-from .yaml_document import Document, Fields, Items, Node, Scalar, data
+from .yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
 
 SECTIONS = ("propositions", "operators", "transitions")
 """The sections whose entries replace inherited ones of the same name."""
@@ -15,7 +15,7 @@ SECTIONS = ("propositions", "operators", "transitions")
 PARENTS_MAX = 5
 """Packs that a pack inherits from: the one that it extends, the one that this extends, and so on."""
 
-Section = Mapping[str, tuple[Scalar, Node]]
+SectionEntries = Mapping[str, tuple[ScalarNode, YamlNode]]
 """The entries of a section by name: of an operator without its parameters."""
 
 
@@ -35,10 +35,10 @@ class Overrides:
     severities: Mapping[str, tuple[str, str]]
 
 
-def extended(document: Document) -> Scalar | None:
+def extends_node(document: Document) -> ScalarNode | None:
     """Return the node that names the pack which a document extends, if it does."""
-    node = document.root.value("extends") if isinstance(document.root, Fields) else None
-    return node if isinstance(node, Scalar) and data(node) is not None else None
+    node = document.root.value("extends") if isinstance(document.root, MappingNode) else None
+    return node if isinstance(node, ScalarNode) and data(node) is not None else None
 
 
 def extend(child: Document, parent: Document) -> Document:
@@ -48,27 +48,27 @@ def extend(child: Document, parent: Document) -> Document:
     `problems`.
     """
     root = child.root
-    assert isinstance(root, Fields), "a pack that extends another is a mapping"
+    assert isinstance(root, MappingNode), "a pack that extends another is a mapping"
     problems = [*child.problems, *_drop_problems(child, parent), *_name_problems(child, parent)]
-    merged: dict[str, tuple[Scalar, Node]] = {key.text: (key, value) for key, value in root.entries}
+    merged: dict[str, tuple[ScalarNode, YamlNode]] = {key.text: (key, value) for key, value in root.entries}
     for name in SECTIONS:
         own = root.value(name)
-        if own is None or isinstance(own, Fields) or _is_empty(own):
+        if own is None or isinstance(own, MappingNode) or _is_empty(own):
             key = root.key(name) or _key(name, root)
             merged[name] = (key, replace(root, entries=(*_section_entries(child, parent, name),)))
     rules = root.value("rules")
-    if rules is None or isinstance(rules, Items) or _is_empty(rules):
-        own_rules = rules.items if isinstance(rules, Items) else ()
+    if rules is None or isinstance(rules, SequenceNode) or _is_empty(rules):
+        own_rules = rules.items if isinstance(rules, SequenceNode) else ()
         items = (*_inherited_rules(child, parent), *own_rules)
         merged["rules"] = (
             root.key("rules") or _key("rules", root),
-            Items(items, root.start, root.end, root.file),
+            SequenceNode(items, root.start, root.end, root.file),
         )
     whole = replace(root, entries=tuple(merged.values()))
     return replace(child, root=whole, problems=tuple(problems), parent=parent)
 
 
-def without_parent(document: Document) -> Document:
+def check_without_parent(document: Document) -> Document:
     """Return a document that names no rules to leave out or to weigh where it extends no pack."""
     problems = [*document.problems, *_drop_problems(document, None)]
     return replace(document, problems=tuple(problems))
@@ -102,7 +102,7 @@ def overrides(document: Document) -> Overrides | None:
     )
 
 
-def lineage(document: Document) -> Iterator[Document]:
+def inheritance_chain(document: Document) -> Iterator[Document]:
     """Yield the document, the one that it extends, the one that this extends, and so on."""
     node: Document | None = document
     while node is not None:
@@ -112,18 +112,18 @@ def lineage(document: Document) -> Iterator[Document]:
 
 def pack_name(document: Document) -> str:
     """Return the name that the document gives its pack."""
-    node = document.root.value("pack") if isinstance(document.root, Fields) else None
-    return node.text if isinstance(node, Scalar) else document.source
+    node = document.root.value("pack") if isinstance(document.root, MappingNode) else None
+    return node.text if isinstance(node, ScalarNode) else document.source
 
 
-def section(document: Document, name: str) -> Section:
+def section(document: Document, name: str) -> SectionEntries:
     """Return the entries of a section by the names that they define."""
-    node = document.root.value(name) if isinstance(document.root, Fields) else None
-    entries = node.entries if isinstance(node, Fields) else ()
+    node = document.root.value(name) if isinstance(document.root, MappingNode) else None
+    entries = node.entries if isinstance(node, MappingNode) else ()
     return {_defined(key): (key, value) for key, value in entries}
 
 
-def _section_entries(child: Document, parent: Document, name: str) -> Iterator[tuple[Scalar, Node]]:
+def _section_entries(child: Document, parent: Document, name: str) -> Iterator[tuple[ScalarNode, YamlNode]]:
     """Yield the entries of a section: the inherited ones that the child does not replace, and the child's.
 
     What the parent has in another section hides an entry of the child, which `_name_problems` reports.
@@ -131,21 +131,21 @@ def _section_entries(child: Document, parent: Document, name: str) -> Iterator[t
     own = section(child, name)
     yield from (entry for found, entry in section(parent, name).items() if found not in own)
     elsewhere = {found for other in SECTIONS if other != name for found in section(parent, other)}
-    node = child.root.value(name) if isinstance(child.root, Fields) else None
-    for key, value in node.entries if isinstance(node, Fields) else ():
+    node = child.root.value(name) if isinstance(child.root, MappingNode) else None
+    for key, value in node.entries if isinstance(node, MappingNode) else ():
         if _defined(key) not in elsewhere:
             yield key, value
 
 
-def _inherited_rules(child: Document, parent: Document) -> Iterator[Node]:
+def _inherited_rules(child: Document, parent: Document) -> Iterator[YamlNode]:
     """Yield the parent's rules without those that the child drops, with the severities that it gives.
 
     A rule of the child hides one of the same id, which `_name_problems` reports.
     """
     dropped = {node.text for node in _dropped(child)} | _rules(child).keys()
     severities = dict(_severities(child))
-    rules = parent.root.value("rules") if isinstance(parent.root, Fields) else None
-    for rule in rules.items if isinstance(rules, Items) else ():
+    rules = parent.root.value("rules") if isinstance(parent.root, MappingNode) else None
+    for rule in rules.items if isinstance(rules, SequenceNode) else ():
         name = _id(rule)
         if name is not None and name.text in dropped:
             continue
@@ -153,9 +153,9 @@ def _inherited_rules(child: Document, parent: Document) -> Iterator[Node]:
         yield rule if given is None else _weighed(rule, given[1])
 
 
-def _weighed(rule: Node, value: Scalar) -> Node:
+def _weighed(rule: YamlNode, value: ScalarNode) -> YamlNode:
     """Return the rule with another severity."""
-    assert isinstance(rule, Fields), "a rule with an id is a mapping"
+    assert isinstance(rule, MappingNode), "a rule with an id is a mapping"
     entries = [entry for entry in rule.entries if entry[0].text != "severity"]
     return replace(rule, entries=(*entries, (_key("severity", rule), value)))
 
@@ -201,46 +201,52 @@ def _name_problems(child: Document, parent: Document) -> Iterator[Problem]:
                     yield Problem("TRL222", message, "choose another name", child.location(key))
 
 
-def _rules(document: Document) -> dict[str, Fields]:
+def _rules(document: Document) -> dict[str, MappingNode]:
     """Return the rules that have an id, by their ids."""
-    node = document.root.value("rules") if isinstance(document.root, Fields) else None
-    rules = node.items if isinstance(node, Items) else ()
-    return {name.text: rule for rule in rules if isinstance(rule, Fields) and (name := _id(rule)) is not None}
+    node = document.root.value("rules") if isinstance(document.root, MappingNode) else None
+    rules = node.items if isinstance(node, SequenceNode) else ()
+    return {
+        name.text: rule for rule in rules if isinstance(rule, MappingNode) and (name := _id(rule)) is not None
+    }
 
 
-def _id(rule: Node) -> Scalar | None:
-    node = rule.value("id") if isinstance(rule, Fields) else None
-    return node if isinstance(node, Scalar) else None
+def _id(rule: YamlNode) -> ScalarNode | None:
+    node = rule.value("id") if isinstance(rule, MappingNode) else None
+    return node if isinstance(node, ScalarNode) else None
 
 
-def _severity(rule: Fields) -> str:
+def _severity(rule: MappingNode) -> str:
     node = rule.value("severity")
-    return node.text if isinstance(node, Scalar) else Severity.MEDIUM.value
+    return node.text if isinstance(node, ScalarNode) else Severity.MEDIUM.value
 
 
-def _dropped(document: Document) -> tuple[Scalar, ...]:
+def _dropped(document: Document) -> tuple[ScalarNode, ...]:
     """Return the ids under `drop`."""
-    node = document.root.value("drop") if isinstance(document.root, Fields) else None
-    return tuple(item for item in node.items if isinstance(item, Scalar)) if isinstance(node, Items) else ()
+    node = document.root.value("drop") if isinstance(document.root, MappingNode) else None
+    return (
+        tuple(item for item in node.items if isinstance(item, ScalarNode))
+        if isinstance(node, SequenceNode)
+        else ()
+    )
 
 
-def _severities(document: Document) -> Iterator[tuple[str, tuple[Scalar, Scalar]]]:
+def _severities(document: Document) -> Iterator[tuple[str, tuple[ScalarNode, ScalarNode]]]:
     """Yield the entries under `severities` that have one."""
-    node = document.root.value("severities") if isinstance(document.root, Fields) else None
-    for key, value in node.entries if isinstance(node, Fields) else ():
-        if isinstance(value, Scalar) and value.text in {severity.value for severity in Severity}:
+    node = document.root.value("severities") if isinstance(document.root, MappingNode) else None
+    for key, value in node.entries if isinstance(node, MappingNode) else ():
+        if isinstance(value, ScalarNode) and value.text in {severity.value for severity in Severity}:
             yield key.text, (key, value)
 
 
-def _defined(key: Scalar) -> str:
+def _defined(key: ScalarNode) -> str:
     """Return the name that a section's key defines: that of an operator without its parameters."""
     return key.text.partition("(")[0].strip()
 
 
-def _is_empty(node: Node) -> bool:
+def _is_empty(node: YamlNode) -> bool:
     return data(node) is None
 
 
-def _key(text: str, within: Fields) -> Scalar:
+def _key(text: str, within: MappingNode) -> ScalarNode:
     """Return a key that the file itself does not have there."""
-    return Scalar(text, "", within.start, within.start, within.file)
+    return ScalarNode(text, "", within.start, within.start, within.file)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from .pack_file import PackFile, shape
+from .pack_file import PackFile, mapping_schema
 
 SCHEMA_FILE = Path(__file__).with_name("pack.schema.json")
 """Where it is kept; `make generated` writes it and a test compares it."""
@@ -24,5 +24,5 @@ class _ForEditors(GenerateJsonSchema):
 
 def json_schema() -> str:
     """The JSON Schema of a pack file, as text with a final line break."""
-    found = _ForEditors().generate(shape(PackFile))
+    found = _ForEditors().generate(mapping_schema(PackFile))
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **found}, indent=2) + "\n"

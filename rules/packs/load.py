@@ -11,9 +11,9 @@ from typing import Protocol
 
 from ..model.problem import Problem, RuleError, counted, did_you_mean
 from ..model.rule import Rule, RuleSet
-from .inheritance import PARENTS_MAX, extend, extended, lineage, pack_name, without_parent
-from .resolve import Resolved, Scope, resolve, unresolved
-from .yaml_document import TEXT_CHARACTERS_MAX, Document, Fields, Items, read_document
+from .inheritance import PARENTS_MAX, check_without_parent, extend, extends_node, inheritance_chain, pack_name
+from .resolve import ResolvedPack, Scope, resolve, unresolved
+from .yaml_document import TEXT_CHARACTERS_MAX, Document, MappingNode, SequenceNode, read_document
 
 LIBRARY = Path(__file__).parents[1] / "library"
 """The packs that ship with the product; each is known by its file's stem."""
@@ -22,7 +22,7 @@ OPERATORS_FILE = Path(__file__).with_name("operators.yaml")
 """The operator library, in scope in every pack."""
 FILE_BYTES_MAX = 4 * TEXT_CHARACTERS_MAX
 SUFFIXES = (".yaml", ".yml")
-PARENT = ".extends"
+PARENT_SUFFIX = ".extends"
 """What follows a stored pack's name in the name of the folder that holds the pack it extends."""
 
 
@@ -60,7 +60,7 @@ def read_packs(paths: Paths) -> Packs:
     errors: list[Problem] = []
     documents: dict[str, Document] = {}
     rules: list[Rule] = []
-    origins = [_InFile(file, source) for file, source in _files(paths, errors).items()]
+    origins = [_FileSource(file, source) for file, source in _files(paths, errors).items()]
     for document, pack in _read(origins, errors):
         rules += pack.rules
         if pack.name in documents and pack.named:
@@ -74,7 +74,7 @@ def read_packs(paths: Paths) -> Packs:
     rules.sort(key=lambda rule: rule.pack)
     sources = _sources(documents)
     lists = [document.at(("rules",)) for document in documents.values()]
-    written = sum(len(node.items) for node in lists if isinstance(node, Items))
+    written = sum(len(node.items) for node in lists if isinstance(node, SequenceNode))
     return Packs(RuleSet(tuple(rules), sources), tuple(errors), documents, written)
 
 
@@ -88,7 +88,7 @@ def pack_text(text: str, source: str = "<pack>") -> RuleSet:
 
     It may extend a shipped pack by its name, and no file.
     """
-    document, pack = read_family(_Given(source, text))
+    document, pack = resolve_source(_TextSource(source, text))
     if pack.problems:
         raise RuleError(pack.problems)
     return RuleSet(pack.rules, _sources({pack.name: document}))
@@ -104,15 +104,15 @@ def load_texts(sources: Mapping[str, str]) -> RuleSet:
     rules: list[Rule] = []
     documents: dict[str, Document] = {}
     for document, pack in _read(
-        [_Stored(name, sources) for name in sorted(sources) if "/" not in name], errors
+        [_StoredSource(name, sources) for name in sorted(sources) if "/" not in name], errors
     ):
         rules += pack.rules
         documents[document.source] = document
-        for member in lineage(document):
-            name = member.source.rpartition("/")[2]
-            if pack_name(member) != name:
-                what = f"the pack kept as `{name}` is named `{pack_name(member)}`"
-                errors.append(Problem("TRL221", what, _AS_STORED, member.location(member.at(("pack",)))))
+        for ancestor in inheritance_chain(document):
+            name = ancestor.source.rpartition("/")[2]
+            if pack_name(ancestor) != name:
+                what = f"the pack kept as `{name}` is named `{pack_name(ancestor)}`"
+                errors.append(Problem("TRL221", what, _AS_STORED, ancestor.location(ancestor.at(("pack",)))))
     if not errors and (unused := sources.keys() - _sources(documents).keys()):
         errors.append(Problem("TRL221", f"no pack extends the one kept as `{min(unused)}`", _AS_STORED))
     if errors:
@@ -122,17 +122,17 @@ def load_texts(sources: Mapping[str, str]) -> RuleSet:
 
 def documents_of(rule_set: RuleSet) -> Mapping[str, Document]:
     """Return the documents of a sound rule set, by the packs' names, each with what it inherits."""
-    return {name: read_family(_Stored(name, rule_set.sources))[0] for name in rule_set.packs}
+    return {name: resolve_source(_StoredSource(name, rule_set.sources))[0] for name in rule_set.packs}
 
 
 _AS_STORED = "a rule set that was kept is to be left as it is"
 
 
-def _read(origins: Iterable[Origin], errors: list[Problem]) -> Iterator[tuple[Document, Resolved]]:
+def _read(origins: Iterable[PackSource], errors: list[Problem]) -> Iterator[tuple[Document, ResolvedPack]]:
     """Yield the packs that can be read; each one's problems are among the errors before it is given."""
     for origin in origins:
         try:
-            document, pack = read_family(origin)
+            document, pack = resolve_source(origin)
         except RuleError as error:
             errors += error.problems
             continue
@@ -144,9 +144,9 @@ def _sources(documents: Mapping[str, Document]) -> dict[str, str]:
     """Return the texts of packs and of those that they extend, as `RuleSet.sources` has them."""
     texts: dict[str, str] = {}
     for name in sorted(documents):
-        for location, member in enumerate(lineage(documents[name])):
-            name = name if location == 0 else f"{name}{PARENT}/{pack_name(member)}"
-            texts[name] = member.text
+        for depth, ancestor in enumerate(inheritance_chain(documents[name])):
+            name = name if depth == 0 else f"{name}{PARENT_SUFFIX}/{pack_name(ancestor)}"
+            texts[name] = ancestor.text
     return texts
 
 
@@ -194,7 +194,7 @@ def _text(file: Path) -> str:
 # ---- a pack and the packs that it extends
 
 
-class Origin(Protocol):
+class PackSource(Protocol):
     """A place that a pack is read from, from which the pack that it extends can be found."""
 
     @property
@@ -206,13 +206,13 @@ class Origin(Protocol):
         """Return the pack's text. Raises RuleError where it cannot be read."""
         ...
 
-    def parent(self, named: str) -> Origin:
+    def parent(self, named: str) -> PackSource:
         """Return the pack that this one extends under that name. Raises RuleError where there is none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class _InFile:
+class _FileSource:
     """A pack in a file. It may extend a shipped pack, or one in another file."""
 
     file: Path
@@ -221,23 +221,25 @@ class _InFile:
     def text(self) -> str:
         return _text(self.file)
 
-    def parent(self, named: str) -> Origin:
-        stored = self.file.with_name(f"{self.file.stem}{PARENT}")
+    def parent(self, named: str) -> PackSource:
+        stored = self.file.with_name(f"{self.file.stem}{PARENT_SUFFIX}")
         if stored.is_dir():
-            return _InFile(_only_pack(stored), f"{Path(self.source).stem}{PARENT}/{_only_pack(stored).name}")
+            return _FileSource(
+                _only_pack(stored), f"{Path(self.source).stem}{PARENT_SUFFIX}/{_only_pack(stored).name}"
+            )
         if named in shipped_packs():
             return _shipped(named)
         file = self.file.parent / named
         if file.suffix in SUFFIXES and file.is_file():
-            return _InFile(file.resolve(), str(Path(self.source).parent / named))
+            return _FileSource(file.resolve(), str(Path(self.source).parent / named))
         near = next(
             (name for suffix in SUFFIXES if (self.file.parent / (name := named + suffix)).is_file()), None
         )
-        raise RuleError([_unknown(named, near)])
+        raise RuleError([_unknown_pack(named, near)])
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _TextSource:
     """A pack that is given as text. It may extend a shipped one."""
 
     source: str
@@ -246,14 +248,14 @@ class _Given:
     def text(self) -> str:
         return self.given
 
-    def parent(self, named: str) -> Origin:
+    def parent(self, named: str) -> PackSource:
         if named in shipped_packs():
             return _shipped(named)
-        raise RuleError([_unknown(named, None)])
+        raise RuleError([_unknown_pack(named, None)])
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _StoredSource:
     """A pack among stored texts (`RuleSet.sources`). The one that it extends is stored with it."""
 
     source: str
@@ -262,17 +264,17 @@ class _Stored:
     def text(self) -> str:
         return self.sources[self.source]
 
-    def parent(self, named: str) -> Origin:
-        folder = f"{self.source}{PARENT}/"
+    def parent(self, named: str) -> PackSource:
+        folder = f"{self.source}{PARENT_SUFFIX}/"
         inside = [name for name in self.sources if name.startswith(folder) and "/" not in name[len(folder) :]]
         if len(inside) != 1:
             what = f"the pack that `{self.source}` extends, `{named}`, is not stored with it"
             raise RuleError([Problem("TRL201", what, _AS_STORED)])
-        return _Stored(inside[0], self.sources)
+        return _StoredSource(inside[0], self.sources)
 
 
-def _shipped(name: str) -> Origin:
-    return _InFile(LIBRARY / f"{name}.yaml", f"{name}.yaml")
+def _shipped(name: str) -> PackSource:
+    return _FileSource(LIBRARY / f"{name}.yaml", f"{name}.yaml")
 
 
 def _only_pack(folder: Path) -> Path:
@@ -286,26 +288,28 @@ def _only_pack(folder: Path) -> Path:
     return packs[0].resolve()
 
 
-def _unknown(named: str, near: str | None) -> Problem:
+def _unknown_pack(named: str, near: str | None) -> Problem:
     """Return the problem of an extended pack that is not there; `near` is a file that was probably meant."""
     hint = "name a shipped pack, or a YAML file by its path from this file's folder; "
     hint += f"did you mean `{near}`?" if near else did_you_mean(named, shipped_packs())
     return Problem("TRL201", f"there is no pack `{named}` to extend", hint)
 
 
-def read_family(origin: Origin, children: tuple[Origin, ...] = ()) -> tuple[Document, Resolved]:
+def resolve_source(
+    origin: PackSource, children: tuple[PackSource, ...] = ()
+) -> tuple[Document, ResolvedPack]:
     """Return the pack with what it inherits, and its rules; `children` extend it, the nearest first.
 
     Problems of the packs that it extends come before its own, since they may explain those. Raises RuleError
     where its own text cannot be read.
     """
     document = read_document(origin.text(), origin.source)
-    named = extended(document)
+    named = extends_node(document)
     if named is None:
-        document = without_parent(document)
-        return document, resolved(document)
+        document = check_without_parent(document)
+        return document, resolve_with_library(document)
     try:
-        parent, base = read_family(_parent(named.text, origin, children), (origin, *children))
+        parent, base = resolve_source(_parent(named.text, origin, children), (origin, *children))
         problems = base.problems
     except RuleError as error:
         here = document.location(named)
@@ -314,11 +318,13 @@ def read_family(origin: Origin, children: tuple[Origin, ...] = ()) -> tuple[Docu
     if problems or parent is None:
         return document, unresolved(document, problems)
     document = extend(document, parent)
-    pack = resolved(document)
-    return document, replace(pack, problems=tuple(_blamed(problem, document) for problem in pack.problems))
+    pack = resolve_with_library(document)
+    return document, replace(
+        pack, problems=tuple(_with_reason(problem, document) for problem in pack.problems)
+    )
 
 
-def _parent(named: str, origin: Origin, children: tuple[Origin, ...]) -> Origin:
+def _parent(named: str, origin: PackSource, children: tuple[PackSource, ...]) -> PackSource:
     """Return the pack that a pack extends. Raises RuleError without a place."""
     parent = origin.parent(named)
     if parent in (origin, *children):
@@ -331,7 +337,7 @@ def _parent(named: str, origin: Origin, children: tuple[Origin, ...]) -> Origin:
     return parent
 
 
-def _blamed(problem: Problem, document: Document) -> Problem:
+def _with_reason(problem: Problem, document: Document) -> Problem:
     """Return the problem; in the file of a sound pack that the document extends, with the reason."""
     if problem.location is None or problem.location.source == document.source:
         return problem
@@ -342,13 +348,13 @@ def _blamed(problem: Problem, document: Document) -> Problem:
 # ---- the operator library
 
 
-def resolved(document: Document) -> Resolved:
+def resolve_with_library(document: Document) -> ResolvedPack:
     """The pack that the document holds, with the operator library in scope.
 
     The library is read only for packs that call one of its operators, or have problems that its names may
     explain: most do neither, and it is much of what they would wait for.
     """
-    if not any(_calls_library(member.text) for member in lineage(document)):
+    if not any(_calls_library(ancestor.text) for ancestor in inheritance_chain(document)):
         pack = resolve(document, Scope({}, {}))
         if not pack.problems:
             return pack
@@ -358,7 +364,7 @@ def resolved(document: Document) -> Resolved:
 def _calls_library(text: str) -> bool:
     """Return whether the text has a call, as it seems, of one of the library's operators."""
     heads = _operators().at(("operators",))
-    assert isinstance(heads, Fields)
+    assert isinstance(heads, MappingNode)
     names = "|".join(key.text.partition("(")[0] for key, _ in heads.entries)
     return re.search(rf"\b({names})\s*\(", text) is not None
 

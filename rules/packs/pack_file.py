@@ -15,7 +15,7 @@ from ...schemas.verdict import Recover, Severity
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 VERSION_MAX = 1_000_000_000
 
-Session = list[list[str]]
+SessionEntry = list[list[str]]
 """A whole session: a list of steps, each the list of the propositions that are true at it."""
 
 Model = TypeVar("Model")
@@ -60,33 +60,35 @@ SEVERITIES = core_schema.dict_schema(TEXT, _choice(Severity))
 VERSION = core_schema.no_info_before_validator_function(_number, core_schema.int_schema(ge=1, le=VERSION_MAX))
 
 
-def _takes(schema: CoreSchema, description: str) -> dict[str, object]:
+def _accepts(schema: CoreSchema, description: str) -> dict[str, object]:
     """Return what a field of a file takes and is for, as the metadata of a dataclass's field."""
     return {"schema": schema, "description": description}
 
 
-def shape(model: type[Any]) -> CoreSchema:
+def mapping_schema(model: type[Any]) -> CoreSchema:
     """What a mapping must be to be read as that dataclass, whose fields' metadata are from `_takes`."""
-    parts = {
-        part.name: core_schema.typed_dict_field(
-            part.metadata["schema"], required=_is_required(part), metadata={"editors": _told(part)}
+    schemas = {
+        entry_field.name: core_schema.typed_dict_field(
+            entry_field.metadata["schema"],
+            required=_is_required(entry_field),
+            metadata={"editors": _editor_metadata(entry_field)},
         )
-        for part in fields(model)
+        for entry_field in fields(model)
     }
-    told = {"editors": {"title": model.__name__, "description": model.__doc__}}
-    mapping = core_schema.typed_dict_schema(parts, extra_behavior="forbid", metadata=told)
+    metadata = {"editors": {"title": model.__name__, "description": model.__doc__}}
+    mapping = core_schema.typed_dict_schema(schemas, extra_behavior="forbid", metadata=metadata)
     return core_schema.no_info_after_validator_function(lambda values: model(**values), mapping)
 
 
-def _is_required(part: Field[Any]) -> bool:
+def _is_required(entry_field: Field[Any]) -> bool:
     """Return whether a file must have the field."""
-    return part.default is MISSING and part.default_factory is MISSING
+    return entry_field.default is MISSING and entry_field.default_factory is MISSING
 
 
-def _told(part: Field[Any]) -> dict[str, object]:
+def _editor_metadata(entry_field: Field[Any]) -> dict[str, object]:
     """Return what editors are told of a field beside what it takes."""
-    default = {} if part.default is MISSING else {"default": part.default}
-    return {"description": part.metadata["description"], **default}
+    default = {} if entry_field.default is MISSING else {"default": entry_field.default}
+    return {"description": entry_field.metadata["description"], **default}
 
 
 # ---- the fields of a file
@@ -96,14 +98,14 @@ def _told(part: Field[Any]) -> dict[str, object]:
 class ExamplesEntry:
     """Sessions that break the rule and sessions that keep it; several are a list of sessions."""
 
-    violated: Session | list[Session] | None = field(
+    violated: SessionEntry | list[SessionEntry] | None = field(
         default=None,
-        metadata=_takes(
+        metadata=_accepts(
             SESSIONS, "A session (a list of steps, each a list of propositions) that must break the rule."
         ),
     )
-    holds: Session | list[Session] | None = field(
-        default=None, metadata=_takes(SESSIONS, "A session that must keep the rule.")
+    holds: SessionEntry | list[SessionEntry] | None = field(
+        default=None, metadata=_accepts(SESSIONS, "A session that must keep the rule.")
     )
 
 
@@ -111,88 +113,94 @@ class ExamplesEntry:
 class RuleEntry:
     """One rule: what must hold of every session."""
 
-    id: str = field(metadata=_takes(NAME, "The rule's name, unique in its pack."))
+    id: str = field(metadata=_accepts(NAME, "The rule's name, unique in its pack."))
     formula: str = field(
-        metadata=_takes(EXPRESSION, "What must hold: a temporal formula over the propositions.")
+        metadata=_accepts(EXPRESSION, "What must hold: a temporal formula over the propositions.")
     )
-    title: str = field(default="", metadata=_takes(TEXT, "The rule in one sentence, for reports."))
+    title: str = field(default="", metadata=_accepts(TEXT, "The rule in one sentence, for reports."))
     severity: Severity = field(
-        default=Severity.MEDIUM, metadata=_takes(_choice(Severity), "How much a violation matters.")
+        default=Severity.MEDIUM, metadata=_accepts(_choice(Severity), "How much a violation matters.")
     )
     recover: Recover = field(
         default=Recover.BOTH,
-        metadata=_takes(
+        metadata=_accepts(
             _choice(Recover), "After which verdicts the rule begins anew: both kinds, violations, none."
         ),
     )
     for_each: str | list[str] | list[list[str]] | None = field(
         default=None,
-        metadata=_takes(
+        metadata=_accepts(
             SLICE, "Judged per value: a path, a list of paths (first present), a tuple [[tool, args]]."
         ),
     )
     steps: str | None = field(
         default=None,
-        metadata=_takes(
+        metadata=_accepts(
             _several(EXPRESSION), "Which events count at all: a Boolean formula over propositions."
         ),
     )
     applies_to: str | None = field(
         default=None,
-        metadata=_takes(
+        metadata=_accepts(
             _several(EXPRESSION),
             "When the rule applies to a session: a formula about the present and past.",
         ),
     )
     examples: ExamplesEntry = field(
         default_factory=ExamplesEntry,
-        metadata=_takes(shape(ExamplesEntry), "Sessions that `tracline test` judges."),
+        metadata=_accepts(mapping_schema(ExamplesEntry), "Sessions that `tracline test` judges."),
     )
-    why: str = field(default="", metadata=_takes(TEXT, "Why the rule is there, for whoever reads a finding."))
-    blind_spots: str = field(default="", metadata=_takes(TEXT, "What the rule is known not to see."))
+    why: str = field(
+        default="", metadata=_accepts(TEXT, "Why the rule is there, for whoever reads a finding.")
+    )
+    blind_spots: str = field(default="", metadata=_accepts(TEXT, "What the rule is known not to see."))
 
 
 @dataclass(frozen=True, slots=True)
 class PackFile:
     """A tracline rule pack."""
 
-    pack: str = field(metadata=_takes(NAME, "The pack's name; it stands in every verdict."))
-    version: int = field(default=1, metadata=_takes(VERSION, "A whole number that grows with every change."))
-    title: str = field(default="", metadata=_takes(TEXT, "The pack in one line."))
-    description: str = field(default="", metadata=_takes(TEXT, "What the pack is for."))
+    pack: str = field(metadata=_accepts(NAME, "The pack's name; it stands in every verdict."))
+    version: int = field(
+        default=1, metadata=_accepts(VERSION, "A whole number that grows with every change.")
+    )
+    title: str = field(default="", metadata=_accepts(TEXT, "The pack in one line."))
+    description: str = field(default="", metadata=_accepts(TEXT, "What the pack is for."))
     extends: str = field(
         default="",
-        metadata=_takes(
+        metadata=_accepts(
             TEXT,
             "The pack whose rules are inherited: a shipped pack's name, or a path from this file's folder.",
         ),
     )
     drop: list[str] = field(
         default_factory=list[str],
-        metadata=_takes(TEXTS, "The inherited rules that are left out, by their ids."),
+        metadata=_accepts(TEXTS, "The inherited rules that are left out, by their ids."),
     )
     severities: dict[str, Severity] = field(
         default_factory=dict[str, Severity],
-        metadata=_takes(SEVERITIES, "Other severities of inherited rules, by their ids."),
+        metadata=_accepts(SEVERITIES, "Other severities of inherited rules, by their ids."),
     )
     propositions: dict[str, str] = field(
-        default_factory=dict[str, str], metadata=_takes(SECTION, "Questions about one event, by name.")
+        default_factory=dict[str, str], metadata=_accepts(SECTION, "Questions about one event, by name.")
     )
     operators: dict[str, str] = field(
         default_factory=dict[str, str],
-        metadata=_takes(
+        metadata=_accepts(
             SECTION, "Formulas with parameters: `happened_before(p, q): historically (q -> once p)`."
         ),
     )
     transitions: dict[str, str] = field(
         default_factory=dict[str, str],
-        metadata=_takes(
+        metadata=_accepts(
             SECTION, "Bits that remember, false before the first event: `odd: not previous odd`."
         ),
     )
     rules: list[RuleEntry] = field(
         default_factory=list[RuleEntry],
-        metadata=_takes(core_schema.list_schema(shape(RuleEntry)), "What must hold of every session."),
+        metadata=_accepts(
+            core_schema.list_schema(mapping_schema(RuleEntry)), "What must hold of every session."
+        ),
     )
 
 
@@ -206,14 +214,14 @@ def read_fields(model: type[Model], values: object) -> Model:
 
 def field_names(model: type[Any]) -> tuple[str, ...]:
     """The fields that a mapping of that model may have."""
-    return tuple(part.name for part in fields(model))
+    return tuple(entry_field.name for entry_field in fields(model))
 
 
 def required_names(model: type[Any]) -> frozenset[str]:
     """The fields that it must have."""
-    return frozenset(part.name for part in fields(model) if _is_required(part))
+    return frozenset(entry_field.name for entry_field in fields(model) if _is_required(entry_field))
 
 
 @cache
 def _validator(model: type[Any]) -> SchemaValidator:
-    return SchemaValidator(shape(model), CoreConfig(strict=True))
+    return SchemaValidator(mapping_schema(model), CoreConfig(strict=True))

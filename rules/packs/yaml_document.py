@@ -28,7 +28,7 @@ ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t", " ": " "}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class File:
+class SourceFile:
     """A file's text, and its name in errors."""
 
     source: str
@@ -36,45 +36,45 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class ScalarNode:
     """A text; `start` and `end` are places in the file, `style` is YAML's: empty (plain), ' " | or >."""
 
     text: str
     style: str
     start: int
     end: int
-    file: File = field(repr=False)
+    file: SourceFile = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class SequenceNode:
     """A list of values."""
 
-    items: tuple[Node, ...]
+    items: tuple[YamlNode, ...]
     start: int
     end: int
-    file: File = field(repr=False)
+    file: SourceFile = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class MappingNode:
     """A mapping, its keys in the order of the file."""
 
-    entries: tuple[tuple[Scalar, Node], ...]
+    entries: tuple[tuple[ScalarNode, YamlNode], ...]
     start: int
     end: int
-    file: File = field(repr=False)
+    file: SourceFile = field(repr=False)
 
-    def key(self, name: str) -> Scalar | None:
+    def key(self, name: str) -> ScalarNode | None:
         """The key of that name, or None."""
         return next((key for key, _ in self.entries if key.text == name), None)
 
-    def value(self, name: str) -> Node | None:
+    def value(self, name: str) -> YamlNode | None:
         """The value under that key, or None."""
         return next((value for key, value in self.entries if key.text == name), None)
 
 
-Node = Scalar | Items | Fields
+YamlNode = ScalarNode | SequenceNode | MappingNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ class Document:
     that extends another, `extend` adds the nodes that are inherited, and `parent` is that other pack.
     """
 
-    file: File
-    root: Node
+    file: SourceFile
+    root: YamlNode
     problems: tuple[Problem, ...] = ()
     parent: Document | None = None
 
@@ -100,13 +100,13 @@ class Document:
         """The file's text."""
         return self.file.text
 
-    def location(self, node: Node, start: int = 0, end: int | None = None) -> Location:
+    def location(self, node: YamlNode, start: int = 0, end: int | None = None) -> Location:
         """Return where the node stands; for a scalar, where `text[start:end]` of it stands in the file.
 
         Exact in plain, quoted and block scalars; where an escape hides the way back to the file, the
         scalar's beginning.
         """
-        if not isinstance(node, Scalar):
+        if not isinstance(node, ScalarNode):
             return line_location(node.file, node.start, node.end)
         end = len(node.text) if end is None else end
         way = _alignment(node.file.text, node)
@@ -116,14 +116,14 @@ class Document:
         last = way[min(end, len(way)) - 1] + 1
         return line_location(node.file, first, last)
 
-    def at(self, path: tuple[str | int, ...]) -> Node:
+    def at(self, path: tuple[str | int, ...]) -> YamlNode:
         """The node at that way of keys and indices, or the deepest one that exists on the way."""
         node = self.root
         for part in path:
             below = None
-            if isinstance(node, Fields):
+            if isinstance(node, MappingNode):
                 below = node.value(str(part))
-            elif isinstance(node, Items) and isinstance(part, int) and part < len(node.items):
+            elif isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.items):
                 below = node.items[part]
             if below is None:
                 break
@@ -131,7 +131,7 @@ class Document:
         return node
 
 
-def line_location(file: File, start: int, end: int) -> Location:
+def line_location(file: SourceFile, start: int, end: int) -> Location:
     """The place of `text[start:end]`, cut to the line of the file in which it begins."""
     text = file.text
     start = min(start, len(text))
@@ -142,11 +142,11 @@ def line_location(file: File, start: int, end: int) -> Location:
     return location_in(line, start - first, until, source=file.source, line=text.count("\n", 0, start) + 1)
 
 
-def data(node: Node) -> Data:
+def data(node: YamlNode) -> Data:
     """The node's value without places."""
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         return None if node.style == "" and node.text in ("", "~", "null") else node.text
-    if isinstance(node, Items):
+    if isinstance(node, SequenceNode):
         return [data(item) for item in node.items]
     return {key.text: data(value) for key, value in node.entries}
 
@@ -160,65 +160,65 @@ def read_document(text: str, source: str) -> Document:
     if len(text) > TEXT_CHARACTERS_MAX:
         message = f"the file has {len(text)} characters, more than {TEXT_CHARACTERS_MAX}"
         raise RuleError([Problem("TRL204", message, "split it into several packs")])
-    file = File(source, text)
-    reader = _Reader(file)
+    file = SourceFile(source, text)
+    builder = _TreeBuilder(file)
     try:
-        root = reader.read()
+        root = builder.read()
     except yaml.YAMLError as error:
-        raise RuleError([*reader.problems, _syntax_problem(error, file)]) from None
-    if any(problem.code in STOPPING for problem in reader.problems):
-        raise RuleError(reader.problems)
-    return Document(file, root, tuple(reader.problems))
+        raise RuleError([*builder.problems, _syntax_problem(error, file)]) from None
+    if any(problem.code in STOPPING for problem in builder.problems):
+        raise RuleError(builder.problems)
+    return Document(file, root, tuple(builder.problems))
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCollection:
     """A list or mapping whose end has not come; a mapping's `items` are keys and values in turn."""
 
     mapping: bool
     start: int
     anchor: str | None
-    items: list[Node]
+    items: list[YamlNode]
     nodes: int = 1
     depth: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _CompleteNode:
     """A complete node, the number of values in it (those that aliases repeat included) and its depth."""
 
-    node: Node
+    node: YamlNode
     nodes: int = 1
     depth: int = 0
 
 
-class _Reader:
+class _TreeBuilder:
     """Builds the tree from YAML's events, without recursion: its limits hold before anything grows."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: SourceFile) -> None:
         self.file = file
         self.problems: list[Problem] = []
-        self.anchors: dict[str, _Done] = {}
+        self.anchors: dict[str, _CompleteNode] = {}
         self.nodes = 0
         self.aliases = 0
 
-    def read(self) -> Node:
+    def read(self) -> YamlNode:
         """The root of the first document; an empty file is an empty scalar."""
-        todo: list[_Open] = []
-        roots: list[Node] = []
+        open_collections: list[_OpenCollection] = []
+        roots: list[YamlNode] = []
         for event in self.events():
-            done = self.node(event, todo)
+            done = self.node(event, open_collections)
             if done is None:
                 continue
-            self.count(done.nodes if isinstance(event, yaml.AliasEvent) else 1, done.node)
-            (todo[-1].items if todo else roots).append(done.node)
-            if todo:
-                todo[-1].nodes += done.nodes
-                todo[-1].depth = max(todo[-1].depth, done.depth + 1)
-                self.measure(len(todo) + done.depth, done.node)
+            self.count_nodes(done.nodes if isinstance(event, yaml.AliasEvent) else 1, done.node)
+            (open_collections[-1].items if open_collections else roots).append(done.node)
+            if open_collections:
+                open_collections[-1].nodes += done.nodes
+                open_collections[-1].depth = max(open_collections[-1].depth, done.depth + 1)
+                self.check_depth(len(open_collections) + done.depth, done.node)
         if len(roots) > 1:
-            self.refuse("TRL205", "a second document begins here", "one file holds one pack", roots[1])
-        return roots[0] if roots else Scalar("", "", 0, 0, self.file)
+            self.report("TRL205", "a second document begins here", "one file holds one pack", roots[1])
+        return roots[0] if roots else ScalarNode("", "", 0, 0, self.file)
 
     def events(self) -> Iterator[Any]:
         """YAML's events, as far as the limits allow."""
@@ -228,95 +228,99 @@ class _Reader:
             if any(problem.code == "TRL204" for problem in self.problems):
                 return
 
-    def node(self, event: Any, todo: list[_Open]) -> _Done | None:
+    def node(self, event: Any, open_collections: list[_OpenCollection]) -> _CompleteNode | None:
         """The node that the event completes, if it completes one."""
         start, end = event.start_mark.index, event.end_mark.index
         if isinstance(event, yaml.AliasEvent):
             return self.alias(event, start, end)
         if isinstance(event, yaml.NodeEvent):
-            self.tag(event, start, end)
+            self.reject_tag(event, start, end)
         if isinstance(event, yaml.ScalarEvent):
-            return self.named(event.anchor, _Done(self.scalar(event.value, start, end, event.style or "")))
+            return self.named(
+                event.anchor, _CompleteNode(self.scalar(event.value, start, end, event.style or ""))
+            )
         if isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
             mapping = isinstance(event, yaml.MappingStartEvent)
-            todo.append(_Open(mapping, start, event.anchor, []))
-            self.measure(len(todo), self.scalar("", start, end))
+            open_collections.append(_OpenCollection(mapping, start, event.anchor, []))
+            self.check_depth(len(open_collections), self.scalar("", start, end))
             return None
         if isinstance(event, yaml.CollectionEndEvent):
-            done = todo.pop()
-            return self.named(done.anchor, _Done(self.closed(done, end), done.nodes, done.depth))
+            done = open_collections.pop()
+            return self.named(done.anchor, _CompleteNode(self.closed(done, end), done.nodes, done.depth))
         return None
 
-    def scalar(self, text: str, start: int, end: int, style: str = "") -> Scalar:
+    def scalar(self, text: str, start: int, end: int, style: str = "") -> ScalarNode:
         """A text of the file."""
-        return Scalar(text, style, start, end, self.file)
+        return ScalarNode(text, style, start, end, self.file)
 
-    def closed(self, done: _Open, end: int) -> Node:
+    def closed(self, done: _OpenCollection, end: int) -> YamlNode:
         """The finished list or mapping."""
         items = tuple(done.items)
         if done.mapping:
-            return Fields(tuple(self.entries(items)), done.start, end, self.file)
-        return Items(items, done.start, end, self.file)
+            return MappingNode(tuple(self.entries(items)), done.start, end, self.file)
+        return SequenceNode(items, done.start, end, self.file)
 
-    def entries(self, items: tuple[Node, ...]) -> Iterator[tuple[Scalar, Node]]:
+    def entries(self, items: tuple[YamlNode, ...]) -> Iterator[tuple[ScalarNode, YamlNode]]:
         """The mapping's entries; a key that is no text, or that stands twice, is a problem."""
-        seen: dict[str, Scalar] = {}
+        seen: dict[str, ScalarNode] = {}
         for key, value in zip(items[::2], items[1::2], strict=True):
-            if not isinstance(key, Scalar):
-                self.refuse("TRL205", "a key is a list or a mapping", "keys are names", key)
+            if not isinstance(key, ScalarNode):
+                self.report("TRL205", "a key is a list or a mapping", "keys are names", key)
             elif key.text in seen:
                 first = line_location(self.file, seen[key.text].start, seen[key.text].end)
                 hint = f"it stands in line {first.line} already: rename or remove one"
-                self.refuse("TRL203", f"the key `{key.text}` stands twice", hint, key)
+                self.report("TRL203", f"the key `{key.text}` stands twice", hint, key)
             else:
                 seen[key.text] = key
                 yield key, value
 
-    def alias(self, event: Any, start: int, end: int) -> _Done:
+    def alias(self, event: Any, start: int, end: int) -> _CompleteNode:
         """The node that the alias repeats."""
         here = self.scalar(event.anchor, start, end)
         self.aliases += 1
         if self.aliases > ALIASES_MAX:
-            self.refuse("TRL204", f"more than {ALIASES_MAX} aliases", "write the values out", here)
+            self.report("TRL204", f"more than {ALIASES_MAX} aliases", "write the values out", here)
         if event.anchor not in self.anchors:
             message = f"the alias `*{event.anchor}` has no anchor before it"
             hint = "an alias repeats a value that is complete where it stands"
-            self.refuse("TRL202", message, hint, here)
-            return _Done(here)
+            self.report("TRL202", message, hint, here)
+            return _CompleteNode(here)
         return self.anchors[event.anchor]
 
-    def named(self, anchor: str | None, done: _Done) -> _Done:
+    def named(self, anchor: str | None, done: _CompleteNode) -> _CompleteNode:
         """The node, remembered under its anchor if it has one."""
         if anchor is not None:
             self.anchors[anchor] = done
         return done
 
-    def tag(self, event: Any, start: int, end: int) -> None:
+    def reject_tag(self, event: Any, start: int, end: int) -> None:
         """Refuse an explicit tag: a pack is data, and nothing in it makes an object."""
         if event.tag not in (None, "!"):
             hint = "write the value without a tag"
-            self.refuse("TRL205", f"the tag `{event.tag}` has no meaning", hint, self.scalar("", start, end))
+            self.report(
+                "TRL205", f"the tag `{event.tag}` has no meaning", hint, self.scalar("", start, end)
+            )
 
-    def count(self, nodes: int, here: Node) -> None:
+    def count_nodes(self, nodes: int, here: YamlNode) -> None:
         """Count values, those that aliases repeat included."""
         before = self.nodes
         self.nodes += nodes
         if before <= NODES_MAX < self.nodes:
-            self.refuse("TRL204", f"more than {NODES_MAX} values", "split it into several packs", here)
+            self.report("TRL204", f"more than {NODES_MAX} values", "split it into several packs", here)
 
-    def measure(self, depth: int, here: Node) -> None:
+    def check_depth(self, depth: int, here: YamlNode) -> None:
         """Refuse what nests too deeply; what aliases repeat counts where it is repeated."""
         if depth > DEPTH_MAX:
             hint = "a pack needs no more than a list of sessions of steps"
-            self.refuse("TRL204", f"values nest more than {DEPTH_MAX} deep", hint, here)
+            self.report("TRL204", f"values nest more than {DEPTH_MAX} deep", hint, here)
 
-    def refuse(self, code: str, message: str, hint: str, node: Node) -> None:
+    def report(self, code: str, message: str, hint: str, node: YamlNode) -> None:
         """Keep a problem at the node's place."""
         location = line_location(self.file, node.start, node.end)
         self.problems.append(Problem(code, message, hint, location))
 
 
-def _syntax_problem(error: yaml.YAMLError, file: File) -> Problem:
+def _syntax_problem(error: yaml.YAMLError, file: SourceFile) -> Problem:
     """The YAML parser's complaint as ours."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     message = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
@@ -327,7 +331,7 @@ def _syntax_problem(error: yaml.YAMLError, file: File) -> Problem:
     return Problem("TRL202", f"no YAML: {message}", hint, line_location(file, start, start + 1))
 
 
-def _alignment(text: str, scalar: Scalar) -> list[int] | None:
+def _alignment(text: str, scalar: ScalarNode) -> list[int] | None:
     """For each character of the scalar's text its place in the file, or None where the two do not agree."""
     at = scalar.start
     if scalar.style in ("|", ">"):

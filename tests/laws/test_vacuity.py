@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tracline.rules.labels.guards import TRUE
 from tracline.rules.language.parse import parse_predicate
-from tracline.rules.lint.vacuity import vacuous
+from tracline.rules.lint.vacuity import find_vacuity
 from tracline.rules.model.predicate import And, Leaf, Not, Or, Path, Predicate
 from tracline.rules.model.predicate import Test as Ask
 from tracline.schemas.frames.events import EVENT_SCHEMA
@@ -80,4 +80,4 @@ def holds_for_want(predicate: Predicate) -> bool:
 @example(parse_predicate('kind == "user" or not tool == "a"'))
 def test_what_holds_for_want_of_a_field_is_what_trying_events_shows(predicate: Predicate) -> None:
     """Each predicate is found out just where some event shows it, by a plain reading of the language."""
-    assert (vacuous(predicate, TRUE) is not None) == holds_for_want(predicate)
+    assert (find_vacuity(predicate, TRUE) is not None) == holds_for_want(predicate)

@@ -200,7 +200,7 @@ TRIGGERS = [
 ]
 
 
-@pytest.mark.parametrize(("code", "text", "place"), TRIGGERS)
+@pytest.mark.parametrize(("code", "text", "location"), TRIGGERS)
 def test_each_error_has_its_code_and_place(code: str, text: str, location: tuple[int, int]) -> None:
     """What is wrong in a pack has a code, stands at its line and column, and comes with a hint."""
     found = problems(text)

@@ -11,7 +11,7 @@ from tracline.rules.language.parse import (
     parse_operators,
 )
 from tracline.rules.language.syntax import DEPTH_MAX, TEXT_CHARS_MAX
-from tracline.rules.lint.precedence import misread
+from tracline.rules.lint.precedence import precedence_warnings
 from tracline.rules.model.formula import FALSE, TRUE, Formula, Op, prop
 from tracline.rules.model.keywords import RESERVED, SPELLINGS
 from tracline.rules.model.printer import to_text
@@ -283,7 +283,7 @@ def test_a_text_as_long_as_the_limit_is_read() -> None:
 )
 def test_formulas_that_look_like_others_are_warned_of(text: str, count: int) -> None:
     """A unary temporal operator left of a binary one, or `always` left of an arrow, without parentheses."""
-    warnings = misread(Snippet(text))
+    warnings = precedence_warnings(Snippet(text))
     assert [problem.code for problem in warnings] == ["TRL508"] * count
     assert [problem.location.start for problem in warnings if problem.location] == sorted(
         problem.location.start for problem in warnings if problem.location

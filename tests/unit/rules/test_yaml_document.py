@@ -9,8 +9,8 @@ from tracline.rules.packs.yaml_document import (
     DEPTH_MAX,
     NODES_MAX,
     TEXT_CHARACTERS_MAX,
-    Fields,
-    Scalar,
+    MappingNode,
+    ScalarNode,
     data,
     read_document,
 )
@@ -61,7 +61,7 @@ def test_a_word_in_a_scalar_has_its_place_in_the_file(key: str, word: str, line:
     """Words of plain, quoted and block scalars are found at their own line and column, and marked there."""
     document = read_document(STYLES, "x.yaml")
     node = document.at((key,))
-    assert isinstance(node, Scalar)
+    assert isinstance(node, ScalarNode)
     start = node.text.index(word)
     location = document.location(node, start, start + len(word))
     assert (location.source, location.line, location.column) == ("x.yaml", line, column)
@@ -176,5 +176,5 @@ def test_what_is_no_yaml_or_too_much_stops_reading(text: str) -> None:
 def test_keys_keep_their_order() -> None:
     """A mapping's entries come in the order of the file."""
     root = read_document("b: 1\na: 2\nc: 3\n", "x.yaml").root
-    assert isinstance(root, Fields)
+    assert isinstance(root, MappingNode)
     assert [key.text for key, _ in root.entries] == ["b", "a", "c"]
