@@ -1,4 +1,4 @@
-"""From a formula's syntax tree to the formula: spellings, step bounds, user-defined operators expanded."""
+"""Building of formulas from syntax trees: step bounds are checked, user-defined operators are expanded."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ BOUND_MAX = 1_000
 """The greatest step bound, and the greatest count of `at_most`."""
 
 NODES_MAX = 10_000
-"""Nodes of one formula, expansions of operators included."""
+"""Nodes of one formula after expanding operators."""
 
 _SHOWN_CHARS_MAX = 200
-"""How much of an expansion an error shows."""
+"""Characters of an expansion that an error shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A user-defined operator: `body`, in which each of `parameters` stands as a proposition of that name."""
+    """A user-defined operator; in `body` each parameter is a proposition of that name."""
 
     name: str
     parameters: tuple[str, ...]
@@ -35,13 +35,13 @@ class Operator:
 
     @property
     def head(self) -> str:
-        """Return how it is written: `happened_before(p, q)`."""
+        """The operator with its parameters: `happened_before(p, q)`."""
         return f"{self.name}({', '.join(self.parameters)})"
 
 
 @dataclass(frozen=True, slots=True)
 class _FutureUse:
-    """Where a formula first looks ahead, and (for a call) what it expands to there."""
+    """The first future operator of a formula; of a call, with its expansion."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ class _FutureUse:
 
 @dataclass(frozen=True, slots=True)
 class _BuiltFormula:
-    """A formula being read, with its measures."""
+    """A formula being built, with its depth, its size and its first future operator."""
 
     formula: Formula
     depth: int = 0
@@ -61,9 +61,9 @@ class _BuiltFormula:
 
 @dataclass
 class FormulaBuilder:
-    """One pass over a syntax tree, which collects every problem that it meets in `problems`.
+    """One pass over a syntax tree that collects every problem in `problems`.
 
-    `operators` may be called; with `known`, no other proposition may be named.
+    The formula may call `operators`; with `known`, it may name no other proposition.
     """
 
     snippet: Snippet
@@ -72,12 +72,12 @@ class FormulaBuilder:
     problems: list[Problem] = field(default_factory=list[Problem])
 
     def formula(self, tree: SyntaxNode) -> Formula:
-        """The formula of a whole tree; not to be used when `problems` is not empty."""
+        """Return the formula of a whole tree; it is invalid if `problems` is not empty."""
         (top,) = nodes(tree)
         return self._build(top).formula
 
     def _build(self, node: SyntaxNode) -> _BuiltFormula:
-        """The formula of a node; where that has a problem, one with which the rest can be read."""
+        """Build the formula of a node; if that has a problem, one with which the pass can go on."""
         while node.data == "group":
             (node,) = nodes(node)
         match str(node.data):
@@ -100,20 +100,20 @@ class FormulaBuilder:
         name = str(token)
         if name in self.operators:
             hint = f"write `{self.operators[name].head}` with a formula for each parameter"
-            self._report("TRL122", f"the operator `{name}` stands without its operands", hint, token)
+            self._report("TRL122", f"operator `{name}` has no operands", hint, token)
         elif self.known is not None and name not in self.known:
             hint = did_you_mean(name, self.known)
-            self._report("TRL120", f"no proposition is named `{name}`", hint, token)
+            self._report("TRL120", f"unknown proposition `{name}`", hint, token)
         return _BuiltFormula(prop(name))
 
     def _build_chain(self, node: SyntaxNode) -> _BuiltFormula:
-        """`and`, `or` and `<->` group to the left; the grammar has paired `->` to the right."""
+        """Build a chain: `and`, `or` and `<->` associate to the left; the grammar pairs `->` to the right."""
         op = SPELLINGS[tokens(node)[0]]
         parts = [self._build(child) for child in nodes(node)]
         return reduce(lambda left, right: self._join(node, Formula(op), (left, right)), parts)
 
     def _build_operator(self, node: SyntaxNode) -> _BuiltFormula:
-        """A unary operator or a binary temporal one."""
+        """Build a unary operator or a binary temporal one."""
         word = tokens(node)[0]
         op = SPELLINGS[word]
         written = [child for child in nodes(node) if child.data == "bounds"]
@@ -126,24 +126,23 @@ class FormulaBuilder:
         return replace(whole, ahead=_FutureUse(*span(word), str(word))) if op in FUTURE else whole
 
     def _past_operand(self, word: str, part: _BuiltFormula) -> _BuiltFormula:
-        """The operand of a past operator, which must not look ahead."""
+        """Check that the operand of a past operator has no future operator."""
         ahead = part.ahead
         if ahead is None:
             return part
-        message = f"`{ahead.word}` looks ahead inside `{word}`, which looks back"
-        if ahead.expansion:
-            message = f"`{ahead.word}` looks ahead ({ahead.expansion}) inside `{word}`, which looks back"
-        hint = "the past may stand inside the future, not around it: `always (reply -> once request)`"
+        expansion = f" ({ahead.expansion})" if ahead.expansion else ""
+        message = f"future operator `{ahead.word}`{expansion} inside the past operator `{word}`"
+        hint = "a past operator may be inside a future one, not around it: `always (reply -> once request)`"
         self._report("TRL125", message, hint, ahead)
         return replace(part, ahead=None)
 
     def _build_call(self, node: SyntaxNode) -> _BuiltFormula:
-        """A call of a user-defined operator, expanded."""
+        """Expand a call of a user-defined operator."""
         name = tokens(node)[0]
         parts = [self._build(child) for child in nodes(node)]
         operator = self.operators.get(name)
         if operator is None:
-            self._report("TRL121", f"no operator is named `{name}`", self._operator_hint(str(name)), name)
+            self._report("TRL121", f"unknown operator `{name}`", self._operator_hint(str(name)), name)
             return _BuiltFormula(TRUE)
         wanted = len(operator.parameters)
         if len(parts) != wanted:
@@ -159,7 +158,7 @@ class FormulaBuilder:
         return self._expanded(node, str(name), replace(whole, formula=expanded))
 
     def _expanded(self, node: SyntaxNode, name: str, whole: _BuiltFormula) -> _BuiltFormula:
-        """The expansion of a call, unless the call put something that looks ahead inside the past."""
+        """Return the expansion of a call, unless the call puts a future operator inside a past one."""
         if not has_future(whole.formula):
             return whole
         start, end = span(node)
@@ -170,9 +169,9 @@ class FormulaBuilder:
             return replace(whole, ahead=_FutureUse(start, end, name, expansion))
         outer, inner = hidden
         message = (
-            f"{expansion}, where `{inner.op.value}` looks ahead inside `{outer.op.value}`, which looks back"
+            f"{expansion}: future operator `{inner.op.value}` inside the past operator `{outer.op.value}`"
         )
-        hint = f"give `{name}` operands that do not look ahead"
+        hint = f"call `{name}` with operands that have no future operators"
         self._report("TRL125", message, hint, node)
         return _BuiltFormula(TRUE)
 
@@ -183,7 +182,7 @@ class FormulaBuilder:
         return f"did you mean `{word}`?" if word else did_you_mean(name, self.operators)
 
     def _join(self, node: SyntaxNode, head: Formula, parts: Sequence[_BuiltFormula]) -> _BuiltFormula:
-        """An operator over its operands, unless that is deeper or larger than a formula may be."""
+        """Apply an operator to its operands, unless the result is too deep or too large."""
         whole = _BuiltFormula(
             replace(head, args=tuple(part.formula for part in parts)),
             1 + max(part.depth for part in parts),
@@ -196,7 +195,7 @@ class FormulaBuilder:
         if part.depth > DEPTH_MAX:
             self.problems.append(depth_problem(self.snippet, *span(node)))
         elif part.size > NODES_MAX:
-            message = f"more than {NODES_MAX} nodes when its operators are expanded"
+            message = f"the formula has more than {NODES_MAX} nodes after expanding operators"
             hint = "use a parameter fewer times in an operator's body, or split the rule"
             self._report("TRL153", message, hint, node)
         else:
@@ -204,11 +203,11 @@ class FormulaBuilder:
         return True
 
     def _bounds(self, op: Op, word: Token, node: SyntaxNode | None) -> tuple[int, int] | None:
-        """The step bounds of an operator, in the form that it takes."""
+        """Return the step bounds of an operator, in the form that it takes."""
         if node is None:
             if op is Op.AT_MOST:
-                hint = "write how often, `at_most[2] p`"
-                self._report("TRL110", "`at_most` needs a count", hint, word)
+                hint = "write the count in brackets, `at_most[2] p`"
+                self._report("TRL110", "`at_most` requires a count", hint, word)
                 return 0, 0
             return None
         numbers = [self._number(token) for token in tokens(node)]
@@ -219,9 +218,8 @@ class FormulaBuilder:
                 hint = f"write `{word}[{numbers[-1]}]`"
                 self._report("TRL110", f"`{word}` takes one number", hint, node)
             return (numbers[0], numbers[0]) if op in STEPPED else (0, numbers[0])
-        hint = f"say when with a bounded operator beside it: `(p {word} q) and eventually[0,3] q`"
-        if op in PAST:
-            hint = f"say when with a bounded operator beside it: `(p {word} q) and once[0,3] q`"
+        bounded = "once" if op in PAST else "eventually"
+        hint = f"add a bounded operator: `(p {word} q) and {bounded}[0,3] q`"
         self._report("TRL112", f"`{word}` takes no step bounds", hint, node)
         return None
 
@@ -229,11 +227,11 @@ class FormulaBuilder:
         if len(numbers) != 2:
             n = numbers[0]
             hint = f"write `{word}[0,{n}]` for within {n} steps, `{word}[{n},{n}]` for exactly {n}"
-            self._report("TRL110", f"`{word}` takes two numbers, from and to", hint, node)
+            self._report("TRL110", f"`{word}` takes two bounds, from and to", hint, node)
             return 0, numbers[0]
         low, high = numbers
         if low > high:
-            message = f"no step is both at least {low} and at most {high} away"
+            message = f"the lower bound {low} is greater than the upper bound {high}"
             self._report("TRL111", message, f"write `{word}[{high},{low}]`", node)
         return low, high
 
@@ -242,12 +240,12 @@ class FormulaBuilder:
         if len(digits) <= len(str(BOUND_MAX)) and int(digits) <= BOUND_MAX:
             return int(digits)
         hint = f"write at most {BOUND_MAX}, or leave the bounds out"
-        self._report("TRL152", f"the number is above the limit of {BOUND_MAX}", hint, token)
+        self._report("TRL152", f"the number is greater than {BOUND_MAX}", hint, token)
         return BOUND_MAX
 
 
 def substitute(formula: Formula, values: Mapping[str, Formula]) -> Formula:
-    """The formula with each proposition that `values` names replaced by its value."""
+    """Replace each proposition that `values` names by its value."""
     if formula.op is Op.PROP:
         return values.get(formula.name, formula)
     if not formula.args:
@@ -256,7 +254,7 @@ def substitute(formula: Formula, values: Mapping[str, Formula]) -> Formula:
 
 
 def _measure(body: Formula, values: Mapping[str, _BuiltFormula]) -> tuple[int, int]:
-    """The depth and the size of a body with its parameters replaced, which is not built for it."""
+    """Return the depth and the size of a body with its parameters replaced, without building it."""
     if body.op is Op.PROP:
         part = values.get(body.name)
         return (part.depth, part.size) if part else (0, 1)
@@ -267,7 +265,7 @@ def _measure(body: Formula, values: Mapping[str, _BuiltFormula]) -> tuple[int, i
 
 
 def _future_in_past(formula: Formula) -> tuple[Formula, Formula] | None:
-    """A past operator with a future one inside it, and that one, if there is such a pair."""
+    """Return a past operator and a future operator inside it, if there is such a pair."""
     for node in walk(formula):
         if node.op in PAST:
             for inner in walk(node):
@@ -277,6 +275,6 @@ def _future_in_past(formula: Formula) -> tuple[Formula, Formula] | None:
 
 
 def _short(text: str) -> str:
-    """The text, cut where an error would become unreadable."""
+    """Return the text on one line, cut to the length that an error shows."""
     text = " ".join(text.split())
     return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]} ..."

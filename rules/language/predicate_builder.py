@@ -1,4 +1,4 @@
-"""From a predicate's syntax tree to the predicate: which field can be asked what."""
+"""Building of predicates and paths from syntax trees: fields, tests and literals are checked."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _ORDER = frozenset({Test.LT, Test.LE, Test.GT, Test.GE})
 _SEARCH = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
 _INTEGER_MAX = 2**63 - 1
 _DIGITS_MAX = 25
-LARGEST_INTEGER = "integers go up to 9223372036854775807; a larger number is a double, such as `1e19`"
-LARGEST_NUMBER = "numbers go up to 1.7976931348623157e308"
+LARGEST_INTEGER = "the largest integer is 9223372036854775807; write a larger number as a double, `1e19`"
+LARGEST_NUMBER = "the largest number is 1.7976931348623157e308"
 
 
 def build_predicate(snippet: Snippet, tree: SyntaxNode) -> Predicate:
-    """The predicate of a tree; raises RuleError with every problem found."""
+    """Build the predicate of a tree. Raises RuleError with every problem found."""
     builder = _PredicateBuilder(snippet)
     (top,) = nodes(tree)
     predicate = builder.predicate(top)
@@ -37,7 +37,7 @@ def build_predicate(snippet: Snippet, tree: SyntaxNode) -> Predicate:
 
 
 def build_path(snippet: Snippet, tree: SyntaxNode) -> Path:
-    """The path of a tree; raises RuleError where there is no such field or step."""
+    """Build the path of a tree. Raises RuleError if there is no such field or step."""
     builder = _PredicateBuilder(snippet)
     path, _ = builder.path(tree)
     if builder.problems:
@@ -47,13 +47,13 @@ def build_path(snippet: Snippet, tree: SyntaxNode) -> Path:
 
 @dataclass
 class _PredicateBuilder:
-    """One pass over a syntax tree, which collects every problem that it meets."""
+    """One pass over a syntax tree that collects every problem in `problems`."""
 
     snippet: Snippet
     problems: list[Problem] = field(default_factory=list[Problem])
 
     def predicate(self, node: SyntaxNode) -> Predicate:
-        """The predicate of a node; where that has a problem, one with which the rest can be read."""
+        """Build the predicate of a node; if that has a problem, one with which the pass can go on."""
         match str(node.data):
             case "any":
                 return Or(tuple(self.predicate(child) for child in nodes(node)))
@@ -69,19 +69,19 @@ class _PredicateBuilder:
                 return self._condition(node)
 
     def path(self, node: SyntaxNode) -> tuple[Path, EventField | None]:
-        """The path of a node, and its field where there is one."""
+        """Build the path of a node and return it with its field, if that is known."""
         name, steps = tokens(node)[0], nodes(node)
         keys = tuple(self._step(step) for step in steps)
         known = FIELDS.get(name)
         if known is None:
-            self._report("TRL130", f"an event has no field `{name}`", did_you_mean(name, FIELDS), name)
+            self._report("TRL130", f"unknown field `{name}`", did_you_mean(name, FIELDS), name)
         elif known.type is FieldType.MAP:
             if len(keys) != 1 or isinstance(keys[0], int):
-                hint = 'name one attribute: `attributes["tenant"]`'
-                self._report("TRL131", "`attributes` holds texts by name", hint, node)
+                hint = 'write `attributes["tenant"]`'
+                self._report("TRL131", "`attributes` requires the name of one attribute", hint, node)
         elif steps and known.type is not FieldType.JSON:
-            hint = f"ask `{name}` itself; only `args`, `result` and `attributes` have parts"
-            self._report("TRL131", f"`{name}` has no parts", hint, steps[0])
+            hint = f"use `{name}` itself; only `args`, `result` and `attributes` have parts"
+            self._report("TRL131", f"field `{name}` has no parts", hint, steps[0])
         path = Path(str(name), keys)
         for problem in path_problems(path):
             self._report(problem.code, problem.message, problem.hint, node)
@@ -103,11 +103,11 @@ class _PredicateBuilder:
             hint = f"compare it, such as `{word} is not null`"
             if known.type is FieldType.JSON and path.steps:
                 hint = f"write `{word} == true`"
-            self._report("TRL134", f"`{word}` alone is no yes-or-no question", hint, node)
+            self._report("TRL134", f"`{word}` is not a Boolean field", hint, node)
         return Leaf(path, Test.IS_TRUE)
 
     def _condition(self, node: SyntaxNode) -> Predicate:
-        """A path, a test and its literals."""
+        """Build a condition from a path, a test and its literals."""
         path, known = self.path(nodes(node)[0])
         test = _test(node)
         negated = any(token.type == "NOT" for token in tokens(node))
@@ -121,31 +121,39 @@ class _PredicateBuilder:
         return Not(leaf) if negated else leaf
 
     def _supports(self, node: SyntaxNode, known: EventField, test: Test) -> bool:
-        """Return whether the field can be asked that at all."""
+        """Return whether the test applies to the field; report the problem if not."""
         name = known.name
         if test is Test.IS_NULL and not known.nullable and known.type is not FieldType.MAP:
-            hint = 'ask for a value, such as `kind == "user"`' if name == "kind" else "leave the question out"
-            self._report("TRL135", f"every event has `{name}`", hint, node)
+            hint = 'test for a value, such as `kind == "user"`' if name == "kind" else "remove this condition"
+            self._report("TRL135", f"field `{name}` is never null", hint, node)
         elif known.type is FieldType.CHOICE and test in _ORDER | _SEARCH:
             hint = f"compare with `==`, `!=` or `in`: `{name} in {json.dumps(known.choices[:2])}`"
-            self._report("TRL135", f"`{name}` is one of a few words", hint, node)
+            self._report(
+                "TRL135",
+                f"`{test.value}` does not apply to field `{name}`, which has a fixed set of values",
+                hint,
+                node,
+            )
         elif known.type is FieldType.FLAG and test not in (Test.EQ, Test.NE):
-            self._report("TRL135", f"`{name}` is true or false", f"write `{name}` or `not {name}`", node)
+            self._report("TRL135", f"field `{name}` is a Boolean", f"write `{name}` or `not {name}`", node)
         else:
             return True
         return False
 
     def _value(self, test: Test, known: EventField | None, child: SyntaxNode | Token, fits: bool) -> Scalar:
-        """One literal, of a type that the test and the field can compare."""
+        """Return the value of one literal, of a type that the test and the field can compare."""
         if not isinstance(child, Token):
             word = self.snippet.text[slice(*span(child))]
             instead = {"none": "is null", "nil": "is null", "true": "true", "false": "false"}.get(
                 word.lower()
             )
             hint = f"write `{instead}`" if instead else f'write a string in double quotes, `"{word}"`'
-            message = f"`{word}` is no literal"
+            message = f"`{word}` is not a literal"
             if word.split(".")[0].split("[")[0] in FIELDS:
-                message, hint = f"`{word}` is a field", "compare a field with a string, number, true or false"
+                message, hint = (
+                    f"`{word}` is a field, not a literal",
+                    "compare with a string, number, true or false",
+                )
             self._report("TRL133", message, hint, child)
             return ""
         if child.type == "REGEX":
@@ -154,7 +162,7 @@ class _PredicateBuilder:
                 self._report(problem.code, problem.message, problem.hint, child)
             return pattern
         if child.type == "NULL":
-            self._report("TRL133", "nothing compares with null", "write `is null` or `is not null`", child)
+            self._report("TRL133", "null cannot be compared", "write `is null` or `is not null`", child)
             return ""
         value = self._literal(child)
         if fits:
@@ -179,37 +187,35 @@ class _PredicateBuilder:
             text = str(json.loads(token, strict=False))
             text.encode("utf-8")
         except ValueError:
-            hint = 'write `\\\\` for a backslash; the others are `\\"` `\\n` `\\t` `\\u00e9`'
-            self._report("TRL115", "an escape in this string means nothing", hint, token)
+            hint = 'write `\\\\` for a backslash; other escapes are `\\"` `\\n` `\\t` `\\u00e9`'
+            self._report("TRL115", "invalid escape in the string", hint, token)
             return ""
         return text
 
     def _check_type(self, test: Test, known: EventField | None, token: Token, value: Scalar) -> None:
-        """Whether the literal's type suits the test and the field."""
+        """Check that the test and the field accept the literal's type."""
         field_type = known.type if known else FieldType.JSON
         if test is Test.MATCHES:
             plain = re.sub(r"([/\\])", r"\\\1", value) if isinstance(value, str) else str(token)
-            self._report("TRL133", "`matches` takes a regular expression", f"write `/{plain}/`", token)
+            self._report("TRL133", "`matches` requires a regular expression", f"write `/{plain}/`", token)
         elif test in _SEARCH and not isinstance(value, str):
-            self._report("TRL133", f"`{test.value}` takes a string", f'write `"{token}"`', token)
+            self._report("TRL133", f"`{test.value}` requires a string", f'write `"{token}"`', token)
         elif field_type is FieldType.FLAG and not isinstance(value, bool):
+            name = known.name if known else ""
             self._report(
-                "TRL133",
-                f"`{known.name if known else ''}` is true or false",
-                "write it alone, or `not` before it",
-                token,
+                "TRL133", f"field `{name}` is a Boolean", "write it alone, or `not` before it", token
             )
         elif field_type is FieldType.CHOICE and known and value not in known.choices:
             hint = did_you_mean(str(value), known.choices)
-            self._report("TRL132", f"`{known.name}` is never {token}", f"{hint}" if hint else "", token)
+            self._report("TRL132", f"field `{known.name}` never has the value {token}", hint, token)
         elif field_type is FieldType.TEXT and known and not isinstance(value, str):
-            self._report("TRL133", f"`{known.name}` is text", f'write `"{token}"`', token)
+            self._report("TRL133", f"field `{known.name}` is text", f'write `"{token}"`', token)
         elif test in _ORDER and isinstance(value, bool):
-            self._report("TRL133", "true and false have no order", "compare them with `==`", token)
+            self._report("TRL133", "Booleans have no order", "compare them with `==`", token)
 
 
 def _test(node: SyntaxNode) -> Test:
-    """The test that a question's node asks."""
+    """Return the test of a condition's node."""
     match str(node.data):
         case "compare":
             return Test(str(next(token for token in tokens(node) if token.type == "COMPARE")))
@@ -226,7 +232,7 @@ def _test(node: SyntaxNode) -> Test:
 
 
 def _values(node: SyntaxNode) -> list[SyntaxNode | Token]:
-    """The literals of a question: what stands after its path, keywords aside."""
+    """Return the literals of a condition: the children after its path that are not keywords."""
     words = ("NOT", "IN", "MATCHES", "CONTAINS", "STARTS", "WITH", "IS", "COMPARE")
     if node.data == "missing":
         return []
@@ -234,7 +240,7 @@ def _values(node: SyntaxNode) -> list[SyntaxNode | Token]:
 
 
 def _flag(path: Path, test: Test, values: list[Scalar]) -> Predicate:
-    """`nested == false` is `not nested`."""
+    """Rewrite a comparison of a Boolean field: `nested == false` is `not nested`."""
     leaf = Leaf(path, Test.IS_TRUE)
     wanted = bool(values and values[0]) is (test is Test.EQ)
     return leaf if wanted else Not(leaf)

@@ -1,4 +1,4 @@
-"""A text in pieces as a reader sees them, in this language or another; it never refuses."""
+"""A scanner for error messages: it accepts any text, in this language or another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REGEX = re.compile(r"/(?:[^/\\\n]|\\.)+/")
 
 @dataclass(frozen=True, slots=True)
 class Lexeme:
-    """A piece of the text: `kind` names its group in the scanner, or `regex`, or `end`."""
+    """A part of the text: `kind` is its group in the scanner, `regex` or `end`."""
 
     kind: str
     text: str
@@ -29,7 +29,7 @@ class Lexeme:
 
 
 def scan(text: str) -> tuple[Lexeme, ...]:
-    """The text in pieces, ending with an empty one of kind `end`."""
+    """Return the lexemes of a text, the last one empty and of kind `end`."""
     lexemes: list[Lexeme] = []
     at = 0
     while at < len(text):
