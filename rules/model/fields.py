@@ -1,4 +1,4 @@
-"""The fields of an event that a predicate may ask about, and what each can answer."""
+"""The fields of an event that predicates may use, and their types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class FieldType(Enum):
-    """What a field holds."""
+    """The type of a field's values."""
 
     CHOICE = "one of a few words"
     TEXT = "text"
@@ -18,7 +18,7 @@ class FieldType(Enum):
 
 KINDS = ("user", "assistant", "tool_call", "tool_result", "unknown")
 CONTENTS = ("captured", "absent", "truncated", "redacted")
-"""The words of `Kind` and `Content` in `schemas/event.py`, which loads more than checking a pack needs."""
+"""The values of `Kind` and `Content` in `schemas/event.py`, whose import would slow the check of a pack."""
 TOOL = ("tool_call", "tool_result")
 
 
@@ -26,8 +26,8 @@ TOOL = ("tool_call", "tool_result")
 class EventField:
     """A field of the event frame as predicates see it.
 
-    `choices` are the words of a `CHOICE`; `nullable` says whether an event can lack it, and `kinds` are the
-    kinds of events that can have it.
+    `choices` are the values of a `CHOICE`; events may lack a `nullable` field, and only events of `kinds` have
+    it.
     """
 
     name: str
@@ -58,5 +58,5 @@ FIELDS: dict[str, EventField] = {
         EventField("attributes", FieldType.MAP, False),
     )
 }
-"""Fields by name. Times, places and the ids of spans are no fields: rules speak of what happened and in which
-order, and two tellings of the same session must be judged alike."""
+"""The fields by name. Times, positions and span ids are not among them: rules are about events and their order,
+and two recordings of the same session must get the same verdicts."""
