@@ -18,7 +18,7 @@ from ...rules.lint.suggest import (
     tools_named,
 )
 from ...rules.model.rule import Rule, RuleSet
-from ...rules.packs.inheritance import section
+from ...rules.packs.inheritance import section_entries
 from ...rules.packs.load import documents_of, load_packs, pack_text, shipped_packs
 from ...rules.packs.yaml_document import ScalarNode
 from ...schemas.display import visible
@@ -65,7 +65,7 @@ def draft(name: str, parent: str, found: Usage) -> Draft:
 def _propositions(parent: str, shipped: RuleSet) -> dict[str, tuple[str, Any]]:
     """Return the shipped pack's propositions that rules use, as text and parsed."""
     parsed = {name: value for rule in shipped.rules for name, value in rule.propositions.items()}
-    texts = section(documents_of(shipped)[parent], "propositions")
+    texts = section_entries(documents_of(shipped)[parent], "propositions")
     return {
         name: (node.text, parsed[name])
         for name, (_, node) in texts.items()

@@ -15,7 +15,7 @@ from ..model.machine import STAYS_VIOLATED, VERDICT_MASK, VIOLATED, Machine
 from ..model.printer import to_text
 from ..model.problem import Location, Problem, Snippet, by_location, did_you_mean
 from ..model.rule import Rule, RuleSet
-from ..packs.inheritance import overrides, section
+from ..packs.inheritance import overrides, section_entries
 from ..packs.load import documents_of, resolve_with_library
 from ..packs.yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode
 from .finite_trace import finite_trace_disagrees
@@ -323,8 +323,10 @@ def _unused_names(rules: list[Rule], document: Document) -> Iterator[Problem]:
         ("propositions", {name for rule in rules for name in rule.propositions}),
         ("transitions", {name for rule in rules for name in rule.transitions}),
     ):
-        inherited = frozenset[str]() if document.parent is None else section(document.parent, name).keys()
-        for entry, (key, _) in section(document, name).items():
+        inherited = (
+            frozenset[str]() if document.parent is None else section_entries(document.parent, name).keys()
+        )
+        for entry, (key, _) in section_entries(document, name).items():
             if entry in used or key.file is not document.file:
                 continue
             message = f"the {name[:-1]} `{entry}` is used by no rule"

@@ -11,7 +11,7 @@ from ..model.predicate import And, Leaf, Predicate, Test
 from ..model.problem import Problem, counted
 from ..model.rule import Rule
 from ..packs.examples import run_examples
-from ..packs.inheritance import extends_node, overrides, pack_name, section
+from ..packs.inheritance import extends_node, overrides, pack_name, section_entries
 from ..packs.yaml_document import Document, ScalarNode
 from .satisfiability import KIND, is_satisfiable, satisfiable_with_steps
 
@@ -47,7 +47,7 @@ def widened_propositions(
             hint = f'say which events are meant, as in `kind == "{former[0]}" and ...`; it is used by '
             hint += ", ".join(f"`{rule.id}`" for rule in users)
             yield Problem(
-                "TRL511", message, hint, document.location(section(document, "propositions")[name][0])
+                "TRL511", message, hint, document.location(section_entries(document, "propositions")[name][0])
             )
 
 
@@ -109,5 +109,5 @@ def _kinds(predicate: Predicate) -> list[str]:
 
 def _replaced(document: Document, name: str) -> ScalarNode | None:
     """Return the key of a proposition that the document's own file defines."""
-    key = section(document, "propositions").get(name, (None, None))[0]
+    key = section_entries(document, "propositions").get(name, (None, None))[0]
     return key if key is not None and key.file is document.file else None

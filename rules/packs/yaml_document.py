@@ -1,4 +1,4 @@
-"""YAML as a tree that knows where everything stands: the text of rule packs, read with limits."""
+"""YAML documents as trees whose nodes have locations in the file, read with limits."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ TEXT_CHARACTERS_MAX = 1_000_000
 NODES_MAX = 50_000
 DEPTH_MAX = 12
 ALIASES_MAX = 100
-"""Limits of one file: its length, its values with aliases followed, how deep they nest, its aliases."""
+"""Limits of one file: its characters, its values with aliases expanded, their nesting, its aliases."""
 
 STOPPING = frozenset({"TRL202", "TRL204"})
-"""Codes after which nothing more can be said of a file."""
+"""Codes that stop the reading of a file."""
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Data = str | None | list["Data"] | dict[str, "Data"]
-"""A value without its place. Scalars stay text, whatever YAML would make of them; an empty one is None."""
+"""A value without its location. Scalars stay text, whatever their YAML type; an empty one is None."""
 
 ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t", " ": " "}
 
@@ -37,7 +37,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class ScalarNode:
-    """A text; `start` and `end` are places in the file, `style` is YAML's: empty (plain), ' " | or >."""
+    """A scalar; `start` and `end` are offsets in the file, `style` is empty (plain), ' " | or >."""
 
     text: str
     style: str
@@ -48,7 +48,7 @@ class ScalarNode:
 
 @dataclass(frozen=True, slots=True)
 class SequenceNode:
-    """A list of values."""
+    """A sequence of values."""
 
     items: tuple[YamlNode, ...]
     start: int
@@ -66,11 +66,11 @@ class MappingNode:
     file: SourceFile = field(repr=False)
 
     def key(self, name: str) -> ScalarNode | None:
-        """The key of that name, or None."""
+        """Return the key of that name, or None."""
         return next((key for key, _ in self.entries if key.text == name), None)
 
     def value(self, name: str) -> YamlNode | None:
-        """The value under that key, or None."""
+        """Return the value under that key, or None."""
         return next((value for key, value in self.entries if key.text == name), None)
 
 
@@ -79,10 +79,10 @@ YamlNode = ScalarNode | SequenceNode | MappingNode
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML file, its tree, and the problems beside it.
+    """One YAML file, its tree and its problems.
 
-    The tree is without what `problems` reports: of two equal keys it has the first. Where the file is a pack
-    that extends another, `extend` adds the nodes that are inherited, and `parent` is that other pack.
+    The tree leaves out what `problems` reports: of two equal keys it has the first. If the file is a pack that
+    extends another, `parent` is that other pack and `extend` adds the inherited nodes.
     """
 
     file: SourceFile
@@ -101,23 +101,36 @@ class Document:
         return self.file.text
 
     def location(self, node: YamlNode, start: int = 0, end: int | None = None) -> Location:
-        """Return where the node stands; for a scalar, where `text[start:end]` of it stands in the file.
+        """Return the location of a node, or of `text[start:end]` of a scalar.
 
-        Exact in plain, quoted and block scalars; where an escape hides the way back to the file, the
-        scalar's beginning.
+        It is exact in plain, quoted and block scalars. If an escape prevents that, it is the whole scalar's.
         """
         if not isinstance(node, ScalarNode):
             return line_location(node.file, node.start, node.end)
         end = len(node.text) if end is None else end
-        way = _alignment(node.file.text, node)
-        if way is None:
+        offsets = _alignment(node.file.text, node)
+        if offsets is None:
             return line_location(node.file, node.start, node.end)
-        first = way[start] if start < len(way) else way[-1] + 1
-        last = way[min(end, len(way)) - 1] + 1
+        first = offsets[start] if start < len(offsets) else offsets[-1] + 1
+        last = offsets[min(end, len(offsets)) - 1] + 1
         return line_location(node.file, first, last)
 
+    def value(self, name: str) -> YamlNode | None:
+        """Return the value of a top-level key, or None."""
+        return self.root.value(name) if isinstance(self.root, MappingNode) else None
+
+    def entries(self, name: str) -> tuple[tuple[ScalarNode, YamlNode], ...]:
+        """Return the entries of a top-level mapping; none if the value is something else."""
+        node = self.value(name)
+        return node.entries if isinstance(node, MappingNode) else ()
+
+    def items(self, name: str) -> tuple[YamlNode, ...]:
+        """Return the items of a top-level sequence; none if the value is something else."""
+        node = self.value(name)
+        return node.items if isinstance(node, SequenceNode) else ()
+
     def at(self, path: tuple[str | int, ...]) -> YamlNode:
-        """The node at that way of keys and indices, or the deepest one that exists on the way."""
+        """Return the node at that path of keys and indices, or the deepest one that exists on it."""
         node = self.root
         for part in path:
             below = None
@@ -132,7 +145,7 @@ class Document:
 
 
 def line_location(file: SourceFile, start: int, end: int) -> Location:
-    """The place of `text[start:end]`, cut to the line of the file in which it begins."""
+    """Return the location of `text[start:end]`, cut to the line in which it begins."""
     text = file.text
     start = min(start, len(text))
     first = text.rfind("\n", 0, start) + 1
@@ -143,7 +156,7 @@ def line_location(file: SourceFile, start: int, end: int) -> Location:
 
 
 def data(node: YamlNode) -> Data:
-    """The node's value without places."""
+    """Return a node's value without locations."""
     if isinstance(node, ScalarNode):
         return None if node.style == "" and node.text in ("", "~", "null") else node.text
     if isinstance(node, SequenceNode):
@@ -152,9 +165,9 @@ def data(node: YamlNode) -> Data:
 
 
 def read_document(text: str, source: str) -> Document:
-    """Read one YAML document; what is wrong in it and lets the rest be read stands in its `problems`.
+    """Read one YAML document; problems that do not stop the reading are in its `problems`.
 
-    Raises RuleError with all that can be told at once where it is no YAML or too much (TRL202, TRL204).
+    Raises RuleError with every problem found if the text is not YAML or exceeds a limit (TRL202, TRL204).
     """
     text = text.removeprefix("\ufeff")
     if len(text) > TEXT_CHARACTERS_MAX:
@@ -173,7 +186,7 @@ def read_document(text: str, source: str) -> Document:
 
 @dataclass(slots=True)
 class _OpenCollection:
-    """A list or mapping whose end has not come; a mapping's `items` are keys and values in turn."""
+    """A list or mapping that is still open; a mapping's `items` alternate keys and values."""
 
     mapping: bool
     start: int
@@ -185,7 +198,7 @@ class _OpenCollection:
 
 @dataclass(frozen=True, slots=True)
 class _CompleteNode:
-    """A complete node, the number of values in it (those that aliases repeat included) and its depth."""
+    """A complete node, the number of values in it (with aliases expanded) and its depth."""
 
     node: YamlNode
     nodes: int = 1
@@ -193,7 +206,7 @@ class _CompleteNode:
 
 
 class _TreeBuilder:
-    """Builds the tree from YAML's events, without recursion: its limits hold before anything grows."""
+    """A builder of the tree from YAML's events, without recursion and within the limits."""
 
     def __init__(self, file: SourceFile) -> None:
         self.file = file
@@ -203,7 +216,7 @@ class _TreeBuilder:
         self.aliases = 0
 
     def read(self) -> YamlNode:
-        """The root of the first document; an empty file is an empty scalar."""
+        """Return the root of the first document; an empty file is an empty scalar."""
         open_collections: list[_OpenCollection] = []
         roots: list[YamlNode] = []
         for event in self.events():
@@ -217,11 +230,11 @@ class _TreeBuilder:
                 open_collections[-1].depth = max(open_collections[-1].depth, done.depth + 1)
                 self.check_depth(len(open_collections) + done.depth, done.node)
         if len(roots) > 1:
-            self.report("TRL205", "a second document begins here", "one file holds one pack", roots[1])
+            self.report("TRL205", "the file has a second YAML document", "write one pack per file", roots[1])
         return roots[0] if roots else ScalarNode("", "", 0, 0, self.file)
 
     def events(self) -> Iterator[Any]:
-        """YAML's events, as far as the limits allow."""
+        """Yield YAML's events until a limit is exceeded."""
         parse: Callable[..., Iterator[Any]] = getattr(yaml, "parse")  # noqa: B009 (has no types)
         for event in parse(self.file.text, Loader=LOADER):
             yield event
@@ -229,7 +242,7 @@ class _TreeBuilder:
                 return
 
     def node(self, event: Any, open_collections: list[_OpenCollection]) -> _CompleteNode | None:
-        """The node that the event completes, if it completes one."""
+        """Return the node that the event completes, if any."""
         start, end = event.start_mark.index, event.end_mark.index
         if isinstance(event, yaml.AliasEvent):
             return self.alias(event, start, end)
@@ -250,106 +263,106 @@ class _TreeBuilder:
         return None
 
     def scalar(self, text: str, start: int, end: int, style: str = "") -> ScalarNode:
-        """A text of the file."""
+        """Return a scalar of the file."""
         return ScalarNode(text, style, start, end, self.file)
 
     def closed(self, done: _OpenCollection, end: int) -> YamlNode:
-        """The finished list or mapping."""
+        """Return the complete list or mapping."""
         items = tuple(done.items)
         if done.mapping:
             return MappingNode(tuple(self.entries(items)), done.start, end, self.file)
         return SequenceNode(items, done.start, end, self.file)
 
     def entries(self, items: tuple[YamlNode, ...]) -> Iterator[tuple[ScalarNode, YamlNode]]:
-        """The mapping's entries; a key that is no text, or that stands twice, is a problem."""
+        """Yield the mapping's entries; report a key that is not a scalar, and a duplicate key."""
         seen: dict[str, ScalarNode] = {}
         for key, value in zip(items[::2], items[1::2], strict=True):
             if not isinstance(key, ScalarNode):
-                self.report("TRL205", "a key is a list or a mapping", "keys are names", key)
+                self.report("TRL205", "a key cannot be a list or a mapping", "write a name", key)
             elif key.text in seen:
                 first = line_location(self.file, seen[key.text].start, seen[key.text].end)
-                hint = f"it stands in line {first.line} already: rename or remove one"
-                self.report("TRL203", f"the key `{key.text}` stands twice", hint, key)
+                hint = f"the first is in line {first.line}: rename or remove one"
+                self.report("TRL203", f"duplicate key `{key.text}`", hint, key)
             else:
                 seen[key.text] = key
                 yield key, value
 
     def alias(self, event: Any, start: int, end: int) -> _CompleteNode:
-        """The node that the alias repeats."""
+        """Return the node that the alias repeats."""
         here = self.scalar(event.anchor, start, end)
         self.aliases += 1
         if self.aliases > ALIASES_MAX:
-            self.report("TRL204", f"more than {ALIASES_MAX} aliases", "write the values out", here)
+            self.report("TRL204", f"the file has more than {ALIASES_MAX} aliases", "repeat the values", here)
         if event.anchor not in self.anchors:
-            message = f"the alias `*{event.anchor}` has no anchor before it"
-            hint = "an alias repeats a value that is complete where it stands"
-            self.report("TRL202", message, hint, here)
+            hint = f"define the anchor `&{event.anchor}` before the alias, outside the value that contains it"
+            self.report("TRL202", f"undefined alias `*{event.anchor}`", hint, here)
             return _CompleteNode(here)
         return self.anchors[event.anchor]
 
     def named(self, anchor: str | None, done: _CompleteNode) -> _CompleteNode:
-        """The node, remembered under its anchor if it has one."""
+        """Store the node under its anchor, if it has one, and return it."""
         if anchor is not None:
             self.anchors[anchor] = done
         return done
 
     def reject_tag(self, event: Any, start: int, end: int) -> None:
-        """Refuse an explicit tag: a pack is data, and nothing in it makes an object."""
+        """Report an explicit tag: packs hold plain data."""
         if event.tag not in (None, "!"):
             hint = "write the value without a tag"
-            self.report(
-                "TRL205", f"the tag `{event.tag}` has no meaning", hint, self.scalar("", start, end)
-            )
+            self.report("TRL205", f"unsupported tag `{event.tag}`", hint, self.scalar("", start, end))
 
     def count_nodes(self, nodes: int, here: YamlNode) -> None:
-        """Count values, those that aliases repeat included."""
+        """Count values, with aliases expanded."""
         before = self.nodes
         self.nodes += nodes
         if before <= NODES_MAX < self.nodes:
-            self.report("TRL204", f"more than {NODES_MAX} values", "split it into several packs", here)
+            self.report(
+                "TRL204", f"the file has more than {NODES_MAX} values", "split it into several packs", here
+            )
 
     def check_depth(self, depth: int, here: YamlNode) -> None:
-        """Refuse what nests too deeply; what aliases repeat counts where it is repeated."""
+        """Report values that nest too deeply, with aliases expanded."""
         if depth > DEPTH_MAX:
-            hint = "a pack needs no more than a list of sessions of steps"
+            hint = "the deepest value of a pack is a list of sessions of steps"
             self.report("TRL204", f"values nest more than {DEPTH_MAX} deep", hint, here)
 
     def report(self, code: str, message: str, hint: str, node: YamlNode) -> None:
-        """Keep a problem at the node's place."""
+        """Add a problem at the node's location."""
         location = line_location(self.file, node.start, node.end)
         self.problems.append(Problem(code, message, hint, location))
 
 
 def _syntax_problem(error: yaml.YAMLError, file: SourceFile) -> Problem:
-    """The YAML parser's complaint as ours."""
+    """Convert an error of the YAML parser to a problem."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    message = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
-    hint = "quote a text that holds `: ` or ` #`, or begins with a sign such as `[`, `{`, `*`, `&` or `!`"
+    message = getattr(error, "problem", None) or getattr(error, "reason", None) or "not readable"
+    hint = "quote text that contains `: ` or ` #`, or starts with a sign such as `[`, `{`, `*`, `&` or `!`"
     if "\t" in file.text:
         hint = "indent with spaces, not tabs"
     start = mark.index if mark else getattr(error, "position", 0)
-    return Problem("TRL202", f"no YAML: {message}", hint, line_location(file, start, start + 1))
+    return Problem("TRL202", f"invalid YAML: {message}", hint, line_location(file, start, start + 1))
 
 
 def _alignment(text: str, scalar: ScalarNode) -> list[int] | None:
-    """For each character of the scalar's text its place in the file, or None where the two do not agree."""
+    """Return the offset in the file of each character of a scalar, or None if the two differ."""
     at = scalar.start
     if scalar.style in ("|", ">"):
         at = text.find("\n", at) + 1
     elif scalar.style:
         at += 1
-    way: list[int] = []
+    offsets: list[int] = []
     for char in scalar.text:
         step = _space(text, at, char) if char.isspace() else _character(text, at, char, scalar.style)
         if step is None or step[0] >= scalar.end:
-            return way if char.isspace() and way and not scalar.text[len(way) :].strip() else None
-        way.append(step[0])
+            is_rest_blank = char.isspace() and offsets and not scalar.text[len(offsets) :].strip()
+            return offsets if is_rest_blank else None
+        offsets.append(step[0])
         at = step[1]
-    return way or [scalar.start]
+    return offsets or [scalar.start]
 
 
 def _space(text: str, at: int, char: str) -> tuple[int, int] | None:
-    """Return where a white character of the value stands, and where to go on."""
+    """Return the offset of a whitespace character of the value, and the offset after it."""
     if text[at : at + 1] == "\\" and ESCAPES.get(text[at + 1 : at + 2]) == char:
         return at, at + 2
     if text[at : at + 1] == char:
@@ -358,7 +371,7 @@ def _space(text: str, at: int, char: str) -> tuple[int, int] | None:
 
 
 def _character(text: str, at: int, char: str, style: str) -> tuple[int, int] | None:
-    """Where a visible character of the value stands, and where to go on; None where another one stands."""
+    """Return the offset of a visible character of the value and the offset after it; None if it is not there."""
     while text[at : at + 1].isspace() or (style == '"' and text[at : at + 2] == "\\\n"):
         at += 2 if text[at] == "\\" else 1
     here = text[at : at + 1]
