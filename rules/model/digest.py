@@ -41,8 +41,8 @@ def rule_digest(rule: Rule) -> str:
 def rule_set_digest(rule_set: RuleSet) -> str:
     """Return the SHA-256, in hex, of everything that decides the verdicts of a rule set.
 
-    It covers the pack, id, severity and digest of every rule, in any order. Sets that differ only in titles or
-    comments have the same digest.
+    It covers the pack, id, severity and digest of every rule, in any order. Sets that differ only in titles
+    or comments have the same digest.
     """
     rules: list[Json] = [
         [rule.pack, rule.id, rule.severity.value, rule_digest(rule)]

@@ -26,8 +26,8 @@ TOOL = ("tool_call", "tool_result")
 class EventField:
     """A field of the event frame as predicates see it.
 
-    `choices` are the values of a `CHOICE`; events may lack a `nullable` field, and only events of `kinds` have
-    it.
+    `choices` are the values of a `CHOICE`; events may lack a `nullable` field, and only events of `kinds`
+    have it.
     """
 
     name: str
@@ -58,5 +58,5 @@ FIELDS: dict[str, EventField] = {
         EventField("attributes", FieldType.MAP, False),
     )
 }
-"""The fields by name. Times, positions and span ids are not among them: rules are about events and their order,
-and two recordings of the same session must get the same verdicts."""
+"""The fields by name. Times, positions and span ids are not among them: rules are about events and their
+order, and two recordings of the same session must get the same verdicts."""

@@ -71,8 +71,8 @@ class Formula:
     """One node of a formula, with calls of user-defined operators already expanded.
 
     `name` is the name of a proposition or transition bit, and empty on other nodes. `bounds` is `(a, b)` on
-    `F G O H [a,b]`, `(n, n)` on `X N Y Z [n]` (also for a written `[1]`), `(0, k)` on `at_most[k]`, else None.
-    Two formulas are equal when their trees are.
+    `F G O H [a,b]`, `(n, n)` on `X N Y Z [n]` (also for a written `[1]`), `(0, k)` on `at_most[k]`, else
+    None. Two formulas are equal when their trees are.
     """
 
     op: Op
@@ -86,14 +86,14 @@ class Formula:
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        # Stored, since passes query every node, and each answer would otherwise be a walk over the tree below.
+        # Stored: passes query every node, and each answer would be a walk over the tree below.
         looks_ahead = self.op in FUTURE or any(arg.looks_ahead for arg in self.args)
         object.__setattr__(self, "looks_ahead", looks_ahead)
         object.__setattr__(self, "size", 1 + sum(arg.size for arg in self.args))
         object.__setattr__(self, "_hash", hash((self.op, self.args, self.name, self.bounds)))
 
     def __hash__(self) -> int:
-        # Stored, since formulas are keys of most tables of the compiler, and hashing a tree is a walk over it.
+        # Stored: formulas are keys of most tables of the compiler, and hashing a tree is a walk over it.
         return self._hash
 
     def __str__(self) -> str:

@@ -27,10 +27,11 @@ VERDICTS = (Verdict.PENDING, Verdict.VIOLATED, Verdict.SATISFIED, Verdict.VIOLAT
 class Machine:
     """A rule's formula with its recovery, history and LTL3 completion compiled in.
 
-    Bit `i` of a *word* is the value of `propositions[i]`; `letters[word]` is its letter (words that the machine
-    does not distinguish share one; there are at most 250). Rows of `next` and `output` are states, columns are
-    letters. `closing[state]` is the verdict if the session ends there (None if no pending instance has seen an
-    event), and `residual[state]` is the formula left for the next event. State 0 is the start.
+    Bit `i` of a *word* is the value of `propositions[i]`; `letters[word]` is its letter (words that the
+    machine does not distinguish share one; there are at most 250). Rows of `next` and `output` are states,
+    columns are letters. `closing[state]` is the verdict if the session ends there (None if no pending
+    instance has seen an event), and `residual[state]` is the formula left for the next event. State 0 is the
+    start.
     """
 
     propositions: tuple[str, ...]

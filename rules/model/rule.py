@@ -14,8 +14,8 @@ from .predicate import Path, Predicate
 class SliceKey:
     """The key of an event's slice, from `for_each`.
 
-    With `joint` false the key is the first of `paths` that is present; with `joint` true it is the tuple of all
-    of them, absent when one is.
+    With `joint` false the key is the first of `paths` that is present; with `joint` true it is the tuple of
+    all of them, absent when one is.
     """
 
     paths: tuple[Path, ...]
@@ -64,8 +64,8 @@ class Rule:
 class RuleSet:
     """The rules of all loaded packs, ordered by pack and then as written.
 
-    `sources` maps a pack's name to its YAML text, for the copy in an audit's bundle. If a pack extends another,
-    `NAME.extends/PARENT` has the text of that one, and so on.
+    `sources` maps a pack's name to its YAML text, for the copy in an audit's bundle. If a pack extends
+    another, `NAME.extends/PARENT` has the text of that one, and so on.
     """
 
     rules: tuple[Rule, ...]

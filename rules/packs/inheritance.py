@@ -23,8 +23,8 @@ SectionEntries = Mapping[str, tuple[ScalarNode, YamlNode]]
 class Overrides:
     """The inheritance of a pack: its parent's name, and what it changes of that.
 
-    `inherited` are the ids of the inherited rules, `own` those of the pack's rules. `severities` has, for each
-    inherited rule with another severity, the parent's severity and the new one.
+    `inherited` are the ids of the inherited rules, `own` those of the pack's rules. `severities` has, for
+    each inherited rule with another severity, the parent's severity and the new one.
     """
 
     parent: str
@@ -126,7 +126,8 @@ def operator_name(head: str) -> str:
 def _merged_entries(child: Document, parent: Document, name: str) -> Iterator[tuple[ScalarNode, YamlNode]]:
     """Yield the inherited entries of a section that the child does not replace, then the child's.
 
-    An entry of the child is left out if the parent has its name in another section; `_name_problems` reports it.
+    An entry of the child is left out if the parent has its name in another section; `_name_problems` reports
+    it.
     """
     defined = section_entries(child, name)
     inherited = section_entries(parent, name)

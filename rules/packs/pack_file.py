@@ -1,4 +1,4 @@
-"""What a pack's YAML file holds: its fields, and what each takes."""
+"""The fields of a pack's YAML file and the values that they accept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
 
-# Pydantic's engine by itself: to make models with pydantic takes as long as all the rest of a start.
+# Only Pydantic's engine: building models with Pydantic would double the start-up time.
 from pydantic_core import CoreConfig, CoreSchema, SchemaValidator, core_schema
 
 from ...schemas.verdict import Recover, Severity
@@ -16,15 +16,15 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 VERSION_MAX = 1_000_000_000
 
 SessionEntry = list[list[str]]
-"""A whole session: a list of steps, each the list of the propositions that are true at it."""
+"""A whole session: a list of steps, each a list of the propositions that are true at it."""
 
 Model = TypeVar("Model")
 
-# ---- what a field takes; `editors` is added to its JSON Schema
+# ---- the schemas of fields; `editors` is added to the JSON Schema
 
 
 def _number(value: object) -> object:
-    """A version's digits as a number: scalars come as text, however they were written."""
+    """Convert a version's digits to a number: all scalars of a document are text."""
     return (
         int(value)
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12
@@ -33,7 +33,7 @@ def _number(value: object) -> object:
 
 
 def _nothing(value: object) -> object:
-    """A section without entries, `transitions:` and nothing under it, is an empty one."""
+    """Convert a section without entries (`transitions:` and nothing under it) to an empty one."""
     return {} if value is None else value
 
 
@@ -42,14 +42,14 @@ def _choice(choices: type[Enum]) -> CoreSchema:
 
 
 def _several(*schemas: CoreSchema) -> CoreSchema:
-    """Any of these shapes, or nothing."""
+    """Return a schema of any of these forms, or null."""
     return core_schema.nullable_schema(core_schema.union_schema([*schemas]))
 
 
 TEXT = core_schema.str_schema()
 NAME = core_schema.str_schema(pattern=NAME_PATTERN)
 EXPRESSION = core_schema.str_schema(metadata={"editors": {"type": ["string", "boolean"]}})
-"""A text of the rule language; an unquoted `true` is one too, whatever editors take it for."""
+"""A text of the rule language; editors must also accept an unquoted `true`."""
 
 TEXTS = core_schema.list_schema(TEXT)
 SESSION = core_schema.list_schema(TEXTS)
@@ -61,34 +61,34 @@ VERSION = core_schema.no_info_before_validator_function(_number, core_schema.int
 
 
 def _accepts(schema: CoreSchema, description: str) -> dict[str, object]:
-    """Return what a field of a file takes and is for, as the metadata of a dataclass's field."""
+    """Return the schema and description of a file's field, as the metadata of a dataclass field."""
     return {"schema": schema, "description": description}
 
 
 def mapping_schema(model: type[Any]) -> CoreSchema:
-    """What a mapping must be to be read as that dataclass, whose fields' metadata are from `_takes`."""
+    """Return the schema of a mapping that is read as that dataclass; its fields have `_accepts` metadata."""
     schemas = {
-        entry_field.name: core_schema.typed_dict_field(
-            entry_field.metadata["schema"],
-            required=_is_required(entry_field),
-            metadata={"editors": _editor_metadata(entry_field)},
+        part.name: core_schema.typed_dict_field(
+            part.metadata["schema"],
+            required=_is_required(part),
+            metadata={"editors": _editor_metadata(part)},
         )
-        for entry_field in fields(model)
+        for part in fields(model)
     }
     metadata = {"editors": {"title": model.__name__, "description": model.__doc__}}
     mapping = core_schema.typed_dict_schema(schemas, extra_behavior="forbid", metadata=metadata)
     return core_schema.no_info_after_validator_function(lambda values: model(**values), mapping)
 
 
-def _is_required(entry_field: Field[Any]) -> bool:
-    """Return whether a file must have the field."""
-    return entry_field.default is MISSING and entry_field.default_factory is MISSING
+def _is_required(part: Field[Any]) -> bool:
+    """Return whether the field is required."""
+    return part.default is MISSING and part.default_factory is MISSING
 
 
-def _editor_metadata(entry_field: Field[Any]) -> dict[str, object]:
-    """Return what editors are told of a field beside what it takes."""
-    default = {} if entry_field.default is MISSING else {"default": entry_field.default}
-    return {"description": entry_field.metadata["description"], **default}
+def _editor_metadata(part: Field[Any]) -> dict[str, object]:
+    """Return the description and default of a field for editors."""
+    default = {} if part.default is MISSING else {"default": part.default}
+    return {"description": part.metadata["description"], **default}
 
 
 # ---- the fields of a file
@@ -96,76 +96,80 @@ def _editor_metadata(entry_field: Field[Any]) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class ExamplesEntry:
-    """Sessions that break the rule and sessions that keep it; several are a list of sessions."""
+    """Sessions that violate the rule and sessions that do not; several are a list of sessions."""
 
     violated: SessionEntry | list[SessionEntry] | None = field(
         default=None,
         metadata=_accepts(
-            SESSIONS, "A session (a list of steps, each a list of propositions) that must break the rule."
+            SESSIONS, "A session (a list of steps, each a list of propositions) that must violate the rule."
         ),
     )
     holds: SessionEntry | list[SessionEntry] | None = field(
-        default=None, metadata=_accepts(SESSIONS, "A session that must keep the rule.")
+        default=None, metadata=_accepts(SESSIONS, "A session that must not violate the rule.")
     )
 
 
 @dataclass(frozen=True, slots=True)
 class RuleEntry:
-    """One rule: what must hold of every session."""
+    """One rule: a requirement on every session."""
 
     id: str = field(metadata=_accepts(NAME, "The rule's name, unique in its pack."))
     formula: str = field(
-        metadata=_accepts(EXPRESSION, "What must hold: a temporal formula over the propositions.")
+        metadata=_accepts(
+            EXPRESSION, "A temporal formula over the propositions that every session must satisfy."
+        )
     )
     title: str = field(default="", metadata=_accepts(TEXT, "The rule in one sentence, for reports."))
     severity: Severity = field(
-        default=Severity.MEDIUM, metadata=_accepts(_choice(Severity), "How much a violation matters.")
+        default=Severity.MEDIUM, metadata=_accepts(_choice(Severity), "The severity of a violation.")
     )
     recover: Recover = field(
         default=Recover.BOTH,
         metadata=_accepts(
-            _choice(Recover), "After which verdicts the rule begins anew: both kinds, violations, none."
+            _choice(Recover), "The verdicts after which the rule restarts: both kinds, violations, none."
         ),
     )
     for_each: str | list[str] | list[list[str]] | None = field(
         default=None,
         metadata=_accepts(
-            SLICE, "Judged per value: a path, a list of paths (first present), a tuple [[tool, args]]."
+            SLICE, "The slice key: a path, a list of paths (first present), or a tuple [[tool, args]]."
         ),
     )
     steps: str | None = field(
         default=None,
         metadata=_accepts(
-            _several(EXPRESSION), "Which events count at all: a Boolean formula over propositions."
+            _several(EXPRESSION), "The events that the rule sees: a Boolean formula over propositions."
         ),
     )
     applies_to: str | None = field(
         default=None,
         metadata=_accepts(
             _several(EXPRESSION),
-            "When the rule applies to a session: a formula about the present and past.",
+            "The condition under which the rule applies to a session: a formula without future operators.",
         ),
     )
     examples: ExamplesEntry = field(
         default_factory=ExamplesEntry,
-        metadata=_accepts(mapping_schema(ExamplesEntry), "Sessions that `tracline test` judges."),
+        metadata=_accepts(mapping_schema(ExamplesEntry), "Sessions that `tracline test` runs."),
     )
     why: str = field(
-        default="", metadata=_accepts(TEXT, "Why the rule is there, for whoever reads a finding.")
+        default="", metadata=_accepts(TEXT, "The reason for the rule, for readers of a finding.")
     )
-    blind_spots: str = field(default="", metadata=_accepts(TEXT, "What the rule is known not to see."))
+    blind_spots: str = field(
+        default="", metadata=_accepts(TEXT, "Known violations that the rule does not find.")
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class PackFile:
     """A tracline rule pack."""
 
-    pack: str = field(metadata=_accepts(NAME, "The pack's name; it stands in every verdict."))
+    pack: str = field(metadata=_accepts(NAME, "The pack's name; every verdict has it."))
     version: int = field(
         default=1, metadata=_accepts(VERSION, "A whole number that grows with every change.")
     )
     title: str = field(default="", metadata=_accepts(TEXT, "The pack in one line."))
-    description: str = field(default="", metadata=_accepts(TEXT, "What the pack is for."))
+    description: str = field(default="", metadata=_accepts(TEXT, "The purpose of the pack."))
     extends: str = field(
         default="",
         metadata=_accepts(
@@ -175,14 +179,14 @@ class PackFile:
     )
     drop: list[str] = field(
         default_factory=list[str],
-        metadata=_accepts(TEXTS, "The inherited rules that are left out, by their ids."),
+        metadata=_accepts(TEXTS, "The ids of inherited rules to leave out."),
     )
     severities: dict[str, Severity] = field(
         default_factory=dict[str, Severity],
         metadata=_accepts(SEVERITIES, "Other severities of inherited rules, by their ids."),
     )
     propositions: dict[str, str] = field(
-        default_factory=dict[str, str], metadata=_accepts(SECTION, "Questions about one event, by name.")
+        default_factory=dict[str, str], metadata=_accepts(SECTION, "Conditions on one event, by name.")
     )
     operators: dict[str, str] = field(
         default_factory=dict[str, str],
@@ -192,34 +196,30 @@ class PackFile:
     )
     transitions: dict[str, str] = field(
         default_factory=dict[str, str],
-        metadata=_accepts(
-            SECTION, "Bits that remember, false before the first event: `odd: not previous odd`."
-        ),
+        metadata=_accepts(SECTION, "State bits, false before the first event: `odd: not previous odd`."),
     )
     rules: list[RuleEntry] = field(
         default_factory=list[RuleEntry],
-        metadata=_accepts(
-            core_schema.list_schema(mapping_schema(RuleEntry)), "What must hold of every session."
-        ),
+        metadata=_accepts(core_schema.list_schema(mapping_schema(RuleEntry)), "The rules of the pack."),
     )
 
 
-# ---- reading them
+# ---- validation
 
 
 def read_fields(model: type[Model], values: object) -> Model:
-    """The values as that model. Raises pydantic's ValidationError with everything that is wrong in them."""
+    """Validate the values as that model. Raises pydantic's ValidationError with every error."""
     return _validator(model).validate_python(values)
 
 
 def field_names(model: type[Any]) -> tuple[str, ...]:
-    """The fields that a mapping of that model may have."""
-    return tuple(entry_field.name for entry_field in fields(model))
+    """Return the names of a model's fields."""
+    return tuple(part.name for part in fields(model))
 
 
 def required_names(model: type[Any]) -> frozenset[str]:
-    """The fields that it must have."""
-    return frozenset(entry_field.name for entry_field in fields(model) if _is_required(entry_field))
+    """Return the names of a model's required fields."""
+    return frozenset(part.name for part in fields(model) if _is_required(part))
 
 
 @cache

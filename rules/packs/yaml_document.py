@@ -81,8 +81,8 @@ YamlNode = ScalarNode | SequenceNode | MappingNode
 class Document:
     """One YAML file, its tree and its problems.
 
-    The tree leaves out what `problems` reports: of two equal keys it has the first. If the file is a pack that
-    extends another, `parent` is that other pack and `extend` adds the inherited nodes.
+    The tree leaves out what `problems` reports: of two equal keys it has the first. If the file is a pack
+    that extends another, `parent` is that other pack and `extend` adds the inherited nodes.
     """
 
     file: SourceFile
@@ -371,7 +371,7 @@ def _space(text: str, at: int, char: str) -> tuple[int, int] | None:
 
 
 def _character(text: str, at: int, char: str, style: str) -> tuple[int, int] | None:
-    """Return the offset of a visible character of the value and the offset after it; None if it is not there."""
+    """Return the offset of a visible character and the offset after it; None if it is not there."""
     while text[at : at + 1].isspace() or (style == '"' and text[at : at + 2] == "\\\n"):
         at += 2 if text[at] == "\\" else 1
     here = text[at : at + 1]
