@@ -8,12 +8,12 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from ...rules.lint.reachability import reachable_verdicts
 from ...rules.lint.suggest import (
     PLAIN_NAME,
     TOOL_PATTERNS,
     Suggestion,
     Tool,
-    reachable_verdicts,
     suggestions,
     tools_named,
 )

@@ -1,4 +1,4 @@
-"""Formulas that read as something else than they look."""
+"""Warnings about formulas whose precedence may surprise."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ..model.problem import Problem, RuleError, Snippet
 
 
 def precedence_warnings(snippet: Snippet) -> tuple[Problem, ...]:
-    """Warnings about a formula's text, left to right; a text that is no formula has none.
+    """Return the warnings about a formula's text, left to right; text that is not a formula has none.
 
-    Such are a unary temporal operator left of a binary temporal one (`always p until q`), and `always` left
-    of an arrow (`always p -> q`), without parentheses.
+    They report a unary temporal operator left of a binary temporal one (`always p until q`), and `always`
+    left of an arrow (`always p -> q`), without parentheses.
     """
     try:
         tree = parse_tree(snippet, "formula")
@@ -23,7 +23,7 @@ def precedence_warnings(snippet: Snippet) -> tuple[Problem, ...]:
 
 
 def _surprises(node: SyntaxNode) -> bool:
-    """Return whether the left operand of a node ends with a unary operator that seems to reach further."""
+    """Return whether the left operand of a node is a unary operator that seems to cover both."""
     if node.data not in ("binary", "implies", "iff"):
         return False
     unary = _under_not(nodes(node)[0])
@@ -31,20 +31,20 @@ def _surprises(node: SyntaxNode) -> bool:
 
 
 def _warning(snippet: Snippet, node: SyntaxNode) -> Problem:
-    """Return what the node reads as, and how to say the other thing."""
+    """Return the warning with the formula in both readings."""
     left, right = nodes(node)[0], nodes(node)[1 if node.data == "iff" else -1]
     unary = _under_not(left)
     operator = tokens(node)[0]
     start, end = span(left)[0], span(right)[1]
     inner = span(nodes(unary)[-1])[0]
-    reads = _one_line(f"({snippet.text[start : span(left)[1]]}) {snippet.text[span(operator)[0] : end]}")
+    parsed = _one_line(f"({snippet.text[start : span(left)[1]]}) {snippet.text[span(operator)[0] : end]}")
     other = _one_line(f"{snippet.text[start:inner].strip()} ({snippet.text[inner:end]})")
-    message = f"`{tokens(unary)[0]}` binds tighter than `{operator}`: this reads as `{reads}`"
-    return snippet.problem("TRL508", message, f"write those parentheses, or `{other}`", start, end)
+    message = f"`{tokens(unary)[0]}` binds tighter than `{operator}`: the formula parses as `{parsed}`"
+    return snippet.problem("TRL508", message, f"add these parentheses, or write `{other}`", start, end)
 
 
 def _under_not(node: SyntaxNode) -> SyntaxNode:
-    """The operand of any number of `not`."""
+    """Return the operand under any number of `not`."""
     while node.data == "not":
         (node,) = nodes(node)
     return node

@@ -1,4 +1,4 @@
-"""Whether a proposition can hold at all: its question tried on every sort of event it could tell apart."""
+"""Satisfiability of predicates: a search over the classes of events that a predicate distinguishes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from itertools import pairwise, product
 from operator import eq, ge, gt, le, lt, ne
 from types import MappingProxyType
 
+from ..compiler.limits import Work
 from ..labels.guards import leaves
 from ..model.fields import FIELDS, FieldType
 from ..model.predicate import (
@@ -27,12 +28,13 @@ from ..model.predicate import (
     compared_text,
     is_number,
 )
+from ..model.rule import Rule
 
 STEPS_MAX = 200_000
-"""Questions that are asked of sorts of events before a proposition counts as possible."""
+"""Evaluated leaves after which a predicate counts as satisfiable."""
 
 GUESSES_MAX = 10
-"""Questions without a sure answer that are guessed both ways; with more, a proposition counts as possible."""
+"""Leaves of unknown value that are tried both ways; with more, a predicate counts as satisfiable."""
 
 KIND = Path("kind")
 ORDER: Mapping[Test, Callable[..., bool]] = {
@@ -47,10 +49,10 @@ ORDER: Mapping[Test, Callable[..., bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class ValueClass:
-    """A sort of value: `text` if it is this text, `number` if it is a text with this value.
+    """A class of values: this `text`, or any text with this value as a `number`.
 
-    With neither it is some text that is no number and equals nothing the predicate names; without
-    `scalar` an object or array; without `present` nothing.
+    With neither, it is all text that is not a number and equals no literal of the predicate; without `scalar`
+    all objects and arrays; without `present` the missing value.
     """
 
     text: str | None = None
@@ -61,25 +63,25 @@ class ValueClass:
 
 MISSING = ValueClass(present=False, scalar=False)
 CONTAINER = ValueClass(scalar=False)
-OTHER = ValueClass()
+OTHER_TEXT = ValueClass()
 
 Values = Mapping[Path, ValueClass]
-"""An event: the sort of value of each path that is asked about."""
+"""An event: the class of value of each path that the predicate uses."""
 NOTHING: Mapping[Leaf, bool] = MappingProxyType({})
 
 
 def is_satisfiable(predicate: Predicate) -> bool:
-    """False only if no event whatever makes the predicate true.
+    """Return False only if no event makes the predicate true.
 
-    Fields are taken to be free of each other, but for those that only some kinds of events have. What a
-    regular expression matches is not looked into.
+    The search treats fields as independent, except that only some kinds of events have them, and it assumes
+    that any regular expression can match.
     """
     return satisfiable_with_steps(predicate)[0]
 
 
 @lru_cache(maxsize=16_384)
 def satisfiable_with_steps(predicate: Predicate) -> tuple[bool, int]:
-    """Return whether the predicate can hold, and the steps it takes to find out."""
+    """Return whether the predicate is satisfiable, and the steps of the search."""
     asked = list(dict.fromkeys(leaves(predicate)))
     classes = {
         path: value_classes(path, asked)
@@ -93,10 +95,7 @@ def satisfiable_with_steps(predicate: Predicate) -> tuple[bool, int]:
         steps += cost
         if evaluate_predicate(predicate, values) is False:
             continue
-        fitting = [
-            [value_class for value_class in own if _fits(kind, path, value_class)]
-            for path, own in classes.items()
-        ]
+        fitting = [[c for c in all_classes if _fits(kind, path, c)] for path, all_classes in classes.items()]
         for event in product(*fitting):
             values.update(zip(classes, event, strict=True))
             holds, guesses = _holds(predicate, asked, values)
@@ -106,13 +105,22 @@ def satisfiable_with_steps(predicate: Predicate) -> tuple[bool, int]:
     return False, steps
 
 
+def jointly_satisfiable(rule: Rule, first: str, second: str, work: Work) -> bool:
+    """Return whether some event makes both propositions true; they may be the same."""
+    # Sorted, so that the cache has one entry for both orders.
+    both = [rule.propositions[name] for name in sorted({first, second})]
+    answer, steps = satisfiable_with_steps(both[0] if len(both) == 1 else And(tuple(both)))
+    work.spend(steps)
+    return answer
+
+
 def _fits(kind: str, path: Path, value_class: ValueClass) -> bool:
-    """Return whether an event of that kind can have such a value."""
+    """Return whether an event of that kind can have a value of that class."""
     return value_class is MISSING or kind in FIELDS[path.field].kinds
 
 
 def value_classes(path: Path, asked: list[Leaf]) -> list[ValueClass]:
-    """The sorts of values of the path that the questions could tell apart."""
+    """Return the classes of the path's values that the leaves distinguish."""
     field = FIELDS[path.field]
     if field.type is FieldType.FLAG:
         return [ValueClass("true"), ValueClass("false")]
@@ -132,7 +140,7 @@ def value_classes(path: Path, asked: list[Leaf]) -> list[ValueClass]:
     inside = [MISSING, CONTAINER] if path.steps else [CONTAINER] if field.type is FieldType.JSON else []
     return [
         *(ValueClass(text, _number(text)) for text in texts),
-        OTHER,
+        OTHER_TEXT,
         *(ValueClass(number=number) for number in dict.fromkeys([*numbers, *between, *ends])),
         *whole,
         *inside,
@@ -140,7 +148,7 @@ def value_classes(path: Path, asked: list[Leaf]) -> list[ValueClass]:
 
 
 def evaluate_leaf(leaf: Leaf, value: ValueClass) -> bool | None:
-    """The leaf's answer on a value of that sort, or None where the sort does not tell."""
+    """Return the leaf's value on a class of values, or None if it differs within the class."""
     test, operands = leaf.test, leaf.operands
     if leaf.path == KIND and value.text == "unknown" and not {"user", "assistant"}.isdisjoint(operands):
         return None
@@ -164,7 +172,7 @@ def evaluate_leaf(leaf: Leaf, value: ValueClass) -> bool | None:
 
 
 def _compared(test: Test, value: ValueClass, operand: Scalar) -> bool | None:
-    """`value test operand`: with a number by value, else by text."""
+    """Compare a value with an operand: with a number by value, else by text."""
     if is_number(operand):
         if value.number is None:
             return test is Test.NE
@@ -175,14 +183,14 @@ def _compared(test: Test, value: ValueClass, operand: Scalar) -> bool | None:
 
 
 def _holds(predicate: Predicate, asked: list[Leaf], values: Values) -> tuple[bool, int]:
-    """Return whether the predicate is true of an event with these values and some guess of what is open.
+    """Return whether the predicate is true for these values and some guess of unknown leaves.
 
-    The guesses that were made are counted beside it.
+    Return the number of guesses beside it.
     """
     sure = evaluate_predicate(predicate, values)
     if sure is not None:
         return sure, 0
-    # An unknown event stays unknown: whether it was the user's is nothing to guess.
+    # The kind of an unknown event stays unknown: it is not guessed.
     unsure = [leaf for leaf in asked if leaf.path != KIND and evaluate_leaf(leaf, values[leaf.path]) is None]
     if len(unsure) > GUESSES_MAX:
         return True, 0
@@ -197,7 +205,7 @@ def _holds(predicate: Predicate, asked: list[Leaf], values: Values) -> tuple[boo
 def evaluate_predicate(
     predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] = NOTHING
 ) -> bool | None:
-    """The predicate's value on an event with these values (Kleene); of a path without one all is open."""
+    """Return the predicate's Kleene value on an event; a path without a value is unknown."""
     match predicate:
         case Literal(value):
             return value
@@ -218,7 +226,7 @@ def evaluate_predicate(
 def _joined(
     args: tuple[Predicate, ...], values: Values, guessed: Mapping[Leaf, bool], *, wanted: bool
 ) -> bool | None:
-    """`wanted` if all of them are; the other where one is the other, which most events show early."""
+    """Return `wanted` if all arguments have that value, its negation if one has, else None."""
     found: bool | None = wanted
     for arg in args:
         value = evaluate_predicate(arg, values, guessed)
@@ -229,7 +237,7 @@ def _joined(
 
 
 def _number(text: str) -> float | None:
-    """The text's value as a number: an integer of reasonable length exactly, any other as a double."""
+    """Return the text's value as a number: short integers exactly, any other as a double."""
     if not re.fullmatch(NUMBER, text):
         return None
     return int(text) if len(text) < 40 and text.lstrip("-").isdigit() else float(text)

@@ -1,4 +1,4 @@
-"""Vacuous truth: propositions that hold at events which never have the field they ask about.
+"""Vacuous truth: propositions that are true of events which never have the field that they test.
 
 `tool not in ["refund"]` is true of every message, since no message has a tool.
 """
@@ -16,19 +16,19 @@ from ..model.predicate import Leaf, Path, Predicate
 from .satisfiability import KIND, MISSING, ValueClass, evaluate_leaf, evaluate_predicate, value_classes
 
 ANSWERS_MAX = 20_000
-"""Answers to questions that are looked at before nothing is said of a proposition."""
+"""Evaluated leaves after which the search gives up and finds nothing."""
 
 KINDS = FIELDS["kind"].choices
 
 
 @lru_cache(maxsize=4096)
 def find_vacuity(predicate: Predicate, steps: Predicate) -> tuple[str, str] | None:
-    """Return a kind of events and a field that they never have, where the predicate holds for want of it.
+    """Return a kind of events and a field that they never have, if the predicate is vacuously true of them.
 
-    Some event of that kind makes the predicate true, and would not with some value in the field; no answer
-    about `kind` matters there, nor does `steps` leave the kind out; and some event with the field makes the
-    predicate true, too. So there is none for `kind == "user" and tool != "x"`, nor for `text contains "x"
-    and tool is null`, where the text says which events are meant.
+    It is if some event of that kind makes the predicate true but would not with some value in the field, the
+    event's kind does not matter there, `steps` includes the kind, and some event with the field makes the
+    predicate true, too. So `kind == "user" and tool != "x"` is not vacuous, nor is `text contains "x" and
+    tool is null`, whose text selects the events.
     """
     search = _VacuitySearch(predicate, list(dict.fromkeys(leaves(predicate))))
     for kind in KINDS:
@@ -42,7 +42,7 @@ def find_vacuity(predicate: Predicate, steps: Predicate) -> tuple[str, str] | No
 
 @dataclass(slots=True)
 class _VacuitySearch:
-    """A search through the events that a predicate tells apart, as far as `ANSWERS_MAX`."""
+    """A search over the events that a predicate distinguishes, up to `ANSWERS_MAX`."""
 
     predicate: Predicate
     asked: list[Leaf]
@@ -54,7 +54,7 @@ class _VacuitySearch:
         self.paths = [path for path in dict.fromkeys(leaf.path for leaf in self.asked) if path != KIND]
 
     def holds_for_want_of(self, kind: str, lacking: list[Path]) -> bool:
-        """Whether the predicate holds at some event of the kind, and not if that had what it is lacking."""
+        """Return whether the predicate is true of some event of the kind, but not with the lacking fields."""
         missing = dict.fromkeys(lacking, MISSING)
         if any(
             evaluate_predicate(self.predicate, {**missing, KIND: ValueClass(other)}) is False
@@ -68,7 +68,7 @@ class _VacuitySearch:
         )
 
     def holds_with(self, lacking: list[Path]) -> bool:
-        """Return whether the predicate holds at some event that has one of these fields."""
+        """Return whether the predicate is true of some event that has one of these fields."""
         kinds = {kind for path in lacking for kind in FIELDS[path.field].kinds}
         return any(
             evaluate_predicate(self.predicate, event | had, {**guess, **more})
@@ -94,16 +94,16 @@ class _VacuitySearch:
     def _events(
         self, kind: str | None, paths: list[Path], *, present: bool = False
     ) -> Iterator[tuple[dict[Path, ValueClass], dict[Leaf, bool]]]:
-        """Values of the paths, and answers that they leave open, at events of the kind, if one is given.
+        """Yield events of the kind, if given: values of the paths, and guesses of the unknown leaves.
 
-        Where the fields are to be `present`, those that the kind has are not missing as a whole.
+        With `present`, the fields that the kind has are not missing.
         """
         choices = [self._choices(kind, path, present=present) for path in paths]
         start: dict[Path, ValueClass] = {} if kind is None else {KIND: ValueClass(kind)}
         for values in product(*choices):
             event = start | dict(zip(paths, values, strict=True))
-            own = [leaf for leaf in self.asked if leaf.path in paths]
-            unsure = [leaf for leaf in own if evaluate_leaf(leaf, event[leaf.path]) is None]
+            used = [leaf for leaf in self.asked if leaf.path in paths]
+            unsure = [leaf for leaf in used if evaluate_leaf(leaf, event[leaf.path]) is None]
             for guess in product((False, True), repeat=len(unsure)):
                 self.answers += len(self.asked)
                 if self.answers > ANSWERS_MAX:

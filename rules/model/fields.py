@@ -21,6 +21,15 @@ CONTENTS = ("captured", "absent", "truncated", "redacted")
 """The values of `Kind` and `Content` in `schemas/event.py`, whose import would slow the check of a pack."""
 TOOL = ("tool_call", "tool_result")
 
+KIND_NOUNS = {
+    "user": "user messages",
+    "assistant": "assistant messages",
+    "tool_call": "tool calls",
+    "tool_result": "tool results",
+    "unknown": "messages that were not captured",
+}
+"""The kinds of events as nouns, for messages."""
+
 
 @dataclass(frozen=True, slots=True)
 class EventField:

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 from tracline.cli import tracline
-from tracline.rules.lint.suggest import TOOL_PATTERNS, Tool, reachable_verdicts, tools_named
+from tracline.rules.lint.reachability import reachable_verdicts
+from tracline.rules.lint.suggest import TOOL_PATTERNS, Tool, tools_named
 from tracline.rules.packs.load import load_packs
 
 from ..batch.audit_rows import session, user, write
