@@ -8,19 +8,19 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from ...rules.lint.reachability import reachable_verdicts
 from ...rules.lint.suggest import (
     PLAIN_NAME,
-    ROLES,
+    TOOL_PATTERNS,
     Suggestion,
     Tool,
     suggestions,
     tools_named,
-    use_without,
 )
 from ...rules.model.rule import Rule, RuleSet
-from ...rules.packs.extend import section
+from ...rules.packs.inheritance import section_entries
 from ...rules.packs.load import documents_of, load_packs, pack_text, shipped_packs
-from ...rules.packs.yaml_document import Scalar
+from ...rules.packs.yaml_document import ScalarNode
 from ...schemas.display import visible
 from ..audit.audit import Outcome, audit
 from ..audit.proposition_counts import Census, census
@@ -65,11 +65,11 @@ def draft(name: str, parent: str, found: Usage) -> Draft:
 def _propositions(parent: str, shipped: RuleSet) -> dict[str, tuple[str, Any]]:
     """Return the shipped pack's propositions that rules use, as text and parsed."""
     parsed = {name: value for rule in shipped.rules for name, value in rule.propositions.items()}
-    texts = section(documents_of(shipped)[parent], "propositions")
+    texts = section_entries(documents_of(shipped)[parent], "propositions")
     return {
         name: (node.text, parsed[name])
         for name, (_, node) in texts.items()
-        if name in parsed and isinstance(node, Scalar)
+        if name in parsed and isinstance(node, ScalarNode)
     }
 
 
@@ -78,10 +78,10 @@ def _reason(rule: Rule, missing: set[str]) -> str | None:
     lacks = sorted(missing & rule.propositions.keys())
     if not lacks:
         return None
-    left = use_without(rule, lacks)
-    if left.watches and left.keepable:
+    left = reachable_verdicts(rule, lacks)
+    if left.can_violate and left.can_hold:
         return None
-    why = "every session to which it applies would break it" if left.watches else "nothing could break it"
+    why = "every session to which it applies would break it" if left.can_violate else "nothing could break it"
     return f"no tool was seen for {_listed(lacks)}: {why}"
 
 
@@ -90,7 +90,9 @@ def judged(
 ) -> tuple[Census, Outcome, tuple[Rule, ...]]:
     """Return what a pack and the other shipped ones find in the source, and the rules that were judged."""
     own = pack_text(written)
-    others = load_packs([name for name in shipped_packs() if name not in ROLES and name not in own.packs])
+    others = load_packs(
+        [name for name in shipped_packs() if name not in TOOL_PATTERNS and name not in own.packs]
+    )
     both = RuleSet((*own.rules, *others.rules), {**own.sources, **others.sources})
     for folder in ("census", "audit"):
         (scratch / folder).mkdir()

@@ -65,7 +65,7 @@ def _lines(problems: Sequence[Problem]) -> Iterator[str]:
 
 def _inheritance(documents: Mapping[str, Document]) -> Iterator[str]:
     """Yield what each pack that extends another takes and changes, and an empty line after it."""
-    from ....rules.packs.extend import overrides
+    from ....rules.packs.inheritance import overrides
 
     for name, document in documents.items():
         changed = overrides(document)
@@ -88,7 +88,7 @@ def _write_json(problems: Sequence[Problem], documents: Mapping[str, Document], 
     import orjson
 
     from ....rules.lint.check import is_warning
-    from ....rules.packs.extend import overrides
+    from ....rules.packs.inheritance import overrides
 
     rows = [
         {
@@ -96,9 +96,9 @@ def _write_json(problems: Sequence[Problem], documents: Mapping[str, Document], 
             "level": "warning" if is_warning(problem) else "error",
             "message": problem.message,
             "hint": problem.hint,
-            "source": problem.place.source if problem.place else None,
-            "line": problem.place.line if problem.place else None,
-            "column": problem.place.column if problem.place else None,
+            "source": problem.location.source if problem.location else None,
+            "line": problem.location.line if problem.location else None,
+            "column": problem.location.column if problem.location else None,
         }
         for problem in problems
     ]

@@ -14,7 +14,7 @@ from tracline.rules.compiler.limits import Limits, Work
 from tracline.rules.engine.judge import statute_of
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.lint.check import check
-from tracline.rules.lint.satisfiable import STEPS_MAX, tried
+from tracline.rules.lint.satisfiability import STEPS_MAX, satisfiable_with_steps
 from tracline.rules.model.predicate import And
 from tracline.rules.model.problem import RuleError
 from tracline.rules.packs.load import pack_text
@@ -118,7 +118,7 @@ def test_a_rule_that_takes_too_much_work_is_an_error_of_check() -> None:
         f"rule x/r0 is too large to compile: more than {Limits().steps_max} of steps of work"
         in problem.message
     )
-    assert problem.place is not None
+    assert problem.location is not None
 
 
 def test_work_is_counted_the_same_each_time() -> None:
@@ -149,7 +149,7 @@ def test_a_question_about_many_sorts_of_events_is_given_up() -> None:
     [rule] = pack_text(pack(text)).rules
     predicate = rule.propositions["p"]
     assert isinstance(predicate, And)
-    holds, steps = tried(predicate)
+    holds, steps = satisfiable_with_steps(predicate)
     assert holds
     assert STEPS_MAX < steps < 2 * STEPS_MAX
 

@@ -1,4 +1,4 @@
-"""A text in pieces as a reader sees them, in this language or another; it never refuses."""
+"""A scanner for error messages: it accepts any text, in this language or another."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _REGEX = re.compile(r"/(?:[^/\\\n]|\\.)+/")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of the text: `kind` names its group in the scanner, or `regex`, or `end`."""
+class Lexeme:
+    """A part of the text: `kind` is its group in the scanner, `regex` or `end`."""
 
     kind: str
     text: str
@@ -28,19 +28,19 @@ class Piece:
     end: int
 
 
-def scan(text: str) -> tuple[Piece, ...]:
-    """The text in pieces, ending with an empty one of kind `end`."""
-    pieces: list[Piece] = []
+def scan(text: str) -> tuple[Lexeme, ...]:
+    """Return the lexemes of a text, the last one empty and of kind `end`."""
+    lexemes: list[Lexeme] = []
     at = 0
     while at < len(text):
         regex = (
-            _REGEX.match(text, at) if pieces and pieces[-1].text in ("matches", "==", "=~", "in") else None
+            _REGEX.match(text, at) if lexemes and lexemes[-1].text in ("matches", "==", "=~", "in") else None
         )
         match = regex or _SCAN.match(text, at)
         assert match, "the scanner's last alternative takes any character"
         kind = "regex" if regex else str(match.lastgroup)
         if kind != "space":
-            pieces.append(Piece(kind, match[0], at, match.end()))
+            lexemes.append(Lexeme(kind, match[0], at, match.end()))
         at = match.end()
     end = len(text.rstrip())
-    return (*pieces, Piece("end", "", end, end))
+    return (*lexemes, Lexeme("end", "", end, end))

@@ -1,4 +1,4 @@
-"""Whether a proposition can hold at all: its question tried on every sort of event it could tell apart."""
+"""Satisfiability of predicates: a search over the classes of events that a predicate distinguishes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from itertools import pairwise, product
 from operator import eq, ge, gt, le, lt, ne
 from types import MappingProxyType
 
+from ..compiler.limits import Work
 from ..labels.guards import leaves
-from ..model.fields import FIELDS, Shape
+from ..model.fields import FIELDS, FieldType
 from ..model.predicate import (
     NUMBER,
     And,
@@ -27,12 +28,13 @@ from ..model.predicate import (
     compared_text,
     is_number,
 )
+from ..model.rule import Rule
 
 STEPS_MAX = 200_000
-"""Questions that are asked of sorts of events before a proposition counts as possible."""
+"""Evaluated leaves after which a predicate counts as satisfiable."""
 
 GUESSES_MAX = 10
-"""Questions without a sure answer that are guessed both ways; with more, a proposition counts as possible."""
+"""Leaves of unknown value that are tried both ways; with more, a predicate counts as satisfiable."""
 
 KIND = Path("kind")
 ORDER: Mapping[Test, Callable[..., bool]] = {
@@ -46,11 +48,11 @@ ORDER: Mapping[Test, Callable[..., bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
-    """A sort of value: `text` if it is this text, `number` if it is a text with this value.
+class ValueClass:
+    """A class of values: this `text`, or any text with this value as a `number`.
 
-    With neither it is some text that is no number and equals nothing the predicate names; without
-    `scalar` an object or array; without `present` nothing.
+    With neither, it is all text that is not a number and equals no literal of the predicate; without `scalar`
+    all objects and arrays; without `present` the missing value.
     """
 
     text: str | None = None
@@ -59,41 +61,43 @@ class Sort:
     present: bool = True
 
 
-MISSING = Sort(present=False, scalar=False)
-CONTAINER = Sort(scalar=False)
-OTHER = Sort()
+MISSING = ValueClass(present=False, scalar=False)
+CONTAINER = ValueClass(scalar=False)
+OTHER_TEXT = ValueClass()
 
-Values = Mapping[Path, Sort]
-"""An event: the sort of value of each path that is asked about."""
+Values = Mapping[Path, ValueClass]
+"""An event: the class of value of each path that the predicate uses."""
 NOTHING: Mapping[Leaf, bool] = MappingProxyType({})
 
 
-def can_hold(predicate: Predicate) -> bool:
-    """False only if no event whatever makes the predicate true.
+def is_satisfiable(predicate: Predicate) -> bool:
+    """Return False only if no event makes the predicate true.
 
-    Fields are taken to be free of each other, but for those that only some kinds of events have. What a
-    regular expression matches is not looked into.
+    The search treats fields as independent, except that only some kinds of events have them, and it assumes
+    that any regular expression can match.
     """
-    return tried(predicate)[0]
+    return satisfiable_with_steps(predicate)[0]
 
 
 @lru_cache(maxsize=16_384)
-def tried(predicate: Predicate) -> tuple[bool, int]:
-    """Return whether the predicate can hold, and the steps it takes to find out."""
+def satisfiable_with_steps(predicate: Predicate) -> tuple[bool, int]:
+    """Return whether the predicate is satisfiable, and the steps of the search."""
     asked = list(dict.fromkeys(leaves(predicate)))
-    sorts = {
-        path: sorts_of(path, asked) for path in dict.fromkeys(leaf.path for leaf in asked) if path != KIND
+    classes = {
+        path: value_classes(path, asked)
+        for path in dict.fromkeys(leaf.path for leaf in asked)
+        if path != KIND
     }
     cost = sum(1 + len(leaf.operands) for leaf in leaves(predicate))
     steps = cost * (1 + len(asked))
     for kind in FIELDS["kind"].choices:
-        values = {KIND: Sort(kind)}
+        values = {KIND: ValueClass(kind)}
         steps += cost
-        if value_on(predicate, values) is False:
+        if evaluate_predicate(predicate, values) is False:
             continue
-        fitting = [[sort for sort in own if _fits(kind, path, sort)] for path, own in sorts.items()]
+        fitting = [[c for c in all_classes if _fits(kind, path, c)] for path, all_classes in classes.items()]
         for event in product(*fitting):
-            values.update(zip(sorts, event, strict=True))
+            values.update(zip(classes, event, strict=True))
             holds, guesses = _holds(predicate, asked, values)
             steps += cost * (1 + guesses)
             if holds or steps > STEPS_MAX:
@@ -101,18 +105,27 @@ def tried(predicate: Predicate) -> tuple[bool, int]:
     return False, steps
 
 
-def _fits(kind: str, path: Path, sort: Sort) -> bool:
-    """Return whether an event of that kind can have such a value."""
-    return sort is MISSING or kind in FIELDS[path.field].kinds
+def jointly_satisfiable(rule: Rule, first: str, second: str, work: Work) -> bool:
+    """Return whether some event makes both propositions true; they may be the same."""
+    # Sorted, so that the cache has one entry for both orders.
+    both = [rule.propositions[name] for name in sorted({first, second})]
+    answer, steps = satisfiable_with_steps(both[0] if len(both) == 1 else And(tuple(both)))
+    work.spend(steps)
+    return answer
 
 
-def sorts_of(path: Path, asked: list[Leaf]) -> list[Sort]:
-    """The sorts of values of the path that the questions could tell apart."""
+def _fits(kind: str, path: Path, value_class: ValueClass) -> bool:
+    """Return whether an event of that kind can have a value of that class."""
+    return value_class is MISSING or kind in FIELDS[path.field].kinds
+
+
+def value_classes(path: Path, asked: list[Leaf]) -> list[ValueClass]:
+    """Return the classes of the path's values that the leaves distinguish."""
     field = FIELDS[path.field]
-    if field.shape is Shape.FLAG:
-        return [Sort("true"), Sort("false")]
-    if field.shape is Shape.CHOICE:
-        return [Sort(choice) for choice in field.choices]
+    if field.type is FieldType.FLAG:
+        return [ValueClass("true"), ValueClass("false")]
+    if field.type is FieldType.CHOICE:
+        return [ValueClass(choice) for choice in field.choices]
     operands = [
         operand
         for leaf in asked
@@ -124,18 +137,18 @@ def sorts_of(path: Path, asked: list[Leaf]) -> list[Sort]:
     between = [(low + high) / 2 for low, high in pairwise(numbers)]
     ends = [numbers[0] - 1, numbers[-1] + 1] if numbers else [Fraction(0)]
     whole = [] if path.steps or not field.nullable else [MISSING]
-    inside = [MISSING, CONTAINER] if path.steps else [CONTAINER] if field.shape is Shape.JSON else []
+    inside = [MISSING, CONTAINER] if path.steps else [CONTAINER] if field.type is FieldType.JSON else []
     return [
-        *(Sort(text, _number(text)) for text in texts),
-        OTHER,
-        *(Sort(number=number) for number in dict.fromkeys([*numbers, *between, *ends])),
+        *(ValueClass(text, _number(text)) for text in texts),
+        OTHER_TEXT,
+        *(ValueClass(number=number) for number in dict.fromkeys([*numbers, *between, *ends])),
         *whole,
         *inside,
     ]
 
 
-def answer_on(leaf: Leaf, value: Sort) -> bool | None:
-    """The leaf's answer on a value of that sort, or None where the sort does not tell."""
+def evaluate_leaf(leaf: Leaf, value: ValueClass) -> bool | None:
+    """Return the leaf's value on a class of values, or None if it differs within the class."""
     test, operands = leaf.test, leaf.operands
     if leaf.path == KIND and value.text == "unknown" and not {"user", "assistant"}.isdisjoint(operands):
         return None
@@ -158,8 +171,8 @@ def answer_on(leaf: Leaf, value: Sort) -> bool | None:
             return _compared(test, value, operands[0])
 
 
-def _compared(test: Test, value: Sort, operand: Scalar) -> bool | None:
-    """`value test operand`: with a number by value, else by text."""
+def _compared(test: Test, value: ValueClass, operand: Scalar) -> bool | None:
+    """Compare a value with an operand: with a number by value, else by text."""
     if is_number(operand):
         if value.number is None:
             return test is Test.NE
@@ -170,27 +183,29 @@ def _compared(test: Test, value: Sort, operand: Scalar) -> bool | None:
 
 
 def _holds(predicate: Predicate, asked: list[Leaf], values: Values) -> tuple[bool, int]:
-    """Return whether the predicate is true of an event with these values and some guess of what is open.
+    """Return whether the predicate is true for these values and some guess of unknown leaves.
 
-    The guesses that were made are counted beside it.
+    Return the number of guesses beside it.
     """
-    sure = value_on(predicate, values)
+    sure = evaluate_predicate(predicate, values)
     if sure is not None:
         return sure, 0
-    # An unknown event stays unknown: whether it was the user's is nothing to guess.
-    unsure = [leaf for leaf in asked if leaf.path != KIND and answer_on(leaf, values[leaf.path]) is None]
+    # The kind of an unknown event stays unknown: it is not guessed.
+    unsure = [leaf for leaf in asked if leaf.path != KIND and evaluate_leaf(leaf, values[leaf.path]) is None]
     if len(unsure) > GUESSES_MAX:
         return True, 0
     guesses = 0
     for guess in product((True, False), repeat=len(unsure)):
         guesses += 1
-        if value_on(predicate, values, dict(zip(unsure, guess, strict=True))):
+        if evaluate_predicate(predicate, values, dict(zip(unsure, guess, strict=True))):
             return True, guesses
     return False, guesses
 
 
-def value_on(predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] = NOTHING) -> bool | None:
-    """The predicate's value on an event with these values (Kleene); of a path without one all is open."""
+def evaluate_predicate(
+    predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] = NOTHING
+) -> bool | None:
+    """Return the predicate's Kleene value on an event; a path without a value is unknown."""
     match predicate:
         case Literal(value):
             return value
@@ -198,9 +213,9 @@ def value_on(predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] 
             if guessed and predicate in guessed:
                 return guessed[predicate]
             value = values.get(predicate.path)
-            return None if value is None else answer_on(predicate, value)
+            return None if value is None else evaluate_leaf(predicate, value)
         case Not(arg):
-            value = value_on(arg, values, guessed)
+            value = evaluate_predicate(arg, values, guessed)
             return None if value is None else not value
         case And(args):
             return _joined(args, values, guessed, wanted=True)
@@ -211,10 +226,10 @@ def value_on(predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] 
 def _joined(
     args: tuple[Predicate, ...], values: Values, guessed: Mapping[Leaf, bool], *, wanted: bool
 ) -> bool | None:
-    """`wanted` if all of them are; the other where one is the other, which most events show early."""
+    """Return `wanted` if all arguments have that value, its negation if one has, else None."""
     found: bool | None = wanted
     for arg in args:
-        value = value_on(arg, values, guessed)
+        value = evaluate_predicate(arg, values, guessed)
         if value is (not wanted):
             return value
         found = None if value is None else found
@@ -222,7 +237,7 @@ def _joined(
 
 
 def _number(text: str) -> float | None:
-    """The text's value as a number: an integer of reasonable length exactly, any other as a double."""
+    """Return the text's value as a number: short integers exactly, any other as a double."""
     if not re.fullmatch(NUMBER, text):
         return None
     return int(text) if len(text) < 40 and text.lstrip("-").isdigit() else float(text)

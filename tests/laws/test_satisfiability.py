@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tracline.rules.language.parse import parse_predicate
-from tracline.rules.lint.satisfiable import can_hold
+from tracline.rules.lint.satisfiability import is_satisfiable
 from tracline.rules.model.fields import FIELDS
 from tracline.rules.model.predicate import And, Leaf, Not, Or, Path, Predicate
 from tracline.rules.model.predicate import Test as Ask
@@ -69,7 +69,7 @@ def fitting(event: Event) -> Event:
 def test_what_holds_can_hold(predicate: Predicate, rows: list[Event]) -> None:
     """Where some event makes the predicate true, the predicate is not said to be impossible."""
     if any(oracle(predicate, fitting(event)) for event in rows):
-        assert can_hold(predicate)
+        assert is_satisfiable(predicate)
 
 
 @given(close_predicates, st.lists(close_events, min_size=10, max_size=20))
@@ -87,4 +87,4 @@ def test_what_holds_can_hold_where_questions_nearly_exclude_each_other(
 ) -> None:
     """The same, with questions about few values of few fields, many of which contradict each other."""
     if any(oracle(predicate, fitting(event)) for event in rows):
-        assert can_hold(predicate)
+        assert is_satisfiable(predicate)
