@@ -27,7 +27,7 @@ from tracline.schemas.sessions.resolve import hear
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.serve.rows import fill
-from tracline.stream.serve.store import Batch, open_store
+from tracline.stream.serve.store import StoreChanges, open_store
 from tracline.stream.stages.judge import Bench, Worker
 
 SPANS_A_REQUEST = 512
@@ -71,7 +71,7 @@ def main() -> None:
             with _timed(spent, "judge"):
                 outputs = worker.step(touched, candidates, watermark)
             with _timed(spent, "write: states, events and verdicts on disk"):
-                batch = Batch(worked_off=number, watermark=watermark)
+                batch = StoreChanges(worked_off=number, watermark=watermark)
                 fill(batch, outputs, touched, watermark)
                 for trace_id in traces.changed:
                     opened = traces.traces.get(trace_id)

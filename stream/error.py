@@ -50,5 +50,5 @@ class StreamError(Exception):
         self.hint = hint
 
 
-OF_THE_PROCESS = (StreamError, MemoryError, OSError)
+PROCESS_ERRORS = (StreamError, MemoryError, OSError)
 """Errors that say nothing of the message, the span or the session in hand: it is not put aside for them."""

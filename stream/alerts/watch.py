@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ..error import StreamError
-from ..messages.status import Status
+from ..messages.status import StatusChange
 from . import memory
-from .detector import Alarm, Detector, Settings, step
-from .memory import RateMemory
+from .detector import Alarm, DetectorSettings, DetectorState, step
+from .memory import RateState
 from .rates import Tolerance
-from .sessions import Key, Ledger, Tick
+from .sessions import RateKey, SessionCounter, TickCounts
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AlarmChange:
     """An alarm of a rule and agent that fires or is resolved, of the tick from `begins` to `ends`.
 
     `told` is the watermark at which that came out. Times are nanoseconds since the epoch.
     """
 
-    key: Key
+    key: RateKey
     begins: int
     ends: int
     told: int
@@ -39,20 +39,20 @@ class Watch:
     `ticks` counts the settled ticks of all of them that this one took in, those without sessions aside.
     """
 
-    def __init__(self, tolerance: Tolerance, settings: Settings) -> None:
-        self.ledger = Ledger(tolerance.tick_s, tolerance.settle_ticks)
-        self.detectors: dict[Key, Detector] = {}
+    def __init__(self, tolerance: Tolerance, settings: DetectorSettings) -> None:
+        self.ledger = SessionCounter(tolerance.tick_s, tolerance.settle_ticks)
+        self.detectors: dict[RateKey, DetectorState] = {}
         self.ticks = 0
         self._tolerance, self._settings = tolerance, settings
-        self._looked: dict[Key, int] = {}
-        self._touched: set[Key] = set()
+        self._looked: dict[RateKey, int] = {}
+        self._touched: set[RateKey] = set()
         self._tick_s: int | None = None
 
-    def hear(self, status: Status) -> None:
+    def hear(self, status: StatusChange) -> None:
         """Take in what a rule has said of a session."""
         self.ledger.hear(status)
 
-    def advance(self, watermark: int) -> list[Change]:
+    def advance(self, watermark: int) -> list[AlarmChange]:
         """What comes out now that nothing earlier than the watermark is to come, by rule and agent in turn.
 
         A message is heard whole before the watermark behind it is told.
@@ -69,9 +69,7 @@ class Watch:
         """The records that changed since the last call, by name; None: it is to be forgotten."""
         named: dict[str, bytes | None] = {}
         for key in sorted(self._touched | self.ledger.changed_keys):
-            rate = RateMemory(
-                self.ledger.cohorts.get(key, {}), self.detectors.get(key), self._looked.get(key)
-            )
+            rate = RateState(self.ledger.cohorts.get(key, {}), self.detectors.get(key), self._looked.get(key))
             named[memory.rate_name(key)] = memory.encode(rate)
         for place in sorted(self.ledger.changed_sessions):
             session = self.ledger.sessions.get(place)
@@ -105,7 +103,7 @@ class Watch:
                 self._looked[key] = rate.looked
         self.ledger.restore(found.sessions, found.rates, found.watermark)
 
-    def _look(self, key: Key, settled: Sequence[Tick]) -> Iterator[Change]:
+    def _look(self, key: RateKey, settled: Sequence[TickCounts]) -> Iterator[AlarmChange]:
         """Take in the settled ticks of a key, and while an alarm lasts those without any session, too."""
         self.ticks += sum(tick.applicable > 0 for tick in settled)
         for tick in settled:
@@ -113,14 +111,14 @@ class Watch:
             yield from self._step(key, tick)
         yield from self._silence(key, self.ledger.final(key))
 
-    def _silence(self, key: Key, until: int) -> Iterator[Change]:
+    def _silence(self, key: RateKey, until: int) -> Iterator[AlarmChange]:
         for number in range(self._looked.get(key, until), until - 1):
             if not self.detectors[key].firing:
                 return
-            yield from self._step(key, Tick(key, number + 1, 0, 0))
+            yield from self._step(key, TickCounts(key, number + 1, 0, 0))
 
-    def _step(self, key: Key, tick: Tick) -> Iterator[Change]:
-        before = self.detectors.get(key, Detector())
+    def _step(self, key: RateKey, tick: TickCounts) -> Iterator[AlarmChange]:
+        before = self.detectors.get(key, DetectorState())
         tolerated = self._tolerance.tolerated(key)
         after, alarm = step(before, tick.violating, tick.applicable, tolerated, self._settings)
         self.detectors[key], self._looked[key] = after, tick.number
@@ -128,4 +126,4 @@ class Watch:
         if alarm is not None:
             begins, told = tick.number * self.ledger.tick_ns, self.ledger.watermark
             assert told is not None
-            yield Change(key, begins, begins + self.ledger.tick_ns, told, alarm)
+            yield AlarmChange(key, begins, begins + self.ledger.tick_ns, told, alarm)

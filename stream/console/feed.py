@@ -14,8 +14,8 @@ from sse_starlette import ServerSentEvent
 
 from ..ingest.server.open_files import FEEDS_MAX
 from . import ledger
-from .kept import Kept
-from .ledger import Given, Position
+from .kept import AnswerCache
+from .ledger import Position, VerdictRow
 
 ROWS_MAX = 20
 """Verdicts that the overview lists and the feed sends at once, the newest."""
@@ -43,10 +43,10 @@ class Feeds:
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class FeedRenderer:
     """How news is written as HTML."""
 
-    rows: Callable[[list[Given]], str]
+    rows: Callable[[list[VerdictRow]], str]
     position: Callable[[Position], str]
 
 
@@ -54,8 +54,8 @@ async def feed(
     store: Path,
     after: int,
     breaches: bool,
-    writer: Writer,
-    kept: Kept,
+    writer: FeedRenderer,
+    kept: AnswerCache,
     wait: Callable[[], Awaitable[None]],
 ) -> AsyncGenerator[ServerSentEvent]:
     """Yield what is new since the verdict of that number: at once what there is, then whatever comes.
@@ -82,8 +82,8 @@ async def feed(
 
 
 def _news(
-    db: sqlite3.Connection, kept: Kept, after: int, breaches: bool
-) -> tuple[list[Given], Position, bool]:
+    db: sqlite3.Connection, kept: AnswerCache, after: int, breaches: bool
+) -> tuple[list[VerdictRow], Position, bool]:
     """The new verdicts, and the position: whether it is as new as they are."""
     new = ledger.latest(db, ROWS_MAX, after=after, breaches=breaches)
     return new, *kept.get("position", partial(ledger.position, db))

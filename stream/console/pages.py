@@ -24,11 +24,11 @@ from ...rules.engine.judge import Statute
 from ...rules.model.rule import Rule
 from ..ingest.server.open_files import FEEDS_MAX
 from . import ledger
-from .feed import POLL_S, ROWS_MAX, Feeds, Writer, feed
-from .kept import Kept
+from .feed import POLL_S, ROWS_MAX, FeedRenderer, Feeds, feed
+from .kept import AnswerCache
 from .ledger import Position
-from .overview import Tallied, hours_asked, overview, rule_view
-from .rates import HOUR, Tally, Window
+from .overview import CountSessions, hours_asked, overview, rule_view
+from .rates import HOUR, SessionCounts, Window
 from .session import session_view
 from .templates import FOLDER, templates
 
@@ -57,7 +57,7 @@ class Console:
     spans_to: str
     templates: Environment
     feeds: Feeds
-    kept: Kept
+    kept: AnswerCache
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
         """The template as a page."""
@@ -72,11 +72,11 @@ class Console:
         """Return how far the store is."""
         return self.kept.get("position", partial(ledger.position, db))[0]
 
-    def tallied(self, db: sqlite3.Connection) -> Tallied:
+    def tallied(self, db: sqlite3.Connection) -> CountSessions:
         """Return what counts a window's sessions."""
 
-        def tallied(window: Window, rule: tuple[str, str] | None) -> list[Tally]:
-            count = partial(ledger.tallies, db, window.since, window.until, HOUR, rule)
+        def tallied(window: Window, rule: tuple[str, str] | None) -> list[SessionCounts]:
+            count = partial(ledger.session_counts, db, window.since, window.until, HOUR, rule)
             return self.kept.get((window, rule), count)[0]
 
         return tallied
@@ -103,7 +103,9 @@ def routes(
     whenever that changes; `feeds_max` may. The store is only read; it must exist when a page is asked for.
     Who may ask (host names, tokens) is the application's to decide.
     """
-    console = Console(store, statute, spans_to, templates(statute.rules), Feeds(readers, feeds_max), Kept())
+    console = Console(
+        store, statute, spans_to, templates(statute.rules), Feeds(readers, feeds_max), AnswerCache()
+    )
     told: dict[str, Answer] = {
         "/": _overview,
         "/rules": _rules,
@@ -286,7 +288,7 @@ class _Feed:
 def _news(console: Console, request: Request) -> AsyncGenerator[ServerSentEvent]:
     asked = request.headers.get("last-event-id") or request.query_params.get("after", "")
     parts: Any = console.templates.get_template("parts.html").module
-    writer = Writer(rows=parts.verdict_rows, position=parts.position)
+    writer = FeedRenderer(rows=parts.verdict_rows, position=parts.position)
     breaches = request.query_params.get("show") != "all"
     wait = partial(anyio.sleep, POLL_S)
     return feed(console.store, _whole(asked) or 0, breaches, writer, console.kept, wait)

@@ -18,7 +18,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..error import StreamError
-from .meter import Refusals
+from .meter import RefusalMeter
 from .rejections import Reason, Refused
 from .responses import refusal
 from .server.http_server import client_of
@@ -119,7 +119,7 @@ class GateMiddleware:
         self,
         app: ASGIApp,
         gate: Gate,
-        meter: Refusals,
+        meter: RefusalMeter,
         without_token: Collection[str] = ("/healthz", "/readyz"),
     ) -> None:
         self._app = app

@@ -6,7 +6,7 @@ import zlib
 
 from ...schemas.otlp.decoded import Unreadable
 from ...schemas.otlp.framing import GZIP_MAGIC, ZSTD_MAGIC, inflated, unpacked
-from .limits import Limits
+from .limits import ReceiverLimits
 from .rejections import Reason, Refused
 
 IDENTITY = "identity"
@@ -27,7 +27,7 @@ def coding_of(header: str) -> str:
     return coding
 
 
-def unpack(data: bytes, coding: str, limits: Limits) -> bytes:
+def unpack(data: bytes, coding: str, limits: ReceiverLimits) -> bytes:
     """The body out of its coding. Raises Refused where it is damaged or too large; it stops there."""
     bytes_max = min(limits.unpacked_bytes_max, limits.ratio_max * len(data))
     try:

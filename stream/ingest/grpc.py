@@ -16,10 +16,10 @@ from google.rpc.error_details_pb2 import RetryInfo
 from ..error import StreamError
 from .auth import Gate, check_token
 from .endpoint import ENDPOINTS, OTHER_SERVICES, REFUSED, Endpoint
-from .limits import Place
-from .meter import Transport, Way
-from .receive import Reception, Taken
-from .rejections import STATUS, Reason, Refused
+from .limits import Admission
+from .meter import OtlpTransport, RequestKind
+from .receive import PartialSuccess, RequestHandler
+from .rejections import STATUS_CODES, Reason, Refused
 from .request import Encoding
 from .responses import export_response, status_of
 from .server.connections import ConnectionLimits, ConnectionMeter
@@ -50,7 +50,7 @@ class GrpcReceiver:
 
 
 def grpc_server(
-    reception: Reception,
+    reception: RequestHandler,
     gate: Gate,
     host: str,
     port: int,
@@ -74,8 +74,8 @@ def grpc_server(
     )
     relay = Relay(sock, connections, meter)
     exports: dict[str, _ExportMethod] = {
-        **{one.service: _Export(one, reception, gate, relay).export for one in ENDPOINTS},
-        **dict.fromkeys(OTHER_SERVICES, _OtherSignal(reception).export),
+        **{one.service: _GrpcExport(one, reception, gate, relay).export for one in ENDPOINTS},
+        **dict.fromkeys(OTHER_SERVICES, _GrpcUnsupported(reception).export),
     }
     server.add_generic_rpc_handlers(
         [
@@ -100,10 +100,10 @@ def _handler(export: _ExportMethod) -> grpc.RpcMethodHandler[bytes, bytes]:
     return cast("grpc.RpcMethodHandler[bytes, bytes]", grpc.stream_unary_rpc_method_handler(behaviour))
 
 
-class _Export:
+class _GrpcExport:
     """Takes the requests of one signal."""
 
-    def __init__(self, endpoint: Endpoint, reception: Reception, gate: Gate, relay: Relay) -> None:
+    def __init__(self, endpoint: Endpoint, reception: RequestHandler, gate: Gate, relay: Relay) -> None:
         self._endpoint = endpoint
         self._reception, self._gate, self._relay = reception, gate, relay
 
@@ -117,7 +117,7 @@ class _Export:
             await _abort(context, refused)
         return export_response(self._endpoint, taken).SerializeToString()
 
-    async def _take(self, context: _Context) -> Taken:
+    async def _take(self, context: _Context) -> PartialSuccess:
         """Take the message of a call that brought the token."""
         connection = self._relay.connection(context.peer())
         if connection is None:
@@ -127,12 +127,12 @@ class _Export:
             with self._reception.room.place(connection.peer) as place:
                 data = await self._message(context, place)
                 place.hold(len(data))
-                way = Way(self._endpoint.signal, Transport.GRPC, Encoding.PROTOBUF)
+                way = RequestKind(self._endpoint.signal, OtlpTransport.GRPC, Encoding.PROTOBUF)
                 return await self._reception.take(place, way, data)
         finally:
             self._relay.table.end(connection)
 
-    async def _message(self, context: _Context, place: Place) -> bytes:
+    async def _message(self, context: _Context, place: Admission) -> bytes:
         """The call's one message."""
         limits = self._reception.limits
         async with place.reading(limits.read_timeout_s):
@@ -143,10 +143,10 @@ class _Export:
         raise Refused(Reason.SIZE, f"no message came, or one of more than {limits.unpacked_bytes_max} bytes")
 
 
-class _OtherSignal:
+class _GrpcUnsupported:
     """Refuses the requests of signals that are not taken."""
 
-    def __init__(self, reception: Reception) -> None:
+    def __init__(self, reception: RequestHandler) -> None:
         self._meter = reception.meter
 
     async def export(self, _messages: AsyncIterator[bytes], context: _Context) -> bytes:
@@ -164,5 +164,5 @@ async def _abort(context: _Context, refused: Refused) -> NoReturn:
         status.details.add().Pack(retry)
         metadata.append(("google.rpc.retryinfo-bin", retry.SerializeToString()))
     metadata.append(("grpc-status-details-bin", status.SerializeToString()))
-    await context.abort(_CODES[STATUS[refused.reason].grpc], refused.text, tuple(metadata))
+    await context.abort(_CODES[STATUS_CODES[refused.reason].grpc], refused.text, tuple(metadata))
     raise AssertionError("abort raises")

@@ -16,26 +16,26 @@ from starlette.types import Receive, Scope, Send
 
 from .decompress import IDENTITY, coding_of
 from .endpoint import ENDPOINTS, OTHER_PATHS, REFUSED, Endpoint
-from .limits import Limits, Place
-from .meter import Transport, Way
-from .receive import Reception
+from .limits import Admission, ReceiverLimits
+from .meter import OtlpTransport, RequestKind
+from .receive import RequestHandler
 from .rejections import Reason, Refused
 from .responses import body_bytes, encoding_of, export_response, refusal, written
 from .server.connections import peer_of
 
 
-def routes(reception: Reception) -> list[Route]:
+def routes(reception: RequestHandler) -> list[Route]:
     """The routes of a receiver, to be put into a Starlette app behind a `GateMiddleware`."""
     return [
-        *(Route(path, _Export(endpoint, reception)) for endpoint in ENDPOINTS for path in endpoint.paths),
-        *(Route(path, _OtherSignal(reception)) for path in OTHER_PATHS),
+        *(Route(path, _HttpExport(endpoint, reception)) for endpoint in ENDPOINTS for path in endpoint.paths),
+        *(Route(path, _HttpUnsupported(reception)) for path in OTHER_PATHS),
     ]
 
 
-class _Export:
+class _HttpExport:
     """Takes the requests of one signal."""
 
-    def __init__(self, endpoint: Endpoint, reception: Reception) -> None:
+    def __init__(self, endpoint: Endpoint, reception: RequestHandler) -> None:
         self._endpoint, self._reception = endpoint, reception
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,15 +57,15 @@ class _Export:
         coding = coding_of(request.headers.get("content-encoding", ""))
         with self._reception.room.place(_peer(request)) as place:
             data = await _body(request, place, coding, self._reception.limits)
-            way = Way(self._endpoint.signal, Transport.HTTP, encoding)
+            way = RequestKind(self._endpoint.signal, OtlpTransport.HTTP, encoding)
             taken = await self._reception.take(place, way, data, coding)
         return written(export_response(self._endpoint, taken), encoding, 200)
 
 
-class _OtherSignal:
+class _HttpUnsupported:
     """Refuses the requests of signals that are not taken."""
 
-    def __init__(self, reception: Reception) -> None:
+    def __init__(self, reception: RequestHandler) -> None:
         self._meter = reception.meter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,7 +74,7 @@ class _OtherSignal:
         await response(scope, receive, send)
 
 
-async def _body(request: HttpRequest, place: Place, coding: str, limits: Limits) -> bytes:
+async def _body(request: HttpRequest, place: Admission, coding: str, limits: ReceiverLimits) -> bytes:
     """The body as it was sent. Raises Refused as soon as it is too large or too slow."""
     bytes_max = limits.packed_bytes_max
     if coding == IDENTITY:

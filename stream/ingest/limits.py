@@ -14,7 +14,7 @@ from .rejections import Reason, Refused
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReceiverLimits:
     """Limits of the receivers; sizes in bytes.
 
     Twenty mebibytes a request is what OTLP's specification recommends, packed and unpacked.
@@ -46,10 +46,10 @@ class Limits:
     """When a sender may come again that was sent away for `requests_max` or `bytes_max`, or for a fault."""
 
 
-class Place:
-    """What one request takes of a `Room`; `peer` is who sends it."""
+class Admission:
+    """What one request takes of a `AdmissionControl`; `peer` is who sends it."""
 
-    def __init__(self, room: Room, peer: str) -> None:
+    def __init__(self, room: AdmissionControl, peer: str) -> None:
         self._room = room
         self._timeout: asyncio.Timeout | None = None
         self._until = self._stall_s = 0.0
@@ -108,15 +108,15 @@ class Place:
             timeout.reschedule(asyncio.get_running_loop().time() + left_s)
 
 
-class Room:
+class AdmissionControl:
     """The requests that are in work, over all receivers; for one event loop."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: ReceiverLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
         self.clock = clock
         self.size = 0
         self._is_closed = False
-        self._places: dict[Place, None] = {}
+        self._places: dict[Admission, None] = {}
 
     @property
     def requests(self) -> int:
@@ -124,7 +124,7 @@ class Room:
         return len(self._places)
 
     @contextmanager
-    def place(self, peer: str) -> Generator[Place]:
+    def place(self, peer: str) -> Generator[Admission]:
         """A place for a request of that peer while it is in work.
 
         Where there is none left a slow sender yields its own. Raises Refused where none is slow.
@@ -133,14 +133,14 @@ class Room:
             raise self.yielded()
         if self.requests >= self.limits.requests_max and not self._reclaim():
             raise self.crowded("too many requests are in work")
-        place = Place(self, peer)
+        place = Admission(self, peer)
         self._places[place] = None
         try:
             yield place
         finally:
             self._leave(place)
 
-    def make_bytes(self, size: int, place: Place) -> None:
+    def make_bytes(self, size: int, place: Admission) -> None:
         """Take so many bytes for a place; slow senders yield theirs. Raises Refused where none is slow."""
         if place.has_yielded:
             raise self.yielded()
@@ -165,7 +165,7 @@ class Room:
         """Return the refusal of a request for the sake of others; its sender may come again."""
         return Refused(Reason.CROWDED, text, self.limits.retry_s)
 
-    def _reclaim(self, besides: Place | None = None) -> bool:
+    def _reclaim(self, besides: Admission | None = None) -> bool:
         """Take the place of the slow sender with most places, whose body stands still for longest."""
         now = self.clock()
         slow = [place for place in self._places if place is not besides and place.is_slow(now)]
@@ -176,11 +176,11 @@ class Room:
         self._take(slowest)
         return True
 
-    def _take(self, place: Place) -> None:
+    def _take(self, place: Admission) -> None:
         place.give_up()
         self._leave(place)
 
-    def _leave(self, place: Place) -> None:
+    def _leave(self, place: Admission) -> None:
         if place in self._places:
             del self._places[place]
             self.size -= place.size

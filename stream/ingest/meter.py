@@ -12,7 +12,7 @@ from .rejections import Reason
 from .request import Encoding
 
 
-class Transport(StrEnum):
+class OtlpTransport(StrEnum):
     """The way by which a request came."""
 
     HTTP = "http"
@@ -20,15 +20,15 @@ class Transport(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RequestKind:
     """How a request came: what it brings, by which transport, in which encoding."""
 
     signal: Signal
-    transport: Transport
+    transport: OtlpTransport
     encoding: Encoding
 
 
-class Refusals(Protocol):
+class RefusalMeter(Protocol):
     """Counts requests that were not taken."""
 
     def refused(self, reason: Reason) -> None:
@@ -36,10 +36,10 @@ class Refusals(Protocol):
         ...
 
 
-class Meter(Refusals, Protocol):
+class ReceiverMeter(RefusalMeter, Protocol):
     """Counts requests. It is told nothing that they hold."""
 
-    def received(self, way: Way, items: int, size: int) -> None:
+    def received(self, way: RequestKind, items: int, size: int) -> None:
         """A request was acknowledged: items that could be read in it, bytes of it unpacked."""
         ...
 
@@ -47,7 +47,7 @@ class Meter(Refusals, Protocol):
         """Log records with content came that name no span."""
         ...
 
-    def dropped(self, way: Way) -> None:
+    def dropped(self, way: RequestKind) -> None:
         """A request was acknowledged and dropped."""
         ...
 

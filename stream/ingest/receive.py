@@ -15,10 +15,10 @@ from ...schemas.chat.find import Flaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
 from .decompress import IDENTITY, unpack
-from .limits import Limits, Place, Room
-from .meter import Meter, Way
+from .limits import Admission, AdmissionControl, ReceiverLimits
+from .meter import ReceiverMeter, RequestKind
 from .rejections import Reason, Refused
-from .request import Busy, Intake, Request, decode
+from .request import Busy, ExportRequest, Intake, decode
 
 FLAWS_TOLD_MAX = 5
 """Flaws that an answer tells, one of each code."""
@@ -27,31 +27,33 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class PartialSuccess:
     """The answer to a request that was taken: the least number of items that were not, and why."""
 
     rejected: int = 0
     text: str = ""
 
 
-class Reception:
+class RequestHandler:
     """What all receivers of a process share. Lives in one event loop."""
 
     def __init__(
         self,
         intake: Intake,
-        meter: Meter,
-        limits: Limits | None = None,
+        meter: ReceiverMeter,
+        limits: ReceiverLimits | None = None,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.limits = limits or Limits()
+        self.limits = limits or ReceiverLimits()
         self.meter = meter
-        self.room = Room(self.limits)
+        self.room = AdmissionControl(self.limits)
         self._intake = intake
         self._now = now
         self._decoding = asyncio.Semaphore(self.limits.decoders_max)
 
-    async def take(self, place: Place, way: Way, data: bytes, coding: str = IDENTITY) -> Taken:
+    async def take(
+        self, place: Admission, way: RequestKind, data: bytes, coding: str = IDENTITY
+    ) -> PartialSuccess:
         """Decode a request's body, and return when it is kept. Raises Refused where it is not.
 
         Metrics are dropped without being decoded: their senders shall neither fail nor come again.
@@ -62,7 +64,7 @@ class Reception:
         """
         if way.signal is Signal.METRICS:
             self.meter.dropped(way)
-            return Taken()
+            return PartialSuccess()
         try:
             return await self._take(place, way, data, coding)
         except Refused:
@@ -73,7 +75,7 @@ class Reception:
             _LOG.error("not taken: %s in %s:%s", type(error).__name__, Path(at.filename).name, at.lineno)
             raise Refused(Reason.FAULT, "the request could not be taken", self.limits.retry_s) from None
 
-    async def _take(self, place: Place, way: Way, data: bytes, coding: str) -> Taken:
+    async def _take(self, place: Admission, way: RequestKind, data: bytes, coding: str) -> PartialSuccess:
         received = self._now()
         body, decoded = await self._read(place, way, data, coding)
         if decoded.flaws:
@@ -81,7 +83,7 @@ class Reception:
         unreadable = bool(decoded.flaws) and not decoded.items
         if decoded.spans or decoded.records or decoded.flaws:
             try:
-                await self._intake.put(Request(body, way.encoding, decoded, received, way.signal))
+                await self._intake.put(ExportRequest(body, way.encoding, decoded, received, way.signal))
             except Busy as busy:
                 if not unreadable:
                     raise _refused(busy) from None
@@ -90,9 +92,11 @@ class Reception:
             raise Refused(Reason.UNREADABLE, text, flaws=decoded.flaws)
         self.meter.received(way, decoded.items, len(body))
         self.meter.unlinked(decoded.unlinked)
-        return Taken(decoded.rejected, _told(decoded.flaws))
+        return PartialSuccess(decoded.rejected, _told(decoded.flaws))
 
-    async def _read(self, place: Place, way: Way, data: bytes, coding: str) -> tuple[bytes, Decoded]:
+    async def _read(
+        self, place: Admission, way: RequestKind, data: bytes, coding: str
+    ) -> tuple[bytes, Decoded]:
         if coding == IDENTITY and len(data) <= self.limits.inline_bytes_max:
             return data, decode(data, way.encoding, way.signal)
         async with self._decoding:

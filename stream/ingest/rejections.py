@@ -57,30 +57,30 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StatusCodes:
     """A reason's status code in HTTP and in gRPC (`google.rpc.Code`)."""
 
     http: int
     grpc: int
 
 
-STATUS: dict[Reason, Status] = {
-    Reason.HOST: Status(421, PERMISSION_DENIED),
-    Reason.TOKEN: Status(401, UNAUTHENTICATED),
-    Reason.METHOD: Status(405, UNIMPLEMENTED),
-    Reason.SIGNAL: Status(404, UNIMPLEMENTED),
-    Reason.TYPE: Status(415, INVALID_ARGUMENT),
-    Reason.CODING: Status(415, UNIMPLEMENTED),
-    Reason.SIZE: Status(413, RESOURCE_EXHAUSTED),
-    Reason.DAMAGED: Status(400, INVALID_ARGUMENT),
-    Reason.UNREADABLE: Status(400, INVALID_ARGUMENT),
-    Reason.SLOW: Status(408, DEADLINE_EXCEEDED),
-    Reason.GONE: Status(400, CANCELLED),
-    Reason.CROWDED: Status(429, RESOURCE_EXHAUSTED),
-    Reason.QUEUE: Status(429, RESOURCE_EXHAUSTED),
-    Reason.DISK: Status(503, UNAVAILABLE),
-    Reason.STOPPING: Status(503, UNAVAILABLE),
-    Reason.FAULT: Status(503, UNAVAILABLE),
+STATUS_CODES: dict[Reason, StatusCodes] = {
+    Reason.HOST: StatusCodes(421, PERMISSION_DENIED),
+    Reason.TOKEN: StatusCodes(401, UNAUTHENTICATED),
+    Reason.METHOD: StatusCodes(405, UNIMPLEMENTED),
+    Reason.SIGNAL: StatusCodes(404, UNIMPLEMENTED),
+    Reason.TYPE: StatusCodes(415, INVALID_ARGUMENT),
+    Reason.CODING: StatusCodes(415, UNIMPLEMENTED),
+    Reason.SIZE: StatusCodes(413, RESOURCE_EXHAUSTED),
+    Reason.DAMAGED: StatusCodes(400, INVALID_ARGUMENT),
+    Reason.UNREADABLE: StatusCodes(400, INVALID_ARGUMENT),
+    Reason.SLOW: StatusCodes(408, DEADLINE_EXCEEDED),
+    Reason.GONE: StatusCodes(400, CANCELLED),
+    Reason.CROWDED: StatusCodes(429, RESOURCE_EXHAUSTED),
+    Reason.QUEUE: StatusCodes(429, RESOURCE_EXHAUSTED),
+    Reason.DISK: StatusCodes(503, UNAVAILABLE),
+    Reason.STOPPING: StatusCodes(503, UNAVAILABLE),
+    Reason.FAULT: StatusCodes(503, UNAVAILABLE),
 }
 """Exporters come again after 429 and 503; after RESOURCE_EXHAUSTED only where it is said when."""
 

@@ -20,7 +20,7 @@ class Encoding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExportRequest:
     """One export request: its body (uncompressed), what is in it, and when it came (ns since the epoch)."""
 
     body: bytes
@@ -58,6 +58,6 @@ class Busy(Exception):
 class Intake(Protocol):
     """Takes requests so that none is lost once it was acknowledged."""
 
-    async def put(self, request: Request) -> None:
+    async def put(self, request: ExportRequest) -> None:
         """Return once the request is on disk. Raises Busy where it was not taken."""
         ...

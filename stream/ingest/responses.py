@@ -15,8 +15,8 @@ from starlette.responses import Response
 from .decompress import CODINGS
 from .endpoint import Endpoint
 from .endpoint import Response as ExportResponse
-from .receive import Taken
-from .rejections import STATUS, Reason, Refused
+from .receive import PartialSuccess
+from .rejections import STATUS_CODES, Reason, Refused
 from .request import Encoding
 
 CONTENT_TYPE = {Encoding.PROTOBUF: "application/x-protobuf", Encoding.JSON: "application/json"}
@@ -26,7 +26,7 @@ VIOLATIONS_TOLD_MAX = 20
 DRAINED_BYTES_MAX = 64 << 20
 """Bytes of a refused request that the server still reads, so that its sender sees the answer."""
 
-_SAID: dict[Reason, dict[str, str]] = {
+_HEADERS: dict[Reason, dict[str, str]] = {
     Reason.METHOD: {"Allow": "POST"},
     Reason.CODING: {"Accept-Encoding": ", ".join(CODINGS)},
 }
@@ -48,7 +48,7 @@ def encoding_of(content_type: str) -> Encoding:
     return encoding
 
 
-def export_response(endpoint: Endpoint, taken: Taken) -> ExportResponse:
+def export_response(endpoint: Endpoint, taken: PartialSuccess) -> ExportResponse:
     """Return the answer to a request that was taken, with `partial_success` where something of it was not."""
     message = endpoint.response()
     if taken.text:
@@ -59,7 +59,7 @@ def export_response(endpoint: Endpoint, taken: Taken) -> ExportResponse:
 
 def status_of(refused: Refused) -> Status:
     """The `google.rpc.Status` that says why; where its flaws are known they are its details."""
-    status = Status(code=STATUS[refused.reason].grpc, message=refused.text)
+    status = Status(code=STATUS_CODES[refused.reason].grpc, message=refused.text)
     if refused.flaws:
         told = refused.flaws[:VIOLATIONS_TOLD_MAX]
         violations = [
@@ -87,12 +87,12 @@ def refusal(refused: Refused, headers: Mapping[str, str]) -> Response:
         encoding = encoding_of(headers.get("content-type", ""))
     except Refused:
         encoding = Encoding.JSON
-    said = dict(_SAID.get(refused.reason, {}))
+    said = dict(_HEADERS.get(refused.reason, {}))
     if refused.retry_after_s is not None:
         said["Retry-After"] = str(max(1, math.ceil(refused.retry_after_s)))
     if refused.reason in _ENDED or body_bytes(headers) > DRAINED_BYTES_MAX:
         said["Connection"] = "close"
-    response = written(status_of(refused), encoding, STATUS[refused.reason].http, said)
+    response = written(status_of(refused), encoding, STATUS_CODES[refused.reason].http, said)
     if refused.reason is Reason.TOKEN:
         for scheme in ("Bearer", "Basic"):
             response.headers.append("WWW-Authenticate", f'{scheme} realm="tracline", charset="UTF-8"')

@@ -28,7 +28,7 @@ STATE_BYTES_MAX = 256 << 20
 HINT = "finish the sessions with the release that wrote it, or begin with new topics"
 
 
-class Facts(msgspec.Struct, frozen=True):
+class PartitionState(msgspec.Struct, frozen=True):
     """What is remembered of an events partition.
 
     `offset` is that of the last message that is done with, `watermarks` those of the sources by partition,
@@ -98,17 +98,17 @@ def read_head(data: bytes) -> Head:
     return Head(offset, due, pieces)
 
 
-def write_facts(facts: Facts) -> bytes:
+def encode_partition(facts: PartitionState) -> bytes:
     """A partition's record."""
     return bytes([STATE_VERSION]) + msgspec.msgpack.encode(facts)
 
 
-def read_facts(data: bytes) -> Facts:
+def decode_partition(data: bytes) -> PartitionState:
     """The facts in a partition's record. Raises StreamError where it is another release's, or damaged."""
     if data[:1] != bytes([STATE_VERSION]):
         what = f"a partition's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
         raise StreamError("TRL741", what, HINT)
     try:
-        return msgspec.msgpack.decode(data[1:], type=Facts)
+        return msgspec.msgpack.decode(data[1:], type=PartitionState)
     except msgspec.MsgspecError:
         raise StreamError("TRL741", "a partition's state is damaged", HINT) from None

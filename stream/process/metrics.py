@@ -25,10 +25,10 @@ from ...schemas.otlp.decoded import CODES
 from ...schemas.otlp.signal import Signal
 from ...schemas.time import NS
 from ...schemas.verdict import Verdict
-from ..ingest.meter import Transport, Way
+from ..ingest.meter import OtlpTransport, RequestKind
 from ..ingest.rejections import Reason
 from ..ingest.request import Encoding
-from ..ingest.server.connections import Closed, ConnectionMeter
+from ..ingest.server.connections import CloseReason, ConnectionMeter
 from ..messages.unjoined import Unjoined
 
 RULES_MAX = 1_000
@@ -47,23 +47,23 @@ GIVEN = tuple(verdict for verdict in Verdict if verdict is not Verdict.PENDING)
 """The verdicts that are given: what is pending is not told."""
 
 _WAYS = (
-    (Transport.HTTP, Encoding.PROTOBUF),
-    (Transport.HTTP, Encoding.JSON),
-    (Transport.GRPC, Encoding.PROTOBUF),
+    (OtlpTransport.HTTP, Encoding.PROTOBUF),
+    (OtlpTransport.HTTP, Encoding.JSON),
+    (OtlpTransport.GRPC, Encoding.PROTOBUF),
 )
 """The transports and encodings of requests."""
 
 DELAYS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
-class Outcome(StrEnum):
+class TransactionOutcome(StrEnum):
     """How a transaction ends."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
 
 
-class Missed(StrEnum):
+class DeliveryFailure(StrEnum):
     """Why an alert was not delivered at an attempt."""
 
     UNREACHABLE = "unreachable"
@@ -85,14 +85,14 @@ def _gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> G
 class ConnectionMetrics:
     """Of every server: its connections. A `ConnectionMeter` for each of its transports."""
 
-    def __init__(self, registry: CollectorRegistry, transports: Iterable[Transport]) -> None:
+    def __init__(self, registry: CollectorRegistry, transports: Iterable[OtlpTransport]) -> None:
         open_ = _gauge(registry, "connections", "Open connections.", "transport")
         closed = _counter(
             registry, "connections_closed", "Connections that the server closed.", "transport", "reason"
         )
         self._of = {transport: _TransportConnections(open_, closed, transport) for transport in transports}
 
-    def of(self, transport: Transport) -> ConnectionMeter:
+    def of(self, transport: OtlpTransport) -> ConnectionMeter:
         """Return what counts the connections of one transport."""
         return self._of[transport]
 
@@ -100,9 +100,9 @@ class ConnectionMetrics:
 class _TransportConnections:
     """Counts the connections of one transport."""
 
-    def __init__(self, open_: Gauge, closed: Counter, transport: Transport) -> None:
+    def __init__(self, open_: Gauge, closed: Counter, transport: OtlpTransport) -> None:
         self._open = open_.labels(transport)
-        self._closed = {reason: closed.labels(transport, reason) for reason in Closed}
+        self._closed = {reason: closed.labels(transport, reason) for reason in CloseReason}
 
     def opened(self) -> None:
         """A connection was accepted."""
@@ -112,7 +112,7 @@ class _TransportConnections:
         """A connection has ended."""
         self._open.dec()
 
-    def closed(self, reason: Closed) -> None:
+    def closed(self, reason: CloseReason) -> None:
         """The server closed a connection."""
         self._closed[reason].inc()
 
@@ -246,14 +246,14 @@ class ProgressMetrics:
         self._watermark.set(0 if ns is None else ns / NS)
 
 
-class Metrics:
-    """The metrics of `tracline serve`; a `Meter` for its receivers. Counting is safe from any thread."""
+class ServeMetrics:
+    """The metrics of `tracline serve`, and its receivers' `ReceiverMeter`. Any thread may count."""
 
     def __init__(self, rules: Iterable[tuple[str, str]] = ()) -> None:
         """`rules` are the packs and ids of those that are in force."""
         self.registry = registry = CollectorRegistry()
         self._receiver()
-        self.connections = ConnectionMetrics(registry, Transport)
+        self.connections = ConnectionMetrics(registry, OtlpTransport)
         spans, progress = SpanMetrics(registry), ProgressMetrics(registry)
         judging = JudgingMetrics(registry, rules)
         self.flawed, self.spans_waiting, self.spans_early = spans.flawed, spans.waiting, spans.early
@@ -288,14 +288,14 @@ class Metrics:
         for reason in Reason:
             self._refused.labels(reason)
 
-    def received(self, way: Way, items: int, size: int) -> None:
+    def received(self, way: RequestKind, items: int, size: int) -> None:
         """A request was acknowledged."""
         labels = (way.transport, way.encoding)
         self._requests.labels(*labels).inc()
         self._items[way.signal].labels(*labels).inc(items)
         self._bytes.labels(*labels).inc(size)
 
-    def dropped(self, way: Way) -> None:
+    def dropped(self, way: RequestKind) -> None:
         """A request was acknowledged and dropped."""
         self._dropped.labels(way.transport, way.encoding).inc()
 
@@ -333,11 +333,11 @@ class KafkaMetrics:
         for topic in reads:
             self._deleted.labels(topic)
         self._transactions = _counter(registry, "kafka_transactions", "Transactions that ended.", "outcome")
-        for outcome in Outcome:
+        for outcome in TransactionOutcome:
             self._transactions.labels(outcome)
         self._lag = _gauge(registry, "kafka_lag", "Messages that wait to be read.", "topic", "partition")
         self._shown: set[tuple[str, int]] = set()
-        self.connections = ConnectionMetrics(registry, [Transport.HTTP])
+        self.connections = ConnectionMetrics(registry, [OtlpTransport.HTTP])
         self._refused = _counter(registry, "health_refused", "Requests to this port refused.", "reason")
         for reason in (Reason.HOST, Reason.TOKEN):
             self._refused.labels(reason)
@@ -355,7 +355,7 @@ class KafkaMetrics:
         """Messages were sent and acknowledged by the broker."""
         self._sent.labels(topic).inc(count)
 
-    def transaction(self, outcome: Outcome) -> None:
+    def transaction(self, outcome: TransactionOutcome) -> None:
         """A transaction ended."""
         self._transactions.labels(outcome).inc()
 
@@ -462,10 +462,10 @@ class AlertMetrics:
             self._attempts.labels(receiver)
             self._delivered.labels(receiver)
             self._pending.labels(receiver)
-            for missed in Missed:
+            for missed in DeliveryFailure:
                 self._missed.labels(receiver, missed)
 
-    def attempt(self, receiver: str, delivered: int, missed: Missed | None = None) -> None:
+    def attempt(self, receiver: str, delivered: int, missed: DeliveryFailure | None = None) -> None:
         """Alerts were sent in one request: so many were delivered, or why none was."""
         self._attempts.labels(receiver).inc()
         self._delivered.labels(receiver).inc(delivered)
@@ -487,7 +487,7 @@ class AlertMetrics:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class MetricDescription:
     """A metric as documentation has it: its name as in queries, its type, and what it says."""
 
     name: str
@@ -495,14 +495,14 @@ class Described:
     text: str
 
 
-def described(registry: CollectorRegistry) -> Iterator[Described]:
+def describe_metrics(registry: CollectorRegistry) -> Iterator[MetricDescription]:
     """All metrics of a registry, by name."""
     for family in sorted(registry.collect(), key=lambda family: family.name):
         suffix = "_total" if family.type == "counter" else ""
-        yield Described(family.name + suffix, family.type, family.documentation)
+        yield MetricDescription(family.name + suffix, family.type, family.documentation)
 
 
-class Exposed(Protocol):
+class HasRegistry(Protocol):
     """Metrics that a route can show."""
 
     @property
@@ -511,7 +511,7 @@ class Exposed(Protocol):
         ...
 
 
-def metrics_route(metrics: Exposed) -> Route:
+def metrics_route(metrics: HasRegistry) -> Route:
     """The route `/metrics`."""
 
     async def show(_request: Request) -> Response:

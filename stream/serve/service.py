@@ -32,20 +32,20 @@ from ..console import pages
 from ..ingest.auth import Gate, GateMiddleware, gate_for
 from ..ingest.grpc import grpc_server
 from ..ingest.http import routes as receiver_routes
-from ..ingest.limits import Limits, Room
-from ..ingest.meter import Transport
-from ..ingest.receive import Reception
+from ..ingest.limits import AdmissionControl, ReceiverLimits
+from ..ingest.meter import OtlpTransport
+from ..ingest.receive import RequestHandler
 from ..ingest.server.connections import ConnectionLimits, ConnectionMeter
 from ..ingest.server.grpc_relay import IDLE_S
 from ..ingest.server.http_server import HttpServer
-from ..ingest.server.open_files import files_max, shares
+from ..ingest.server.open_files import divide_files, files_max
 from ..ingest.server.sockets import Address, in_url, listening
-from ..process.metrics import Metrics, metrics_route
+from ..process.metrics import ServeMetrics, metrics_route
 from ..process.unread import UnreadNotice
 from ..stages.judge import Bench, Worker
 from .doctor import Doctor, doctor_route
-from .pipeline import Archive, Pipeline, World
-from .store import FILE, Batch, open_store, using
+from .pipeline import ArchiveSink, Pipeline, PipelineRuntime
+from .store import FILE, StoreChanges, open_store, using
 
 PAGES_MAX = 8
 """Pages of the console that are made at once; each holds files of the store."""
@@ -64,7 +64,7 @@ class Service:
     statute: Statute
     store: Path
     settings: SessionSettings
-    archive_for: Callable[[str], AbstractContextManager[Archive]]
+    archive_for: Callable[[str], AbstractContextManager[ArchiveSink]]
     tell: Callable[[str], None]
 
 
@@ -77,9 +77,9 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     whatever stopped the pipeline.
     """
     gate = gate_for(address.host, address.token)
-    share = shares(files_max())
+    share = divide_files(files_max())
     anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
-    metrics = Metrics((rule.pack, rule.id) for rule in service.statute.rules)
+    metrics = ServeMetrics((rule.pack, rule.id) for rule in service.statute.rules)
     doctor = Doctor()
     notice = UnreadNotice(service.tell)
     metrics.store_bytes.set_function(partial(_size, service.store / FILE))
@@ -90,7 +90,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
         ThreadPoolExecutor(1, "pipeline") as thread,
         listening(address.host, address.port) as sock,
     ):
-        world = World(
+        world = PipelineRuntime(
             now=time.time_ns,
             free_bytes=lambda: shutil.disk_usage(service.store).free,
             archive=archive,
@@ -98,11 +98,11 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             idle=notice.idle,
         )
         pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, world)
-        reception = Reception(pipeline, metrics, Limits(requests_max=share.requests_max))
+        reception = RequestHandler(pipeline, metrics, ReceiverLimits(requests_max=share.requests_max))
         calls = None
         if grpc_port is not None:
             grpc_limits = ConnectionLimits(share.grpc_max, idle_s=IDLE_S)
-            meter = metrics.connections.of(Transport.GRPC)
+            meter = metrics.connections.of(OtlpTransport.GRPC)
             calls, _ = grpc_server(reception, gate, address.host, grpc_port, grpc_limits, meter)
             await calls.start()
         working = thread.submit(pipeline.run)
@@ -114,7 +114,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
 
         try:
             limits = ConnectionLimits(share.http_max)
-            meter = metrics.connections.of(Transport.HTTP)
+            meter = metrics.connections.of(OtlpTransport.HTTP)
             await _Server(app, limits, meter, working, reception.room, begun).serve([sock])
         finally:
             if calls is not None:
@@ -126,9 +126,9 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
 def _application(
     service: Service,
     address: Address,
-    reception: Reception,
+    reception: RequestHandler,
     gate: Gate,
-    metrics: Metrics,
+    metrics: ServeMetrics,
     doctor: Doctor,
     working: Future[None],
     feeds_max: int,
@@ -184,7 +184,7 @@ class _Server(HttpServer):
         limits: ConnectionLimits,
         meter: ConnectionMeter,
         working: Future[None],
-        room: Room,
+        room: AdmissionControl,
         begun: Callable[[], None],
     ) -> None:
         super().__init__(app, limits, meter, STOPPING_S, begun)
@@ -208,7 +208,7 @@ class _Server(HttpServer):
 
 
 def _count(
-    metrics: Metrics, notice: UnreadNotice, doctor: Doctor, now: Callable[[], int], batch: Batch
+    metrics: ServeMetrics, notice: UnreadNotice, doctor: Doctor, now: Callable[[], int], batch: StoreChanges
 ) -> None:
     """Count what a batch changed."""
     doctor.add(batch.spans, batch.judged, log_records=batch.log_records)

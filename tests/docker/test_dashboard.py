@@ -31,11 +31,11 @@ from tracline.stream.kafka.health import serving
 from tracline.stream.process.metrics import (
     AlertMetrics,
     ArchiveMetrics,
+    DeliveryFailure,
     KafkaMetrics,
-    Missed,
     MonitorMetrics,
-    Outcome,
     RekeyMetrics,
+    TransactionOutcome,
 )
 
 from .alertmanager import ROOT, need, until
@@ -71,7 +71,7 @@ class Pipeline:
         """Count a little of everything."""
         for name, metrics in self.ports.items():
             metrics.read(f"{name}-in", 3, 300)
-            metrics.transaction(Outcome.COMMITTED)
+            metrics.transaction(TransactionOutcome.COMMITTED)
             metrics.lag({(f"{name}-in", 0): 4})
         for progress in (self.rekey.progress, self.monitor.progress, self.archive.progress):
             progress.watermark(now_ns - 5_000_000_000)
@@ -90,7 +90,7 @@ class Pipeline:
         self.alerts.raised.inc()
         self.alerts.firing.set(1)
         self.alerts.attempt("webhook", 1)
-        self.alerts.attempt("webhook", 0, Missed.FAILED)
+        self.alerts.attempt("webhook", 0, DeliveryFailure.FAILED)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from .group import TICK_S, Past, past
 
 if TYPE_CHECKING:
     from ....stream.alerts.rates import Rates
-    from ....stream.alerts.watch import Change
+    from ....stream.alerts.watch import AlarmChange
 
 AGENT_WIDTH = 30
 
@@ -38,7 +38,7 @@ class Watched:
     watched: int
     ticks: int
     overdue: int
-    changes: list[Change]
+    changes: list[AlarmChange]
 
 
 @click.command("backtest", cls=Command)
@@ -96,10 +96,10 @@ def command(
     rates = None if rates_file is None else _read(rates_file)
     told = past(archive, rules, timezone, allow_rejected)
     if rates is None:
-        from ....stream.alerts.history import learned
+        from ....stream.alerts.history import learn_rates
 
         since = (told.first + told.last) // 2 if history is None else history
-        rates = learned(told.before(since), tick_s or TICK_S, told.idle_s)
+        rates = learn_rates(told.before(since), tick_s or TICK_S, told.idle_s)
         told = told.since(since)
     found = backtest(told, rates, arl)
     if format == "json":
@@ -121,14 +121,14 @@ def _read(file: Path) -> Rates:
 
 def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
     """Watch what was said with these rates."""
-    from ....stream.alerts.detector import Settings
-    from ....stream.alerts.history import watched
+    from ....stream.alerts.detector import DetectorSettings
+    from ....stream.alerts.history import replay_history
     from ....stream.alerts.rates import tolerance
     from ....stream.alerts.watch import Watch
 
-    watch = Watch(tolerance(rates), Settings(arl_ticks=arl_ticks))
+    watch = Watch(tolerance(rates), DetectorSettings(arl_ticks=arl_ticks))
     # Time goes on until the last tick is over.
-    changes = watched(told.said, watch, told.last + watch.ledger.tick_ns)
+    changes = replay_history(told.said, watch, told.last + watch.ledger.tick_ns)
     return Watched(
         since=told.first,
         until=told.last,
@@ -141,14 +141,14 @@ def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
     )
 
 
-def alarms(found: Watched) -> list[tuple[Change, Change | None]]:
+def alarms(found: Watched) -> list[tuple[AlarmChange, AlarmChange | None]]:
     """Return what fired, and what resolved it (None: nothing did), in the order of their firing."""
-    from ....stream.alerts.detector import Turn
+    from ....stream.alerts.detector import AlarmState
 
-    firing: dict[Any, Change] = {}
-    over: list[tuple[Change, Change | None]] = []
+    firing: dict[Any, AlarmChange] = {}
+    over: list[tuple[AlarmChange, AlarmChange | None]] = []
     for change in found.changes:
-        if change.alarm.turn is Turn.FIRED:
+        if change.alarm.turn is AlarmState.FIRED:
             firing[change.key] = change
         else:
             over.append((firing.pop(change.key), change))

@@ -22,7 +22,7 @@ RETRY_S = 0.5
 """How long nothing is accepted where no file is left, and no connection to close, in seconds."""
 SWEEP_S = 0.5
 """How often connections are looked over for those that are silent, in seconds."""
-SAID_S = 60.0
+LOG_INTERVAL_S = 60.0
 """How often it is said that no file is left, in seconds."""
 
 _NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -39,7 +39,7 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._joining: set[asyncio.Task[None]] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._said_at = -SAID_S
+        self._said_at = -LOG_INTERVAL_S
 
     def start(self) -> None:
         """Begin to accept."""
@@ -85,7 +85,7 @@ class Acceptor:
 
     async def _join(self, sock: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(lambda: _Watched(self._table, self._make), sock)
+            await self._loop.connect_accepted_socket(lambda: _TrackedProtocol(self._table, self._make), sock)
         except OSError:
             # The client has gone.
             sock.close()
@@ -93,7 +93,7 @@ class Acceptor:
     def _without_files(self) -> None:
         """Make room by closing a connection; without one, leave newcomers to the kernel for a while."""
         now = self._loop.time()
-        if now - self._said_at >= SAID_S:
+        if now - self._said_at >= LOG_INTERVAL_S:
             self._said_at = now
             _LOG.warning("no file is left for a connection: raise the limit of open files (ulimit -n)")
         if not self._table.evict():
@@ -101,7 +101,7 @@ class Acceptor:
             self._timers["resume"] = self._loop.call_later(RETRY_S, self._resume)
 
 
-class _Watched(asyncio.Protocol):
+class _TrackedProtocol(asyncio.Protocol):
     """A connection that is in the table for as long as it is open; all else is its protocol's."""
 
     def __init__(self, table: ConnectionTable, make: MakeProtocol) -> None:

@@ -21,7 +21,7 @@ PREFIX_BITS = 64
 """Bits of an IPv6 address that make one peer: a network of one site."""
 
 
-class Closed(StrEnum):
+class CloseReason(StrEnum):
     """Why a server closes a connection: one word, for metrics."""
 
     SILENT = "silent"
@@ -54,7 +54,7 @@ class ConnectionMeter(Protocol):
         """A connection has ended, whoever closed it."""
         ...
 
-    def closed(self, reason: Closed) -> None:
+    def closed(self, reason: CloseReason) -> None:
         """The server closed a connection."""
         ...
 
@@ -153,7 +153,7 @@ class ConnectionTable:
         for rank in Rank:
             if peers := self._ranks[rank]:
                 crowd = max(peers.values(), key=len)
-                self._close(next(iter(crowd)), Closed.EVICTED)
+                self._close(next(iter(crowd)), CloseReason.EVICTED)
                 return True
         return False
 
@@ -162,9 +162,9 @@ class ConnectionTable:
         now = self._clock()
         for connection in list(self._open):
             if self._is_unread(connection, now):
-                self._close(connection, Closed.UNREAD)
+                self._close(connection, CloseReason.UNREAD)
             elif connection.rank is not Rank.BUSY and now - connection.since >= self._silence_max(connection):
-                self._close(connection, Closed.SILENT)
+                self._close(connection, CloseReason.SILENT)
 
     def _silence_max(self, connection: Connection) -> float:
         return self.limits.headers_s if connection.rank is Rank.STRANGER else self.limits.idle_s
@@ -177,7 +177,7 @@ class ConnectionTable:
         connection.unread = unread
         return now - connection.unread_since >= self.limits.unread_s
 
-    def _close(self, connection: Connection, reason: Closed) -> None:
+    def _close(self, connection: Connection, reason: CloseReason) -> None:
         self.remove(connection)
         self._meter.closed(reason)
         connection.link.abort()

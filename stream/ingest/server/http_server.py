@@ -68,7 +68,7 @@ class HttpServer(uvicorn.Server):
     ) -> None:
         super().__init__(
             uvicorn.Config(
-                _Ended(app),
+                _CompletedResponses(app),
                 http="h11",
                 ws="none",
                 log_config=None,
@@ -105,7 +105,7 @@ class HttpServer(uvicorn.Server):
         )
 
 
-class _Ended:
+class _CompletedResponses:
     """Ends the answers that an app leaves open, as where the server stops, without a word in the log.
 
     Where there is none yet the answer is 503, which exporters repeat.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...error import StreamError
 
-FILES_KEPT = 96
+FILES_RESERVED = 96
 """Files that `serve` needs beside its connections: store, archive, pages in work, threads and libraries."""
 FILES_MIN = 160
 """Of open files: fewer leave too little for connections."""
@@ -26,7 +26,7 @@ FILES_PER_FEED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class FileShares:
     """What `serve` may have open of each."""
 
     http_max: int
@@ -35,7 +35,7 @@ class Shares:
     requests_max: int
 
 
-def shares(files: int) -> Shares:
+def divide_files(files: int) -> FileShares:
     """Divide so many files. Feeds and requests together hold less than the connections there are.
 
     Raises:
@@ -44,13 +44,13 @@ def shares(files: int) -> Shares:
     if files < FILES_MIN:
         what = f"the process may open {files} files, and needs {FILES_MIN}"
         raise StreamError("TRL714", what, "raise the limit: ulimit -n 1024")
-    left = files - FILES_KEPT
+    left = files - FILES_RESERVED
     grpc_max = min(GRPC_MAX, left // 4 // FILES_PER_GRPC)
     left -= FILES_PER_GRPC * grpc_max
     feeds_max = min(FEEDS_MAX, left // 4 // FILES_PER_FEED)
     # The connection of a feed is one of these.
     http_max = min(HTTP_MAX, left - (FILES_PER_FEED - 1) * feeds_max)
-    return Shares(http_max, grpc_max, feeds_max, min(REQUESTS_MAX, http_max // 2))
+    return FileShares(http_max, grpc_max, feeds_max, min(REQUESTS_MAX, http_max // 2))
 
 
 def files_max() -> int:

@@ -30,9 +30,9 @@ from ...error import StreamError
 from ...messages.codec import RuleTexts
 from ...messages.superseded import activation_in, digest_of, in_force
 from ...messages.topics import Topic
-from ...process.faultpoints import MonitorFault, reach
+from ...process.faultpoints import MonitorFault, fault_point
 from ...process.metrics import MonitorMetrics
-from ...process.trial import Trials
+from ...process.trial import RuleTrials
 from ...stages.monitor import Monitoring, Step, Terms
 from ...stages.rekey import Output, Record
 from ..assignment import not_taken
@@ -103,7 +103,7 @@ class Monitor:
         rules: RuleSet | None,
         ground: Ground,
         around: Surroundings,
-        trials: Trials,
+        trials: RuleTrials,
     ) -> None:
         """`rules` are in force until others are activated."""
         self._trials = trials
@@ -258,7 +258,7 @@ class Monitor:
             raise
 
     async def _work_off(self, message: Any) -> None:
-        reach(MonitorFault.RECEIVED)
+        fault_point(MonitorFault.RECEIVED)
         place, expected = TP(message.topic, message.partition), self._next[message.partition]
         if place in self._app.consumer.repeated:
             await self._check_events()
@@ -267,10 +267,10 @@ class Monitor:
         self._tell_deleted(message.partition, lost)
         record = Record(message.partition, message.offset, self._time(message), message.value or b"")
         step = self._monitoring.step(record, await self._coming_into_force(record))
-        reach(MonitorFault.STEPPED)
+        fault_point(MonitorFault.STEPPED)
         if step.outputs:
             await self._send(step.outputs)
-            reach(MonitorFault.PRODUCED)
+            fault_point(MonitorFault.PRODUCED)
         await self._table.write(record.partition, step.writes)
         self._next[record.partition] = max(record.offset + 1, self._next[record.partition])
         self._count(record, step)
@@ -408,7 +408,7 @@ def monitoring(
     sessions: SessionSettings,
     rules: RuleSet | None,
     around: Surroundings,
-    trials: Trials,
+    trials: RuleTrials,
     wait_s: float,
 ) -> Monitor | None:
     """The process over the topics as they are; None where it is to end before a broker answers.

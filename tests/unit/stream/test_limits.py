@@ -8,22 +8,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
-from tracline.stream.ingest.limits import Limits, Room
+from tracline.stream.ingest.limits import AdmissionControl, ReceiverLimits
 from tracline.stream.ingest.rejections import Reason, Refused
 
-LIMITS = Limits(requests_max=2, bytes_max=100, stall_bytes=10, yield_s=1.0)
+LIMITS = ReceiverLimits(requests_max=2, bytes_max=100, stall_bytes=10, yield_s=1.0)
 
 
 @dataclass
 class Desk:
     """A room, its clock, and how the bodies that are read in it ended."""
 
-    limits: Limits = LIMITS
+    limits: ReceiverLimits = LIMITS
     now: float = 0.0
     ends: dict[str, Reason | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.room = Room(self.limits, lambda: self.now)
+        self.room = AdmissionControl(self.limits, lambda: self.now)
         self.chunks: dict[str, asyncio.Queue[int]] = {}
 
     async def read(self, name: str, peer: str) -> None:
@@ -55,7 +55,7 @@ class Desk:
             await asyncio.sleep(0)
 
 
-def played(play: Callable[[Desk], Awaitable[None]], limits: Limits = LIMITS) -> Desk:
+def played(play: Callable[[Desk], Awaitable[None]], limits: ReceiverLimits = LIMITS) -> Desk:
     """Return how it went."""
 
     async def run() -> Desk:
@@ -122,7 +122,7 @@ def test_the_sender_with_most_places_yields() -> None:
         desk.now = 9
         await desk.come("new", "c")
 
-    assert played(play, Limits(requests_max=3, yield_s=1.0)).ends == {"one": Reason.CROWDED}
+    assert played(play, ReceiverLimits(requests_max=3, yield_s=1.0)).ends == {"one": Reason.CROWDED}
 
 
 def test_bytes_are_reclaimed_from_slow_senders() -> None:
@@ -145,7 +145,7 @@ def test_a_sender_that_stands_still_is_refused() -> None:
     async def play(desk: Desk) -> None:
         await (await desk.come("silent"))
 
-    assert played(play, Limits(stall_s=0.01)).ends == {"silent": Reason.SLOW}
+    assert played(play, ReceiverLimits(stall_s=0.01)).ends == {"silent": Reason.SLOW}
 
 
 def test_a_room_that_closes_sends_away_who_is_underway() -> None:
@@ -162,7 +162,7 @@ def test_a_room_that_closes_sends_away_who_is_underway() -> None:
 
 def test_what_is_read_is_not_taken_away() -> None:
     """A request whose body has come keeps its place however long it is in work."""
-    room = Room(LIMITS, lambda: 1_000.0)
+    room = AdmissionControl(LIMITS, lambda: 1_000.0)
 
     async def read() -> None:
         with room.place("a") as first, room.place("a") as second:

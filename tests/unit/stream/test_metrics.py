@@ -20,8 +20,8 @@ from tracline.stream.process.metrics import (
     RULES_MAX,
     SCOPES_MAX,
     AlertMetrics,
-    Metrics,
     RekeyMetrics,
+    ServeMetrics,
 )
 
 from .receiving import running, values
@@ -29,7 +29,7 @@ from .receiving import running, values
 
 def test_every_counter_is_there_from_the_start() -> None:
     """All counters, with all values that their labels can have, begin at 0; so a first increase is seen."""
-    families = list(text_string_to_metric_families(Metrics([("desk", "calm")]).text().decode()))
+    families = list(text_string_to_metric_families(ServeMetrics([("desk", "calm")]).text().decode()))
     counters = {family.name: family for family in families if family.type == "counter"}
     for family in counters.values():
         totals = [sample for sample in family.samples if sample.name.endswith("_total")]
@@ -49,7 +49,7 @@ def test_every_counter_is_there_from_the_start() -> None:
 
 def test_names_say_what_they_are() -> None:
     """Every metric has the prefix, a text that ends in a full stop, and a unit where it has one."""
-    families = list(text_string_to_metric_families(Metrics().text().decode()))
+    families = list(text_string_to_metric_families(ServeMetrics().text().decode()))
     assert len(families) > 15
     for family in families:
         assert re.fullmatch(r"tracline_[a-z_]+", family.name)
@@ -59,7 +59,7 @@ def test_names_say_what_they_are() -> None:
 
 def test_what_happens_is_counted() -> None:
     """Events, verdicts, dead letters and the watermark stand where their names say."""
-    metrics = Metrics([("desk", "calm")])
+    metrics = ServeMetrics([("desk", "calm")])
     metrics.judged(Kind.USER, 2)
     metrics.verdict("desk", "calm", Verdict.VIOLATED)
     metrics.dead_letter("otlp-protobuf", 3)
@@ -76,7 +76,7 @@ def test_what_happens_is_counted() -> None:
 @pytest.mark.slow
 def test_label_values_are_limited() -> None:
     """Codes that are not in the table, and rules beyond the limit, are counted together."""
-    metrics = Metrics(("desk", f"rule-{number}") for number in range(RULES_MAX + 50))
+    metrics = ServeMetrics(("desk", f"rule-{number}") for number in range(RULES_MAX + 50))
     metrics.dead_letter("something new")
     metrics.flawed(Signal.SPANS, 0, {"something new": 2})
     metrics.verdict("desk", f"rule-{RULES_MAX + 1}", Verdict.UNMET)
@@ -89,7 +89,7 @@ def test_label_values_are_limited() -> None:
 
 def test_scopes_of_spans_are_limited() -> None:
     """So many have label values of their own, cleaned; further ones are counted together."""
-    metrics = Metrics()
+    metrics = ServeMetrics()
     census = SpanCensus()
     for number in range(SCOPES_MAX + 5):
         census.count(f"\x1b{number}", 3, 1)
@@ -139,4 +139,4 @@ def test_prometheus_reads_them() -> None:
         response = client.get(f"{server.url}/metrics")
         assert response.headers["content-type"].startswith("text/plain; version=")
         assert response.content == server.metrics.text()
-    Metrics()
+    ServeMetrics()

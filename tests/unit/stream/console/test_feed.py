@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 from tracline.stream.console import ledger, pages
-from tracline.stream.console.feed import Writer, feed
-from tracline.stream.console.kept import ANSWERS_KEPT_MAX, REST, Kept
+from tracline.stream.console.feed import FeedRenderer, feed
+from tracline.stream.console.kept import ANSWERS_KEPT_MAX, REST, AnswerCache
 from tracline.stream.ingest.server.open_files import FEEDS_MAX
 
 from ..console_store import empty, fill, session, user, writing
@@ -23,11 +23,13 @@ pytestmark = pytest.mark.slow
 class Heard:
     """A feed that a test asks for its next event; between two looks at the store it does what it is told."""
 
-    def __init__(self, store: Path, after: int, *, breaches: bool = False, kept: Kept | None = None) -> None:
+    def __init__(
+        self, store: Path, after: int, *, breaches: bool = False, kept: AnswerCache | None = None
+    ) -> None:
         self.between = [lambda: None]
         parts = pages.templates(DESK.rules).get_template("parts.html").module
-        writer = Writer(parts.verdict_rows, parts.position)
-        self.events = feed(store, after, breaches, writer, kept or Kept(), self.wait)
+        writer = FeedRenderer(parts.verdict_rows, parts.position)
+        self.events = feed(store, after, breaches, writer, kept or AnswerCache(), self.wait)
 
     async def wait(self) -> None:
         """Do the next thing."""
@@ -73,7 +75,7 @@ def rows(db, query: str) -> tuple[list[str], tuple]:
 def test_the_feed_looks_again_where_an_answer_was_kept(store: Path) -> None:
     """A position that was counted before the latest change is told, and the right one once it is made."""
     now = [0.0]
-    kept = Kept(lambda: now[0])
+    kept = AnswerCache(lambda: now[0])
     fill(store, DESK, [session("s", user("hi"))])
 
     def slowly() -> ledger.Position:
@@ -139,7 +141,7 @@ async def asked_at_once(console: Starlette, count: int) -> list[tuple[int, bytes
 def test_answers_are_kept_for_as_long_as_they_cost() -> None:
     """An answer that took a second is kept for ten, then made anew; keys are told apart, and limited."""
     now = [0.0]
-    kept = Kept(lambda: now[0])
+    kept = AnswerCache(lambda: now[0])
 
     def make() -> float:
         now[0] += 1
