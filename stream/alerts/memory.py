@@ -19,8 +19,8 @@ from typing import TypeVar
 
 import msgspec
 
+from ...predict.detector import DetectorState
 from ..error import StreamError
-from .detector import DetectorState
 from .sessions import Cohort, CountedSession, RateKey, SessionRule
 
 VERSION = 1

@@ -15,9 +15,9 @@ from typing import Annotated
 
 import msgspec
 
+from ...predict.detector import Tolerated
+from ...predict.gamma import quantile
 from ..error import StreamError
-from .detector import Tolerated
-from .gamma import quantile
 from .sessions import RateKey, TickCounts
 
 VERSION = 1

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from ...predict.detector import Alarm, DetectorSettings, DetectorState, step
 from ..error import StreamError
 from ..messages.status import StatusChange
 from . import memory
-from .detector import Alarm, DetectorSettings, DetectorState, step
 from .memory import RateState
 from .rates import Tolerance
 from .sessions import RateKey, SessionCounter, TickCounts

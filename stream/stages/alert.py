@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
+from ...predict.detector import AlarmState, DetectorSettings
 from ...schemas.time import parse_time
 from ..alerts import alert as alerts
 from ..alerts.alert import Alert
-from ..alerts.detector import AlarmState, DetectorSettings
 from ..alerts.rates import Tolerance
 from ..alerts.sessions import RateKey, read_statuses
 from ..alerts.watch import AlarmChange, Watch

@@ -19,8 +19,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tracline.predict.detector import DetectorSettings
 from tracline.stream.alerts.alert import decode
-from tracline.stream.alerts.detector import DetectorSettings
 from tracline.stream.alerts.rates import default_rates, tolerance
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering

@@ -121,7 +121,7 @@ def _read(file: Path) -> Rates:
 
 def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
     """Watch what was said with these rates."""
-    from ....stream.alerts.detector import DetectorSettings
+    from ....predict.detector import DetectorSettings
     from ....stream.alerts.history import replay_history
     from ....stream.alerts.rates import tolerance
     from ....stream.alerts.watch import Watch
@@ -143,7 +143,7 @@ def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
 
 def alarms(found: Watched) -> list[tuple[AlarmChange, AlarmChange | None]]:
     """Return what fired, and what resolved it (None: nothing did), in the order of their firing."""
-    from ....stream.alerts.detector import AlarmState
+    from ....predict.detector import AlarmState
 
     firing: dict[Any, AlarmChange] = {}
     over: list[tuple[AlarmChange, AlarmChange | None]] = []

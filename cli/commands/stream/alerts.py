@@ -94,8 +94,8 @@ def command(
 
     import httpx
 
+    from ....predict.detector import DetectorSettings
     from ....stream.alerts.delivery import Delivery, DeliveryIntervals
-    from ....stream.alerts.detector import DetectorSettings
     from ....stream.alerts.receivers import TIMEOUT_S as ANSWER_S
     from ....stream.alerts.receivers import Alertmanager, Webhook
     from ....stream.kafka.alerts_process import LETTERS, SENDS, Surroundings, alerts_process

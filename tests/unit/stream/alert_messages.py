@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any
 
+from tracline.predict.detector import DetectorSettings
 from tracline.schemas.time import NS, rfc3339
-from tracline.stream.alerts.detector import DetectorSettings
 from tracline.stream.alerts.rates import Tolerance, default_rates, tolerance
 from tracline.stream.messages.codec import Mark, verdict_messages
 from tracline.stream.messages.status import SessionStatus, StatusChange

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from tracline.predict.detector import AlarmState, DetectorSettings
 from tracline.schemas.time import NS, rfc3339
 from tracline.stream.alerts import sessions
-from tracline.stream.alerts.detector import AlarmState, DetectorSettings
 from tracline.stream.alerts.rates import Rate, Rates, RuleRates, tolerance
 from tracline.stream.alerts.sessions import RateKey, SessionCounter, TickCounts, read_statuses
 from tracline.stream.alerts.watch import AlarmChange, Watch
