@@ -26,7 +26,7 @@ from tracline.schemas.sessions.pending import Traces
 from tracline.schemas.sessions.resolve import hear
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
-from tracline.stream.serve.rows import fill
+from tracline.stream.serve.rows import add_changes
 from tracline.stream.serve.store import StoreChanges, open_store
 from tracline.stream.stages.judge import Bench, Worker
 
@@ -72,7 +72,7 @@ def main() -> None:
                 outputs = worker.step(touched, candidates, watermark)
             with _timed(spent, "write: states, events and verdicts on disk"):
                 batch = StoreChanges(worked_off=number, watermark=watermark)
-                fill(batch, outputs, touched, watermark)
+                add_changes(batch, outputs, touched, watermark)
                 for trace_id in traces.changed:
                     opened = traces.traces.get(trace_id)
                     encoded = None if opened is None else (0, msgspec.msgpack.encode(opened))

@@ -100,7 +100,7 @@ class Alarm:
     resolved, and negative infinity when it is resolved because nothing more was heard.
     """
 
-    turn: AlarmState
+    state: AlarmState
     ticks: int
     violating: int
     applicable: int

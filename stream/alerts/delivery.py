@@ -47,7 +47,7 @@ class DeliveryIntervals:
 class Delivery:
     """Alerts on their way to all receivers.
 
-    `jitter` gives numbers from 0 to 1; `tell` hears when a receiver takes no more, and when it does again.
+    `jitter` gives numbers from 0 to 1; `report` hears when a receiver takes no more, and when it does again.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class Delivery:
         meter: AlertMetrics,
         *,
         jitter: Callable[[], float],
-        tell: Callable[[str], None],
-        pace: DeliveryIntervals | None = None,
+        report: Callable[[str], None],
+        intervals: DeliveryIntervals | None = None,
     ) -> None:
-        pace = pace or DeliveryIntervals()
-        self._outboxes = [_Outbox(receiver, meter, pace, jitter, tell) for receiver in receivers]
+        intervals = intervals or DeliveryIntervals()
+        self._outboxes = [_Outbox(receiver, meter, intervals, jitter, report) for receiver in receivers]
 
     def has_room(self) -> bool:
         """Return whether one more alert may be offered."""
@@ -115,12 +115,12 @@ class _Outbox:
         self,
         receiver: Receiver,
         meter: AlertMetrics,
-        pace: DeliveryIntervals,
+        intervals: DeliveryIntervals,
         jitter: Callable[[], float],
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
-        self._receiver, self._meter, self._pace = receiver, meter, pace
-        self._jitter, self._tell = jitter, tell
+        self._receiver, self._meter, self._intervals = receiver, meter, intervals
+        self._jitter, self._report = jitter, report
         self._entries: dict[str, _PendingAlert] = {}
         self._done: OrderedDict[str, None] = OrderedDict()
         self._failures = 0
@@ -171,14 +171,14 @@ class _Outbox:
         """Yield what is due, in requests; what was refused among others goes alone."""
         due = [entry for entry in self._entries.values() if entry.due <= now]
         together = [entry for entry in due if not entry.alone]
-        for start in range(0, len(together), self._pace.batch_max):
-            yield together[start : start + self._pace.batch_max]
+        for start in range(0, len(together), self._intervals.batch_max):
+            yield together[start : start + self._intervals.batch_max]
         yield from ([entry] for entry in due if entry.alone)
 
     def _send(self, group: Sequence[_PendingAlert], now: int) -> bool:
         """Send one request. False where the receiver takes nothing at all for now."""
         try:
-            self._receiver.send([entry.alert for entry in group], now, self._pace.lease_s)
+            self._receiver.send([entry.alert for entry in group], now, self._intervals.lease_s)
         except NotDelivered as error:
             self._meter.attempt(self._receiver.name, 0, error.missed)
             return self._missed(group, now, error)
@@ -186,13 +186,13 @@ class _Outbox:
         for entry in group:
             self._taken(entry, now)
         if self._failures:
-            self._tell(f"{self._receiver.name} takes alerts again")
+            self._report(f"{self._receiver.name} takes alerts again")
         self._failures = 0
         return True
 
     def _taken(self, entry: _PendingAlert, now: int) -> None:
         entry.taken, entry.failures = entry.alert.status, 0
-        entry.due = now + self._pace.resend_s * NS if self._receiver.resend else math.inf
+        entry.due = now + self._intervals.resend_s * NS if self._receiver.resend else math.inf
         if entry.taken is AlertStatus.RESOLVED:
             name = entry.alert.id
             del self._entries[name]
@@ -206,7 +206,9 @@ class _Outbox:
             self._failures += 1
             self._rest_until = now + self._wait(self._failures)
             if self._failures == 1:
-                self._tell(f"{self._receiver.name}: {error}; {self.pending} alerts wait, and are sent again")
+                self._report(
+                    f"{self._receiver.name}: {error}; {self.pending} alerts wait, and are sent again"
+                )
             return False
         for entry in group:
             if entry.alone or len(group) == 1:
@@ -214,12 +216,12 @@ class _Outbox:
                 entry.due = now + self._wait(entry.failures)
                 if entry.failures == 1:
                     name = self._receiver.name
-                    self._tell(f"{name} refuses alert {entry.alert.id}: {error}; it is sent again")
+                    self._report(f"{name} refuses alert {entry.alert.id}: {error}; it is sent again")
             entry.alone = True
         return True
 
     def _wait(self, failures: int) -> float:
         """Nanoseconds until the next attempt."""
-        pace = self._pace
+        pace = self._intervals
         longest = min(pace.retry_max_s, pace.retry_s * 2 ** min(failures - 1, 30))
         return longest * (1 - self._jitter() / 2) * NS

@@ -27,12 +27,12 @@ def learn_rates(history: Iterable[TimedStatus], tick_s: int, idle_s: float) -> R
         return nothing
     delays = _delays(said, tick_s * NS)
     waits = tolerance(rates_of([], delays, tick_s, idle_s))
-    ledger = SessionCounter(tick_s, waits.settle_ticks)
+    counter = SessionCounter(tick_s, waits.settle_ticks)
     ticks: list[TickCounts] = []
     for some, watermark in _in_turn(said, tick_s * NS, said[-1][0] + 1):
         for status in some:
-            ledger.hear(status)
-        ticks += ledger.advance(watermark)
+            counter.add(status)
+        ticks += counter.advance(watermark)
     rates = rates_of(ticks, delays, tick_s, idle_s)
     return msgspec.structs.replace(rates, since=rfc3339(said[0][0]), until=rfc3339(said[-1][0]))
 
@@ -40,9 +40,9 @@ def learn_rates(history: Iterable[TimedStatus], tick_s: int, idle_s: float) -> R
 def replay_history(history: Iterable[TimedStatus], watch: Watch, until: int) -> list[AlarmChange]:
     """The alarms that the watch raises and resolves over a history up to the time `until`."""
     changes: list[AlarmChange] = []
-    for some, watermark in _in_turn(history, watch.ledger.tick_ns, until):
+    for some, watermark in _in_turn(history, watch.counter.tick_ns, until):
         for status in some:
-            watch.hear(status)
+            watch.add(status)
         changes += watch.advance(watermark)
     return changes
 

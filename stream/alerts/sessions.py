@@ -79,7 +79,7 @@ class CountedSession:
     """What is known of an occurrence: by pack and rule, the tick of the last word, and that it closed."""
 
     parts: dict[tuple[str, str], SessionRule] = field(default_factory=dict[tuple[str, str], SessionRule])
-    heard: int = 0
+    last_tick: int = 0
     closed: bool = False
 
 
@@ -105,13 +105,13 @@ class SessionCounter:
         self._closing: list[tuple[str, int]] = []
         self._agents: dict[tuple[str, str], set[str]] = {}
 
-    def hear(self, status: StatusChange) -> None:
+    def add(self, status: StatusChange) -> None:
         """Take in a status. What is older than the watermark counts in the tick that is open now."""
         place = (status.session_id, status.occurrence)
         session = self.sessions.pop(place, None) or CountedSession()
         self.sessions[place] = session
         self._make_room()
-        session.heard = max(session.heard, self._tick(status.time))
+        session.last_tick = max(session.last_tick, self._tick(status.time))
         self.changed_sessions.add(place)
         if status.pack is None or status.rule is None:
             self._close(place, session)
@@ -147,7 +147,7 @@ class SessionCounter:
     ) -> None:
         """Go on from these sessions, agents and watermark, after `cohorts` was set."""
         self.watermark = watermark
-        self.sessions = dict(sorted(sessions.items(), key=lambda item: (item[1].heard, item[0])))
+        self.sessions = dict(sorted(sessions.items(), key=lambda item: (item[1].last_tick, item[0])))
         self._closing = [place for place, session in self.sessions.items() if session.closed]
         for key in keys:
             self._agents.setdefault(key[:2], set()).add(key.agent)
@@ -245,7 +245,7 @@ class SessionCounter:
         oldest = (self.watermark - FORGET_S * NS) // self.tick_ns
         while self.sessions:
             place, session = next(iter(self.sessions.items()))
-            if session.heard >= oldest:
+            if session.last_tick >= oldest:
                 break
             self._drop(place)
             self.forgotten += 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...rules.model.printer import predicate_text, to_text
 from ...rules.model.rule import Rule
-from .ledger import Position
+from .queries import Position
 from .rates import Series, SessionCounts, Window, series, window_to
 
 CountSessions = Callable[[Window, tuple[str, str] | None], list[SessionCounts]]

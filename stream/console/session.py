@@ -11,10 +11,10 @@ from ...rules.engine.judge import Statute
 from ...rules.model.rule import Rule
 from ...schemas.event import Event
 from ...schemas.verdict import Verdict
-from . import ledger
-from .ledger import StoredHistoryBit, StoredWitnessEvent, VerdictDetails
+from . import queries
+from .formatting import instant
+from .queries import StoredHistoryBit, StoredWitnessEvent, VerdictDetails
 from .replay import EVENTS_REPLAYED_MAX, RuleReplay, RuleSteps, replay
-from .shown import instant
 
 EVENTS_A_PAGE = 40
 RECORDS_SHOWN_MAX = 200
@@ -75,21 +75,21 @@ def session_view(
     The address may choose an `occurrence` (else the latest), a `rule` as `pack/id`, a `verdict` whose
     witness is marked, and a `page` of events.
     """
-    known = ledger.occurrences(db, session_id)
+    known = queries.occurrences(db, session_id)
     asked = query.get("occurrence")
     began = known[0] if asked is None and known else instant(asked or "")
-    occurrence = None if began is None else ledger.occurrence(db, session_id, began)
+    occurrence = None if began is None else queries.occurrence(db, session_id, began)
     if began is None or occurrence is None:
         return None
-    records = ledger.records_of(db, session_id, began, RECORDS_SHOWN_MAX)
+    records = queries.records_of(db, session_id, began, RECORDS_SHOWN_MAX)
     chosen = next((record for record in records if record.id == query.get("verdict")), None)
     rule = _rule(statute, query.get("rule"))
     page = _page(occurrence.events, query.get("page"), chosen)
     # Without its beginning a session cannot be told again.
     whole = occurrence.first == 1
-    replayed = ledger.events(db, session_id, began, EVENTS_REPLAYED_MAX) if whole else []
+    replayed = queries.events(db, session_id, began, EVENTS_REPLAYED_MAX) if whole else []
     courses = replay(statute, replayed)
-    shown = ledger.events(db, session_id, began, page.last - page.first + 1, skip=page.first - 1)
+    shown = queries.events(db, session_id, began, page.last - page.first + 1, skip=page.first - 1)
     return {
         "session": occurrence,
         "others": [other for other in known if other != began],

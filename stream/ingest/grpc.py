@@ -32,7 +32,7 @@ _ExportMethod: TypeAlias = Callable[[AsyncIterator[bytes], _Context], Awaitable[
 
 
 class GrpcReceiver:
-    """A gRPC server behind a relay; made, started and stopped in the event loop of its reception."""
+    """A gRPC server behind a relay; made, started and stopped in the event loop of its handler."""
 
     def __init__(self, server: grpc.aio.Server, relay: Relay) -> None:
         self._server, self._relay = server, relay
@@ -50,7 +50,7 @@ class GrpcReceiver:
 
 
 def grpc_server(
-    reception: RequestHandler,
+    handler: RequestHandler,
     gate: Gate,
     host: str,
     port: int,
@@ -63,7 +63,7 @@ def grpc_server(
     hold the socket behind it.
     """
     sock = listening(host, port)
-    limits = reception.limits
+    limits = handler.limits
     server = grpc.aio.server(
         options=[
             ("grpc.max_receive_message_length", limits.unpacked_bytes_max),
@@ -74,8 +74,8 @@ def grpc_server(
     )
     relay = Relay(sock, connections, meter)
     exports: dict[str, _ExportMethod] = {
-        **{one.service: _GrpcExport(one, reception, gate, relay).export for one in ENDPOINTS},
-        **dict.fromkeys(OTHER_SERVICES, _GrpcUnsupported(reception).export),
+        **{one.service: _GrpcExport(one, handler, gate, relay).export for one in ENDPOINTS},
+        **dict.fromkeys(OTHER_SERVICES, _GrpcUnsupported(handler).export),
     }
     server.add_generic_rpc_handlers(
         [
@@ -103,9 +103,9 @@ def _handler(export: _ExportMethod) -> grpc.RpcMethodHandler[bytes, bytes]:
 class _GrpcExport:
     """Takes the requests of one signal."""
 
-    def __init__(self, endpoint: Endpoint, reception: RequestHandler, gate: Gate, relay: Relay) -> None:
+    def __init__(self, endpoint: Endpoint, handler: RequestHandler, gate: Gate, relay: Relay) -> None:
         self._endpoint = endpoint
-        self._reception, self._gate, self._relay = reception, gate, relay
+        self._handler, self._gate, self._relay = handler, gate, relay
 
     async def export(self, _messages: AsyncIterator[bytes], context: _Context) -> bytes:
         try:
@@ -113,7 +113,7 @@ class _GrpcExport:
             check_token(self._gate, [str(value) for name, value in metadata if name == "authorization"])
             taken = await self._take(context)
         except Refused as refused:
-            self._reception.meter.refused(refused.reason)
+            self._handler.meter.refused(refused.reason)
             await _abort(context, refused)
         return export_response(self._endpoint, taken).SerializeToString()
 
@@ -124,18 +124,18 @@ class _GrpcExport:
             raise Refused(Reason.GONE, "the connection has ended")
         self._relay.table.begin(connection)
         try:
-            with self._reception.room.place(connection.peer) as place:
-                data = await self._message(context, place)
-                place.hold(len(data))
+            with self._handler.admissions.admit(connection.peer) as admission:
+                data = await self._message(context, admission)
+                admission.hold(len(data))
                 way = RequestKind(self._endpoint.signal, OtlpTransport.GRPC, Encoding.PROTOBUF)
-                return await self._reception.take(place, way, data)
+                return await self._handler.take(admission, way, data)
         finally:
             self._relay.table.end(connection)
 
-    async def _message(self, context: _Context, place: Admission) -> bytes:
+    async def _message(self, context: _Context, admission: Admission) -> bytes:
         """The call's one message."""
-        limits = self._reception.limits
-        async with place.reading(limits.read_timeout_s):
+        limits = self._handler.limits
+        async with admission.reading(limits.read_timeout_s):
             message = cast("object", await context.read())
         if isinstance(message, bytes):
             return message
@@ -146,8 +146,8 @@ class _GrpcExport:
 class _GrpcUnsupported:
     """Refuses the requests of signals that are not taken."""
 
-    def __init__(self, reception: RequestHandler) -> None:
-        self._meter = reception.meter
+    def __init__(self, handler: RequestHandler) -> None:
+        self._meter = handler.meter
 
     async def export(self, _messages: AsyncIterator[bytes], context: _Context) -> bytes:
         self._meter.refused(Reason.SIGNAL)

@@ -24,29 +24,29 @@ from .responses import body_bytes, encoding_of, export_response, refusal, writte
 from .server.connections import peer_of
 
 
-def routes(reception: RequestHandler) -> list[Route]:
+def routes(handler: RequestHandler) -> list[Route]:
     """The routes of a receiver, to be put into a Starlette app behind a `GateMiddleware`."""
     return [
-        *(Route(path, _HttpExport(endpoint, reception)) for endpoint in ENDPOINTS for path in endpoint.paths),
-        *(Route(path, _HttpUnsupported(reception)) for path in OTHER_PATHS),
+        *(Route(path, _HttpExport(endpoint, handler)) for endpoint in ENDPOINTS for path in endpoint.paths),
+        *(Route(path, _HttpUnsupported(handler)) for path in OTHER_PATHS),
     ]
 
 
 class _HttpExport:
     """Takes the requests of one signal."""
 
-    def __init__(self, endpoint: Endpoint, reception: RequestHandler) -> None:
-        self._endpoint, self._reception = endpoint, reception
+    def __init__(self, endpoint: Endpoint, handler: RequestHandler) -> None:
+        self._endpoint, self._handler = endpoint, handler
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = HttpRequest(scope, receive)
         try:
             response = await self._answer(request)
         except Refused as refused:
-            self._reception.meter.refused(refused.reason)
+            self._handler.meter.refused(refused.reason)
             response = refusal(refused, request.headers)
         except ClientDisconnect:
-            self._reception.meter.refused(Reason.GONE)
+            self._handler.meter.refused(Reason.GONE)
             return
         await response(scope, receive, send)
 
@@ -55,18 +55,18 @@ class _HttpExport:
             raise Refused(Reason.METHOD, f"requests of {self._endpoint.items} are sent with POST")
         encoding = encoding_of(request.headers.get("content-type", ""))
         coding = coding_of(request.headers.get("content-encoding", ""))
-        with self._reception.room.place(_peer(request)) as place:
-            data = await _body(request, place, coding, self._reception.limits)
+        with self._handler.admissions.admit(_peer(request)) as admission:
+            data = await _body(request, admission, coding, self._handler.limits)
             way = RequestKind(self._endpoint.signal, OtlpTransport.HTTP, encoding)
-            taken = await self._reception.take(place, way, data, coding)
+            taken = await self._handler.take(admission, way, data, coding)
         return written(export_response(self._endpoint, taken), encoding, 200)
 
 
 class _HttpUnsupported:
     """Refuses the requests of signals that are not taken."""
 
-    def __init__(self, reception: RequestHandler) -> None:
-        self._meter = reception.meter
+    def __init__(self, handler: RequestHandler) -> None:
+        self._meter = handler.meter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._meter.refused(Reason.SIGNAL)
@@ -74,7 +74,7 @@ class _HttpUnsupported:
         await response(scope, receive, send)
 
 
-async def _body(request: HttpRequest, place: Admission, coding: str, limits: ReceiverLimits) -> bytes:
+async def _body(request: HttpRequest, admission: Admission, coding: str, limits: ReceiverLimits) -> bytes:
     """The body as it was sent. Raises Refused as soon as it is too large or too slow."""
     bytes_max = limits.packed_bytes_max
     if coding == IDENTITY:
@@ -83,9 +83,9 @@ async def _body(request: HttpRequest, place: Admission, coding: str, limits: Rec
     if bytes_max < body_bytes(request.headers) < math.inf:
         raise too_large
     body = bytearray()
-    async with place.reading(limits.stall_s):
+    async with admission.reading(limits.stall_s):
         async for chunk in request.stream():
-            place.hold(len(chunk))
+            admission.hold(len(chunk))
             body += chunk
             if len(body) > bytes_max:
                 raise too_large

@@ -124,7 +124,7 @@ class AdmissionControl:
         return len(self._places)
 
     @contextmanager
-    def place(self, peer: str) -> Generator[Admission]:
+    def admit(self, peer: str) -> Generator[Admission]:
         """A place for a request of that peer while it is in work.
 
         Where there is none left a slow sender yields its own. Raises Refused where none is slow.

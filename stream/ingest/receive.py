@@ -46,7 +46,7 @@ class RequestHandler:
     ) -> None:
         self.limits = limits or ReceiverLimits()
         self.meter = meter
-        self.room = AdmissionControl(self.limits)
+        self.admissions = AdmissionControl(self.limits)
         self._intake = intake
         self._now = now
         self._decoding = asyncio.Semaphore(self.limits.decoders_max)

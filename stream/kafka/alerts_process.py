@@ -181,7 +181,7 @@ class AlertsProcess:
             self._settled = count
             self._around.say("is at work" if owned else "waits: another process is at work")
             if not owned:
-                self._around.metrics.rest()
+                self._around.metrics.clear()
 
     def _go_on(self, count: int) -> bool:
         """Stand where the last transaction left off. False where we are not the one at work any more.

@@ -180,7 +180,7 @@ class Rekeying:
             self._around.say(f"goes on with partitions {', '.join(map(str, sorted(owned)))}")
             self._said = count
         if not owned:
-            self._around.metrics.rest()
+            self._around.metrics.clear()
 
     def _place(self, one: Input) -> TopicPartition:
         """Return an input as Kafka's client calls it."""
@@ -395,8 +395,8 @@ class Rekeying:
         metrics.log_records_in.inc(done.items[Topic.LOGS])
         metrics.candidates.inc(done.candidates)
         metrics.spans.early.inc(done.early)
-        metrics.spans.came(done.census)
-        self._notice.came(done.census)
+        metrics.spans.count_spans(done.census)
+        self._notice.add(done.census)
         for signal, topic in ((Signal.SPANS, Topic.SPANS), (Signal.LOGS, Topic.LOGS)):
             metrics.spans.rejected[signal].inc(done.rejected[topic])
         metrics.spans.flaws(Counter(done.dead_letters))

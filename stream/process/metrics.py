@@ -162,7 +162,7 @@ class SpanMetrics:
         for code, count in codes.items():
             self._flaws.labels(code if code in CODES else OTHER).inc(count)
 
-    def came(self, spans: SpanCensus) -> None:
+    def count_spans(self, spans: SpanCensus) -> None:
         """Spans came, by scope; those beyond the first `SCOPES_MAX` scopes are counted together."""
         for scope, count in spans.spans.items():
             name = self._named(visible(scope) or "(no name)")
@@ -197,9 +197,9 @@ class JudgingMetrics:
         )
         self.sessions_open = _gauge(registry, "sessions_open", "Sessions that are not closed.")
         self._rules: set[tuple[str, str]] = set()
-        self.know(rules)
+        self.add_rules(rules)
 
-    def know(self, rules: Iterable[tuple[str, str]]) -> None:
+    def add_rules(self, rules: Iterable[tuple[str, str]]) -> None:
         """Give these rules label values of their own, as far as there are any left, and counters at 0."""
         for pack, rule in rules:
             if len(self._rules) < RULES_MAX:
@@ -222,11 +222,11 @@ class JudgingMetrics:
 class ProgressMetrics:
     """Of every process that reads telemetry: how far event time has come, and what was set aside.
 
-    `letters` are the further codes, beside those of spans, under which the process sets things aside.
+    `dead_letter_codes` are the codes of its dead letters, beside those of spans.
     """
 
-    def __init__(self, registry: CollectorRegistry, letters: Iterable[str] = ()) -> None:
-        self._codes = frozenset({*CODES, *letters})
+    def __init__(self, registry: CollectorRegistry, dead_letter_codes: Iterable[str] = ()) -> None:
+        self._codes = frozenset({*CODES, *dead_letter_codes})
         self._dead = _counter(registry, "dead_letters", "What could not be read and was set aside.", "code")
         for code in (*sorted(self._codes), OTHER):
             self._dead.labels(code)
@@ -258,9 +258,9 @@ class ServeMetrics:
         judging = JudgingMetrics(registry, rules)
         self.flawed, self.spans_waiting, self.spans_early = spans.flawed, spans.waiting, spans.early
         self.unjoined, self.log_records_waiting = spans.unjoined, spans.log_records_waiting
-        self.spans_came = spans.came
+        self.count_spans = spans.count_spans
         self.dead_letter, self.watermark = progress.dead_letter, progress.watermark
-        self.judged, self.verdict, self.know = judging.judged, judging.verdict, judging.know
+        self.judged, self.verdict = judging.judged, judging.verdict
         self.late, self.repeats, self.delay = judging.late, judging.repeats, judging.delay
         self.sessions_open = judging.sessions_open
         self.store_bytes = _gauge(registry, "store_bytes", "Size of the embedded store.")
@@ -376,17 +376,19 @@ class KafkaMetrics:
 class RekeyMetrics:
     """The metrics of `tracline stream rekey`."""
 
-    def __init__(self, reads: Iterable[str], sends: Iterable[str], letters: Iterable[str] = ()) -> None:
+    def __init__(
+        self, reads: Iterable[str], sends: Iterable[str], dead_letter_codes: Iterable[str] = ()
+    ) -> None:
         self.registry = CollectorRegistry()
         self.kafka = KafkaMetrics(self.registry, reads, sends)
         self.spans = SpanMetrics(self.registry)
-        self.progress = ProgressMetrics(self.registry, letters)
+        self.progress = ProgressMetrics(self.registry, dead_letter_codes)
         self.spans_in = _counter(self.registry, "rekey_spans", "Spans read.")
         self.log_records_in = _counter(self.registry, "rekey_log_records", "Log records read.")
         self.candidates = _counter(self.registry, "rekey_candidates", "Candidates sent to their sessions.")
         self.traces_held = _gauge(self.registry, "rekey_traces", "Traces that are remembered.")
 
-    def rest(self) -> None:
+    def clear(self) -> None:
         """The process has no partition: what others go on with now is not shown here, too."""
         self.kafka.lag({})
         self.progress.watermark(None)
@@ -402,12 +404,12 @@ class MonitorMetrics:
         reads: Iterable[str],
         sends: Iterable[str],
         rules: Iterable[tuple[str, str]] = (),
-        letters: Iterable[str] = (),
+        dead_letter_codes: Iterable[str] = (),
     ) -> None:
         self.registry = CollectorRegistry()
         self.kafka = KafkaMetrics(self.registry, reads, sends)
         self.judging = JudgingMetrics(self.registry, rules)
-        self.progress = ProgressMetrics(self.registry, letters)
+        self.progress = ProgressMetrics(self.registry, dead_letter_codes)
         self.state_bytes = _gauge(
             self.registry, "state_bytes", "Size of what is remembered of sessions, or about."
         )
@@ -419,10 +421,10 @@ class MonitorMetrics:
 class ArchiveMetrics:
     """The metrics of `tracline stream archive`."""
 
-    def __init__(self, reads: Iterable[str], letters: Iterable[str] = ()) -> None:
+    def __init__(self, reads: Iterable[str], dead_letter_codes: Iterable[str] = ()) -> None:
         self.registry = CollectorRegistry()
         self.kafka = KafkaMetrics(self.registry, reads)
-        self.progress = ProgressMetrics(self.registry, letters)
+        self.progress = ProgressMetrics(self.registry, dead_letter_codes)
         self.rows = _counter(self.registry, "archive_rows", "Rows written to the archive.")
         self.files = _counter(self.registry, "archive_files", "Files finished and entered in the manifest.")
         self.bytes = _counter(self.registry, "archive_bytes", "Bytes of files finished.")
@@ -440,11 +442,11 @@ class AlertMetrics:
         reads: Iterable[str],
         sends: Iterable[str],
         receivers: Iterable[str] = (),
-        letters: Iterable[str] = (),
+        dead_letter_codes: Iterable[str] = (),
     ) -> None:
         self.registry = registry = CollectorRegistry()
         self.kafka = KafkaMetrics(registry, reads, sends)
-        self.progress = ProgressMetrics(registry, letters)
+        self.progress = ProgressMetrics(registry, dead_letter_codes)
         self.repeats = _counter(registry, "alert_repeats", "Messages of verdicts that had been heard before.")
         self.statuses = _counter(registry, "alert_statuses", "Changes of sessions' status that were counted.")
         self.raised = _counter(registry, "alerts_raised", "Alerts that began.")
@@ -476,7 +478,7 @@ class AlertMetrics:
         """So many alerts wait to be delivered."""
         self._pending.labels(receiver).set(count)
 
-    def rest(self) -> None:
+    def clear(self) -> None:
         """Another process is at work: what it goes on with is not shown here, too."""
         self.kafka.lag({})
         self.progress.watermark(None)

@@ -30,7 +30,7 @@ from ..messages.session_state import decode as read_state
 from ..process.faultpoints import ServeFault, fault_point
 from ..stages.judge import Worker, poisoned
 from ..stages.resolve import Source
-from .rows import fill
+from .rows import add_changes
 from .store import Store, StoreChanges, StoredDeadLetter, StoredRequest, damaged, is_of_the_disk
 
 WAITING_BYTES_MAX = 64 << 20
@@ -59,17 +59,17 @@ class ArchiveSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PipelineRuntime:
-    """What the pipeline needs of the world around it.
+    """What the pipeline needs of the runtime around it.
 
-    `now` is the time (ns since the epoch), `free_bytes` what the store's disk has left. `told` hears each
-    batch that was written, for metrics; `idle` is called where nothing came for a while.
+    `now` is the time (ns since the epoch), `free_bytes` what the store's disk has left. `on_commit` gets each
+    batch that was written, for metrics; `on_idle` is called where nothing came for a while.
     """
 
     now: Callable[[], int]
     free_bytes: Callable[[], int]
     archive: ArchiveSink
-    told: Callable[[StoreChanges], None]
-    idle: Callable[[], None] = lambda: None
+    on_commit: Callable[[StoreChanges], None]
+    on_idle: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +118,15 @@ class Pipeline:
         store: Store,
         worker: Worker,
         settings: SessionSettings,
-        world: PipelineRuntime,
-        pace: StoreIntervals | None = None,
+        runtime: PipelineRuntime,
+        intervals: StoreIntervals | None = None,
     ) -> None:
-        self._store, self._worker, self._settings, self._world = store, worker, settings, world
-        self._pace = pace or StoreIntervals()
+        self._store, self._worker, self._settings, self._runtime = store, worker, settings, runtime
+        self._intervals = intervals or StoreIntervals()
         self._queue = _Queue()
         self._states: dict[str, SessionState] = {}
         self._source = Source(settings)
-        self._archived_at = world.now()
+        self._archived_at = runtime.now()
         self._heard_at: dict[Signal, int] = dict.fromkeys(Signal, self._archived_at)
         self._marked = 0
         self._reload()
@@ -134,7 +134,7 @@ class Pipeline:
     async def put(self, request: ExportRequest) -> None:
         """Return once the request is on disk. Raises Busy where it was not taken."""
         try:
-            has_room = self._world.free_bytes() >= DISK_FREE_BYTES_MIN
+            has_room = self._runtime.free_bytes() >= DISK_FREE_BYTES_MIN
         except OSError:
             has_room = False  # The folder is gone.
         if not has_room:
@@ -199,16 +199,16 @@ class Pipeline:
 
     def _round(self, arrivals: Sequence[_Arrival]) -> None:
         works = self._accept(arrivals) if arrivals else []
-        now = self._world.now()
+        now = self._runtime.now()
         self._heard_at.update((work.signal, now) for work in works)
         tick = round(self._settings.tick_s * NS)
         if now - self._heard_at[Signal.SPANS] >= tick:
             self._source.idle_spans(now)
-            self._world.idle()
+            self._runtime.on_idle()
         if now - self._heard_at[Signal.LOGS] >= tick:
             self._source.idle_logs(now)
         self._work_off(works)
-        if now - self._archived_at >= round(self._pace.archive_s * NS):
+        if now - self._archived_at >= round(self._intervals.archive_s * NS):
             self._archived_at = now
             self._archive_if_the_disk_lets(now)
 
@@ -216,7 +216,7 @@ class Pipeline:
         """Archive and prune; where the disk does not take what the store notes of it, the next time."""
         try:
             self.archive()
-            self._store.prune(now - round(self._pace.retain_s * NS))
+            self._store.prune(now - round(self._intervals.retain_s * NS))
         except sqlite3.OperationalError as error:
             if not is_of_the_disk(error):
                 raise
@@ -265,7 +265,7 @@ class Pipeline:
         self._commit(batch)
         fault_point(ServeFault.COMMITTED)
         batch.open_sessions = self._store.open_sessions()
-        self._world.told(batch)
+        self._runtime.on_commit(batch)
 
     def _commit(self, batch: StoreChanges) -> None:
         """Write a batch; while the disk does not take it, take no request either.
@@ -283,7 +283,7 @@ class Pipeline:
 
     def _judged(self, works: Sequence[_Work]) -> StoreChanges:
         """Return what the requests change, and what the watermark has passed."""
-        now = self._world.now()
+        now = self._runtime.now()
         batch = StoreChanges(worked_off=works[-1].number if works else 0)
         batch.received = max((work.received for work in works), default=None)
         for work in works:
@@ -311,7 +311,7 @@ class Pipeline:
         batch.dead_letters += [
             StoredDeadLetter(now, *told, "") for one in outputs.poison for told in poisoned(one)
         ]
-        fill(batch, outputs, states, now)
+        add_changes(batch, outputs, states, now)
         self._forget_states(states)
         batch.traces.update(self._source.changes())
         batch.spans_waiting, batch.records_waiting = self._source.waiting, self._source.waiting_records
@@ -369,7 +369,7 @@ class Pipeline:
             # Also where nothing was judged: what is judged after a restart must lie behind the mark.
             self._store.note("watermark", watermark)
             fault_point(ServeFault.MARKING)
-            self._world.archive.mark(watermark)
+            self._runtime.archive.mark(watermark)
             self._marked = watermark
 
     def _archive_begun(self) -> None:
@@ -379,9 +379,9 @@ class Pipeline:
             self._archive_rows([row for row in self._store.events(archived, ARCHIVE_ROWS) if row[0] <= begun])
 
     def _archive_rows(self, rows: Sequence[tuple[int, bytes]]) -> None:
-        self._world.archive.write([row for _, row in rows], rows[0][0], rows[-1][0])
+        self._runtime.archive.write([row for _, row in rows], rows[0][0], rows[-1][0])
         fault_point(ServeFault.WRITTEN)
-        self._store.archived(rows[-1][0], self._world.now())
+        self._store.archived(rows[-1][0], self._runtime.now())
         fault_point(ServeFault.ARCHIVED)
 
 

@@ -34,7 +34,9 @@ _JUDGED_BY = msgspec.json.Decoder(_JudgedBy)
 _BREACHES = (Verdict.VIOLATED.value, Verdict.UNMET.value)
 
 
-def fill(batch: StoreChanges, outputs: Outputs, states: Mapping[str, SessionState], given: int) -> None:
+def add_changes(
+    batch: StoreChanges, outputs: Outputs, states: Mapping[str, SessionState], given: int
+) -> None:
     """Add to a batch what the outputs and the states that were touched change; `given` is the time now."""
     for session_id, state in states.items():
         due = state.session.due

@@ -57,15 +57,14 @@ STOPPING_S = 10
 class Service:
     """What is served: the rules, where the state is kept, and how sessions are put together.
 
-    `archive_for(id)` opens the archive of the store with that id; `tell` hears what a person who started the
-    process likes to know.
+    `archive_for(id)` opens the archive of the store with that id; `report` logs a line.
     """
 
     statute: Statute
     store: Path
     settings: SessionSettings
     archive_for: Callable[[str], AbstractContextManager[ArchiveSink]]
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
 
 
 async def serve(service: Service, address: Address, grpc_port: int | None) -> None:
@@ -81,7 +80,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
     metrics = ServeMetrics((rule.pack, rule.id) for rule in service.statute.rules)
     doctor = Doctor()
-    notice = UnreadNotice(service.tell)
+    notice = UnreadNotice(service.report)
     metrics.store_bytes.set_function(partial(_size, service.store / FILE))
     with (
         using(service.store / FILE),
@@ -90,32 +89,32 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
         ThreadPoolExecutor(1, "pipeline") as thread,
         listening(address.host, address.port) as sock,
     ):
-        world = PipelineRuntime(
+        runtime = PipelineRuntime(
             now=time.time_ns,
             free_bytes=lambda: shutil.disk_usage(service.store).free,
             archive=archive,
-            told=partial(_count, metrics, notice, doctor, time.time_ns),
-            idle=notice.idle,
+            on_commit=partial(_count, metrics, notice, doctor, time.time_ns),
+            on_idle=notice.idle,
         )
-        pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, world)
-        reception = RequestHandler(pipeline, metrics, ReceiverLimits(requests_max=share.requests_max))
+        pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, runtime)
+        handler = RequestHandler(pipeline, metrics, ReceiverLimits(requests_max=share.requests_max))
         calls = None
         if grpc_port is not None:
             grpc_limits = ConnectionLimits(share.grpc_max, idle_s=IDLE_S)
             meter = metrics.connections.of(OtlpTransport.GRPC)
-            calls, _ = grpc_server(reception, gate, address.host, grpc_port, grpc_limits, meter)
+            calls, _ = grpc_server(handler, gate, address.host, grpc_port, grpc_limits, meter)
             await calls.start()
         working = thread.submit(pipeline.run)
-        app = _application(service, address, reception, gate, metrics, doctor, working, share.feeds_max)
+        app = _application(service, address, handler, gate, metrics, doctor, working, share.feeds_max)
 
         def begun() -> None:
             for line in _addresses(address, grpc_port):
-                service.tell(line)
+                service.report(line)
 
         try:
             limits = ConnectionLimits(share.http_max)
             meter = metrics.connections.of(OtlpTransport.HTTP)
-            await _Server(app, limits, meter, working, reception.room, begun).serve([sock])
+            await _Server(app, limits, meter, working, handler.admissions, begun).serve([sock])
         finally:
             if calls is not None:
                 await calls.stop(STOPPING_S)
@@ -126,7 +125,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
 def _application(
     service: Service,
     address: Address,
-    reception: RequestHandler,
+    handler: RequestHandler,
     gate: Gate,
     metrics: ServeMetrics,
     doctor: Doctor,
@@ -143,7 +142,7 @@ def _application(
 
     return Starlette(
         routes=[
-            *receiver_routes(reception),
+            *receiver_routes(handler),
             metrics_route(metrics),
             doctor_route(doctor),
             Route("/healthz", health),
@@ -212,8 +211,8 @@ def _count(
 ) -> None:
     """Count what a batch changed."""
     doctor.add(batch.spans, batch.judged, log_records=batch.log_records)
-    metrics.spans_came(batch.census)
-    notice.came(batch.census)
+    metrics.count_spans(batch.census)
+    notice.add(batch.census)
     metrics.late.inc(batch.late)
     metrics.repeats.inc(batch.repeats)
     if batch.received is not None:

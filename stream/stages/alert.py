@@ -169,13 +169,13 @@ class Alerting:
                 self._severities[rule] = status.severity
                 name = _SEVERITY + msgspec.json.encode(rule).decode()
                 self._changed[name] = msgspec.json.encode(status.severity)
-        self._watch.hear(status)
+        self._watch.add(status)
 
     def _alert(self, change: AlarmChange) -> None:
         """An alarm becomes an alert: it begins with its tick, and ends with that of its resolution."""
         key, alarm = change.key, change.alarm
         name = _ALERT + msgspec.json.encode(key).decode()
-        if alarm.turn is AlarmState.FIRED:
+        if alarm.state is AlarmState.FIRED:
             alert = Alert(
                 pack=key.pack,
                 rule=key.rule,

@@ -39,13 +39,13 @@ from ..messages.codec import (
 from ..messages.codec import decode as decode_message
 from ..messages.monitor_state import (
     HINT,
-    Head,
     PartitionState,
+    SessionHead,
+    decode_head,
     decode_partition,
+    decode_session,
     encode_partition,
-    read,
-    read_head,
-    written,
+    encode_session,
 )
 from ..messages.session_state import SessionState
 from ..messages.status import as_json
@@ -131,7 +131,7 @@ class Monitoring:
             if kind == _SESSION:
                 number = partition_of(name, self._terms.partitions)
                 if number in new:
-                    head = read_head(value)
+                    head = decode_head(value)
                     new[number].plan(name, head.due)
                     counted.update(_piece_keys(number, name, head))
             elif kind == _PARTITION and int(name) in new:
@@ -269,10 +269,10 @@ class Monitoring:
             else:
                 continue
             when = _LONG_AGO if due is None else due
-            data, pieces = written(state, record.offset, when, self._terms.bytes_max)
-            keys = _piece_keys(record.partition, session_id, Head(record.offset, when, len(pieces)))
+            data, pieces = encode_session(state, record.offset, when, self._terms.bytes_max)
+            keys = _piece_keys(record.partition, session_id, SessionHead(record.offset, when, len(pieces)))
             done.writes += [*zip(keys, pieces, strict=True), (key, data)]
-            old = [] if before is None else _piece_keys(record.partition, session_id, read_head(before))
+            old = [] if before is None else _piece_keys(record.partition, session_id, decode_head(before))
             yield from (one for one in old if one not in keys)
 
     def _lost(self, partition: Partition, done: Step) -> list[str]:
@@ -357,13 +357,13 @@ class Monitoring:
         data = self._table.get(_SESSION + session_id)
         if data is None:
             return SessionState(Session(session_id, round(self._terms.sessions.idle_s * NS)))
-        keys = _piece_keys(partition_of(session_id, self._terms.partitions), session_id, read_head(data))
-        return read(data, map(self._table.get, keys))
+        keys = _piece_keys(partition_of(session_id, self._terms.partitions), session_id, decode_head(data))
+        return decode_session(data, map(self._table.get, keys))
 
     def _is_applied(self, session_id: str, offset: int) -> bool:
         """Return whether a session has taken that message in already."""
         data = self._table.get(_SESSION + session_id)
-        return data is not None and read_head(data).offset >= offset
+        return data is not None and decode_head(data).offset >= offset
 
     def _write_facts(self, done: Step, record: Record, facts: PartitionState) -> None:
         facts = msgspec.structs.replace(facts, topic_id=self._terms.events_id)
@@ -380,7 +380,7 @@ class Monitoring:
             done.dead_letters.append(code)
 
 
-def _piece_keys(number: int, session_id: str, head: Head) -> list[str]:
+def _piece_keys(number: int, session_id: str, head: SessionHead) -> list[str]:
     """The keys of the pieces that a session's record in that partition counts."""
     return [f"{_PIECE}{number}/{head.offset}/{index}/{session_id}" for index in range(head.pieces)]
 

@@ -23,8 +23,8 @@ from tracline.predict.detector import (
     log_e,
     step,
 )
-from tracline.stream.alerts.memory import RateState, decode, encode, rate_name
 from tracline.stream.alerts.sessions import RateKey
+from tracline.stream.alerts.watch_state import RateState, decode, encode, rate_name
 
 Numbers = NDArray[Any]
 

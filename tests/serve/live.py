@@ -125,16 +125,16 @@ class Live:
         """Begin as a process that starts does."""
         self.opened = ExitStack()
         self.store: Store = self.opened.enter_context(closing(open_store(self.folder / "state", STORE_ID)))
-        world = PipelineRuntime(
+        runtime = PipelineRuntime(
             now=lambda: self.now,
             free_bytes=lambda: self.free_bytes,
             archive=self.archived_by(
                 self.opened.enter_context(opened_archive(self.folder / "archive", STORE_ID))
             ),
-            told=self.batches.append,
+            on_commit=self.batches.append,
         )
         self.pipeline = Pipeline(
-            self.store, Worker(Bench(self.statute)), self.settings, world, StoreIntervals(archive_s=600)
+            self.store, Worker(Bench(self.statute)), self.settings, runtime, StoreIntervals(archive_s=600)
         )
         self.pipeline.begin()
 

@@ -128,7 +128,7 @@ def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
 
     watch = Watch(tolerance(rates), DetectorSettings(arl_ticks=arl_ticks))
     # Time goes on until the last tick is over.
-    changes = replay_history(told.said, watch, told.last + watch.ledger.tick_ns)
+    changes = replay_history(told.said, watch, told.last + watch.counter.tick_ns)
     return Watched(
         since=told.first,
         until=told.last,
@@ -136,7 +136,7 @@ def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
         arl_ticks=arl_ticks,
         watched=len(watch.detectors),
         ticks=watch.ticks,
-        overdue=watch.ledger.overdue.total(),
+        overdue=watch.counter.overdue.total(),
         changes=changes,
     )
 
@@ -148,12 +148,12 @@ def alarms(found: Watched) -> list[tuple[AlarmChange, AlarmChange | None]]:
     firing: dict[Any, AlarmChange] = {}
     over: list[tuple[AlarmChange, AlarmChange | None]] = []
     for change in found.changes:
-        if change.alarm.turn is AlarmState.FIRED:
+        if change.alarm.state is AlarmState.FIRED:
             firing[change.key] = change
         else:
             over.append((firing.pop(change.key), change))
     told = [*over, *((change, None) for change in firing.values())]
-    return sorted(told, key=lambda pair: (pair[0].told, pair[0].key))
+    return sorted(told, key=lambda pair: (pair[0].watermark, pair[0].key))
 
 
 def as_data(found: Watched) -> dict[str, Any]:
@@ -172,8 +172,8 @@ def as_data(found: Watched) -> dict[str, Any]:
                 "pack": fired.key.pack,
                 "rule": fired.key.rule,
                 "agent": clean(fired.key.agent),
-                "fired": rfc3339(fired.told),
-                "resolved": None if resolved is None else rfc3339(resolved.told),
+                "fired": rfc3339(fired.watermark),
+                "resolved": None if resolved is None else rfc3339(resolved.watermark),
                 "violating": fired.alarm.violating,
                 "applicable": fired.alarm.applicable,
                 "observed": fired.alarm.observed,
@@ -191,10 +191,10 @@ def print_alarms(found: Watched) -> None:
     console = plain_console()
     told = alarms(found)
     for fired, resolved in told:
-        over = "now" if resolved is None else _minute(resolved.told)
+        over = "now" if resolved is None else _minute(resolved.watermark)
         alarm, agent = fired.alarm, clean(fired.key.agent, AGENT_WIDTH)
         rule = (clean(fired.key.rule), "bold red")
-        console.print(Text.assemble(f"{_minute(fired.told)} to {over}  ", rule, f"  {agent}".rstrip()))
+        console.print(Text.assemble(f"{_minute(fired.watermark)} to {over}  ", rule, f"  {agent}".rstrip()))
         sessions = f"{alarm.violating:,} of {alarm.applicable:,} sessions"
         console.print(Text(f"  {sessions}, {alarm.observed:.1%}; tolerated {alarm.tolerated:.1%}"))
     if told:

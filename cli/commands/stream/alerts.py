@@ -120,7 +120,7 @@ def command(
             receivers.append(Webhook(webhook, client, known, secret))
         names = [receiver.name for receiver in receivers]
         metrics = AlertMetrics([verdicts], map(kafka.topic, SENDS), names, LETTERS)
-        pace = DeliveryIntervals(resend_s=resend_s, lease_s=4 * resend_s)
+        intervals = DeliveryIntervals(resend_s=resend_s, lease_s=4 * resend_s)
         around = Surroundings(
             instance=instance,
             timeout_s=timeout_s,
@@ -129,7 +129,11 @@ def command(
             stopping=stopping(),
             alerting=lambda partitions: Alerting(tolerance, settings, partitions, verdicts),
             delivery=lambda: Delivery(
-                receivers, metrics, jitter=random.random, tell=lambda text: note(f"alerts: {text}"), pace=pace
+                receivers,
+                metrics,
+                jitter=random.random,
+                report=lambda text: note(f"alerts: {text}"),
+                intervals=intervals,
             ),
         )
         process = alerts_process(kafka, around, wait_s)

@@ -150,7 +150,7 @@ class Monitor:
         moves, consumer = self._moves, self._app.consumer
         self._monitoring.revoke(list(self._monitoring.offsets()))
         self._monitoring.assign(partitions, self._shelves.items(partitions))
-        self._around.metrics.judging.know(self._monitoring.met())
+        self._around.metrics.judging.add_rules(self._monitoring.met())
         offsets = self._monitoring.offsets()
         held = self._shelves.held(partitions)
         await check_state(self._ground, self._checks, self._monitoring.topic_ids(), offsets, held)
@@ -328,7 +328,7 @@ class Monitor:
         for kind, count in Counter(event.kind for event in judged.events).items():
             metrics.judging.judged(kind, count)
         given = Counter((one["pack"], one["rule"], one["verdict"]) for one in judged.records)
-        metrics.judging.know(self._monitoring.met())
+        metrics.judging.add_rules(self._monitoring.met())
         for (pack, rule, verdict), count in given.items():
             metrics.judging.verdict(pack, rule, Verdict(verdict), count)
         metrics.judging.late.inc(judged.late)

@@ -28,10 +28,10 @@ def test_an_alarm_is_resolved_by_quiet_ticks() -> None:
     state, alarm = DetectorState(), None
     while alarm is None:
         state, alarm = step(state, 5, 10, tolerated, settings)
-    assert alarm.turn is AlarmState.FIRED
+    assert alarm.state is AlarmState.FIRED
     said = []
     for _ in range(5):
         state, alarm = step(state, 0, 10, tolerated, settings)
         said.append(alarm)
-    turns = [alarm.turn for alarm in said if alarm is not None]
+    turns = [alarm.state for alarm in said if alarm is not None]
     assert turns == [AlarmState.RESOLVED]

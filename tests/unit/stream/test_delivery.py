@@ -69,7 +69,7 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.meter = AlertMetrics([], [], [self.receiver.name])
-        self.delivery = Delivery([self.receiver], self.meter, jitter=lambda: 0.0, tell=self.said.append)
+        self.delivery = Delivery([self.receiver], self.meter, jitter=lambda: 0.0, report=self.said.append)
 
     def pass_s(self, seconds: float) -> None:
         """Let time pass, working whenever something is due."""
@@ -149,7 +149,7 @@ def test_jitter_takes_up_to_half_of_a_wait() -> None:
     """Many processes that lost one receiver do not come back at once."""
     meter = AlertMetrics([], [], ["desk"])
     receiver = Taking(fails=[DeliveryFailure.FAILED])
-    delivery = Delivery([receiver], meter, jitter=lambda: 1.0, tell=lambda _text: None)
+    delivery = Delivery([receiver], meter, jitter=lambda: 1.0, report=lambda _text: None)
     delivery.offer(FIRING)
     delivery.work(BEGAN)
     assert delivery.due() == BEGAN + NS / 2
@@ -200,7 +200,7 @@ def test_one_receiver_does_not_wait_for_another() -> None:
     """Where one is away the other is served; a record is settled only when both have it."""
     away, here = Taking(fails=[DeliveryFailure.UNREACHABLE], name="away"), Taking(name="here")
     meter = AlertMetrics([], [], ["away", "here"])
-    delivery = Delivery([away, here], meter, jitter=lambda: 0.0, tell=lambda _text: None)
+    delivery = Delivery([away, here], meter, jitter=lambda: 0.0, report=lambda _text: None)
     delivery.offer(FIRING)
     delivery.work(BEGAN)
     assert (len(away.took), len(here.took)) == (0, 1)

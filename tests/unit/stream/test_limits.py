@@ -23,14 +23,14 @@ class Desk:
     ends: dict[str, Reason | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.room = AdmissionControl(self.limits, lambda: self.now)
+        self.admissions = AdmissionControl(self.limits, lambda: self.now)
         self.chunks: dict[str, asyncio.Queue[int]] = {}
 
     async def read(self, name: str, peer: str) -> None:
         """Read a body of chunks of so many bytes, 0 being its end."""
         self.chunks[name] = asyncio.Queue()
         try:
-            with self.room.place(peer) as place:
+            with self.admissions.admit(peer) as place:
                 async with place.reading(self.limits.stall_s):
                     while size := await self.chunks[name].get():
                         place.hold(size)
@@ -84,7 +84,7 @@ def test_a_slow_sender_yields_its_place() -> None:
 
     desk = played(play)
     assert desk.ends == {"second": Reason.CROWDED, "third": None, "first": None}
-    assert (desk.room.requests, desk.room.size) == (0, 0)
+    assert (desk.admissions.requests, desk.admissions.size) == (0, 0)
 
 
 def test_bytes_that_trickle_do_not_count() -> None:
@@ -153,7 +153,7 @@ def test_a_room_that_closes_sends_away_who_is_underway() -> None:
 
     async def play(desk: Desk) -> None:
         await desk.come("underway")
-        desk.room.close()
+        desk.admissions.close()
         await desk.come("late")
         await desk.settle()
 
@@ -165,11 +165,11 @@ def test_what_is_read_is_not_taken_away() -> None:
     room = AdmissionControl(LIMITS, lambda: 1_000.0)
 
     async def read() -> None:
-        with room.place("a") as first, room.place("a") as second:
+        with room.admit("a") as first, room.admit("a") as second:
             for place in (first, second):
                 async with place.reading(1.0):
                     place.hold(1)
-            with pytest.raises(Refused), room.place("a"):
+            with pytest.raises(Refused), room.admit("a"):
                 raise AssertionError("there is no place")
 
     asyncio.run(read())

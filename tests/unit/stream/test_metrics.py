@@ -128,7 +128,7 @@ def test_who_has_nothing_to_do_any_more_says_so() -> None:
     alerts.raised.inc()
     assert [len(gauges(metrics.registry)) for metrics in (rekey, alerts)] == [4, 5]
     for metrics in (rekey, alerts):
-        metrics.rest()
+        metrics.clear()
         assert gauges(metrics.registry) == {}
     assert alerts.registry.get_sample_value("tracline_alerts_raised_total") == 1
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tracline.schemas.time import NS
-from tracline.stream.console import ledger
+from tracline.stream.console import queries
 from tracline.stream.console.chart import RATE_TOP_MIN, chart
 from tracline.stream.console.rates import HOUR, SessionCounts, Share, series, window_to
 
@@ -34,8 +34,8 @@ def test_rates_count_applicable_judged_sessions(store: Path) -> None:
         db.execute("DELETE FROM standing")
         db.executemany(STANDING, STANDINGS)
     window = window_to(START, 24)
-    with ledger.reading(store) as db:
-        found = ledger.session_counts(db, window.since, window.until, HOUR, ("desk", "calm"))
+    with queries.reading(store) as db:
+        found = queries.session_counts(db, window.since, window.until, HOUR, ("desk", "calm"))
     assert sorted(found, key=lambda tally: (tally.agent, tally.bucket)) == [
         SessionCounts("desk", "calm", "", 23, 1, 1, 0),
         SessionCounts("desk", "calm", "ann", 23, 2, 1, 0),

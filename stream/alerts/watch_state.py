@@ -88,7 +88,7 @@ def encode(told: RateState | int) -> bytes:
 def encode_session(session: CountedSession) -> bytes:
     """An occurrence as the bytes of a record."""
     parts = [(*rule, part) for rule, part in session.parts.items()]
-    return bytes([VERSION]) + _ENCODER.encode(CountedSessionState(session.heard, session.closed, parts))
+    return bytes([VERSION]) + _ENCODER.encode(CountedSessionState(session.last_tick, session.closed, parts))
 
 
 def decode(records: Mapping[str, bytes]) -> WatchState:
