@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ...schemas.time import NS
-from ..process.metrics import AlertMetrics, DeliveryFailure
+from ..process.alert_metrics import AlertMetrics, DeliveryFailure
 from .alert import Alert, AlertStatus
 from .receivers import NotDelivered, Receiver
 

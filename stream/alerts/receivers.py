@@ -17,7 +17,7 @@ import orjson
 from ...schemas.display import visible
 from ...schemas.time import NS, rfc3339
 from ..error import StreamError
-from ..process.metrics import DeliveryFailure
+from ..process.alert_metrics import DeliveryFailure
 from .alert import Alert, AlertStatus, record
 
 TIMEOUT_S = 5.0

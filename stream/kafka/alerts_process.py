@@ -23,8 +23,9 @@ from ..alerts.alert import Alert, decode
 from ..alerts.delivery import Delivery
 from ..error import StreamError
 from ..messages.topics import Topic
+from ..process.alert_metrics import AlertMetrics
 from ..process.faultpoints import AlertFault, fault_point
-from ..process.metrics import AlertMetrics, TransactionOutcome
+from ..process.kafka_metrics import TransactionOutcome
 from ..stages.alert import CODE, PROCESS, Alerting, Turned
 from ..stages.rekey import Record
 from .assignment import Moves, join, not_taken

@@ -23,8 +23,8 @@ from ...archive.chunk import Piece, RuleTexts, Standing
 from ..error import StreamError
 from ..messages.codec import DeadLetter, encode_dead_letter
 from ..messages.topics import Topic
+from ..process.archive_metrics import ArchiveMetrics
 from ..process.faultpoints import ArchiveFault, fault_point
-from ..process.metrics import ArchiveMetrics
 from ..stages.archive import Gathering, Pace, resumed, too_many
 from ..stages.rekey import Record
 from .assignment import Moves, join, not_taken

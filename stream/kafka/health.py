@@ -23,7 +23,8 @@ from ..ingest.meter import OtlpTransport
 from ..ingest.server.connections import ConnectionLimits
 from ..ingest.server.http_server import HttpServer
 from ..ingest.server.sockets import Address, listening
-from ..process.metrics import KafkaMetrics, metrics_route
+from ..process.kafka_metrics import KafkaMetrics
+from ..process.metrics import metrics_route
 
 CONNECTIONS_MAX = 64
 """Connections at a time; the newest gets in, and the oldest that is silent yields."""

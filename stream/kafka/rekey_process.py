@@ -27,7 +27,8 @@ from ..ingest.limits import ReceiverLimits
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined
 from ..process.faultpoints import RekeyFault, fault_point
-from ..process.metrics import RekeyMetrics, TransactionOutcome
+from ..process.kafka_metrics import TransactionOutcome
+from ..process.rekey_metrics import RekeyMetrics
 from ..process.unread import UnreadNotice
 from ..stages.rekey import Input, Record, Rekeyer, Transaction
 from .assignment import not_taken

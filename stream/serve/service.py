@@ -40,7 +40,8 @@ from ..ingest.server.grpc_relay import IDLE_S
 from ..ingest.server.http_server import HttpServer
 from ..ingest.server.open_files import divide_files, files_max
 from ..ingest.server.sockets import Address, in_url, listening
-from ..process.metrics import ServeMetrics, metrics_route
+from ..process.metrics import metrics_route
+from ..process.serve_metrics import ServeMetrics
 from ..process.unread import UnreadNotice
 from ..stages.judge import Bench, Worker
 from .doctor import Doctor, doctor_route
@@ -97,7 +98,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             on_idle=notice.idle,
         )
         pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, runtime)
-        handler = RequestHandler(pipeline, metrics, ReceiverLimits(requests_max=share.requests_max))
+        handler = RequestHandler(pipeline, metrics.receiver, ReceiverLimits(requests_max=share.requests_max))
         calls = None
         if grpc_port is not None:
             grpc_limits = ConnectionLimits(share.grpc_max, idle_s=IDLE_S)
@@ -155,7 +156,7 @@ def _application(
                 feeds_max=feeds_max,
             ),
         ],
-        middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
+        middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics.receiver)],
         exception_handlers={404: lambda _request, _error: pages.missing_page(spans_to)},
     )
 
@@ -211,22 +212,23 @@ def _count(
 ) -> None:
     """Count what a batch changed."""
     doctor.add(batch.spans, batch.judged, log_records=batch.log_records)
-    metrics.count_spans(batch.census)
     notice.add(batch.census)
-    metrics.late.inc(batch.late)
-    metrics.repeats.inc(batch.repeats)
-    if batch.received is not None:
-        metrics.delay.observe((now() - batch.received) / NS)
-    for kind, count in Counter(row[4] for row in batch.events).items():
-        metrics.judged(Kind(kind), count)
-    for (pack, rule, verdict), count in Counter((row[1], row[2], row[7]) for row in batch.verdicts).items():
-        metrics.verdict(str(pack), str(rule), Verdict(str(verdict)), count)
-    for letter in batch.dead_letters:
-        metrics.dead_letter(letter.code)
-    metrics.watermark(batch.watermark)
-    metrics.spans_waiting.set(batch.spans_waiting)
-    metrics.spans_early.inc(batch.spans_early)
-    metrics.log_records_waiting.set(batch.records_waiting)
+    spans, judging, progress = metrics.spans, metrics.judging, metrics.progress
+    spans.count_spans(batch.census)
+    spans.waiting.set(batch.spans_waiting)
+    spans.early.inc(batch.spans_early)
+    spans.log_records_waiting.set(batch.records_waiting)
     for reason, records in batch.unjoined.items():
-        metrics.unjoined(reason, records)
-    metrics.sessions_open.set(batch.open_sessions)
+        spans.unjoined(reason, records)
+    judging.late.inc(batch.late)
+    judging.repeats.inc(batch.repeats)
+    judging.sessions_open.set(batch.open_sessions)
+    if batch.received is not None:
+        judging.delay.observe((now() - batch.received) / NS)
+    for kind, count in Counter(row[4] for row in batch.events).items():
+        judging.judged(Kind(kind), count)
+    for (pack, rule, verdict), count in Counter((row[1], row[2], row[7]) for row in batch.verdicts).items():
+        judging.verdict(str(pack), str(rule), Verdict(str(verdict)), count)
+    for letter in batch.dead_letters:
+        progress.dead_letter(letter.code)
+    progress.watermark(batch.watermark)

@@ -10,14 +10,12 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 from tracline.stream.alerts.alert import decode, record
-from tracline.stream.process.metrics import (
-    AlertMetrics,
-    ArchiveMetrics,
-    MonitorMetrics,
-    RekeyMetrics,
-    ServeMetrics,
-    describe_metrics,
-)
+from tracline.stream.process.alert_metrics import AlertMetrics
+from tracline.stream.process.archive_metrics import ArchiveMetrics
+from tracline.stream.process.metrics import describe_metrics
+from tracline.stream.process.monitor_metrics import MonitorMetrics
+from tracline.stream.process.rekey_metrics import RekeyMetrics
+from tracline.stream.process.serve_metrics import ServeMetrics
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text("utf-8")

@@ -28,15 +28,11 @@ from tracline.stream.kafka import alerts_process as alerts
 from tracline.stream.kafka import archive_process as archive
 from tracline.stream.kafka import rekey_process as rekey
 from tracline.stream.kafka.health import serving
-from tracline.stream.process.metrics import (
-    AlertMetrics,
-    ArchiveMetrics,
-    DeliveryFailure,
-    KafkaMetrics,
-    MonitorMetrics,
-    RekeyMetrics,
-    TransactionOutcome,
-)
+from tracline.stream.process.alert_metrics import AlertMetrics, DeliveryFailure
+from tracline.stream.process.archive_metrics import ArchiveMetrics
+from tracline.stream.process.kafka_metrics import KafkaMetrics, TransactionOutcome
+from tracline.stream.process.monitor_metrics import MonitorMetrics
+from tracline.stream.process.rekey_metrics import RekeyMetrics
 
 from .alertmanager import ROOT, need, until
 

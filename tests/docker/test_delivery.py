@@ -15,7 +15,7 @@ from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import Alert
 from tracline.stream.alerts.delivery import Delivery, DeliveryIntervals
 from tracline.stream.alerts.receivers import Alertmanager
-from tracline.stream.process.metrics import AlertMetrics
+from tracline.stream.process.alert_metrics import AlertMetrics
 
 from ..unit.stream.hook import Hook, hook
 from .alertmanager import RunningAlertmanager, alertmanager, until

@@ -22,7 +22,7 @@ from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.codec import CandidateBatch, DeadLetter, Message, decode, decode_dead_letter
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import VARIABLE
-from tracline.stream.process.metrics import RekeyMetrics
+from tracline.stream.process.rekey_metrics import RekeyMetrics
 from tracline.stream.stages.rekey import Record, Rekeyer
 
 from ..serve.serving import TRACLINE

@@ -101,7 +101,7 @@ def command(
     from ....stream.kafka.alerts_process import LETTERS, SENDS, Surroundings, alerts_process
     from ....stream.kafka.health import serving
     from ....stream.messages.topics import Topic
-    from ....stream.process.metrics import AlertMetrics
+    from ....stream.process.alert_metrics import AlertMetrics
     from ....stream.stages.alert import Alerting
 
     if alertmanager is None and (labels or console is not None):

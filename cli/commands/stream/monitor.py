@@ -68,7 +68,7 @@ def command(
     from ....stream.kafka.faust.state_store import locked
     from ....stream.kafka.health import serving
     from ....stream.messages.topics import Topic
-    from ....stream.process.metrics import MonitorMetrics
+    from ....stream.process.monitor_metrics import MonitorMetrics
     from ....stream.process.trial import RuleTrials, begin_trial
 
     logging.basicConfig(level=logging.WARNING, format="monitor: %(name)s: %(message)s")

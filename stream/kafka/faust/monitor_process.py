@@ -31,7 +31,7 @@ from ...messages.codec import RuleTexts
 from ...messages.superseded import activation_in, digest_of, in_force
 from ...messages.topics import Topic
 from ...process.faultpoints import MonitorFault, fault_point
-from ...process.metrics import MonitorMetrics
+from ...process.monitor_metrics import MonitorMetrics
 from ...process.trial import RuleTrials
 from ...stages.monitor import Monitoring, Step, Terms
 from ...stages.rekey import Output, Record

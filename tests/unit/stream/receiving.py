@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -24,7 +25,8 @@ from tracline.stream.ingest.rejections import Reason
 from tracline.stream.ingest.request import Busy, ExportRequest
 from tracline.stream.ingest.server.connections import ConnectionLimits
 from tracline.stream.ingest.server.http_server import HttpServer
-from tracline.stream.process.metrics import ServeMetrics, metrics_route
+from tracline.stream.process.metrics import metrics_route
+from tracline.stream.process.serve_metrics import ServeMetrics
 
 WAIT_S = 20.0
 """How long a test waits for what must come."""
@@ -98,11 +100,17 @@ class Heard(ServeMetrics):
     def __init__(self) -> None:
         super().__init__([("desk", "calm")])
         self.reasons: queue.Queue[Reason] = queue.Queue()
+        count = self.receiver.refused
 
-    def refused(self, reason: Reason) -> None:
-        """Count it, and let the test know."""
-        super().refused(reason)
-        self.reasons.put(reason)
+        def refused(reason: Reason) -> None:
+            count(reason)
+            self.reasons.put(reason)
+
+        self.receiver.refused = refused
+
+    def text(self) -> str:
+        """All metrics as Prometheus reads them."""
+        return generate_latest(self.registry).decode()
 
 
 @dataclass
@@ -131,7 +139,7 @@ class Running:
 
     def counts(self, name: str) -> dict[tuple[str, ...], float]:
         """The values of a metric that are not 0, by their labels' values in alphabetical order."""
-        return values(self.metrics.text().decode(), name)
+        return values(self.metrics.text(), name)
 
 
 def values(text: str, name: str) -> dict[tuple[str, ...], float]:
@@ -164,13 +172,13 @@ def running(
     gate = gate_for(bound, token)
 
     async def serve() -> None:
-        reception = RequestHandler(intake or Kept(), metrics, limits, lambda: CAME)
+        handler = RequestHandler(intake or Kept(), metrics.receiver, limits, lambda: CAME)
         app = Starlette(
-            routes=[*routes(reception), metrics_route(metrics)],
-            middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
+            routes=[*routes(handler), metrics_route(metrics)],
+            middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics.receiver)],
         )
         http_meter, grpc_meter = (metrics.connections.of(transport) for transport in OtlpTransport)
-        grpc, port = grpc_server(reception, gate, "127.0.0.1", 0, connections, grpc_meter)
+        grpc, port = grpc_server(handler, gate, "127.0.0.1", 0, connections, grpc_meter)
         grpc_ports.append(port)
         loops.append(asyncio.get_running_loop())
         await grpc.start()

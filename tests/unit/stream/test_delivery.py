@@ -26,7 +26,7 @@ from tracline.stream.alerts.receivers import (
     signature,
 )
 from tracline.stream.error import StreamError
-from tracline.stream.process.metrics import AlertMetrics, DeliveryFailure
+from tracline.stream.process.alert_metrics import AlertMetrics, DeliveryFailure
 
 from .hook import hook
 from .receiving import values

@@ -285,7 +285,7 @@ def test_a_port_is_not_shared() -> None:
             heard = Heard()
             gate, meter = gate_for("127.0.0.1", None), heard.connections.of(OtlpTransport.GRPC)
             grpc_server(
-                RequestHandler(Kept(), heard),
+                RequestHandler(Kept(), heard.receiver),
                 gate,
                 "127.0.0.1",
                 server.grpc_port,
@@ -310,7 +310,7 @@ def test_a_folder_that_cannot_hold_the_socket_is_an_error(
     async def make() -> None:
         heard = Heard()
         gate, meter = gate_for("127.0.0.1", None), heard.connections.of(OtlpTransport.GRPC)
-        grpc_server(RequestHandler(Kept(), heard), gate, "127.0.0.1", 0, ConnectionLimits(64), meter)
+        grpc_server(RequestHandler(Kept(), heard.receiver), gate, "127.0.0.1", 0, ConnectionLimits(64), meter)
 
     with pytest.raises(StreamError) as caught:
         asyncio.run(make())
@@ -327,7 +327,7 @@ def test_nothing_that_was_said_is_told(
     with running() as server:
         told = [str(export(server, whole)), str(export(server, whole.replace(b"card", b"c\xff\xffd")))]
         told += [str(refused(server, whole[:-3])), str(refused(server, SECRET.encode()))]
-        told.append(server.metrics.text().decode())
+        told.append(server.metrics.text())
     told += [caplog.text, *capfd.readouterr()]
     assert not [text for text in told if CARD in text or "my card" in text]
 

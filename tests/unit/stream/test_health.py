@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from tracline.stream.error import StreamError
 from tracline.stream.ingest.server.sockets import Address
 from tracline.stream.kafka.health import CONNECTIONS_MAX, serving
-from tracline.stream.process.metrics import KafkaMetrics, TransactionOutcome
+from tracline.stream.process.kafka_metrics import KafkaMetrics, TransactionOutcome
 
 from .receiving import values
 
@@ -112,7 +112,7 @@ import sys, threading
 from prometheus_client import CollectorRegistry
 from tracline.stream.kafka.health import serving
 from tracline.stream.ingest.server.sockets import Address
-from tracline.stream.process.metrics import KafkaMetrics
+from tracline.stream.process.kafka_metrics import KafkaMetrics
 
 metrics = KafkaMetrics(CollectorRegistry(), ["spans"], ["events"])
 with serving(metrics, Address("0.0.0.0", 0, sys.argv[1]), lambda: True) as port:
