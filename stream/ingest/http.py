@@ -1,6 +1,6 @@
 """OTLP over HTTP: the routes under `/v1/`.
 
-A request is answered 200 only when it is kept. OTLP 1.x, "OTLP/HTTP":
+The server answers 200 once the request is on disk. OTLP 1.x, "OTLP/HTTP":
 https://opentelemetry.io/docs/specs/otlp/#otlphttp
 """
 
@@ -25,7 +25,7 @@ from .server.connections import peer_of
 
 
 def routes(handler: RequestHandler) -> list[Route]:
-    """The routes of a receiver, to be put into a Starlette app behind a `GateMiddleware`."""
+    """Return the routes of a receiver, for a Starlette app behind a `GateMiddleware`."""
     return [
         *(Route(path, _HttpExport(endpoint, handler)) for endpoint in ENDPOINTS for path in endpoint.paths),
         *(Route(path, _HttpUnsupported(handler)) for path in OTHER_PATHS),
@@ -33,7 +33,7 @@ def routes(handler: RequestHandler) -> list[Route]:
 
 
 class _HttpExport:
-    """Takes the requests of one signal."""
+    """The handler of one signal's requests."""
 
     def __init__(self, endpoint: Endpoint, handler: RequestHandler) -> None:
         self._endpoint, self._handler = endpoint, handler
@@ -52,18 +52,18 @@ class _HttpExport:
 
     async def _answer(self, request: HttpRequest) -> Response:
         if request.method != "POST":
-            raise Refused(Reason.METHOD, f"requests of {self._endpoint.items} are sent with POST")
+            raise Refused(Reason.METHOD, f"send requests of {self._endpoint.items} with POST")
         encoding = encoding_of(request.headers.get("content-type", ""))
         coding = coding_of(request.headers.get("content-encoding", ""))
         with self._handler.admissions.admit(_peer(request)) as admission:
             data = await _body(request, admission, coding, self._handler.limits)
-            way = RequestKind(self._endpoint.signal, OtlpTransport.HTTP, encoding)
-            taken = await self._handler.take(admission, way, data, coding)
-        return written(export_response(self._endpoint, taken), encoding, 200)
+            kind = RequestKind(self._endpoint.signal, OtlpTransport.HTTP, encoding)
+            result = await self._handler.handle(admission, kind, data, coding)
+        return written(export_response(self._endpoint, result), encoding, 200)
 
 
 class _HttpUnsupported:
-    """Refuses the requests of signals that are not taken."""
+    """The handler of unsupported signals' requests."""
 
     def __init__(self, handler: RequestHandler) -> None:
         self._meter = handler.meter
@@ -75,7 +75,7 @@ class _HttpUnsupported:
 
 
 async def _body(request: HttpRequest, admission: Admission, coding: str, limits: ReceiverLimits) -> bytes:
-    """The body as it was sent. Raises Refused as soon as it is too large or too slow."""
+    """Return the body as it was sent. Raises Refused as soon as it is too large or too slow."""
     bytes_max = limits.packed_bytes_max
     if coding == IDENTITY:
         bytes_max = min(bytes_max, limits.unpacked_bytes_max)

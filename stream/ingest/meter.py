@@ -1,4 +1,4 @@
-"""What the receivers count: the seam between them and the metrics."""
+"""The meters of the receivers: the seam between them and the metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .request import Encoding
 
 
 class OtlpTransport(StrEnum):
-    """The way by which a request came."""
+    """The protocol that carries a request."""
 
     HTTP = "http"
     GRPC = "grpc"
@@ -21,7 +21,7 @@ class OtlpTransport(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestKind:
-    """How a request came: what it brings, by which transport, in which encoding."""
+    """A request's signal, transport and encoding."""
 
     signal: Signal
     transport: OtlpTransport
@@ -29,28 +29,28 @@ class RequestKind:
 
 
 class RefusalMeter(Protocol):
-    """Counts requests that were not taken."""
+    """Counts refused requests."""
 
     def refused(self, reason: Reason) -> None:
-        """A request was not taken."""
+        """Count a refused request."""
         ...
 
 
 class ReceiverMeter(RefusalMeter, Protocol):
-    """Counts requests. It is told nothing that they hold."""
+    """Counts requests. It gets nothing of their content."""
 
-    def received(self, way: RequestKind, items: int, size: int) -> None:
-        """A request was acknowledged: items that could be read in it, bytes of it unpacked."""
+    def received(self, kind: RequestKind, items: int, size: int) -> None:
+        """Count an acknowledged request: the items read in it, and its bytes after decompression."""
         ...
 
     def unlinked(self, count: int) -> None:
-        """Log records with content came that name no span."""
+        """Count log records with content that name no span."""
         ...
 
-    def dropped(self, way: RequestKind) -> None:
-        """A request was acknowledged and dropped."""
+    def dropped(self, kind: RequestKind) -> None:
+        """Count a request that was acknowledged and dropped."""
         ...
 
     def flawed(self, signal: Signal, rejected: int, codes: Mapping[str, int]) -> None:
-        """A request had items that could not be read, and so many flaws of each code."""
+        """Count the unreadable items of a request, and its flaws by code."""
         ...

@@ -185,9 +185,9 @@ class _Server(HttpServer):
         meter: ConnectionMeter,
         working: Future[None],
         room: AdmissionControl,
-        begun: Callable[[], None],
+        on_start: Callable[[], None],
     ) -> None:
-        super().__init__(app, limits, meter, STOPPING_S, begun)
+        super().__init__(app, limits, meter, STOPPING_S, on_start)
         self._working, self._room = working, room
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
