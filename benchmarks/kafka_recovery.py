@@ -14,7 +14,7 @@ from tracline.examples.local_kafka import Broker
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.time import NS, rfc3339
 from tracline.stream.messages.codec import Tick, encode, partition_of
-from tracline.stream.messages.monitor_state import read, written
+from tracline.stream.messages.monitor_state import decode_session, encode_session
 from tracline.stream.messages.topics import Topic
 
 SESSIONS = 100_000
@@ -55,7 +55,9 @@ def state_sizes(ground: Ground) -> Open:
     reader = Reader(ground, changelog(ground))
     table = {record.key: record.value for record in reader.all() if record.key.startswith(b"s/")}
     reader.close()
-    records = [one for one in table.values() if one is not None and read(one).session.open is not None]
+    records = [
+        one for one in table.values() if one is not None and decode_session(one).session.open is not None
+    ]
     sizes = sorted(map(len, records))
     return Open(records, len(sizes), fmean(sizes), sizes[len(sizes) * 99 // 100], sizes[-1])
 
@@ -106,14 +108,14 @@ def _tick(ground: Ground, at: int) -> None:
 
 def _fill(ground: Ground, records: Sequence[bytes], now: int) -> None:
     """Write open sessions to the changelog: such as were judged before, under other names, due tomorrow."""
-    states = [read(record) for record in records[:TEMPLATES]]
+    states = [decode_session(record) for record in records[:TEMPLATES]]
     bytes_max = ground.kafka.message_bytes_max
 
     def rows() -> Iterator[tuple[int, bytes, bytes]]:
         for number in range(SESSIONS):
             state, name = states[number % len(states)], f"recovered-{number}"
             session = replace(state.session, session_id=name)
-            record, _ = written(replace(state, session=session), 0, now + DAY_NS, bytes_max)
+            record, _ = encode_session(replace(state, session=session), 0, now + DAY_NS, bytes_max)
             yield partition_of(name, PARTITIONS), f"s/{name}".encode(), record
 
     _produce(ground, changelog(ground), rows())

@@ -26,8 +26,8 @@ from tracline.schemas.sessions.pending import Traces
 from tracline.schemas.sessions.resolve import hear
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
-from tracline.stream.serve.rows import fill
-from tracline.stream.serve.store import Batch, open_store
+from tracline.stream.serve.rows import add_changes
+from tracline.stream.serve.store import StoreChanges, open_store
 from tracline.stream.stages.judge import Bench, Worker
 
 SPANS_A_REQUEST = 512
@@ -71,8 +71,8 @@ def main() -> None:
             with _timed(spent, "judge"):
                 outputs = worker.step(touched, candidates, watermark)
             with _timed(spent, "write: states, events and verdicts on disk"):
-                batch = Batch(worked_off=number, watermark=watermark)
-                fill(batch, outputs, touched, watermark)
+                batch = StoreChanges(worked_off=number, watermark=watermark)
+                add_changes(batch, outputs, touched, watermark)
                 for trace_id in traces.changed:
                     opened = traces.traces.get(trace_id)
                     encoded = None if opened is None else (0, msgspec.msgpack.encode(opened))

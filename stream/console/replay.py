@@ -30,7 +30,7 @@ MARKS_AN_EVENT_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SliceStep:
     """One rule at one event, in one slice (None: the whole session, or its events without a value).
 
     `reported` says that the verdict is one of the event's own, which the store has a record of; `moved` that
@@ -46,10 +46,10 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class RuleSteps:
     """The marks of one rule at one event, those first that say something new; `more` are left out."""
 
-    shown: tuple[Mark, ...] = ()
+    shown: tuple[SliceStep, ...] = ()
     more: int = 0
 
     @property
@@ -59,16 +59,16 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SliceStatus:
     """Where a slice of a rule stands: its last mark, the event of it, and what an end would read there."""
 
-    mark: Mark
+    mark: SliceStep
     seq: int
     closing: Verdict | None
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RuleReplay:
     """One rule over the events: its marks at each, and where it stands after the last, slice by slice.
 
     `number` is the rule's in the rule set. `applies` is the `seq` of the event at which the rule first
@@ -76,24 +76,24 @@ class Course:
     """
 
     number: int
-    marks: tuple[Marks, ...]
-    standings: tuple[Standing, ...]
+    marks: tuple[RuleSteps, ...]
+    standings: tuple[SliceStatus, ...]
     applies: int | None
     unjudged: int | None
 
 
-def replay(statute: Statute, events: Sequence[Event]) -> tuple[Course, ...]:
+def replay(statute: Statute, events: Sequence[Event]) -> tuple[RuleReplay, ...]:
     """The course of every rule, as the set has them, over an occurrence's first events in judged order."""
     if not events:
-        return tuple(Course(number, (), (), None, None) for number in range(len(statute.rules)))
+        return tuple(RuleReplay(number, (), (), None, None) for number in range(len(statute.rules)))
     program = statute.program
     told = statute.labeler.label_few(event_frame(events), ["seq"]).select(label_columns(statute))
     words = Words(_bits(told, "t", statute.labeler.words), _bits(told, "u", statute.labeler.words))
     table = letters(program, statute.rules, statute.machines, statute.propositions, words)
-    courses: list[Course] = []
+    courses: list[RuleReplay] = []
     for column, number in enumerate(cast("list[int]", program.order.tolist())):
         key = int(program.groups[column])
-        run = _Run(
+        run = _RuleRun(
             statute.machines[number], int(program.skip[column]), int(program.unknown[column]), sliced=key >= 0
         )
         values: list[str | None] = told[f"s{key}"].to_list() if run.sliced else [None] * len(events)
@@ -113,47 +113,49 @@ def _bits(told: pl.DataFrame, letter: str, words: int) -> NDArray[np.uint64]:
 
 
 @dataclass(slots=True)
-class _Instance:
+class _SliceRun:
     """One run of the machine over the events of one slice, and its last mark."""
 
     state: int = 0
-    mark: Mark | None = None
+    mark: SliceStep | None = None
     seq: int = 0
 
 
 @dataclass(slots=True)
-class _Run:
+class _RuleRun:
     """One rule over one session, event by event."""
 
     machine: Machine
     skip: int
     unknown: int
     sliced: bool
-    valueless: _Instance = field(default_factory=_Instance)
-    slices: dict[str, _Instance] = field(default_factory=dict[str, _Instance])
-    marks: list[Marks] = field(default_factory=list[Marks])
+    valueless: _SliceRun = field(default_factory=_SliceRun)
+    slices: dict[str, _SliceRun] = field(default_factory=dict[str, _SliceRun])
+    marks: list[RuleSteps] = field(default_factory=list[RuleSteps])
     applies: int | None = None
     unjudged: int | None = None
 
     def meet(self, seq: int, letter: int, value: str | None, unsaid: bool) -> None:
         """Step on the event."""
         if letter == self.skip or self.unjudged is not None:
-            self.marks.append(Marks())
+            self.marks.append(RuleSteps())
             return
         crowded = value is not None and value not in self.slices and len(self.slices) == SLICES_MAX
         if letter == self.unknown or unsaid or crowded:
             self.unjudged = seq
-            self.marks.append(Marks((Mark(None, Verdict.UNJUDGED, "", reported=True, moved=True),)))
+            self.marks.append(RuleSteps((SliceStep(None, Verdict.UNJUDGED, "", reported=True, moved=True),)))
             return
         if value is None:
             runs = [(None, self.valueless), *self.slices.items()]
         else:
-            runs = [(value, self.slices.setdefault(value, _Instance(self.valueless.state)))]
+            runs = [(value, self.slices.setdefault(value, _SliceRun(self.valueless.state)))]
         marks = [self._step(seq, letter, name, run) for name, run in runs]
         marks.sort(key=lambda mark: (not mark.reported, not mark.moved))
-        self.marks.append(Marks(tuple(marks[:MARKS_AN_EVENT_MAX]), max(0, len(marks) - MARKS_AN_EVENT_MAX)))
+        self.marks.append(
+            RuleSteps(tuple(marks[:MARKS_AN_EVENT_MAX]), max(0, len(marks) - MARKS_AN_EVENT_MAX))
+        )
 
-    def _step(self, seq: int, letter: int, name: str | None, run: _Instance) -> Mark:
+    def _step(self, seq: int, letter: int, name: str | None, run: _SliceRun) -> SliceStep:
         before = self.machine.residual[run.state]
         output = self.machine.output[run.state][letter]
         run.state = self.machine.next[run.state][letter]
@@ -163,7 +165,7 @@ class _Run:
         verdict, residual = VERDICTS[kind], self.machine.residual[run.state]
         silent = name is None and (bool(self.slices) or (self.sliced and kind == SATISFIED))
         run.seq = seq
-        run.mark = Mark(
+        run.mark = SliceStep(
             slice=name,
             verdict=verdict,
             residual=residual if kind == PENDING else str(verdict is Verdict.SATISFIED).lower(),
@@ -172,14 +174,16 @@ class _Run:
         )
         return run.mark
 
-    def course(self, number: int) -> Course:
+    def course(self, number: int) -> RuleReplay:
         """Return what was met, and where it stands."""
         ends = self.slices.values() if self.slices else (self.valueless,)
-        standings = [Standing(run.mark, run.seq, self._closing(run)) for run in ends if run.mark is not None]
+        standings = [
+            SliceStatus(run.mark, run.seq, self._closing(run)) for run in ends if run.mark is not None
+        ]
         standings.sort(key=lambda standing: -standing.seq)
-        return Course(number, tuple(self.marks), tuple(standings), self.applies, self.unjudged)
+        return RuleReplay(number, tuple(self.marks), tuple(standings), self.applies, self.unjudged)
 
-    def _closing(self, run: _Instance) -> Verdict | None:
+    def _closing(self, run: _SliceRun) -> Verdict | None:
         if self.unjudged is not None or (self.sliced and run is self.valueless):
             return None
         return self.machine.closing[run.state]

@@ -21,10 +21,10 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from ...archive.chunk import Piece, RuleTexts, Standing
 from ..error import StreamError
-from ..messages.codec import DeadLetter, encode_letter
+from ..messages.codec import DeadLetter, encode_dead_letter
 from ..messages.topics import Topic
-from ..process.faultpoints import ArchiveFault, reach
-from ..process.metrics import ArchiveMetrics
+from ..process.archive_metrics import ArchiveMetrics
+from ..process.faultpoints import ArchiveFault, fault_point
 from ..stages.archive import Gathering, Pace, resumed, too_many
 from ..stages.rekey import Record
 from .assignment import Moves, join, not_taken
@@ -160,7 +160,7 @@ class Archiving:
         self._is_away = False
         for place, records in polled.items():
             self._heard = self._around.clock()
-            reach(ArchiveFault.RECEIVED)
+            fault_point(ArchiveFault.RECEIVED)
             self._gather(place, records)
         for number in too_many(self._open):
             self._archive_one(number)
@@ -276,18 +276,18 @@ class Archiving:
                 self._archive.keep_rules(digest, packs)
             if piece.events:
                 self._archive.begin(piece)
-                reach(ArchiveFault.WRITING)
+                fault_point(ArchiveFault.WRITING)
                 self._archive.put(piece)
-                reach(ArchiveFault.WRITTEN)
+                fault_point(ArchiveFault.WRITTEN)
                 entered = self._archive.enter()
-                reach(ArchiveFault.ENTERED)
+                fault_point(ArchiveFault.ENTERED)
                 metrics.files.inc(entered.files)
                 metrics.bytes.inc(entered.bytes)
                 metrics.rows.inc(entered.rows)
             standing = self._bases[number] = self._archive.finish(piece)
         gathering.archived(standing)
         self._commit(number, standing.next)
-        reach(ArchiveFault.COMMITTED)
+        fault_point(ArchiveFault.COMMITTED)
         return True
 
     def _commit(self, number: int, offset: int) -> None:
@@ -300,7 +300,7 @@ class Archiving:
         """Put aside what is no message. Raises KafkaError where that is not acknowledged."""
         if self._producer is None:
             self._producer = KafkaProducer(**producing(self._kafka, PROCESS))
-        sent = self._producer.send(self._kafka.topic(Topic.DEAD_LETTER), value=encode_letter(letter))
+        sent = self._producer.send(self._kafka.topic(Topic.DEAD_LETTER), value=encode_dead_letter(letter))
         sent.get(timeout=ASK_MS / 1000)
         self._around.metrics.progress.dead_letter(letter.code)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ...archive.chunk import Piece, RuleTexts, Standing
 from ...schemas.event import Event
 from ...schemas.time import NS
-from ..messages.codec import Damaged, DeadLetter, Judged, decode_judged
+from ..messages.codec import Damaged, DeadLetter, JudgedBatch, decode_judged
 from .rekey import Record
 
 ROWS_MAX = 50_000
@@ -191,7 +191,7 @@ _PLACES = range(1, 1 << 32)
 """What fits the columns of an event frame."""
 
 
-def _judged(record: Record) -> Judged:
+def _judged(record: Record) -> JudgedBatch:
     """A message whose numbers and names can be relied on. Raises Damaged where it is none."""
     judged = decode_judged(record.value)
     digests = {*judged.digests, *judged.activated}

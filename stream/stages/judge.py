@@ -26,9 +26,9 @@ from ...schemas.candidate import Candidate
 from ...schemas.event import Content, Event, Kind
 from ...schemas.frames.events import event_frame
 from ...schemas.sessions.assemble import Session
-from ..error import OF_THE_PROCESS
+from ..error import PROCESS_ERRORS
 from ..messages.session_state import Columns, SessionState
-from ..messages.status import Standing, Status
+from ..messages.status import SessionStatus, StatusChange
 
 HELD_MAX = 10_000
 """Spans of one session that may wait for the time to pass them."""
@@ -62,7 +62,7 @@ class Outputs:
     events: list[Event] = field(default_factory=list[Event])
     digests: list[str] = field(default_factory=list[str])
     records: list[Record] = field(default_factory=list[Record])
-    statuses: list[Status] = field(default_factory=list[Status])
+    statuses: list[StatusChange] = field(default_factory=list[StatusChange])
     late: int = 0
     repeats: int = 0
     poison: list[Poison] = field(default_factory=list[Poison])
@@ -95,7 +95,7 @@ class Bench:
 
     def judged(
         self, states: Mapping[str, SessionState], events: Sequence[Event]
-    ) -> tuple[list[Record], list[Status]]:
+    ) -> tuple[list[Record], list[StatusChange]]:
         """The verdicts at new events of these sessions, and what they came to; states remember the rows."""
         moved = [states[session_id] for session_id in dict.fromkeys(event.session_id for event in events)]
         gaps = any(event.content is not Content.CAPTURED for event in events)
@@ -141,7 +141,7 @@ class Bench:
             else:
                 state.rows = {name: [values[row] for row in own] for name, values in columns.items()}
 
-    def _applied(self, states: Mapping[str, SessionState], judged: Judged) -> Iterator[Status]:
+    def _applied(self, states: Mapping[str, SessionState], judged: Judged) -> Iterator[StatusChange]:
         """The rules that have come to apply to an occurrence since the last time."""
         applied = applies(judged.memory)
         places = judged.sessions.bounds[1:] - 1
@@ -151,10 +151,10 @@ class Bench:
                 state.applied_in, state.applied = at[1], set()
             numbers = set(cast("list[int]", self.statute.program.order[applied[slot]].tolist()))
             for number in sorted(numbers - state.applied):
-                yield self._status(Standing.APPLIED, number, at)
+                yield self._status(SessionStatus.APPLIED, number, at)
             state.applied |= numbers
 
-    def _breaches(self, judged: Judged, is_new: Mask) -> Iterator[Status]:
+    def _breaches(self, judged: Judged, is_new: Mask) -> Iterator[StatusChange]:
         """The first violations of occurrences, and the rules that became unjudged, at new events."""
         found, closed = judged.found, judged.closed
         rated = (found.kinds == FOUND_VIOLATED) & judged.rated[found.stamps]
@@ -166,17 +166,17 @@ class Bench:
             for pair, at in zip(self._pairs(take(one, order)), _at(judged, one.stamps[order]), strict=True):
                 if pair not in before:
                     before.add(pair)
-                    yield self._status(Standing.VIOLATED, pair[1], at)
+                    yield self._status(SessionStatus.VIOLATED, pair[1], at)
         dead = (found.kinds == FOUND_UNKNOWN) | (found.kinds == FOUND_SLICES)
         unjudged = take(found, dead & is_new[found.stamps])
         for pair, at in zip(self._pairs(unjudged), _at(judged, unjudged.stamps), strict=True):
-            yield self._status(Standing.UNJUDGED, pair[1], at)
+            yield self._status(SessionStatus.UNJUDGED, pair[1], at)
 
-    def _status(self, standing: Standing, number: int, at: _At) -> Status:
+    def _status(self, standing: SessionStatus, number: int, at: _At) -> StatusChange:
         session_id, occurrence, time, agent = at
         rule, digest = self.statute.rules[number], self.statute.digests[number]
         named = rule.pack, rule.id, digest, rule.severity.value
-        return Status(standing, session_id, occurrence, *named, agent, time)
+        return StatusChange(standing, session_id, occurrence, *named, agent, time)
 
     def _pairs(self, found: Found) -> Iterator[tuple[int, int]]:
         """The slot and the rule of each finding."""
@@ -261,7 +261,7 @@ class Worker:
         try:
             return self.step(states, candidates, watermark)
         except Exception as error:
-            if isinstance(error, OF_THE_PROCESS):
+            if isinstance(error, PROCESS_ERRORS):
                 raise
             done = Outputs()
             for session_id in list(states):
@@ -284,7 +284,7 @@ class Worker:
             try:
                 done = self.step({session_id: state}, own, watermark)
             except Exception as error:
-                if isinstance(error, OF_THE_PROCESS):
+                if isinstance(error, PROCESS_ERRORS):
                     raise
                 spans = tuple((one.trace_id, one.span_id) for one in own)
                 poison.append(Poison(session_id, spans, type(error).__name__))
@@ -334,9 +334,17 @@ def _at(judged: Judged, places: I64) -> Iterator[_At]:
     return told
 
 
-def _closed(event: Event) -> Status:
-    return Status(
-        Standing.CLOSED, event.session_id, event.occurrence, None, None, None, None, event.agent, event.time
+def _closed(event: Event) -> StatusChange:
+    return StatusChange(
+        SessionStatus.CLOSED,
+        event.session_id,
+        event.occurrence,
+        None,
+        None,
+        None,
+        None,
+        event.agent,
+        event.time,
     )
 
 

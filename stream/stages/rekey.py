@@ -22,9 +22,17 @@ from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.signal import Signal
 from ...schemas.sessions.resolve import Heard
 from ...schemas.settings import SessionSettings
-from ..error import OF_THE_PROCESS, StreamError
+from ..error import PROCESS_ERRORS, StreamError
 from ..ingest.request import Encoding, decode
-from ..messages.codec import Batch, DeadLetter, Tick, batches, encode, encode_letter, partition_of
+from ..messages.codec import (
+    CandidateBatch,
+    DeadLetter,
+    Tick,
+    candidate_messages,
+    encode,
+    encode_dead_letter,
+    partition_of,
+)
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined
 from .resolve import Source
@@ -244,7 +252,7 @@ class Rekeyer:
             decoded = decode(record.value, encoding, signal)
             heard = source.hear(decoded, record.time, origin, signal)
         except Exception as error:
-            if isinstance(error, OF_THE_PROCESS):
+            if isinstance(error, PROCESS_ERRORS):
                 raise
             flaw = Flaw("record", "internal", type(error).__name__)
             self._bury(done, record.input, record.time, origin, flaw)
@@ -299,8 +307,8 @@ class Rekeyer:
             told_by[id(one.made)] = one.heard
             done.early += one.is_early
         for target, own in sorted(by_partition.items()):
-            batch = Batch(number, self._sources, offset, source.watermark, own)
-            messages, too_large = batches(batch, self._bytes_max, before)
+            batch = CandidateBatch(number, self._sources, offset, source.watermark, own)
+            messages, too_large = candidate_messages(batch, self._bytes_max, before)
             done.outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
             done.candidates += len(own) - len(too_large)
             text = f"tells more than the {self._bytes_max} bytes that a message may have"
@@ -355,7 +363,7 @@ class Rekeyer:
             reason=flaw.text,
             sha256=origin[1].hex(),
         )
-        done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_letter(letter)))
+        done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter)))
         done.dead_letters.append(flaw.code)
 
 

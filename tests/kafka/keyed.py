@@ -20,7 +20,7 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
-from tracline.stream.messages.codec import Batch, decode
+from tracline.stream.messages.codec import CandidateBatch, decode
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.rekey import Input, Record, Rekeyer, Transaction
 
@@ -133,13 +133,13 @@ def inputs(sources: Iterable[int], topic: Topic = Topic.SPANS) -> list[Input]:
     return [Input(topic, source) for source in sources]
 
 
-def batches_of(done: Transaction) -> list[Batch]:
+def batches_of(done: Transaction) -> list[CandidateBatch]:
     """The batches of a transaction, as they are read."""
     messages = [decode(one.value or b"") for one in done.outputs if one.topic is Topic.EVENTS]
-    return [one for one in messages if isinstance(one, Batch)]
+    return [one for one in messages if isinstance(one, CandidateBatch)]
 
 
-def candidates_of(batches: Iterable[Batch]) -> Counter[str]:
+def candidates_of(batches: Iterable[CandidateBatch]) -> Counter[str]:
     """The candidates of batches, each as what tells it from every other."""
     return Counter(repr(one) for batch in batches for one in batch.candidates)
 

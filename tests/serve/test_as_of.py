@@ -14,7 +14,7 @@ import pytest
 from tracline.archive.writer import Origin, read_manifest
 from tracline.rules.engine.judge import statute_of
 from tracline.rules.packs.load import load_packs
-from tracline.stream.serve.pipeline import Archive
+from tracline.stream.serve.pipeline import ArchiveSink
 
 from .days import day, json_lines
 from .live import STORE_ID, Live, audited, schedule
@@ -60,7 +60,7 @@ class DiedError(Exception):
 class Dying:
     """An archive at which the process dies, once it is `armed`, at that place."""
 
-    archive: Archive
+    archive: ArchiveSink
     place: str
     armed: bool = False
 
@@ -92,7 +92,7 @@ def test_a_watermark_is_never_ahead_of_the_rows(place: str, pack: Path, tmp_path
     json_lines(requests, sent)
     dying: list[Dying] = []
 
-    def archived_by(archive: Archive) -> Archive:
+    def archived_by(archive: ArchiveSink) -> ArchiveSink:
         dying.append(Dying(archive, place))
         return dying[-1]
 

@@ -24,7 +24,7 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.unjoined import Unjoined
-from tracline.stream.process.faultpoints import Fault
+from tracline.stream.process.faultpoints import ServeFault
 from tracline.stream.serve.doctor import Doctor
 
 from ..frameworks.compare import PACKS, differences
@@ -130,7 +130,7 @@ def test_records_that_wait_survive_a_kill(tmp_path: Path) -> None:
     """Killed while they wait, it goes on where it was; each event comes once."""
     name = RECORDINGS[0]
     waiting = requests(name, "logs first")
-    fault = f"{Fault.COMMITTED}:2"
+    fault = f"{ServeFault.COMMITTED}:2"
     with running(tmp_path, PACKS[0], "--rules", *PACKS[1:], sessions=SESSIONS, fault=fault) as one:
         with suppress(httpx.TransportError):
             while waiting:

@@ -28,7 +28,7 @@ from tracline.rules.packs.load import load_packs
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.ingest.request import Busy, Encoding, Request
+from tracline.stream.ingest.request import Busy, Encoding, ExportRequest
 
 from ..unit.batch import test_tool_results
 from ..unit.schemas.test_awaited import without_content
@@ -283,7 +283,7 @@ def test_a_request_that_breaks_the_pipeline_is_put_aside(live: Live, pack: Path)
     told = Told(paced(SESSION, START_NS, 30), Manner())
     sent = schedule([told], Random(1))
     span = Span("5e" * 16, "5e" * 8, None, "chat", START_NS, sent[-1].time, attributes=Broken())
-    poison = Request(b"poison", Encoding.PROTOBUF, Decoded((span,)), sent[-1].time)
+    poison = ExportRequest(b"poison", Encoding.PROTOBUF, Decoded((span,)), sent[-1].time)
     live.now = sent[-1].time
     asyncio.run(live.take([*(one.request for one in sent[:4]), poison, *(one.request for one in sent[4:])]))
     live.finish()

@@ -22,10 +22,10 @@ from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.codec import (
     Activation,
-    Batch,
+    CandidateBatch,
     Mark,
+    decode_dead_letter,
     decode_judged,
-    decode_letter,
     decode_verdicts,
     encode,
 )
@@ -343,7 +343,7 @@ class World:
         found: set[tuple[Topic, int, int]] = set()
         for partition in range(2):
             for record in self.broker.read(Topic.DEAD_LETTER, partition, 0, 1 << 60)[0]:
-                letter = decode_letter(record.value)
+                letter = decode_dead_letter(record.value)
                 if letter.code != "size":
                     found.add((topics[letter.topic], letter.partition, letter.offset))
         return found
@@ -368,7 +368,7 @@ def _largest(told: list[Told]) -> int:
     source.idle(source.record_time + round(SETTINGS.hold_s) * NS)
     released = [one.made for one in source.release(source.record_time)]
     candidates = [one for one in released if isinstance(one, Candidate)]
-    return max(len(encode(Batch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
+    return max(len(encode(CandidateBatch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
 
 
 def _expected(told: Told, by_place: dict, digests: dict[str, Path]) -> Ids:

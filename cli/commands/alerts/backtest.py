@@ -19,7 +19,7 @@ from .group import TICK_S, Past, past
 
 if TYPE_CHECKING:
     from ....stream.alerts.rates import Rates
-    from ....stream.alerts.watch import Change
+    from ....stream.alerts.watch import AlarmChange
 
 AGENT_WIDTH = 30
 
@@ -38,7 +38,7 @@ class Watched:
     watched: int
     ticks: int
     overdue: int
-    changes: list[Change]
+    changes: list[AlarmChange]
 
 
 @click.command("backtest", cls=Command)
@@ -96,10 +96,10 @@ def command(
     rates = None if rates_file is None else _read(rates_file)
     told = past(archive, rules, timezone, allow_rejected)
     if rates is None:
-        from ....stream.alerts.history import learned
+        from ....stream.alerts.history import learn_rates
 
         since = (told.first + told.last) // 2 if history is None else history
-        rates = learned(told.before(since), tick_s or TICK_S, told.idle_s)
+        rates = learn_rates(told.before(since), tick_s or TICK_S, told.idle_s)
         told = told.since(since)
     found = backtest(told, rates, arl)
     if format == "json":
@@ -121,14 +121,14 @@ def _read(file: Path) -> Rates:
 
 def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
     """Watch what was said with these rates."""
-    from ....stream.alerts.detector import Settings
-    from ....stream.alerts.history import watched
+    from ....predict.detector import DetectorSettings
+    from ....stream.alerts.history import replay_history
     from ....stream.alerts.rates import tolerance
     from ....stream.alerts.watch import Watch
 
-    watch = Watch(tolerance(rates), Settings(arl_ticks=arl_ticks))
+    watch = Watch(tolerance(rates), DetectorSettings(arl_ticks=arl_ticks))
     # Time goes on until the last tick is over.
-    changes = watched(told.said, watch, told.last + watch.ledger.tick_ns)
+    changes = replay_history(told.said, watch, told.last + watch.counter.tick_ns)
     return Watched(
         since=told.first,
         until=told.last,
@@ -136,24 +136,24 @@ def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
         arl_ticks=arl_ticks,
         watched=len(watch.detectors),
         ticks=watch.ticks,
-        overdue=watch.ledger.overdue.total(),
+        overdue=watch.counter.overdue.total(),
         changes=changes,
     )
 
 
-def alarms(found: Watched) -> list[tuple[Change, Change | None]]:
+def alarms(found: Watched) -> list[tuple[AlarmChange, AlarmChange | None]]:
     """Return what fired, and what resolved it (None: nothing did), in the order of their firing."""
-    from ....stream.alerts.detector import Turn
+    from ....predict.detector import AlarmState
 
-    firing: dict[Any, Change] = {}
-    over: list[tuple[Change, Change | None]] = []
+    firing: dict[Any, AlarmChange] = {}
+    over: list[tuple[AlarmChange, AlarmChange | None]] = []
     for change in found.changes:
-        if change.alarm.turn is Turn.FIRED:
+        if change.alarm.state is AlarmState.FIRED:
             firing[change.key] = change
         else:
             over.append((firing.pop(change.key), change))
     told = [*over, *((change, None) for change in firing.values())]
-    return sorted(told, key=lambda pair: (pair[0].told, pair[0].key))
+    return sorted(told, key=lambda pair: (pair[0].watermark, pair[0].key))
 
 
 def as_data(found: Watched) -> dict[str, Any]:
@@ -172,8 +172,8 @@ def as_data(found: Watched) -> dict[str, Any]:
                 "pack": fired.key.pack,
                 "rule": fired.key.rule,
                 "agent": clean(fired.key.agent),
-                "fired": rfc3339(fired.told),
-                "resolved": None if resolved is None else rfc3339(resolved.told),
+                "fired": rfc3339(fired.watermark),
+                "resolved": None if resolved is None else rfc3339(resolved.watermark),
                 "violating": fired.alarm.violating,
                 "applicable": fired.alarm.applicable,
                 "observed": fired.alarm.observed,
@@ -191,10 +191,10 @@ def print_alarms(found: Watched) -> None:
     console = plain_console()
     told = alarms(found)
     for fired, resolved in told:
-        over = "now" if resolved is None else _minute(resolved.told)
+        over = "now" if resolved is None else _minute(resolved.watermark)
         alarm, agent = fired.alarm, clean(fired.key.agent, AGENT_WIDTH)
         rule = (clean(fired.key.rule), "bold red")
-        console.print(Text.assemble(f"{_minute(fired.told)} to {over}  ", rule, f"  {agent}".rstrip()))
+        console.print(Text.assemble(f"{_minute(fired.watermark)} to {over}  ", rule, f"  {agent}".rstrip()))
         sessions = f"{alarm.violating:,} of {alarm.applicable:,} sessions"
         console.print(Text(f"  {sessions}, {alarm.observed:.1%}; tolerated {alarm.tolerated:.1%}"))
     if told:

@@ -14,7 +14,7 @@ from ...lazy import LazyGroup
 from ...source import tell_rejected
 
 if TYPE_CHECKING:
-    from ....stream.alerts.history import Said
+    from ....stream.alerts.history import TimedStatus
 
 COMMANDS = {
     "rates": ("alerts.rates", "Learn from an archive which rates of violating sessions are tolerated."),
@@ -30,7 +30,7 @@ TICK_S = 300
 class Past:
     """What was said of an archive's sessions, in the order in which it would have been said live."""
 
-    said: list[Said]
+    said: list[TimedStatus]
     idle_s: float
 
     @property
@@ -43,7 +43,7 @@ class Past:
         """When something was said last; 0 where nothing was."""
         return self.said[-1][0] if self.said else 0
 
-    def before(self, time: int) -> list[Said]:
+    def before(self, time: int) -> list[TimedStatus]:
         """Return what was said before a time."""
         return [one for one in self.said if one[0] < time]
 
@@ -72,14 +72,14 @@ def past(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: in
     return Past(list(_said(rows.iter_rows(named=True))), sessions.idle_s)
 
 
-def _said(rows: Iterator[dict[str, Any]]) -> Iterator[Said]:
+def _said(rows: Iterator[dict[str, Any]]) -> Iterator[TimedStatus]:
     """The rows of `batch.audit.status_history` as statuses, each with the time at which it was said."""
-    from ....stream.messages.status import Standing, Status
+    from ....stream.messages.status import SessionStatus, StatusChange
 
     for row in rows:
         at = row.pop("said")
-        row["status"] = Standing(row["status"])
-        yield at, Status(**row)
+        row["status"] = SessionStatus(row["status"])
+        yield at, StatusChange(**row)
 
 
 @click.group("alerts", cls=LazyGroup, table=COMMANDS)

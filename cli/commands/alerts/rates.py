@@ -47,10 +47,10 @@ def command(
     What is written is JSON, which `tracline stream alerts` and `tracline alerts backtest` read with --rates.
     A time with spikes in it teaches to tolerate them: leave it out.
     """
-    from ....stream.alerts.history import learned
+    from ....stream.alerts.history import learn_rates
     from ....stream.alerts.rates import encode
 
     told = past(archive, rules, timezone, allow_rejected)
-    rates = learned(told.said if until is None else told.before(until), tick_s, told.idle_s)
+    rates = learn_rates(told.said if until is None else told.before(until), tick_s, told.idle_s)
     out.write_bytes(encode(rates))
     note(f"{out}: {sum(len(one.agents) for one in rates.rules):,} rates of {len(rates.rules):,} rules")

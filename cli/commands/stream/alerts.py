@@ -94,20 +94,20 @@ def command(
 
     import httpx
 
-    from ....stream.alerts.delivery import Delivery, Pace
-    from ....stream.alerts.detector import Settings
+    from ....predict.detector import DetectorSettings
+    from ....stream.alerts.delivery import Delivery, DeliveryIntervals
     from ....stream.alerts.receivers import TIMEOUT_S as ANSWER_S
     from ....stream.alerts.receivers import Alertmanager, Webhook
     from ....stream.kafka.alerts_process import LETTERS, SENDS, Surroundings, alerts_process
     from ....stream.kafka.health import serving
     from ....stream.messages.topics import Topic
-    from ....stream.process.metrics import AlertMetrics
+    from ....stream.process.alert_metrics import AlertMetrics
     from ....stream.stages.alert import Alerting
 
     if alertmanager is None and (labels or console is not None):
         raise click.UsageError("--label and --console are for Alertmanager: give --alertmanager, too.")
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
-    tolerance, settings = _tolerance(rates, tick_s), Settings(arl_ticks=arl)
+    tolerance, settings = _tolerance(rates, tick_s), DetectorSettings(arl_ticks=arl)
     verdicts = kafka.topic(Topic.VERDICTS)
     with httpx.Client(timeout=ANSWER_S) as client:
         receivers: list[Receiver] = []
@@ -120,7 +120,7 @@ def command(
             receivers.append(Webhook(webhook, client, known, secret))
         names = [receiver.name for receiver in receivers]
         metrics = AlertMetrics([verdicts], map(kafka.topic, SENDS), names, LETTERS)
-        pace = Pace(resend_s=resend_s, lease_s=4 * resend_s)
+        intervals = DeliveryIntervals(resend_s=resend_s, lease_s=4 * resend_s)
         around = Surroundings(
             instance=instance,
             timeout_s=timeout_s,
@@ -129,7 +129,11 @@ def command(
             stopping=stopping(),
             alerting=lambda partitions: Alerting(tolerance, settings, partitions, verdicts),
             delivery=lambda: Delivery(
-                receivers, metrics, jitter=random.random, tell=lambda text: note(f"alerts: {text}"), pace=pace
+                receivers,
+                metrics,
+                jitter=random.random,
+                report=lambda text: note(f"alerts: {text}"),
+                intervals=intervals,
             ),
         )
         process = alerts_process(kafka, around, wait_s)
@@ -144,10 +148,10 @@ def command(
 
 def _tolerance(rates: Path | None, tick_s: int) -> Tolerance:
     """Return what is tolerated: as the file says, or what is believed without any history."""
-    from ....stream.alerts.rates import decode, tolerance, unknown
+    from ....stream.alerts.rates import decode, default_rates, tolerance
 
     if rates is None:
-        return tolerance(unknown(tick_s, session_settings().idle_s))
+        return tolerance(default_rates(tick_s, session_settings().idle_s))
     try:
         data = rates.read_bytes()
     except OSError as error:

@@ -70,7 +70,7 @@ def command(
     from ....stream.kafka.health import serving
     from ....stream.kafka.topics import Patience
     from ....stream.messages.topics import Topic
-    from ....stream.process.metrics import ArchiveMetrics
+    from ....stream.process.archive_metrics import ArchiveMetrics
     from ....stream.stages.archive import Pace
 
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})

@@ -68,8 +68,8 @@ def command(
     from ....stream.kafka.faust.state_store import locked
     from ....stream.kafka.health import serving
     from ....stream.messages.topics import Topic
-    from ....stream.process.metrics import MonitorMetrics
-    from ....stream.process.trial import Trials, begin_trial
+    from ....stream.process.monitor_metrics import MonitorMetrics
+    from ....stream.process.trial import RuleTrials, begin_trial
 
     logging.basicConfig(level=logging.WARNING, format="monitor: %(name)s: %(message)s")
     given = {"bootstrap_servers": bootstrap_servers, "store": store, "data_folder": data}
@@ -77,7 +77,7 @@ def command(
     packs = load_packs(rules) if rules else None
     # Its process loads what it needs while this one asks Kafka.
     trial = None if packs is None else begin_trial(packs.sources)
-    trials = Trials()
+    trials = RuleTrials()
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
     metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, SENDS), named, LETTERS)
     around = Surroundings(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stopping())

@@ -39,7 +39,7 @@ def command(
     from ....stream.kafka.health import serving
     from ....stream.kafka.rekey_process import LETTERS, SENDS, Surroundings, rekeying
     from ....stream.messages.topics import Topic
-    from ....stream.process.metrics import RekeyMetrics
+    from ....stream.process.rekey_metrics import RekeyMetrics
 
     kafka, sessions = kafka_settings({"bootstrap_servers": bootstrap_servers}), session_settings()
     reads = [kafka.topic(Topic.SPANS), kafka.topic(Topic.LOGS)]

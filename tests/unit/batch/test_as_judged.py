@@ -28,7 +28,7 @@ from tracline.schemas.event import Kind
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.step import Part
 from tracline.schemas.time import NS
-from tracline.stream.messages.codec import Activation, Batch, Message, decode_verdicts, encode
+from tracline.stream.messages.codec import Activation, CandidateBatch, Message, decode_verdicts, encode
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages import monitor as monitoring
 from tracline.stream.stages.archive import Gathering
@@ -279,8 +279,8 @@ def says(session_id: str, second: int, kind: Kind, **more: Any) -> Candidate:
 def live_messages() -> list[Message]:
     """Sessions of which one is over before the rules change twice, one goes on through that, one begins."""
 
-    def batch(until: int, *candidates: Candidate) -> Batch:
-        return Batch(0, 1, 0, START + until * NS, list(candidates))
+    def batch(until: int, *candidates: Candidate) -> CandidateBatch:
+        return CandidateBatch(0, 1, 0, START + until * NS, list(candidates))
 
     return [
         batch(0, says("a", 1, Kind.USER, text="now!"), says("b", 1, Kind.TOOL_CALL, tool="pay", call_id="c")),

@@ -190,9 +190,9 @@ def test_a_live_process_says_it_once() -> None:
     notice = UnreadNotice(said.append)
     came = SpanCensus()
     came.count("sdk-x", SPANS_MIN - 1, 0)
-    notice.came(came)
+    notice.add(came)
     assert said == []
-    notice.came(came)
+    notice.add(came)
     notice.idle()
     assert [line.partition(" spans, none tells of a conversation; scopes: ")[2] for line in said] == [
         f"sdk-x {2 * SPANS_MIN - 2:,}; run `tracline doctor`, or see docs/spans.md"
@@ -200,7 +200,7 @@ def test_a_live_process_says_it_once() -> None:
     more = SpanCensus()
     more.count("langfuse-sdk", 3, 0)
     more.count("sdk-y", 3, 3)
-    notice.came(more)
+    notice.add(more)
     notice.idle()
     notice.idle()
     assert [line.partition(";")[0] for line in said[1:]] == ["3 spans, none tells of a conversation"]
@@ -212,8 +212,8 @@ def test_a_live_process_whose_spans_are_read_says_nothing() -> None:
     notice = UnreadNotice(said.append)
     came = SpanCensus()
     came.count("http", 5, 0)
-    notice.came(came)
+    notice.add(came)
     came.count("langfuse-sdk", 5, 5)
-    notice.came(came)
+    notice.add(came)
     notice.idle()
     assert said == []

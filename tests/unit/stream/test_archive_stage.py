@@ -21,7 +21,7 @@ from tracline.cli.commands.stream import archive as stream_archive
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
-from tracline.stream.messages.codec import Judged, Mark, encode, judged_messages
+from tracline.stream.messages.codec import JudgedBatch, Mark, encode, judged_messages
 from tracline.stream.stages.archive import EVERY_S, ROWS_MAX, Gathering, Pace, resumed, too_many
 from tracline.stream.stages.rekey import Record
 
@@ -42,7 +42,7 @@ def judged(offset: int, numbers: Sequence[int], index: int = 0, watermark: int |
     """A message made of the message at that offset."""
     events = [event(number) for number in numbers]
     sets = [number % 2 for number in numbers]
-    return encode(Judged(Mark(1, offset, index), watermark, events, [OLD, NEW], sets))
+    return encode(JudgedBatch(Mark(1, offset, index), watermark, events, [OLD, NEW], sets))
 
 
 def records(values: Sequence[bytes], first: int = 0) -> Iterator[Record]:
@@ -156,16 +156,16 @@ def test_what_cannot_be_read_is_a_dead_letter_and_a_gap() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Judged(Mark(1, 0, 0), None, [event(0)], [OLD], []),
-        Judged(Mark(1, 0, 0), None, [event(0)], [OLD], [1]),
-        Judged(Mark(1, 0, 0), None, [event(0)], ["../../etc/passwd"], [0]),
-        Judged(Mark(1, 0, 0), None, [], [], [], {"../x": {"shop": "pack: shop"}}),
-        Judged(Mark(2, 0, 0), None, [], [], []),
-        Judged(Mark(1, 0, 0), 1 << 63, [], [], []),
-        Judged(Mark(1, 0, 0), None, [replace(event(0), time=1 << 63)], [OLD], [0]),
-        Judged(Mark(1, 0, 0), None, [replace(event(0), occurrence=1 << 63)], [OLD], [0]),
-        Judged(Mark(1, 0, 0), None, [replace(event(0), seq=0)], [OLD], [0]),
-        Judged(Mark(1, 0, 0), None, [replace(event(0), seq=1 << 32)], [OLD], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [event(0)], [OLD], []),
+        JudgedBatch(Mark(1, 0, 0), None, [event(0)], [OLD], [1]),
+        JudgedBatch(Mark(1, 0, 0), None, [event(0)], ["../../etc/passwd"], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [], [], [], {"../x": {"shop": "pack: shop"}}),
+        JudgedBatch(Mark(2, 0, 0), None, [], [], []),
+        JudgedBatch(Mark(1, 0, 0), 1 << 63, [], [], []),
+        JudgedBatch(Mark(1, 0, 0), None, [replace(event(0), time=1 << 63)], [OLD], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [replace(event(0), occurrence=1 << 63)], [OLD], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [replace(event(0), seq=0)], [OLD], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [replace(event(0), seq=1 << 32)], [OLD], [0]),
     ],
     ids=[
         "fewer sets",
@@ -180,7 +180,7 @@ def test_what_cannot_be_read_is_a_dead_letter_and_a_gap() -> None:
         "a place too far",
     ],
 )
-def test_what_contradicts_itself_is_a_dead_letter(message: Judged) -> None:
+def test_what_contradicts_itself_is_a_dead_letter(message: JudgedBatch) -> None:
     """A message whose numbers lead nowhere or fit no file, or whose digests are none, is put aside whole."""
     assert gathering().take(Record(1, 0, BEGIN, encode(message))) is not None
 
@@ -188,7 +188,7 @@ def test_what_contradicts_itself_is_a_dead_letter(message: Judged) -> None:
 def test_packs_that_come_into_force_take_no_room_from_events() -> None:
     """They have a message of their own, so that none is larger than it may be; all is gathered."""
     packs = {NEW: {"shop": f"pack: shop # {'x' * 900}\n"}}
-    told = Judged(Mark(1, 0, 0), BEGIN, [event(number) for number in range(20)], [OLD], [0] * 20, packs)
+    told = JudgedBatch(Mark(1, 0, 0), BEGIN, [event(number) for number in range(20)], [OLD], [0] * 20, packs)
     messages = judged_messages(told, 1_000)
     assert len(messages) > 2
     assert max(map(len, messages)) < 1_000 + 200

@@ -19,7 +19,7 @@ from tracline.schemas.sessions.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMB
 from tracline.schemas.step import Part
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
-from tracline.stream.messages.status import Standing
+from tracline.stream.messages.status import SessionStatus
 from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, Bench, Worker, poisoned
 
 from ..batch.audit_rows import PACK, START, call, session, user, write
@@ -102,8 +102,8 @@ def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
         kept.append(len(state.rows.get("seq", [])))
     assert by_id(records) == by_id(wanted)
     assert kept == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
-    assert [one.rule for one in statuses if one.status is Standing.VIOLATED] == ["calm"]
-    unjudged = [one.rule for one in statuses if one.status is Standing.UNJUDGED]
+    assert [one.rule for one in statuses if one.status is SessionStatus.VIOLATED] == ["calm"]
+    unjudged = [one.rule for one in statuses if one.status is SessionStatus.UNJUDGED]
     assert sorted(filter(None, unjudged)) == ["answered", "calm", "gives-up", "paid-once"]
 
 

@@ -19,11 +19,11 @@ from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import (
     Activation,
-    Batch,
+    CandidateBatch,
     Message,
     Tick,
+    decode_dead_letter,
     decode_judged,
-    decode_letter,
     decode_verdicts,
     encode,
 )
@@ -50,9 +50,9 @@ def says(session_id: str, second: int, text: str) -> Candidate:
     return Candidate(session_id, Part.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
 
 
-def batch(until: int, *candidates: Candidate, source: int = 0, sources: int = 1) -> Batch:
+def batch(until: int, *candidates: Candidate, source: int = 0, sources: int = 1) -> CandidateBatch:
     """A batch, and a watermark in seconds."""
-    return Batch(source, sources, 0, START + until * NS, list(candidates))
+    return CandidateBatch(source, sources, 0, START + until * NS, list(candidates))
 
 
 def record(offset: int, message: Message | bytes) -> Record:
@@ -91,7 +91,7 @@ def verdicts(outputs: Sequence[Output]) -> list[tuple[str, str, str]]:
 
 def codes(outputs: Sequence[Output]) -> list[str]:
     """The codes of the dead letters among outputs."""
-    return [decode_letter(one.value or b"").code for one in outputs if one.topic is Topic.DEAD_LETTER]
+    return [decode_dead_letter(one.value or b"").code for one in outputs if one.topic is Topic.DEAD_LETTER]
 
 
 SHOUTS = [batch(0, says(FIRST, 1, "hello"), says(SECOND, 1, "well!")), batch(5, says(FIRST, 4, "now!"))]
@@ -238,7 +238,7 @@ def test_a_divided_session_waits_for_its_rest_whoever_else_names_it(named: list[
     """A message of another source, between the parts of one, judges nothing of their session."""
     parts = [
         batch(0, says(FIRST, 1, "hello"), sources=2),
-        Batch(0, 2, 0, START + 9 * NS, [says(FIRST, 4, "four")], more=True),
+        CandidateBatch(0, 2, 0, START + 9 * NS, [says(FIRST, 4, "four")], more=True),
         batch(9, *named, says(SECOND, 5, "well!"), source=1, sources=2),
         batch(9, says(FIRST, 3, "three"), sources=2),
     ]
@@ -285,7 +285,7 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
     """A damaged record is a dead letter with its place; the next one is judged."""
     monitor = Monitor()
     done = monitor.take(7, data)
-    [letter] = [decode_letter(one.value or b"") for one in done.outputs]
+    [letter] = [decode_dead_letter(one.value or b"") for one in done.outputs]
     assert (letter.topic, letter.partition, letter.offset) == ("tracline.events", 0, 7)
     assert letter.code == "damaged"
     assert len(letter.sha256) == 64
@@ -295,7 +295,7 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Batch(0, 1, 0, START, [], more=True),
+        CandidateBatch(0, 1, 0, START, [], more=True),
         Tick(0, {}),
         batch(0, replace(says(SECOND, 1, "well!"), end=(1 << 64) - 1)),
     ],

@@ -15,7 +15,7 @@ from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import Activation
 from tracline.stream.messages.superseded import digest_of, in_force
 from tracline.stream.process.faultpoints import VARIABLE, TrialFault
-from tracline.stream.process.trial import Trials, require_trial
+from tracline.stream.process.trial import RuleTrials, require_trial
 
 PACK = """\
 pack: three
@@ -51,7 +51,7 @@ def test_the_shipped_packs_pass() -> None:
 def test_a_trial_that_is_killed_is_the_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     """TRL748 says how the process ended, and names the rule at which one alone ends, too."""
     monkeypatch.setenv(VARIABLE, f"{TrialFault.RULE}:3")
-    trials = Trials()
+    trials = RuleTrials()
     for _ in range(2):
         with pytest.raises(StreamError, match="killed by SIGKILL, at rule three/three") as caught:
             trials.require(SOURCES)

@@ -11,7 +11,7 @@ import pytest
 from tracline.rules.engine.judge import statute_of
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.display import HIDDEN
-from tracline.stream.console import shown
+from tracline.stream.console import formatting
 
 from ..console_store import DEAD_LETTER, START, call, empty, fill, result, session, shipped, user, writing
 from .asking import DESK, PACK, app, get, links, plain
@@ -104,7 +104,7 @@ def test_hostile_text_is_shown_as_text(store: Path) -> None:
     console = app(fill(store, DESK, [told]))
     record = get(console, "/verdicts").text
     verdict = next(href for href in links(record) if re.match(r"/verdicts/[0-9a-f]{32}", href))
-    where = shown.session_path(HOSTILE)
+    where = formatting.session_path(HOSTILE)
     for path in ("/", "/rules", "/rules/desk/calm", "/sessions", "/verdicts", verdict, where):
         text = get(console, path).text
         assert "<script>alert" not in text

@@ -18,7 +18,7 @@ from ...schemas.event import Event, Kind
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.instrumentations.missing import Missing, with_setting
 from ...schemas.verdict import Severity, Verdict
-from .rates import Tally
+from .rates import SessionCounts
 
 RECORDS_COUNTED_MAX = 10_000
 """Verdicts of one rule that its page counts, the latest; it says so where there are more."""
@@ -46,7 +46,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class VerdictRow:
     """A verdict, without its record: times in ns, `given` by the wall clock."""
 
     number: int
@@ -65,7 +65,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class WitnessEvent:
+class StoredWitnessEvent:
     """An event of a witness, as the record has it."""
 
     event_id: str
@@ -75,7 +75,7 @@ class WitnessEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class WitnessBit:
+class StoredHistoryBit:
     """A past condition of a witness, as the record has it; no event where none changed it."""
 
     event_id: str | None
@@ -85,16 +85,16 @@ class WitnessBit:
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class StoredWitness:
     """What explains a verdict, as the record has it."""
 
-    events: tuple[WitnessEvent, ...]
-    history: tuple[WitnessBit, ...]
+    events: tuple[StoredWitnessEvent, ...]
+    history: tuple[StoredHistoryBit, ...]
     truncated: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class VerdictDetails:
     """A verdict's line of verdicts.jsonl (docs/bundle.md); times are its RFC 3339 texts.
 
     Lines of an earlier release do not say what was `missing`.
@@ -116,7 +116,7 @@ class Record:
     late: bool
     history: bool
     reason: str | None = None
-    witness: Witness | None = None
+    witness: StoredWitness | None = None
     missing: Missing | None = None
 
     @property
@@ -128,7 +128,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Occurrence:
+class OccurrenceSummary:
     """One occurrence of a session: how far it is, and how many verdicts of each kind it has.
 
     `first` is the `seq` of the first event that the store has, above 1 where retention took the beginning;
@@ -147,7 +147,7 @@ class Occurrence:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetterRow:
     """Something that could not be read; `received` in ns of the wall clock."""
 
     id: int
@@ -203,7 +203,7 @@ def latest(
     before: int | None = None,
     rule: tuple[str, str] | None = None,
     breaches: bool = False,
-) -> list[Given]:
+) -> list[VerdictRow]:
     """The latest verdicts, newest first: numbers above `after` and below `before`, of one rule if given.
 
     With `breaches` only `violated` and `unmet`, among the `VERDICTS_LOOKED_AT_MAX` newest numbers.
@@ -226,17 +226,17 @@ def version(db: sqlite3.Connection) -> int:
     return db.execute("PRAGMA data_version").fetchone()[0]
 
 
-def record(db: sqlite3.Connection, verdict_id: str) -> Record | None:
+def record(db: sqlite3.Connection, verdict_id: str) -> VerdictDetails | None:
     """A verdict's record by its id."""
     row = db.execute("SELECT record FROM verdict WHERE id = ?", (verdict_id,)).fetchone()
-    return None if row is None else msgspec.json.decode(row[0], type=Record)
+    return None if row is None else msgspec.json.decode(row[0], type=VerdictDetails)
 
 
-def records_of(db: sqlite3.Connection, session_id: str, occurrence: int, limit: int) -> list[Record]:
+def records_of(db: sqlite3.Connection, session_id: str, occurrence: int, limit: int) -> list[VerdictDetails]:
     """The records of an occurrence, in the order of their events; `limit` at most."""
     query = "SELECT record FROM verdict WHERE session_id = ? AND occurrence = ? ORDER BY seq, number LIMIT ?"
     rows = db.execute(query, (session_id, occurrence, limit))
-    return [msgspec.json.decode(row[0], type=Record) for row in rows]
+    return [msgspec.json.decode(row[0], type=VerdictDetails) for row in rows]
 
 
 def counts(db: sqlite3.Connection, rule: tuple[str, str]) -> dict[Verdict, int]:
@@ -249,9 +249,9 @@ def counts(db: sqlite3.Connection, rule: tuple[str, str]) -> dict[Verdict, int]:
     return {verdict: found[verdict] for verdict in SHOWN_FIRST if verdict in found}
 
 
-def tallies(
+def session_counts(
     db: sqlite3.Connection, since: int, until: int, bucket: int, rule: tuple[str, str] | None = None
-) -> list[Tally]:
+) -> list[SessionCounts]:
     """Sessions by rule, agent and bucket of the event time at which the rule first applied to them.
 
     `since` and `until` are ns, `bucket` its width in ns. A session that violates counts as one to which the
@@ -266,13 +266,13 @@ def tallies(
         f"{' AND pack = ? AND rule = ?' if rule else ''} GROUP BY 1, 2, 3, 4"
     )
     span = (since, until, since, until)
-    return [Tally(*row) for row in db.execute(query, (since, bucket, *span, *(rule or ())))]
+    return [SessionCounts(*row) for row in db.execute(query, (since, bucket, *span, *(rule or ())))]
 
 
 _FIRST = "SELECT id, session_id, occurrence, row FROM event"
 
 
-def begun(db: sqlite3.Connection, limit: int, *, before: int | None = None) -> list[Occurrence]:
+def begun(db: sqlite3.Connection, limit: int, *, before: int | None = None) -> list[OccurrenceSummary]:
     """The occurrences that began last, newest first; those whose first event has a number below `before`."""
     where, values = ("id < ? AND ", (before,)) if before is not None else ("", ())
     query = f"{_FIRST} WHERE {where} seq = 1 ORDER BY id DESC LIMIT ?"
@@ -285,8 +285,8 @@ def occurrences(db: sqlite3.Connection, session_id: str) -> list[int]:
     return [row[0] for row in db.execute(query, (session_id, OCCURRENCES_SHOWN_MAX))]
 
 
-def occurrence(db: sqlite3.Connection, session_id: str, began: int) -> Occurrence | None:
-    """One occurrence of a session; its first events may be gone, see `Occurrence.first`."""
+def occurrence(db: sqlite3.Connection, session_id: str, began: int) -> OccurrenceSummary | None:
+    """One occurrence of a session; its first events may be gone, see `OccurrenceSummary.first`."""
     query = f"{_FIRST} WHERE session_id = ? AND occurrence = ? AND kind != 'end' ORDER BY seq LIMIT 1"
     row = db.execute(query, (session_id, began)).fetchone()
     return None if row is None else _occurrence(db, *row)
@@ -301,27 +301,29 @@ def events(db: sqlite3.Connection, session_id: str, began: int, limit: int, *, s
     return [_event(row[0]) for row in db.execute(query, (session_id, began, skip, limit))]
 
 
-def dead_letters(db: sqlite3.Connection, limit: int, *, before: int | None = None) -> list[DeadLetter]:
+def dead_letters(db: sqlite3.Connection, limit: int, *, before: int | None = None) -> list[DeadLetterRow]:
     """Return what could not be read, newest first."""
     where, values = ("WHERE id < ?", (before,)) if before is not None else ("", ())
     query = (
         f"SELECT id, received, place, code, reason, sha256 FROM dead_letter {where} ORDER BY id DESC LIMIT ?"
     )
-    return [DeadLetter(*row) for row in db.execute(query, (*values, limit))]
+    return [DeadLetterRow(*row) for row in db.execute(query, (*values, limit))]
 
 
-def _given(row: tuple[object, ...]) -> Given:
-    return msgspec.convert(dict(zip(_GIVEN_FIELDS, row, strict=True)), Given, strict=False)
+def _given(row: tuple[object, ...]) -> VerdictRow:
+    return msgspec.convert(dict(zip(_GIVEN_FIELDS, row, strict=True)), VerdictRow, strict=False)
 
 
-_GIVEN_FIELDS = tuple(Given.__dataclass_fields__)
+_GIVEN_FIELDS = tuple(VerdictRow.__dataclass_fields__)
 
 
 def _event(row: bytes) -> Event:
     return msgspec.json.decode(row, type=Event)
 
 
-def _occurrence(db: sqlite3.Connection, number: int, session_id: str, began: int, row: bytes) -> Occurrence:
+def _occurrence(
+    db: sqlite3.Connection, number: int, session_id: str, began: int, row: bytes
+) -> OccurrenceSummary:
     """The occurrence that this first event began."""
     query = (
         "SELECT seq, time, kind FROM event WHERE session_id = ? AND occurrence = ? ORDER BY seq DESC LIMIT 1"
@@ -333,7 +335,7 @@ def _occurrence(db: sqlite3.Connection, number: int, session_id: str, began: int
     )
     verdicts = tuple((Verdict(word), count) for word, count in db.execute(told, (session_id, began)))
     closed, first = kind == Kind.END, _event(row)
-    return Occurrence(
+    return OccurrenceSummary(
         session_id=session_id,
         occurrence=began,
         agent=first.agent,

@@ -14,7 +14,7 @@ REST = 10
 ANSWERS_KEPT_MAX = 64
 
 
-class Kept:
+class AnswerCache:
     """Answers by key; for any number of threads, of which one at a time makes an answer."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

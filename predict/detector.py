@@ -22,12 +22,12 @@ from enum import StrEnum
 RATIOS = (2.0, 3.0, 5.0, 10.0)
 """How many times the tolerated rate the alternatives are."""
 
-NOTHING = -math.inf
+NO_EVIDENCE = -math.inf
 """The logarithm of no evidence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DetectorSettings:
     """How alarms are raised and resolved, in ticks in which some session counted; the least ratio is first.
 
     `arl_ticks` is A, the least mean time between false alarms of one detector. While the rate stays at the
@@ -66,7 +66,7 @@ class Tolerated:
 
 
 @dataclass(frozen=True, slots=True)
-class Detector:
+class DetectorState:
     """Where one detector stands: plain data, which `memory.py` writes down.
 
     `evidence` is log M of each ratio, empty before the first tick. `drift` is the cumulative sum of log e of
@@ -81,11 +81,11 @@ class Detector:
     violating: int = 0
     applicable: int = 0
     firing: bool = False
-    recovery: float = NOTHING
+    recovery: float = NO_EVIDENCE
     silent: int = 0
 
 
-class Turn(StrEnum):
+class AlarmState(StrEnum):
     """What has become of an alarm."""
 
     FIRED = "fired"
@@ -100,7 +100,7 @@ class Alarm:
     resolved, and negative infinity when it is resolved because nothing more was heard.
     """
 
-    turn: Turn
+    state: AlarmState
     ticks: int
     violating: int
     applicable: int
@@ -114,8 +114,8 @@ class Alarm:
 
 
 def step(
-    state: Detector, violating: int, applicable: int, tolerated: Tolerated, settings: Settings
-) -> tuple[Detector, Alarm | None]:
+    state: DetectorState, violating: int, applicable: int, tolerated: Tolerated, settings: DetectorSettings
+) -> tuple[DetectorState, Alarm | None]:
     """Take in one tick: of `applicable` sessions, `violating` violate. Says when an alarm fires or resolves.
 
     `tolerated` may differ from tick to tick, as long as it does not depend on the tick's own counts. A tick
@@ -150,18 +150,18 @@ def log_e(violating: int, applicable: int, tolerated: Tolerated, ratio: float) -
 
 
 def mixture(evidence: Sequence[float]) -> float:
-    """log E: the logarithm of the mean of what the logarithms stand for; `NOTHING` where there are none."""
-    top = max(evidence, default=NOTHING)
-    if top == NOTHING:
-        return NOTHING
+    """log E: the logarithm of the mean of what the logarithms stand for; `NO_EVIDENCE` if empty."""
+    top = max(evidence, default=NO_EVIDENCE)
+    if top == NO_EVIDENCE:
+        return NO_EVIDENCE
     return top + math.log(sum(math.exp(one - top) for one in evidence) / len(evidence))
 
 
-def _count(state: Detector, violating: int, applicable: int, least: float) -> Detector:
+def _count(state: DetectorState, violating: int, applicable: int, least: float) -> DetectorState:
     """Enter the tick's counts; those from before a change are forgotten, unless an alarm lasts."""
     drift = state.drift + least
     if drift <= 0 and not state.firing:
-        return Detector(state.evidence)
+        return DetectorState(state.evidence)
     return replace(
         state,
         drift=max(drift, 0.0),
@@ -172,21 +172,21 @@ def _count(state: Detector, violating: int, applicable: int, least: float) -> De
 
 
 def _watch(
-    state: Detector, logs: Sequence[float], tolerated: Tolerated, settings: Settings
-) -> tuple[Detector, Alarm | None]:
+    state: DetectorState, logs: Sequence[float], tolerated: Tolerated, settings: DetectorSettings
+) -> tuple[DetectorState, Alarm | None]:
     """No alarm lasts: gather evidence for one."""
-    before = state.evidence if len(state.evidence) == len(logs) else (NOTHING,) * len(logs)
+    before = state.evidence if len(state.evidence) == len(logs) else (NO_EVIDENCE,) * len(logs)
     evidence = tuple(log + _plus_one(old) for log, old in zip(logs, before, strict=True))
     told = mixture(evidence)
     if told < math.log(settings.arl_ticks) or state.violating < settings.violating_min:
         return replace(state, evidence=evidence), None
-    alarm = _alarm(Turn.FIRED, state, tolerated, told)
-    return replace(state, evidence=(), firing=True, recovery=NOTHING, silent=0), alarm
+    alarm = _alarm(AlarmState.FIRED, state, tolerated, told)
+    return replace(state, evidence=(), firing=True, recovery=NO_EVIDENCE, silent=0), alarm
 
 
 def _recover(
-    state: Detector, least: float, tolerated: Tolerated, settings: Settings
-) -> tuple[Detector, Alarm | None]:
+    state: DetectorState, least: float, tolerated: Tolerated, settings: DetectorSettings
+) -> tuple[DetectorState, Alarm | None]:
     """An alarm lasts: gather evidence that it is over; then everything begins anew.
 
     That is the e-detector of the reverse: the likelihood ratio turned round has an expectation of at most 1
@@ -195,19 +195,21 @@ def _recover(
     recovery = _plus_one(state.recovery) - least
     if recovery < math.log(settings.resolve_ticks):
         return replace(state, recovery=recovery, silent=0), None
-    return Detector(), _alarm(Turn.RESOLVED, state, tolerated, recovery)
+    return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated, recovery)
 
 
-def _silence(state: Detector, tolerated: Tolerated, settings: Settings) -> tuple[Detector, Alarm | None]:
+def _silence(
+    state: DetectorState, tolerated: Tolerated, settings: DetectorSettings
+) -> tuple[DetectorState, Alarm | None]:
     """A tick in which no session counted."""
     if not state.firing:
         return state, None
     if state.silent + 1 < settings.stale_ticks:
         return replace(state, silent=state.silent + 1), None
-    return Detector(), _alarm(Turn.RESOLVED, state, tolerated, NOTHING)
+    return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated, NO_EVIDENCE)
 
 
-def _alarm(turn: Turn, state: Detector, tolerated: Tolerated, told: float) -> Alarm:
+def _alarm(turn: AlarmState, state: DetectorState, tolerated: Tolerated, told: float) -> Alarm:
     return Alarm(turn, state.ticks, state.violating, state.applicable, tolerated.rate, told)
 
 

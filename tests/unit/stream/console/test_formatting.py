@@ -7,7 +7,7 @@ import re
 
 import pytest
 from tracline.schemas.time import NS
-from tracline.stream.console import shown
+from tracline.stream.console import formatting
 from tracline.stream.console.templates import FOLDER
 
 from ..console_store import START
@@ -15,17 +15,17 @@ from ..console_store import START
 
 def test_long_text_is_cut_and_says_so() -> None:
     """A text shows its first characters and how many more there are."""
-    html = shown.shown("é" * (shown.TEXT_SHOWN_MAX + 1234))
-    assert html.count("é") == shown.TEXT_SHOWN_MAX
+    html = formatting.shown("é" * (formatting.TEXT_SHOWN_MAX + 1234))
+    assert html.count("é") == formatting.TEXT_SHOWN_MAX
     assert "… 1,234 more characters" in html
 
 
 def test_times_are_told_shortly() -> None:
     """A stretch of time shows its two largest units; an instant is there to the nanosecond."""
-    assert [shown.apart(s * NS) for s in (0, 2, 61, 3725, 200_000, -5)] == [
+    assert [formatting.apart(s * NS) for s in (0, 2, 61, 3725, 200_000, -5)] == [
         "0.0 s", "2.0 s", "1 min 1 s", "1 h 2 min", "2 d 7 h", "-5.0 s",
     ]  # fmt: skip
-    assert shown.when(START + 5) == (
+    assert formatting.when(START + 5) == (
         '<time datetime="2026-02-17T12:00:00.000000005Z" title="2026-02-17T12:00:00.000000005Z">'
         "2026-02-17 12:00:00</time>"
     )
@@ -41,19 +41,22 @@ def test_times_are_told_shortly() -> None:
 )
 def test_json_is_laid_out_in_lines(value: object) -> None:
     """Long JSON has a member a line, as Python writes it; short JSON and other text stay as they are."""
-    padded = [value, "x" * shown.LINE_MAX]
+    padded = [value, "x" * formatting.LINE_MAX]
     laid_out = json.dumps(padded, indent=2, ensure_ascii=False)
     for text in (json.dumps(padded), json.dumps(padded, separators=(",", ":")), json.dumps(padded, indent=9)):
-        assert shown.laid_out(text) == laid_out
-        assert shown.laid_out(text[:-1]) == text[:-1]
-    assert shown.laid_out(json.dumps(value)[: shown.LINE_MAX]) == json.dumps(value)[: shown.LINE_MAX]
+        assert formatting.laid_out(text) == laid_out
+        assert formatting.laid_out(text[:-1]) == text[:-1]
+    assert (
+        formatting.laid_out(json.dumps(value)[: formatting.LINE_MAX])
+        == json.dumps(value)[: formatting.LINE_MAX]
+    )
 
 
 def test_what_is_laid_out_is_what_was_judged() -> None:
     """No key that stands twice is left out, and no number is written in another way."""
-    pad = "x" * shown.LINE_MAX
+    pad = "x" * formatting.LINE_MAX
     text = f'{{"sum": 1.10, "sum": 1e999, "id": 12345678901234567890123, "pad": "{pad}"}}'
-    assert re.sub(r"\s+", " ", shown.laid_out(text)) == text.replace("{", "{ ").replace("}", " }")
+    assert re.sub(r"\s+", " ", formatting.laid_out(text)) == text.replace("{", "{ ").replace("}", " }")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -1,10 +1,14 @@
-"""What a watch remembers, as named records: a documented codec, never pickle.
+"""The state of a watch as named records, in a documented codec.
 
-A record is one byte, the version, and MessagePack: under `rate` and a JSON array of pack, rule and agent a
-map of `RateMemory`, under `session` and an array of session id and occurrence one of `SessionMemory`, under
-`watermark` a number, under `tick_s` the seconds of a tick, by which the others count. Keys are field names,
-so a release that adds a field with a default reads old records; one that changes what a field means raises
-`VERSION`.
+A record is one byte, the version, and MessagePack. Its name says what it holds:
+
+- `rate` and a JSON array of pack, rule and agent: a map of `RateState`.
+- `session` and a JSON array of session id and occurrence: a map of `CountedSessionState`.
+- `watermark`: a number.
+- `tick_s`: the seconds of a tick, by which the other records count.
+
+Keys are field names, so a release that adds a field with a default reads old records; one that changes what
+a field means raises `VERSION`.
 """
 
 from __future__ import annotations
@@ -15,9 +19,9 @@ from typing import TypeVar
 
 import msgspec
 
+from ...predict.detector import DetectorState
 from ..error import StreamError
-from .detector import Detector
-from .sessions import Cohort, Key, Part, Session
+from .sessions import Cohort, CountedSession, RateKey, SessionRule
 
 VERSION = 1
 
@@ -34,37 +38,39 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class RateMemory:
+class RateState:
     """A rule and agent: the ticks that are not settled, its detector, and the last tick that it took in."""
 
     cohorts: dict[int, Cohort] = field(default_factory=dict[int, Cohort])
-    detector: Detector | None = None
+    detector: DetectorState | None = None
     looked: int | None = None
 
 
 @dataclass(slots=True)
-class SessionMemory:
+class CountedSessionState:
     """An occurrence: its parts as pack, rule and part."""
 
     heard: int
     closed: bool
-    parts: list[tuple[str, str, Part]]
+    parts: list[tuple[str, str, SessionRule]]
 
 
 @dataclass(slots=True)
-class Remembered:
+class WatchState:
     """All records of a watch, read."""
 
     watermark: int | None = None
     tick_s: int | None = None
-    rates: dict[Key, RateMemory] = field(default_factory=dict[Key, RateMemory])
-    sessions: dict[tuple[str, int], Session] = field(default_factory=dict[tuple[str, int], Session])
+    rates: dict[RateKey, RateState] = field(default_factory=dict[RateKey, RateState])
+    sessions: dict[tuple[str, int], CountedSession] = field(
+        default_factory=dict[tuple[str, int], CountedSession]
+    )
 
 
 _ENCODER = msgspec.msgpack.Encoder()
 
 
-def rate_name(key: Key) -> str:
+def rate_name(key: RateKey) -> str:
     """The name of a rate's record."""
     return _RATE + msgspec.json.encode(key).decode()
 
@@ -74,32 +80,32 @@ def session_name(place: tuple[str, int]) -> str:
     return _SESSION + msgspec.json.encode(place).decode()
 
 
-def encode(told: RateMemory | int) -> bytes:
+def encode(told: RateState | int) -> bytes:
     """A rate, the watermark, or the seconds of a tick, as the bytes of a record."""
     return bytes([VERSION]) + _ENCODER.encode(told)
 
 
-def encode_session(session: Session) -> bytes:
+def encode_session(session: CountedSession) -> bytes:
     """An occurrence as the bytes of a record."""
     parts = [(*rule, part) for rule, part in session.parts.items()]
-    return bytes([VERSION]) + _ENCODER.encode(SessionMemory(session.heard, session.closed, parts))
+    return bytes([VERSION]) + _ENCODER.encode(CountedSessionState(session.last_tick, session.closed, parts))
 
 
-def decode(records: Mapping[str, bytes]) -> Remembered:
+def decode(records: Mapping[str, bytes]) -> WatchState:
     """What the records of these names hold. Raises StreamError (TRL761) where this release wrote no such."""
-    found = Remembered()
+    found = WatchState()
     for name, data in records.items():
         if name == WATERMARK:
             found.watermark = _decoded(data, int)
         elif name == TICK_S:
             found.tick_s = _decoded(data, int)
         elif name.startswith(_RATE):
-            found.rates[_named(name.removeprefix(_RATE), Key)] = _decoded(data, RateMemory)
+            found.rates[_named(name.removeprefix(_RATE), RateKey)] = _decoded(data, RateState)
         elif name.startswith(_SESSION):
-            told = _decoded(data, SessionMemory)
+            told = _decoded(data, CountedSessionState)
             parts = {(pack, rule): part for pack, rule, part in told.parts}
             place = _named(name.removeprefix(_SESSION), tuple[str, int])
-            found.sessions[place] = Session(parts, told.heard, told.closed)
+            found.sessions[place] = CountedSession(parts, told.heard, told.closed)
         else:
             raise StreamError("TRL761", "a record of the alerts' state has a name that means nothing", _HINT)
     return found
