@@ -23,7 +23,7 @@ from zlib import crc32
 
 import msgspec
 from kafka import KafkaProducer
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.sessions.assemble import Session
@@ -55,7 +55,9 @@ class Judging:
     """The worker, one span at a time."""
 
     expected: int
-    worker: Worker = field(default_factory=lambda: Worker(Bench(statute_of(load_packs(shipped_packs())))))
+    worker: Worker = field(
+        default_factory=lambda: Worker(Bench(compile_rule_set(load_packs(shipped_packs()))))
+    )
     spent: Spent = field(default_factory=Spent)
 
     def step(self, state: SessionState, candidate: Candidate) -> list[Any]:

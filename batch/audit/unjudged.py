@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from ...rules.engine import kernel
-from ...rules.engine.judge import Judged, Statute, take
+from ...rules.engine.judge import CompiledRules, Judged, take
 from ...rules.engine.kernel_loop import FOUND_SLICES, FOUND_UNKNOWN
 from ...rules.engine.records import is_unknown, reason_of
 from ...rules.labels.missing import MISSING, missing_of
@@ -30,11 +30,11 @@ class Unjudged:
     missing: Missing | None
 
 
-def unjudged_in(statute: Statute, judged: Judged) -> Counter[Unjudged]:
+def unjudged_in(compiled: CompiledRules, judged: Judged) -> Counter[Unjudged]:
     """Return why rules are unjudged in a bucket, and in how many sessions."""
     found = judged.found
     said = take(found, (found.kinds == FOUND_UNKNOWN) | (found.kinds == FOUND_SLICES))
-    rules = pl.Series("rule", statute.program.order[said.columns], pl.Int64)
+    rules = pl.Series("rule", compiled.program.order[said.columns], pl.Int64)
     rows = judged.labelled.select(MISSING, is_over=pl.col("seq") > kernel.EVENTS_MAX)
     each = rows[judged.order.rows[said.stamps]].with_columns(rules, pl.Series("kind", said.kinds))
     counts: Counter[Unjudged] = Counter()

@@ -33,7 +33,7 @@ JUDGED_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Statute:
+class CompiledRules:
     """A rule set ready to judge by: machines, digests and the program, in the order of the rules.
 
     `propositions` gives each (pack, name) its bit in the labels' words.
@@ -79,7 +79,7 @@ class Judged:
         return self.labelled[name][self.order.rows if places is None else self.order.rows[places]]
 
 
-def statute_of(rule_set: RuleSet) -> Statute:
+def compile_rule_set(rule_set: RuleSet) -> CompiledRules:
     """Compile every rule and lay the machines out for the kernel.
 
     Raises RuleError when a rule runs into a limit of the compiler.
@@ -88,7 +88,7 @@ def statute_of(rule_set: RuleSet) -> Statute:
     machines = compile_rules(rules)
     labels = Labeler(rule_set)
     keys = [None if rule.for_each is None else labels.slice_keys.index(rule.for_each) for rule in rules]
-    return Statute(
+    return CompiledRules(
         rules=rules,
         machines=machines,
         digests=tuple(rule_digest(rule) for rule in rules),
@@ -99,7 +99,12 @@ def statute_of(rule_set: RuleSet) -> Statute:
 
 
 def judge(
-    statute: Statute, labelled: pl.DataFrame, clock: Clock, *, satisfied: bool, cut: Cut = occurrences_of
+    compiled: CompiledRules,
+    labelled: pl.DataFrame,
+    clock: Clock,
+    *,
+    satisfied: bool,
+    cut: Cut = occurrences_of,
 ) -> Judged:
     """Judge the whole sessions of a bucket; `satisfied` keeps satisfactions and held sessions one by one.
 
@@ -107,29 +112,29 @@ def judge(
     labeler's columns, in any order of rows, `end` rows among them.
     """
     order = in_order(labelled)
-    labels = labelled.select("seq", *label_columns(statute))[order.rows]
+    labels = labelled.select("seq", *label_columns(compiled))[order.rows]
     times = numbers(labelled["time"])[order.rows]
     sessions = cut(order, labelled, clock)
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
-    words, codes = _words(labels, statute.labeler.words)
-    slices, slice_places = _slices(labels, slots, statute.program.keys)
-    table = letters(statute.program, statute.rules, statute.machines, statute.propositions, words)
+    words, codes = _words(labels, compiled.labeler.words)
+    slices, slice_places = _slices(labels, slots, compiled.program.keys)
+    table = letters(compiled.program, compiled.rules, compiled.machines, compiled.propositions, words)
     over = labels["seq"].to_numpy() > kernel.EVENTS_MAX
     if over.any():
-        words, table, codes = _with_blind_word(statute.program, words, table, codes, over)
-    memory = kernel.remember(statute.program, len(sessions.counted), len(slice_places))
+        words, table, codes = _with_blind_word(compiled.program, words, table, codes, over)
+    memory = kernel.remember(compiled.program, len(sessions.counted), len(slice_places))
     told = kernel.Rows(words=codes, slots=slots, stamps=np.arange(len(codes), dtype=np.int64), slices=slices)
     inside = clock.inside(times)
     rated = ~labelled["history"].to_numpy()[order.rows]
-    satisfactions = np.zeros((len(sessions.counted), statute.program.columns), dtype=np.int32)
+    satisfactions = np.zeros((len(sessions.counted), compiled.program.columns), dtype=np.int32)
     kept: list[Found] = []
-    for found in kernel.judge(statute.program, table, told, memory):
+    for found in kernel.judge(compiled.program, table, told, memory):
         within, met = inside[found.stamps], found.kinds == kernel_loop.FOUND_SATISFIED
         counted = within & met & rated[found.stamps]
         np.add.at(satisfactions, (found.slots[counted], found.columns[counted]), 1)
         kept.append(take(found, within & (satisfied | ~met)))
     closing = np.flatnonzero(~sessions.open).astype(np.int32)
-    closed = kernel.close(statute.program, memory, closing, held=satisfied)
+    closed = kernel.close(compiled.program, memory, closing, held=satisfied)
     return Judged(
         labelled=labelled,
         order=order,
@@ -147,10 +152,10 @@ def judge(
     )
 
 
-def label_columns(statute: Statute) -> list[str]:
+def label_columns(compiled: CompiledRules) -> list[str]:
     """The labeler's columns, by name."""
-    words = [f"{letter}{word}" for letter in "tu" for word in range(statute.labeler.words)]
-    return words + [f"{letter}{key}" for letter in ("s", "su") for key in range(statute.program.keys)]
+    words = [f"{letter}{word}" for letter in "tu" for word in range(compiled.labeler.words)]
+    return words + [f"{letter}{key}" for letter in ("s", "su") for key in range(compiled.program.keys)]
 
 
 def _words(rows: pl.DataFrame, count: int) -> tuple[Words, I32]:

@@ -15,7 +15,7 @@ from ...schemas.verdict import Verdict
 from ..labels.missing import MISSING
 from ..model.digest import verdict_id
 from . import kernel, kernel_loop
-from .judge import Judged, Statute, join, take
+from .judge import CompiledRules, Judged, join, take
 from .kernel import I64, Found
 from .witness import Witness, witnesses
 
@@ -56,10 +56,10 @@ Known = dict[tuple[int, bytes, tuple[int, ...]], tuple[Witness, ...]]
 """Witnesses that were made, by column, by what the rule saw, and by the events that they are of."""
 
 
-def records(statute: Statute, judged: Judged, known: Known) -> Iterator[Record]:
+def records(compiled: CompiledRules, judged: Judged, known: Known) -> Iterator[Record]:
     """The records of everything that was found in a bucket, in no particular order.
 
-    `known` remembers witnesses between calls for the same statute; begin with an empty one.
+    `known` remembers witnesses between calls for the same compiled; begin with an empty one.
     """
     closed = judged.closed
     marked = Found(closed.stamps, closed.slots, closed.columns, closed.slices, closed.kinds + _CLOSED)
@@ -67,7 +67,7 @@ def records(statute: Statute, judged: Judged, known: Known) -> Iterator[Record]:
     order = np.lexsort((found.stamps, found.slices, found.columns, found.slots))
     for begin in range(0, len(order), RECORDS_AT_ONCE):
         yield from _Reading(
-            statute, judged, take(found, order[begin : begin + RECORDS_AT_ONCE]), known
+            compiled, judged, take(found, order[begin : begin + RECORDS_AT_ONCE]), known
         ).records()
 
 
@@ -130,7 +130,7 @@ class _Reading:
     for each would take longer.
     """
 
-    statute: Statute
+    compiled: CompiledRules
     judged: Judged
     found: Found
     known: Known
@@ -145,7 +145,7 @@ class _Reading:
         events = told.with_columns(times).to_dicts()
         shown = {row for one in explained if one is not None for row in one.shown}
         ids = dict(zip(shown, _rows(self.judged, list(shown), _SHOWN).iter_rows(), strict=True))
-        columns = self.statute.program.order[self.found.columns].tolist()
+        columns = self.compiled.program.order[self.found.columns].tolist()
         kinds = self.found.kinds.tolist()
         for i, (number, kind, event, one) in enumerate(zip(columns, kinds, events, explained, strict=True)):
             witness = None if one is None else _witness(one, ids)
@@ -154,11 +154,11 @@ class _Reading:
     def _record(
         self, number: int, kind: int, slice_value: str | None, event: Record, witness: Record | None
     ) -> Record:
-        rule = self.statute.rules[number]
+        rule = self.compiled.rules[number]
         named: Record = {
             "pack": rule.pack,
             "rule": rule.id,
-            "rule_digest": self.statute.digests[number],
+            "rule_digest": self.compiled.digests[number],
             "session_id": event["session_id"],
             "occurrence": event["occurrence"],
             "slice": slice_value,
@@ -202,11 +202,11 @@ class _Reading:
     def _run(self, i: int, begin: int, last: int) -> Sequence[int]:
         """The rows up to `last` that the run of finding `i` stepped on: of its slice, seen by its rule."""
         column = int(self.found.columns[i])
-        if column < self.statute.program.plain:
+        if column < self.compiled.program.plain:
             return range(begin, last + 1)
         codes = self.judged.codes[begin : last + 1]
-        seen = self.judged.letters[codes, column] != self.statute.program.skip[column]
-        key = int(self.statute.program.groups[column])
+        seen = self.judged.letters[codes, column] != self.compiled.program.skip[column]
+        key = int(self.compiled.program.groups[column])
         if key >= 0:
             own = self.judged.slices[begin : last + 1, key]
             seen &= (own == kernel_loop.NO_SLICE) | (own == self.found.slices[i])
@@ -215,7 +215,7 @@ class _Reading:
     def _replayed(self, i: int, rows: Sequence[int], stamps: Sequence[int]) -> tuple[Witness, ...]:
         """The witnesses at these stamps of one run, made in one replay or remembered."""
         column = int(self.found.columns[i])
-        number = int(self.statute.program.order[column])
+        number = int(self.compiled.program.order[column])
         whole = isinstance(rows, range)
         at = tuple(stamp - rows[0] if whole else bisect_left(rows, stamp) for stamp in stamps)
         codes = self.judged.codes[rows.start : rows.stop] if whole else self.judged.codes[rows]
@@ -223,10 +223,10 @@ class _Reading:
         key = (column, words.tobytes(), at)
         made = self.known.get(key)
         if made is None:
-            machine = self.statute.machines[number]
+            machine = self.compiled.machines[number]
             names = machine.propositions
             labels = [[name for bit, name in enumerate(names) if word >> bit & 1] for word in words.tolist()]
-            found = witnesses(self.statute.rules[number], machine, labels, at)
+            found = witnesses(self.compiled.rules[number], machine, labels, at)
             made = tuple(found[index] for index in at)
             if len(self.known) < WITNESSES_KEPT_MAX and len(rows) <= KNOWN_EVENTS_MAX:
                 self.known[key] = made
@@ -235,8 +235,8 @@ class _Reading:
     def _words(self, number: int) -> I64:
         """For each word of the bucket, the word that the machine of a rule reads in it."""
         if number not in self.words:
-            pack, names = self.statute.rules[number].pack, self.statute.machines[number].propositions
-            bits = [self.statute.propositions[pack, name] for name in names]
+            pack, names = self.compiled.rules[number].pack, self.compiled.machines[number].propositions
+            bits = [self.compiled.propositions[pack, name] for name in names]
             self.words[number] = self.judged.words.packed(bits)
         return self.words[number]
 
@@ -244,7 +244,7 @@ class _Reading:
         slice_slot = int(self.found.slices[i])
         if slice_slot == kernel_loop.NO_SLICE:
             return None
-        key = int(self.statute.program.groups[self.found.columns[i]])
+        key = int(self.compiled.program.groups[self.found.columns[i]])
         return self.judged.labelled[f"s{key}"][
             int(self.judged.order.rows[self.judged.slice_places[slice_slot]])
         ]

@@ -17,7 +17,7 @@ from ...schemas.frames.events import event_frame
 from ..labels.guards import leaves
 from ..model.predicate import Leaf, Path, Predicate, Scalar, Test
 from ..model.rule import RuleSet
-from .judge import JUDGED_COLUMNS, judge, label_columns, statute_of
+from .judge import JUDGED_COLUMNS, compile_rule_set, judge, label_columns
 from .sessions import Clock
 
 FEW = 200
@@ -35,14 +35,14 @@ def try_rules(rule_set: RuleSet) -> None:
 
     Raises RuleError where a rule runs into a limit; otherwise returns, or ends with the process.
     """
-    statute = statute_of(rule_set)
+    compiled = compile_rule_set(rule_set)
     events = list(made_up(rule_set))
-    columns = (*JUDGED_COLUMNS, *label_columns(statute))
+    columns = (*JUDGED_COLUMNS, *label_columns(compiled))
     for some in (events[:FEW], events[-FEW:]):
-        few = statute.labeler.label_few(event_frame(some), keep=JUDGED_COLUMNS).select(columns)
-        judge(statute, few, Clock(last=0, idle=0), satisfied=True)
-    many = statute.labeler.label(event_frame(events).lazy(), keep=JUDGED_COLUMNS).collect().select(columns)
-    judge(statute, many, Clock(last=(len(events) + 1) * SECOND, idle=0), satisfied=True)
+        few = compiled.labeler.label_few(event_frame(some), keep=JUDGED_COLUMNS).select(columns)
+        judge(compiled, few, Clock(last=0, idle=0), satisfied=True)
+    many = compiled.labeler.label(event_frame(events).lazy(), keep=JUDGED_COLUMNS).collect().select(columns)
+    judge(compiled, many, Clock(last=(len(events) + 1) * SECOND, idle=0), satisfied=True)
 
 
 def made_up(rule_set: RuleSet) -> Iterator[Event]:

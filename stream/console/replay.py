@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...rules.engine.judge import Statute, label_columns
+from ...rules.engine.judge import CompiledRules, label_columns
 from ...rules.engine.kernel import SLICES_MAX
 from ...rules.engine.letters import Words, letters
 from ...rules.model.machine import APPLIES, PENDING, SATISFIED, VERDICT_MASK, VERDICTS, VIOLATED, Machine
@@ -82,19 +82,22 @@ class Course:
     unjudged: int | None
 
 
-def replay(statute: Statute, events: Sequence[Event]) -> tuple[Course, ...]:
+def replay(compiled: CompiledRules, events: Sequence[Event]) -> tuple[Course, ...]:
     """The course of every rule, as the set has them, over an occurrence's first events in judged order."""
     if not events:
-        return tuple(Course(number, (), (), None, None) for number in range(len(statute.rules)))
-    program = statute.program
-    told = statute.labeler.label_few(event_frame(events), ["seq"]).select(label_columns(statute))
-    words = Words(_bits(told, "t", statute.labeler.words), _bits(told, "u", statute.labeler.words))
-    table = letters(program, statute.rules, statute.machines, statute.propositions, words)
+        return tuple(Course(number, (), (), None, None) for number in range(len(compiled.rules)))
+    program = compiled.program
+    told = compiled.labeler.label_few(event_frame(events), ["seq"]).select(label_columns(compiled))
+    words = Words(_bits(told, "t", compiled.labeler.words), _bits(told, "u", compiled.labeler.words))
+    table = letters(program, compiled.rules, compiled.machines, compiled.propositions, words)
     courses: list[Course] = []
     for column, number in enumerate(cast("list[int]", program.order.tolist())):
         key = int(program.groups[column])
         run = _Run(
-            statute.machines[number], int(program.skip[column]), int(program.unknown[column]), sliced=key >= 0
+            compiled.machines[number],
+            int(program.skip[column]),
+            int(program.unknown[column]),
+            sliced=key >= 0,
         )
         values: list[str | None] = told[f"s{key}"].to_list() if run.sliced else [None] * len(events)
         unsaid: list[bool] = told[f"su{key}"].to_list() if run.sliced else [False] * len(events)

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 import polars as pl
 
-from ...rules.engine.judge import JUDGED_COLUMNS, Judged, Statute, judge, label_columns, take
+from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns, take
 from ...rules.engine.kernel import CLOSING_UNMET, EVENTS_MAX, I64, Found, applies
 from ...rules.engine.kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_VIOLATED
 from ...rules.engine.records import Known, Record, records
@@ -85,13 +85,13 @@ class Bench:
     it states know which labels they hold.
     """
 
-    def __init__(self, statute: Statute, *, satisfied: bool = False) -> None:
-        self.statute = statute
+    def __init__(self, compiled: CompiledRules, *, satisfied: bool = False) -> None:
+        self.compiled = compiled
         self._satisfied = satisfied
         self._known: Known = {}
-        self._columns = (*JUDGED_COLUMNS, *label_columns(statute))
-        self.digest = rule_set_digest(RuleSet(statute.rules, {}))
-        self.key = f"{self.digest}.{_layout(statute, self._columns)}"
+        self._columns = (*JUDGED_COLUMNS, *label_columns(compiled))
+        self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
+        self.key = f"{self.digest}.{_layout(compiled, self._columns)}"
 
     def judged(
         self, states: Mapping[str, SessionState], events: Sequence[Event]
@@ -100,16 +100,16 @@ class Bench:
         moved = [states[session_id] for session_id in dict.fromkeys(event.session_id for event in events)]
         gaps = any(event.content is not Content.CAPTURED for event in events)
         frame = event_frame(events).with_columns(missing_column() if gaps else NOTHING)
-        labelled = self.statute.labeler.label_few(frame, keep=(*JUDGED_COLUMNS, MISSING))
+        labelled = self.compiled.labeler.label_few(frame, keep=(*JUDGED_COLUMNS, MISSING))
         new = labelled.select(*self._columns, MISSING)
         old = self._remembered(moved, new.drop(MISSING)).with_columns(NOTHING)
         rows = pl.concat([old, new])
-        judged = judge(self.statute, rows, Clock(last=_NO_TIME, idle=0), satisfied=self._satisfied)
+        judged = judge(self.compiled, rows, Clock(last=_NO_TIME, idle=0), satisfied=self._satisfied)
         is_new = judged.order.rows >= old.height
         self._remember(moved, rows)
         told = replace(judged, found=take(judged.found, is_new[judged.found.stamps]))
         statuses = [*self._applied(states, judged), *self._breaches(judged, is_new)]
-        return list(records(self.statute, told, self._known)), statuses
+        return list(records(self.compiled, told, self._known)), statuses
 
     def _remembered(self, moved: Sequence[SessionState], new: pl.DataFrame) -> pl.DataFrame:
         """The rows that the open occurrences have shown before, under this rule set."""
@@ -149,7 +149,7 @@ class Bench:
             state = states[at[0]]
             if state.applied_in != at[1]:
                 state.applied_in, state.applied = at[1], set()
-            numbers = set(cast("list[int]", self.statute.program.order[applied[slot]].tolist()))
+            numbers = set(cast("list[int]", self.compiled.program.order[applied[slot]].tolist()))
             for number in sorted(numbers - state.applied):
                 yield self._status(Standing.APPLIED, number, at)
             state.applied |= numbers
@@ -174,13 +174,13 @@ class Bench:
 
     def _status(self, standing: Standing, number: int, at: _At) -> Status:
         session_id, occurrence, time, agent = at
-        rule, digest = self.statute.rules[number], self.statute.digests[number]
+        rule, digest = self.compiled.rules[number], self.compiled.digests[number]
         named = rule.pack, rule.id, digest, rule.severity.value
         return Status(standing, session_id, occurrence, *named, agent, time)
 
     def _pairs(self, found: Found) -> Iterator[tuple[int, int]]:
         """The slot and the rule of each finding."""
-        numbers: list[int] = self.statute.program.order[found.columns].tolist()
+        numbers: list[int] = self.compiled.program.order[found.columns].tolist()
         return zip(cast("list[int]", found.slots.tolist()), numbers, strict=True)
 
 
@@ -346,8 +346,8 @@ def _counts(states: Mapping[str, SessionState]) -> tuple[int, int]:
     return sum(one.late for one in sessions), sum(one.repeats for one in sessions)
 
 
-def _layout(statute: Statute, columns: Sequence[str]) -> str:
+def _layout(compiled: CompiledRules, columns: Sequence[str]) -> str:
     """Return where each rule and each proposition stands in the columns, as 16 hex digits."""
-    rules = [[rule.pack, rule.id] for rule in statute.rules]
-    content = [rules, list(statute.propositions.items()), columns]
+    rules = [[rule.pack, rule.id] for rule in compiled.rules]
+    content = [rules, list(compiled.propositions.items()), columns]
     return hashlib.sha256(orjson.dumps(content)).hexdigest()[:16]

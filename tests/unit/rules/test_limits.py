@@ -11,7 +11,7 @@ import pytest
 from tracline.rules.compiler import compile as compiling
 from tracline.rules.compiler import limits
 from tracline.rules.compiler.limits import Limits, Work
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.lint.check import check
 from tracline.rules.lint.satisfiable import STEPS_MAX, tried
@@ -137,9 +137,9 @@ def test_rules_that_take_too_much_work_together_are_refused(monkeypatch: pytest.
     _, steps = compiling.compile_counted(rules.rules[0])
     monkeypatch.setattr(compiling, "RULES_STEPS_MAX", 3 * steps - 1)
     with pytest.raises(RuleError, match="TRL302"):
-        statute_of(rules)
+        compile_rule_set(rules)
     monkeypatch.setattr(compiling, "RULES_STEPS_MAX", 3 * steps)
-    assert len(statute_of(rules).machines) == 3
+    assert len(compile_rule_set(rules).machines) == 3
 
 
 def test_a_question_about_many_sorts_of_events_is_given_up() -> None:
