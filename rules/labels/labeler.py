@@ -15,10 +15,10 @@ from ...schemas.frames.events import EVENT_SCHEMA
 from ..model.predicate import Path, Predicate
 from ..model.problem import RuleError
 from ..model.rule import RuleSet, SliceKey
-from .guarded import Excerpts
+from .guarded import LabelPlan
 from .guards import any_of, steps_shadow
 from .limits import path_problems, problems
-from .plan import Sheet, combined, is_known
+from .plan import ColumnPlan, combined, is_known
 from .slices import slice_columns
 
 WORD_BITS = 64
@@ -48,12 +48,12 @@ class Labeler:
         _refuse(predicates.values(), [path for key in self.slice_keys for path in key.paths])
         asked = tuple(predicates.values())
         steps = _steps(rule_set)
-        self._many = Excerpts(asked)
+        self._many = LabelPlan(asked)
         answers = [self._many.predicate(predicate) for predicate in asked]
         slices = [self._many.slice_columns(key, steps[key]) for key in self.slice_keys]
         self._columns = _columns(asked, answers, slices)
-        # Excerpts and searches in company cost more than they save on a few rows.
-        self._few = Sheet()
+        # LabelPlan and searches in regex_sets cost more than they save on a few rows.
+        self._few = ColumnPlan()
         self._few_answers = [
             combined(predicate, self._few.leaf).cast(pl.UInt8).fill_null(_UNKNOWN).alias(f"__p{i}")
             for i, predicate in enumerate(asked)
@@ -79,8 +79,8 @@ class Labeler:
 
     def label_few(self, events: pl.DataFrame, keep: Sequence[str] = ()) -> pl.DataFrame:
         """As `label`, for up to some hundred events in memory: the same labels, told sooner."""
-        sheet = self._few.apply_now(events)
-        told = sheet.select_seq(*keep, *self._few_answers, *self._few_slices)
+        plan = self._few.apply_now(events)
+        told = plan.select_seq(*keep, *self._few_answers, *self._few_slices)
         count = len(keep)
         columns, slices = told.get_columns()[:count], told.get_columns()[count + len(self.propositions) :]
         answers = told[:, count : count + len(self.propositions)]

@@ -1,4 +1,4 @@
-"""The sheet on which labels are computed: named columns in stages, each distinct thing once."""
+"""The plan on which labels are computed: named columns in stages, each distinct thing once."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ...schemas.event import Content, Kind
 from ..model.predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
 from . import json_values as values
 from .guards import CAPTURED_FIELDS, is_cheap, leaves
-from .regex_sets import Family, search
+from .regex_sets import RegexSet, search
 
 OPEN, CHEAP, FOUND, VALUES, SEARCHES, ANSWERS, STAGES = range(7)
 """The stages, each a `with_columns` that may read the columns of the earlier ones."""
 
 
 @dataclass
-class Sheet:
-    """Columns being planned, for all rows that it is laid over. `company` are patterns searched together.
+class ColumnPlan:
+    """Columns being planned, for all rows that it is laid over. `regex_sets` are patterns searched together.
 
-    Every method that returns an expression has put what that reads on the sheet; `fields` are the event
+    Every method that returns an expression has put what that reads on the plan; `fields` are the event
     columns among it.
     """
 
-    company: Mapping[Path, Family] = field(default_factory=dict[Path, Family])
+    regex_sets: Mapping[Path, RegexSet] = field(default_factory=dict[Path, RegexSet])
     stages: list[dict[str, pl.Expr]] = field(
         default_factory=lambda: [dict[str, pl.Expr]() for _ in range(STAGES)]
     )
     fields: set[str] = field(default_factory=set[str])
 
     def apply(self, events: pl.LazyFrame) -> pl.LazyFrame:
-        """The events with the columns of the sheet, whose names begin with `__`."""
+        """The events with the columns of the plan, whose names begin with `__`."""
         for stage in self.stages:
             if stage:
                 events = events.with_columns(*stage.values())
@@ -117,8 +117,8 @@ class Sheet:
         return pl.when(~self.is_container(leaf.path)).then(value)
 
     def _asked(self, leaf: Leaf, value: pl.Expr) -> pl.Expr:
-        """The leaf's answer on its value, false where there is none; in company of others beside it."""
-        beside, pattern = self.company.get(leaf.path), pattern_of(leaf)
+        """The leaf's answer on its value, false where there is none; in regex_sets of others beside it."""
+        beside, pattern = self.regex_sets.get(leaf.path), pattern_of(leaf)
         if beside is None or pattern not in beside.patterns:
             return values.ask(leaf, value)
         found = self.put(SEARCHES, leaf.path, search(beside, value))

@@ -20,7 +20,7 @@ from .scatter import of_some
 FOREIGN_LETTER = r"[\w&&[^\x00-\x7F]]"
 """A letter, digit or mark beyond ASCII: part of a word to a Unicode boundary, and not to an ASCII one."""
 
-FAMILY_MIN = 3
+REGEX_SET_MIN = 3
 """From so many patterns on, one search for any of them saves more than it costs."""
 
 _ESCAPE = re.compile(r"\\(?P<boundary>b\{[a-z-]+\}|[bB<>])|\\.", re.DOTALL)
@@ -38,7 +38,7 @@ class Forms:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class RegexSet:
     """Patterns that are searched in the same texts.
 
     `forms` are of those that have boundaries. `any` matches a text without foreign letters where one of the
@@ -55,10 +55,10 @@ class Family:
         return bool(self.forms) or self.any is not None
 
 
-def family(patterns: Sequence[str]) -> Family:
+def regex_set(patterns: Sequence[str]) -> RegexSet:
     """Return how to search for the patterns, which have no `regex_problems`.
 
-    Those that are better left as they are stand in no family: they have boundaries and no other spelling, or
+    Those that are better left as they are stand in no set: they have boundaries and no other spelling, or
     match an empty text, so that in their company all texts would match.
     """
     empty = pl.Series([""])
@@ -74,10 +74,10 @@ def family(patterns: Sequence[str]) -> Family:
             alone.add(pattern)
     others = tuple(dict.fromkeys(pattern for pattern in patterns if pattern not in alone))
     joined = _any([forms[pattern].plain if pattern in forms else pattern for pattern in others])
-    return Family(others, forms, joined)
+    return RegexSet(others, forms, joined)
 
 
-def search(family: Family, texts: pl.Expr) -> pl.Expr:
+def search(regexes: RegexSet, texts: pl.Expr) -> pl.Expr:
     """A struct of Booleans, never null: for each of the patterns `p{i}`, whether it matches.
 
     Texts with foreign letters, of which most files hold few, are searched by themselves.
@@ -85,20 +85,20 @@ def search(family: Family, texts: pl.Expr) -> pl.Expr:
 
     def found(some: pl.Series) -> pl.Series:
         frame = pl.DataFrame([some.alias("text")])
-        foreign = _is_foreign(some) if family.forms else None
+        foreign = _is_foreign(some) if regexes.forms else None
         if foreign is None or not foreign.any():
-            return _near(family, frame).to_struct(some.name)
-        near = of_some(~foreign, frame, lambda rows: _near(family, rows))
-        far = of_some(foreign, frame, lambda rows: _far(family, rows))
+            return _near(regexes, frame).to_struct(some.name)
+        near = of_some(~foreign, frame, lambda rows: _near(regexes, rows))
+        far = of_some(foreign, frame, lambda rows: _far(regexes, rows))
         told = [one | other for one, other in zip(near.iter_columns(), far.iter_columns(), strict=True)]
         return pl.DataFrame(told).to_struct(some.name)
 
-    told = pl.Struct({name: pl.Boolean() for name in _names(family)})
+    told = pl.Struct({name: pl.Boolean() for name in _names(regexes)})
     return texts.map_batches(found, return_dtype=told, is_elementwise=True)
 
 
-def _names(family: Family) -> list[str]:
-    return [f"p{place}" for place in range(len(family.patterns))]
+def _names(regexes: RegexSet) -> list[str]:
+    return [f"p{place}" for place in range(len(regexes.patterns))]
 
 
 def _is_foreign(texts: pl.Series) -> pl.Series:
@@ -111,27 +111,27 @@ def _is_foreign(texts: pl.Series) -> pl.Series:
     return of_some(wide, frame, lambda rows: rows.select_seq(ask)).to_series()
 
 
-def _near(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
+def _near(regexes: RegexSet, frame: pl.DataFrame) -> pl.DataFrame:
     """Return where each of the patterns matches in texts without foreign letters."""
     text = pl.col("text")
-    spelled = [family.forms[one].plain if one in family.forms else one for one in family.patterns]
+    spelled = [regexes.forms[one].plain if one in regexes.forms else one for one in regexes.patterns]
     each = [
         text.str.contains(pattern).fill_null(False).alias(name)
-        for pattern, name in zip(spelled, _names(family), strict=True)
+        for pattern, name in zip(spelled, _names(regexes), strict=True)
     ]
-    if family.any is None:
+    if regexes.any is None:
         return frame.select_seq(each)
-    suspect = frame["text"].str.contains(family.any).fill_null(False)
+    suspect = frame["text"].str.contains(regexes.any).fill_null(False)
     return of_some(suspect, frame, lambda rows: rows.select_seq(each))
 
 
-def _far(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
+def _far(regexes: RegexSet, frame: pl.DataFrame) -> pl.DataFrame:
     """Return where each of the patterns matches, whatever the texts, which are no nulls."""
     text = pl.col("text")
     found: list[pl.Series] = []
-    for pattern, name in zip(family.patterns, _names(family), strict=True):
+    for pattern, name in zip(regexes.patterns, _names(regexes), strict=True):
         ask = [text.str.contains(pattern).alias(name)]
-        form = family.forms.get(pattern)
+        form = regexes.forms.get(pattern)
         if form is None:
             found.append(frame.select_seq(ask).to_series())
         else:
@@ -152,7 +152,7 @@ def _respelled(pattern: str, spelling: str) -> str:
 
 def _any(patterns: Sequence[str]) -> str | None:
     """A pattern that matches where one of these does, if there is one and it is worth a search of its own."""
-    if len(patterns) < FAMILY_MIN or any(map(_has_comment, patterns)):
+    if len(patterns) < REGEX_SET_MIN or any(map(_has_comment, patterns)):
         return None
     joined = "|".join(f"(?:{pattern})" for pattern in patterns)
     return joined if _is_valid(joined) else None

@@ -12,7 +12,7 @@ from ...schemas.event import Kind, canonical_text
 from ..model.predicate import Path
 from ..model.rule import SliceKey
 from . import json_values as values
-from .plan import FOUND, VALUES, Sheet
+from .plan import FOUND, VALUES, ColumnPlan
 
 _WORDS = frozenset({"kind", "content", "nested", "late", "history"})
 """Fields that hold no text, though their values have one."""
@@ -36,39 +36,39 @@ beyond 64 bits have lost digits there, so that two ids would name one slice."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _TupleMember:
     """A member of a tuple: its text, null where it is absent, and where that is JSON and not a string."""
 
     text: pl.Expr
     is_json: pl.Expr
 
 
-def slice_columns(sheet: Sheet, key: SliceKey) -> tuple[pl.Expr, pl.Expr]:
+def slice_columns(plan: ColumnPlan, key: SliceKey) -> tuple[pl.Expr, pl.Expr]:
     """The slice's value (text, null where the event carries none) and whether it cannot be said.
 
     It cannot be said where a field that it is read from was not captured, where an array or object stands
     outside a tuple, and where a number is so large that its digits are not known.
     """
-    return _tuple(sheet, key.paths) if key.joint else _first(sheet, key.paths)
+    return _tuple(plan, key.paths) if key.joint else _first(plan, key.paths)
 
 
-def _first(sheet: Sheet, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
+def _first(plan: ColumnPlan, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
     """The first of the paths that is present."""
     value, unknown = pl.lit(None, dtype=pl.String), pl.lit(False)
     for path in reversed(paths):
         here, unsaid = (
-            _text(sheet, path),
-            _open(sheet, path) | sheet.is_container(path) | _is_vast(sheet, path),
+            _text(plan, path),
+            _open(plan, path) | plan.is_container(path) | _is_vast(plan, path),
         )
         unknown = unsaid | (here.is_null() & unknown)
         value = pl.when(~unsaid).then(pl.coalesce(here, value))
     return value, unknown
 
 
-def _tuple(sheet: Sheet, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
+def _tuple(plan: ColumnPlan, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
     """All of the paths as a canonical JSON array; absent if one is known to be."""
-    parts = [_part(sheet, path) for path in paths]
-    opens = [_open(sheet, path) | _holds_vast(part) for path, part in zip(paths, parts, strict=True)]
+    parts = [_member(plan, path) for path in paths]
+    opens = [_open(plan, path) | _holds_vast(part) for path, part in zip(paths, parts, strict=True)]
     known = zip(parts, opens, strict=True)
     absent = pl.any_horizontal([part.text.is_null() & ~unsaid for part, unsaid in known])
     unknown = pl.any_horizontal(opens) & ~absent
@@ -78,46 +78,46 @@ def _tuple(sheet: Sheet, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
     return pl.when(~unknown).then(value), unknown
 
 
-def _open(sheet: Sheet, path: Path) -> pl.Expr:
+def _open(plan: ColumnPlan, path: Path) -> pl.Expr:
     if path.field == "kind":
         return pl.col("kind") == Kind.UNKNOWN.value
-    unknown = sheet.open(path)
+    unknown = plan.open(path)
     return pl.lit(False) if unknown is None else unknown
 
 
-def _is_vast(sheet: Sheet, path: Path) -> pl.Expr:
+def _is_vast(plan: ColumnPlan, path: Path) -> pl.Expr:
     """Return whether a number stands at the path whose digits are not known; of a whole field they are."""
     if path.field not in values.JSON_FIELDS or not path.steps:
         return pl.lit(False)
-    found = sheet.found(path)
+    found = plan.found(path)
     looks = found.str.contains(_VAST)
-    string = values.string_at_path(pl.when(looks).then(sheet.column(path.field)), path.steps)
-    return sheet.put(VALUES, ("vast", path), (looks & string.ne_missing(found)).fill_null(False))
+    string = values.string_at_path(pl.when(looks).then(plan.column(path.field)), path.steps)
+    return plan.put(VALUES, ("vast", path), (looks & string.ne_missing(found)).fill_null(False))
 
 
-def _holds_vast(part: _Part) -> pl.Expr:
+def _holds_vast(part: _TupleMember) -> pl.Expr:
     """Return whether a member is such a number, or JSON that holds one."""
     looks = part.is_json & part.text.str.contains("e+", literal=True)
     return pl.when(looks).then(part.text).str.contains(_HOLDS_VAST).fill_null(False)
 
 
-def _text(sheet: Sheet, path: Path) -> pl.Expr:
-    value = sheet.value(path)
+def _text(plan: ColumnPlan, path: Path) -> pl.Expr:
+    value = plan.value(path)
     return value.cast(pl.String) if path.field in _WORDS else value
 
 
-def _part(sheet: Sheet, path: Path) -> _Part:
+def _member(plan: ColumnPlan, path: Path) -> _TupleMember:
     """Return what a path gives a tuple. A whole `result` may be plain text, and so may broken arguments."""
     if path.field not in values.JSON_FIELDS:
-        return _Part(_text(sheet, path), pl.lit(False))
-    document, json = sheet.column(path.field), ("json", path)
-    found = sheet.put(FOUND, json, values.at_path(document, path.steps))
+        return _TupleMember(_text(plan, path), pl.lit(False))
+    document, json = plan.column(path.field), ("json", path)
+    found = plan.put(FOUND, json, values.at_path(document, path.steps))
     if path.steps:
         is_string = found == values.string_at_path(document, path.steps)
-        return _Part(found, sheet.put(VALUES, json, ~is_string.fill_null(False)))
-    is_json = sheet.put(VALUES, json, found.is_not_null() & ~document.str.contains(r'^\s*"'))
-    text = pl.when(sheet.value(path).is_not_null()).then(pl.coalesce(found, document))
-    return _Part(sheet.put(VALUES, ("text", path), text), is_json)
+        return _TupleMember(found, plan.put(VALUES, json, ~is_string.fill_null(False)))
+    is_json = plan.put(VALUES, json, found.is_not_null() & ~document.str.contains(r'^\s*"'))
+    text = pl.when(plan.value(path).is_not_null()).then(pl.coalesce(found, document))
+    return _TupleMember(plan.put(VALUES, ("text", path), text), is_json)
 
 
 def _canonical_tuples(members: pl.Series) -> pl.Series:
