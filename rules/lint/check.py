@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...schemas.verdict import Recover, Verdict
 from ..compiler.compile import compile_counted
-from ..compiler.limits import RULES_STEPS_MAX, Limits, TooLarge, Work, too_much_together
+from ..compiler.limits import RULES_STEPS_MAX, CompilerLimits, TooLarge, Work, too_much_together
 from ..compiler.shape import invariant_body
 from ..labels.guards import TRUE, as_predicate
 from ..model.formula import FUTURE, STEPPED, Formula, Op, has_future, has_past, walk
@@ -69,7 +69,7 @@ def is_warning(problem: Problem) -> bool:
     return problem.code.startswith("TRL5")
 
 
-QUESTIONS = Limits(steps_max=2_000_000)
+QUESTIONS = CompilerLimits(steps_max=2_000_000)
 """The work on the warnings of one rule, beside compiling it."""
 
 QUESTIONS_STEPS_MAX = 100_000_000

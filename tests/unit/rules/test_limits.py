@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tracline.rules.compiler import compile as compiling
 from tracline.rules.compiler import limits
-from tracline.rules.compiler.limits import Limits, Work
+from tracline.rules.compiler.limits import CompilerLimits, Work
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.lint.check import check
@@ -115,7 +115,7 @@ def test_a_rule_that_takes_too_much_work_is_an_error_of_check() -> None:
     problems = check(pack_text(free(COSTLY)))
     [problem] = [each for each in problems if each.code == "TRL301"]
     assert (
-        f"rule x/r0 is too large to compile: more than {Limits().steps_max} of steps of work"
+        f"rule x/r0 is too large to compile: more than {CompilerLimits().steps_max} of steps of work"
         in problem.message
     )
     assert problem.place is not None
@@ -156,7 +156,7 @@ def test_a_question_about_many_sorts_of_events_is_given_up() -> None:
 
 def test_work_names_the_rule() -> None:
     """The budget is spent step by step, and the error says whose it was."""
-    work = Work("x/r", limits.Limits(steps_max=10))
+    work = Work("x/r", limits.CompilerLimits(steps_max=10))
     work.spend(10)
     with pytest.raises(limits.TooLarge, match="rule x/r"):
         work.spend(1)
