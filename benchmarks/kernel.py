@@ -19,7 +19,7 @@ from tracline.rules.engine.judge import CompiledRules, Judged, compile_rule_set,
 from tracline.rules.engine.sessions import Clock
 from tracline.rules.labels.labeler import WORD_BITS
 from tracline.rules.packs.load import load_packs
-from tracline.rules.reference.stepper import Seen, judge_slowly
+from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 
 ROUNDS = 5
 CONVERSATIONS = 500
@@ -64,7 +64,7 @@ def _slowly(compiled: CompiledRules, judged: Judged) -> float:
     """Rule-steps per second of the stepper, on the conversations told once."""
     bits = [(name, *divmod(bit, WORD_BITS)) for (_, name), bit in compiled.propositions.items()]
     words = [
-        Seen(frozenset(name for name, word, bit in bits if int(true[word]) >> bit & 1))
+        SteppedEvent(frozenset(name for name, word, bit in bits if int(true[word]) >> bit & 1))
         for true in judged.words.true
     ]
     start = time.thread_time()

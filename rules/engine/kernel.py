@@ -3,7 +3,7 @@
 A `Program` lays the machines of a rule set out as one flat table; a `Memory` holds where each session (a
 *slot*) and each slice stands; `judge` carries rows through the table and yields what was found. Restarts,
 events that a rule does not see and events that cannot be judged are all entries of the table, so the inner
-loop has no branch. `rules/reference/stepper.py` says the same in plain Python.
+loop has no branch. `rules/reference/slow_stepper.py` says the same in plain Python.
 """
 
 from __future__ import annotations

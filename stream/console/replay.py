@@ -2,7 +2,7 @@
 
 The verdicts are in the store; this shows the way to them. Labels come from the labeler, letters from the
 kernel's table, and the machines are stepped here one event at a time, slices included, as in
-`rules/reference/stepper.py`.
+`rules/reference/slow_stepper.py`.
 """
 
 from __future__ import annotations

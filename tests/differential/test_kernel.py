@@ -18,7 +18,7 @@ from tracline.rules.model.machine import (
     VIOLATED,
     Machine,
 )
-from tracline.rules.reference.stepper import Finding, Seen, judge_slowly
+from tracline.rules.reference.slow_stepper import SteppedEvent, SteppedFinding, judge_slowly
 from tracline.schemas.verdict import Verdict
 
 NAMES = ("p", "q", "r")
@@ -36,7 +36,7 @@ class Case:
     machines: list[Machine]
     stepped: list[bool]
     keys: list[int | None]
-    events: list[list[list[Seen]]]
+    events: list[list[list[SteppedEvent]]]
     order: list[tuple[int, int]]
 
 
@@ -66,7 +66,7 @@ def random_case(seed: int) -> Case:
     used = sorted({key for key in drawn if key is not None})
     keys = [None if key is None else used.index(key) for key in drawn]
     unknowns = random.choice((0.0, 0.02))
-    events: list[list[list[Seen]]] = []
+    events: list[list[list[SteppedEvent]]] = []
     for _ in range(random.randint(1, 5)):
         events.append([random_event(random, stepped, keys, unknowns) for _ in range(random.randint(0, 25))])
     order = [(session, 0) for session, own in enumerate(events) for _ in own]
@@ -78,13 +78,15 @@ def random_case(seed: int) -> Case:
     return Case([random_machine(random) for _ in range(rules)], stepped, keys, events, order)
 
 
-def random_event(random: Random, stepped: list[bool], keys: list[int | None], unknowns: float) -> list[Seen]:
+def random_event(
+    random: Random, stepped: list[bool], keys: list[int | None], unknowns: float
+) -> list[SteppedEvent]:
     """One event as each rule meets it: labels and slice values are the event's, the rest the rule's."""
     true = frozenset(name for name in NAMES if random.random() < 0.4)
     values = [random.choice((None, *VALUES)) for _ in range(2)]
     unreadable = [random.random() < unknowns for _ in range(2)]
     return [
-        Seen(
+        SteppedEvent(
             true=true,
             steps=random.choices((True, False, None), (1, 1, unknowns))[0] if steps else True,
             unknown=random.random() < unknowns,
@@ -113,7 +115,7 @@ def slowly(case: Case) -> tuple[Counter[Key], Counter[Key], set[tuple[int, int]]
     return findings, closings, applying
 
 
-def keyed(session: int, rule: int, finding: Finding) -> Key:
+def keyed(session: int, rule: int, finding: SteppedFinding) -> Key:
     """The finding as one comparable value."""
     return session, rule, finding.at, finding.slice, finding.verdict
 
