@@ -21,7 +21,7 @@ from ...archive.error import SourceError
 from ...archive.rule_sets import read_rule_set
 from ...archive.writer import RULES_COLUMN
 from ...rules.engine.judge import CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import Known, records
+from ...rules.engine.records import WitnessCache, records
 from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segments_of
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
@@ -71,7 +71,7 @@ def audit_as_judged(archive: str | Path, out: Path, terms: Terms, progress: Prog
         runs = Runs(scratch)
         for one in sets:
             own = Tally(len(one.compiled.rules))
-            known: Known = {}
+            known: WitnessCache = {}
             for judged in _judging(one, scratch, terms, progress):
                 own.add(one.compiled, judged)
                 for record in records(one.compiled, judged, known):

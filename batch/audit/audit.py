@@ -14,7 +14,7 @@ import orjson
 import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import Known, Place, Record, records
+from ...rules.engine.records import Record, RecordKey, WitnessCache, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.time import NS
@@ -100,7 +100,7 @@ def _judged(
     progress: Progress,
 ) -> Runs:
     """Read, label and judge; what was found is to be read before `scratch` is taken away."""
-    known: Known = {}
+    known: WitnessCache = {}
     runs = Runs(scratch)
     for judged in judging(archive, compiled, scratch, terms, population, progress):
         tally.add(compiled, judged)
@@ -163,7 +163,7 @@ def in_threads(
                 running |= {pool.submit(work, frame) for frame in islice(frames, 1)}
 
 
-def _keep(examples: list[Record], at: Place, text: bytes) -> None:
+def _keep(examples: list[Record], at: RecordKey, text: bytes) -> None:
     """Keep a record as an example if it is a breach in a session that has none among them yet."""
     if len(examples) == EXAMPLES_MAX or at.verdict not in (Verdict.VIOLATED, Verdict.UNMET):
         return

@@ -15,7 +15,7 @@ import polars as pl
 
 from ...archive.error import SourceError
 from ...rules.engine.judge import JUDGED_COLUMNS, Judged, compile_rule_set, judge
-from ...rules.engine.records import Known, records
+from ...rules.engine.records import WitnessCache, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import RuleSet
 from ...schemas.event import Kind
@@ -86,7 +86,7 @@ def sessions(
     With rules each has its verdicts, those of an audit. `scratch` is an empty folder of the caller's, which
     is to stay until all was read. Raises SourceError where there is nothing to read.
     """
-    terms, known = terms or Terms(), Known()
+    terms, known = terms or Terms(), WitnessCache()
     compiled = compile_rule_set(rule_set or RuleSet((), {}))
     runs, briefs = Runs(scratch), list[pl.DataFrame]()
     for judged in judging(source, compiled, scratch, terms, population, keep=_KEPT):

@@ -14,8 +14,8 @@ from ..model.digest import rule_digest
 from ..model.machine import Machine
 from ..model.rule import Rule, RuleSet
 from . import kernel, kernel_loop
-from .kernel import I32, I64, U8, Found, Memory, Program
-from .letters import Words, letters
+from .kernel import I32, I64, U8, Findings, Memory, Program
+from .letters import LabelWords, letters
 from .sessions import Clock, Cut, Mask, Order, Sessions, in_order, numbers, occurrences_of, value_codes
 
 JUDGED_COLUMNS = (
@@ -63,14 +63,14 @@ class Judged:
     order: Order
     sessions: Sessions
     rated: Mask
-    words: Words
+    words: LabelWords
     codes: I32
     letters: U8
     slices: I32
     slice_places: I64
     memory: Memory
-    found: Found
-    closed: Found
+    found: Findings
+    closed: Findings
     satisfactions: I32
 
     def column(self, name: str, places: I64 | None = None) -> pl.Series:
@@ -127,7 +127,7 @@ def judge(
     inside = clock.inside(times)
     rated = ~labelled["history"].to_numpy()[order.rows]
     satisfactions = np.zeros((len(sessions.counted), compiled.program.columns), dtype=np.int32)
-    kept: list[Found] = []
+    kept: list[Findings] = []
     for found in kernel.judge(compiled.program, table, told, memory):
         within, met = inside[found.stamps], found.kinds == kernel_loop.FOUND_SATISFIED
         counted = within & met & rated[found.stamps]
@@ -158,23 +158,23 @@ def label_columns(compiled: CompiledRules) -> list[str]:
     return words + [f"{letter}{key}" for letter in ("s", "su") for key in range(compiled.program.keys)]
 
 
-def _words(rows: pl.DataFrame, count: int) -> tuple[Words, I32]:
+def _words(rows: pl.DataFrame, count: int) -> tuple[LabelWords, I32]:
     """The distinct words of the rows, and the number of each row's word; one where nothing is asked."""
     names = [f"{letter}{word}" for letter in "tu" for word in range(count)]
     if not names:
         none = np.empty((1, 0), dtype=np.uint64)
-        return Words(none, none), np.zeros(len(rows), dtype=np.int32)
+        return LabelWords(none, none), np.zeros(len(rows), dtype=np.int32)
     bits = np.ascontiguousarray(rows.select(names).to_numpy())
     codes, firsts = kernel_loop.numbered(bits)
-    return Words(bits[firsts, :count], bits[firsts, count:]), codes
+    return LabelWords(bits[firsts, :count], bits[firsts, count:]), codes
 
 
 def _with_blind_word(
-    program: Program, words: Words, table: U8, codes: I32, which: Mask
-) -> tuple[Words, U8, I32]:
-    """Words, letters and codes in which some events have a word that no rule can judge."""
+    program: Program, words: LabelWords, table: U8, codes: I32, which: Mask
+) -> tuple[LabelWords, U8, I32]:
+    """LabelWords, letters and codes in which some events have a word that no rule can judge."""
     none = np.zeros((1, words.true.shape[1]), dtype=np.uint64)
-    blind = Words(np.vstack([words.true, none]), np.vstack([words.unknown, none]))
+    blind = LabelWords(np.vstack([words.true, none]), np.vstack([words.unknown, none]))
     code = np.int32(len(words.true))
     return blind, np.vstack([table, program.unknown[None, :]]), np.where(which, code, codes)
 
@@ -200,19 +200,19 @@ def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:
     return slices, np.concatenate(firsts)
 
 
-def take(found: Found, which: Mask | I64) -> Found:
+def take(found: Findings, which: Mask | I64) -> Findings:
     """The findings that a mask or places pick, in that order."""
-    return Found(
+    return Findings(
         found.stamps[which], found.slots[which], found.columns[which], found.slices[which], found.kinds[which]
     )
 
 
-def join(parts: Sequence[Found]) -> Found:
+def join(parts: Sequence[Findings]) -> Findings:
     """Findings one after another."""
     if not parts:
         none = np.empty(0, dtype=np.int32)
-        return Found(none.astype(np.int64), none, none, none, none.astype(np.uint8))
-    return Found(
+        return Findings(none.astype(np.int64), none, none, none, none.astype(np.uint8))
+    return Findings(
         np.concatenate([part.stamps for part in parts]),
         np.concatenate([part.slots for part in parts]),
         np.concatenate([part.columns for part in parts]),

@@ -124,7 +124,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Findings:
     """What was found, as columns: the event's stamp, its slot, the rule's column, slice slot and kind."""
 
     stamps: I64
@@ -224,7 +224,7 @@ def judge(
     *,
     found_max: int = 1 << 16,
     slices_max: int = SLICES_MAX,
-) -> Iterator[Found]:
+) -> Iterator[Findings]:
     """Step every rule over `rows`, changing `memory`, and yield what is found, in judged order, in pieces.
 
     `letters[word, column]` is the letter that a rule reads at an event with that word. A piece holds at
@@ -248,8 +248,8 @@ def judge(
             found_max *= 2
 
 
-def _empty(size: int) -> Found:
-    return Found(
+def _empty(size: int) -> Findings:
+    return Findings(
         stamps=np.empty(size, dtype=np.int64),
         slots=np.empty(size, dtype=np.int32),
         columns=np.empty(size, dtype=np.int32),
@@ -258,8 +258,8 @@ def _empty(size: int) -> Found:
     )
 
 
-def _cut(found: Found, size: int) -> Found:
-    return Found(
+def _cut(found: Findings, size: int) -> Findings:
+    return Findings(
         stamps=found.stamps[:size],
         slots=found.slots[:size],
         columns=found.columns[:size],
@@ -278,7 +278,7 @@ def unjudged(program: Program, memory: Memory) -> NDArray[np.bool_]:
     return memory.state >> OUTPUT_BITS == program.dead
 
 
-def close(program: Program, memory: Memory, slots: I32, *, held: bool = True) -> Found:
+def close(program: Program, memory: Memory, slots: I32, *, held: bool = True) -> Findings:
     """The closing verdicts of these sessions, unmet ones alone unless `held`; `kinds` are codes of `CLOSING`.
 
     A rule with `for_each` closes by slice, and slice null says nothing; an unjudged rule has no closing.
@@ -289,7 +289,7 @@ def close(program: Program, memory: Memory, slots: I32, *, held: bool = True) ->
     if program.keys:
         parts.append(_close_slices(program, memory, slots, said))
     joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-    return Found(
+    return Findings(
         stamps=joined[0],
         slots=joined[1].astype(np.int32),
         columns=joined[2].astype(np.int32),

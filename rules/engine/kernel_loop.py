@@ -16,7 +16,7 @@ FOUND_VIOLATED = 1
 FOUND_SATISFIED = 2
 FOUND_UNKNOWN = 4
 FOUND_SLICES = 5
-"""Values of `Found.kinds`; the last two are both `unjudged`: by an unknown, and by too many slices."""
+"""Values of `Findings.kinds`; the last two are both `unjudged`: by an unknown, and by too many slices."""
 
 NO_SLICE = -1
 UNKNOWN_SLICE = -2

@@ -24,7 +24,7 @@ U64 = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class LabelWords:
     """Distinct words: bit `p % 64` of `true[word, p // 64]` says that proposition `p` holds; so `unknown`."""
 
     true: U64
@@ -56,7 +56,7 @@ def letters(
     rules: Sequence[Rule],
     machines: Sequence[Machine],
     propositions: Mapping[tuple[str, str], int],
-    words: Words,
+    words: LabelWords,
 ) -> U8:
     """The letter table: a row per word, a column per column of the program.
 
@@ -89,7 +89,7 @@ def asked(rule: Rule) -> frozenset[str]:
     return used - rule.transitions.keys()
 
 
-def _kleene(formula: Formula, bits: Mapping[str, int], words: Words) -> tuple[Bits, Bits]:
+def _kleene(formula: Formula, bits: Mapping[str, int], words: LabelWords) -> tuple[Bits, Bits]:
     """For each word, where a Boolean formula is true and where it is unknown (Kleene's strong logic)."""
     if formula.op is Op.PROP:
         open_ = words.open(bits[formula.name])

@@ -16,14 +16,14 @@ from ..labels.missing import MISSING
 from ..model.digest import verdict_id
 from . import kernel, kernel_loop
 from .judge import CompiledRules, Judged, join, take
-from .kernel import I64, Found
+from .kernel import I64, Findings
 from .witness import Witness, witnesses
 
 RECORDS_AT_ONCE = 2_000
 """Findings that are turned into records together."""
-WITNESSES_KEPT_MAX = 50_000
+WITNESSES_CACHED_MAX = 50_000
 """Runs whose witnesses are remembered: those that went alike, as their rule sees them, share theirs."""
-KNOWN_EVENTS_MAX = 200
+CACHED_EVENTS_MAX = 200
 """Events of a run whose witnesses are remembered; longer ones are hardly alike."""
 
 REASONS = {
@@ -52,21 +52,21 @@ VERDICTS = {
 Record = dict[str, Any]
 """A verdict as its line of JSON has it."""
 
-Known = dict[tuple[int, bytes, tuple[int, ...]], tuple[Witness, ...]]
+WitnessCache = dict[tuple[int, bytes, tuple[int, ...]], tuple[Witness, ...]]
 """Witnesses that were made, by column, by what the rule saw, and by the events that they are of."""
 
 
-def records(compiled: CompiledRules, judged: Judged, known: Known) -> Iterator[Record]:
+def records(compiled: CompiledRules, judged: Judged, known: WitnessCache) -> Iterator[Record]:
     """The records of everything that was found in a bucket, in no particular order.
 
     `known` remembers witnesses between calls for the same compiled; begin with an empty one.
     """
     closed = judged.closed
-    marked = Found(closed.stamps, closed.slots, closed.columns, closed.slices, closed.kinds + _CLOSED)
+    marked = Findings(closed.stamps, closed.slots, closed.columns, closed.slices, closed.kinds + _CLOSED)
     found = join([judged.found, marked])
     order = np.lexsort((found.stamps, found.slices, found.columns, found.slots))
     for begin in range(0, len(order), RECORDS_AT_ONCE):
-        yield from _Reading(
+        yield from _RecordBuilder(
             compiled, judged, take(found, order[begin : begin + RECORDS_AT_ONCE]), known
         ).records()
 
@@ -80,7 +80,7 @@ def line(record: Record) -> bytes:
     return orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
-class Place(NamedTuple):
+class RecordKey(NamedTuple):
     """Where a record stands in a bundle: by session, occurrence, event, rule, slice (null first), verdict."""
 
     session_id: str
@@ -93,9 +93,9 @@ class Place(NamedTuple):
     verdict: str
 
 
-def place(record: Record) -> Place:
+def record_key(record: Record) -> RecordKey:
     """Return where the record stands."""
-    return Place(
+    return RecordKey(
         record["session_id"],
         record["occurrence"],
         record["seq"],
@@ -123,7 +123,7 @@ class _Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _RecordBuilder:
     """Some findings of a bucket, ordered by slot, column, slice and stamp, and what explains them.
 
     Findings are few and their runs short, so they are read one by one as plain numbers: to call NumPy
@@ -132,8 +132,8 @@ class _Reading:
 
     compiled: CompiledRules
     judged: Judged
-    found: Found
-    known: Known
+    found: Findings
+    known: WitnessCache
     words: dict[int, I64] = field(default_factory=dict[int, I64])
 
     def records(self) -> Iterator[Record]:
@@ -228,7 +228,7 @@ class _Reading:
             labels = [[name for bit, name in enumerate(names) if word >> bit & 1] for word in words.tolist()]
             found = witnesses(self.compiled.rules[number], machine, labels, at)
             made = tuple(found[index] for index in at)
-            if len(self.known) < WITNESSES_KEPT_MAX and len(rows) <= KNOWN_EVENTS_MAX:
+            if len(self.known) < WITNESSES_CACHED_MAX and len(rows) <= CACHED_EVENTS_MAX:
                 self.known[key] = made
         return made
 

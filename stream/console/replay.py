@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...rules.engine.judge import CompiledRules, label_columns
 from ...rules.engine.kernel import SLICES_MAX
-from ...rules.engine.letters import Words, letters
+from ...rules.engine.letters import LabelWords, letters
 from ...rules.model.machine import APPLIES, PENDING, SATISFIED, VERDICT_MASK, VERDICTS, VIOLATED, Machine
 from ...schemas.event import Event
 from ...schemas.frames.events import event_frame
@@ -88,7 +88,7 @@ def replay(compiled: CompiledRules, events: Sequence[Event]) -> tuple[Course, ..
         return tuple(Course(number, (), (), None, None) for number in range(len(compiled.rules)))
     program = compiled.program
     told = compiled.labeler.label_few(event_frame(events), ["seq"]).select(label_columns(compiled))
-    words = Words(_bits(told, "t", compiled.labeler.words), _bits(told, "u", compiled.labeler.words))
+    words = LabelWords(_bits(told, "t", compiled.labeler.words), _bits(told, "u", compiled.labeler.words))
     table = letters(program, compiled.rules, compiled.machines, compiled.propositions, words)
     courses: list[Course] = []
     for column, number in enumerate(cast("list[int]", program.order.tolist())):

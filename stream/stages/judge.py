@@ -15,9 +15,9 @@ import orjson
 import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns, take
-from ...rules.engine.kernel import CLOSING_UNMET, EVENTS_MAX, I64, Found, applies
+from ...rules.engine.kernel import CLOSING_UNMET, EVENTS_MAX, I64, Findings, applies
 from ...rules.engine.kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_VIOLATED
-from ...rules.engine.records import Known, Record, records
+from ...rules.engine.records import Record, WitnessCache, records
 from ...rules.engine.sessions import Clock, Mask
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
 from ...rules.model.digest import rule_set_digest
@@ -88,7 +88,7 @@ class Bench:
     def __init__(self, compiled: CompiledRules, *, satisfied: bool = False) -> None:
         self.compiled = compiled
         self._satisfied = satisfied
-        self._known: Known = {}
+        self._known: WitnessCache = {}
         self._columns = (*JUDGED_COLUMNS, *label_columns(compiled))
         self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
         self.key = f"{self.digest}.{_layout(compiled, self._columns)}"
@@ -178,7 +178,7 @@ class Bench:
         named = rule.pack, rule.id, digest, rule.severity.value
         return Status(standing, session_id, occurrence, *named, agent, time)
 
-    def _pairs(self, found: Found) -> Iterator[tuple[int, int]]:
+    def _pairs(self, found: Findings) -> Iterator[tuple[int, int]]:
         """The slot and the rule of each finding."""
         numbers: list[int] = self.compiled.program.order[found.columns].tolist()
         return zip(cast("list[int]", found.slots.tolist()), numbers, strict=True)

@@ -162,7 +162,7 @@ def quickly(
     return findings, closings, {(session, int(program.order[column])) for session, column in where}, kinds
 
 
-def keys_of(program: kernel.Program, found: kernel.Found, names: dict, verdicts: dict) -> list[Key]:
+def keys_of(program: kernel.Program, found: kernel.Findings, names: dict, verdicts: dict) -> list[Key]:
     """Findings as comparable values."""
     columns = (found.slots, found.columns, found.stamps, found.slices, found.kinds)
     return [
