@@ -15,7 +15,7 @@ from ..model.machine import Machine
 from ..model.rule import Rule, RuleSet
 from . import kernel, kernel_loop
 from .kernel import I32, I64, U8, Findings, Memory, Program
-from .letters import LabelWords, letters
+from .letters import LabelWords, label_words, letters
 from .sessions import Clock, Cut, Mask, Order, Sessions, in_order, numbers, occurrences_of, value_codes
 
 JUDGED_COLUMNS = (
@@ -116,7 +116,7 @@ def judge(
     times = numbers(labelled["time"])[order.rows]
     sessions = cut(order, labelled, clock)
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
-    words, codes = _words(labels, compiled.labeler.words)
+    words, codes = label_words(labels, compiled.labeler.words)
     slices, slice_places = _slices(labels, slots, compiled.program.keys)
     table = letters(compiled.program, compiled.rules, compiled.machines, compiled.propositions, words)
     over = labels["seq"].to_numpy() > kernel.EVENTS_MAX
@@ -156,17 +156,6 @@ def label_columns(compiled: CompiledRules) -> list[str]:
     """The labeler's columns, by name."""
     words = [f"{letter}{word}" for letter in "tu" for word in range(compiled.labeler.words)]
     return words + [f"{letter}{key}" for letter in ("s", "su") for key in range(compiled.program.keys)]
-
-
-def _words(rows: pl.DataFrame, count: int) -> tuple[LabelWords, I32]:
-    """The distinct words of the rows, and the number of each row's word; one where nothing is asked."""
-    names = [f"{letter}{word}" for letter in "tu" for word in range(count)]
-    if not names:
-        none = np.empty((1, 0), dtype=np.uint64)
-        return LabelWords(none, none), np.zeros(len(rows), dtype=np.int32)
-    bits = np.ascontiguousarray(rows.select(names).to_numpy())
-    codes, firsts = kernel_loop.numbered(bits)
-    return LabelWords(bits[firsts, :count], bits[firsts, count:]), codes
 
 
 def _with_blind_word(

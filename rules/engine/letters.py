@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ..labels.labeler import WORD_BITS
 from ..model.formula import Formula, Op, names
 from ..model.machine import Machine
 from ..model.rule import Rule
-from .kernel import U8, Program
+from . import kernel_loop
+from .kernel import I32, U8, Program
 
 Bits = NDArray[np.bool_]
 U64 = NDArray[np.uint64]
@@ -49,6 +51,20 @@ class LabelWords:
 def _bit(words: U64, proposition: int) -> Bits:
     place, bit = divmod(proposition, WORD_BITS)
     return (words[:, place] >> np.uint64(bit)) & np.uint64(1) != 0
+
+
+def label_words(rows: pl.DataFrame, count: int) -> tuple[LabelWords, I32]:
+    """Return the distinct label words of the rows, and the number of each row's word.
+
+    `count` is the number of columns that hold the words; without any, all rows share one empty word.
+    """
+    names = [f"{letter}{word}" for letter in "tu" for word in range(count)]
+    if not names:
+        none = np.empty((1, 0), dtype=np.uint64)
+        return LabelWords(none, none), np.zeros(len(rows), dtype=np.int32)
+    bits = np.ascontiguousarray(rows.select(names).to_numpy())
+    codes, firsts = kernel_loop.numbered(bits)
+    return LabelWords(bits[firsts, :count], bits[firsts, count:]), codes
 
 
 def letters(

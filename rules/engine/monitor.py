@@ -8,7 +8,7 @@ from ...schemas.verdict import Recover, Verdict
 from ..compiler.compile import compile_formula
 from ..language.parse import parse_formula
 from ..model.formula import Formula
-from ..model.machine import VERDICT_MASK, VERDICTS
+from .stepper import MachineRun
 
 
 class Monitor:
@@ -25,19 +25,18 @@ class Monitor:
     def __init__(self, formula: str | Formula, recover: str | Recover = Recover.BOTH) -> None:
         self.formula = parse_formula(formula) if isinstance(formula, str) else formula
         self.machine = compile_formula(self.formula, recover=Recover(recover))
-        self._state = 0
+        self._run = MachineRun(self.machine)
 
     def step(self, true: Collection[str]) -> Verdict:
         """The verdict after an event at which just these propositions are true; unknown names are ignored."""
         assert not isinstance(true, str), "step takes a set of names; a text would be asked for its parts"
-        self._state, output = self.machine.step(self._state, self.machine.word(true))
-        return VERDICTS[output & VERDICT_MASK]
+        return self._run.step(true).verdict
 
     @property
     def residual(self) -> str:
         """Return what the next event will be asked, as text; after a restart, the formula itself."""
-        return self.machine.residual[self._state]
+        return self._run.residual
 
     def close(self) -> Verdict | None:
         """The finite-trace reading if the session ended here; None where no instance pends."""
-        return self.machine.closing[self._state]
+        return self._run.closing

@@ -13,9 +13,10 @@ from ...schemas.verdict import Verdict
 from ..compiler.history import History, history
 from ..compiler.shape import invariant_body
 from ..model.formula import PAST, Formula, Op, has_future, names
-from ..model.machine import PENDING, VERDICT_MASK, VERDICTS, Machine
+from ..model.machine import Machine
 from ..model.printer import to_text
 from ..model.rule import Rule
+from .stepper import MachineRun
 
 WITNESS_EVENTS_MAX = 20
 """Events that one witness holds; the earliest are kept, and the verdict's own."""
@@ -77,30 +78,21 @@ def witnesses(
     found: dict[int, Witness] = {}
     trail = _Trail({node: _value_before(node) for node in watched})
     memory = past.start
-    state = 0
+    run = MachineRun(machine)
     for index in range(max(asked) + 1 if asked else 0):
         true = tuple(sorted(used.intersection(labels[index])))
-        before = state
-        state, output = machine.step(state, machine.word(true))
-        verdict = output & VERDICT_MASK
-        residual = _residual(machine, state, verdict)
+        step = run.step(true)
         value = past.evaluator(memory, _reader(true, rule.transitions))
         if watched:
             memory = _watch(trail, watched, past, memory, value, index)
-        event = WitnessEvent(index, true, residual)
+        event = WitnessEvent(index, true, step.residual)
         if index in asked:
-            found[index] = _witness(trail, event, _deciding(rule, roots, verdict, value))
-        if verdict != PENDING or residual == machine.residual[0]:
+            found[index] = _witness(trail, event, _deciding(rule, roots, step.verdict, value))
+        if step.verdict is not Verdict.PENDING or step.residual == machine.residual[0]:
             trail.changes.clear()
-        elif residual != machine.residual[before]:
+        elif step.is_changed:
             trail.changes.append(event)
     return found
-
-
-def _residual(machine: Machine, state: int, verdict: int) -> str:
-    if verdict == PENDING:
-        return machine.residual[state]
-    return "false" if VERDICTS[verdict] is Verdict.VIOLATED else "true"
 
 
 def _witness(trail: _Trail, event: WitnessEvent, deciding: Collection[Formula]) -> Witness:
@@ -167,11 +159,11 @@ def _remembers(formula: Formula, bits: Collection[str]) -> bool:
 
 
 def _deciding(
-    rule: Rule, roots: Sequence[Formula], verdict: int, value: Callable[[Formula], bool]
+    rule: Rule, roots: Sequence[Formula], verdict: Verdict, value: Callable[[Formula], bool]
 ) -> list[Formula]:
     """The history bits that the values of the rule's past parts rest on, at the event of the verdict."""
     body = invariant_body(rule.formula, rule.transitions)
-    if body is not None and verdict == PENDING:
+    if body is not None and verdict is Verdict.PENDING:
         return []
     parts = roots if body is None else (body,)
     return [bit for part in parts for bit in _reasons(part, value, rule.transitions)]
