@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-import numpy as np
 import orjson
 import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns, take
-from ...rules.engine.kernel import CLOSING_UNMET, EVENTS_MAX, I64, Findings, applies
-from ...rules.engine.kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_VIOLATED
+from ...rules.engine.kernel import EVENTS_MAX, I64, applies
 from ...rules.engine.records import Record, WitnessCache, records
 from ...rules.engine.sessions import Clock, Mask
+from ...rules.engine.status import first_breaches, unjudged_findings
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
 from ...rules.model.digest import rule_set_digest
 from ...rules.model.rule import RuleSet
@@ -156,32 +155,22 @@ class Bench:
 
     def _breaches(self, judged: Judged, is_new: Mask) -> Iterator[Status]:
         """The first violations of occurrences, and the rules that became unjudged, at new events."""
-        found, closed = judged.found, judged.closed
-        rated = (found.kinds == FOUND_VIOLATED) & judged.rated[found.stamps]
-        before = set(self._pairs(take(found, rated & ~is_new[found.stamps])))
-        breached = take(found, rated & is_new[found.stamps])
-        unmet = take(closed, (closed.kinds == CLOSING_UNMET) & judged.rated[closed.stamps])
-        for one in (breached, unmet):
-            order = np.argsort(one.stamps, kind="stable")
-            for pair, at in zip(self._pairs(take(one, order)), _at(judged, one.stamps[order]), strict=True):
-                if pair not in before:
-                    before.add(pair)
-                    yield self._status(Standing.VIOLATED, pair[1], at)
-        dead = (found.kinds == FOUND_UNKNOWN) | (found.kinds == FOUND_SLICES)
-        unjudged = take(found, dead & is_new[found.stamps])
-        for pair, at in zip(self._pairs(unjudged), _at(judged, unjudged.stamps), strict=True):
-            yield self._status(Standing.UNJUDGED, pair[1], at)
+        violated, unmet = first_breaches(judged)
+        dead = unjudged_findings(judged)
+        for standing, found in (
+            (Standing.VIOLATED, take(violated, is_new[violated.stamps])),
+            (Standing.VIOLATED, unmet),
+            (Standing.UNJUDGED, take(dead, is_new[dead.stamps])),
+        ):
+            numbers: list[int] = self.compiled.program.order[found.columns].tolist()
+            for number, at in zip(numbers, _at(judged, found.stamps), strict=True):
+                yield self._status(standing, number, at)
 
     def _status(self, standing: Standing, number: int, at: _At) -> Status:
         session_id, occurrence, time, agent = at
         rule, digest = self.compiled.rules[number], self.compiled.digests[number]
         named = rule.pack, rule.id, digest, rule.severity.value
         return Status(standing, session_id, occurrence, *named, agent, time)
-
-    def _pairs(self, found: Findings) -> Iterator[tuple[int, int]]:
-        """The slot and the rule of each finding."""
-        numbers: list[int] = self.compiled.program.order[found.columns].tolist()
-        return zip(cast("list[int]", found.slots.tolist()), numbers, strict=True)
 
 
 class Worker:
