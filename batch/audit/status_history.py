@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ...rules.engine import kernel, kernel_loop
-from ...rules.engine.judge import CompiledRules, Judged, join, take
+from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.kernel import I32, I64
 from ...rules.engine.sessions import numbers
+from ...rules.engine.status import applied_at, first_breaches, unjudged_findings
 from ...schemas.event import Kind
 from ...schemas.time import NS
 from ..prepare.options import Terms
@@ -58,17 +58,13 @@ def standings(
 
 def _standings(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[pl.DataFrame]:
     """Yield what is said of a bucket's sessions."""
-    found, unmet, times, closes = judged.found, judged.closed, _times(judged), _closes(judged, idle)
-    columns, places = _applied(compiled, judged)
+    times, closes = _times(judged), _closes(judged, idle)
+    columns, places = applied_at(compiled, judged)
     yield _rows(compiled, judged, APPLIED, columns, places, times[places])
-    violated = take(found, (found.kinds == kernel_loop.FOUND_VIOLATED) & judged.rated[found.stamps])
-    unmet = take(unmet, (unmet.kinds == kernel.CLOSING_UNMET) & judged.rated[unmet.stamps])
-    both = join([violated, unmet])
-    said = np.append(times[violated.stamps], closes[unmet.slots])
-    first = _firsts(both.slots, both.columns, said)
-    yield _rows(compiled, judged, VIOLATED, both.columns[first], both.stamps[first], said[first])
-    dead = (found.kinds == kernel_loop.FOUND_UNKNOWN) | (found.kinds == kernel_loop.FOUND_SLICES)
-    dead = take(found, dead)
+    violated, unmet = first_breaches(judged)
+    yield _rows(compiled, judged, VIOLATED, violated.columns, violated.stamps, times[violated.stamps])
+    yield _rows(compiled, judged, VIOLATED, unmet.columns, unmet.stamps, closes[unmet.slots])
+    dead = unjudged_findings(judged)
     yield _rows(compiled, judged, UNJUDGED, dead.columns, dead.stamps, times[dead.stamps])
     over = np.flatnonzero(~judged.sessions.open)
     yield _rows(compiled, judged, CLOSED, None, judged.sessions.bounds[over + 1] - 1, closes[over])
@@ -97,14 +93,6 @@ def _closes(judged: Judged, idle: int) -> I64:
     return said.to_physical().cast(pl.Int64).fill_null(idle_out).to_numpy()
 
 
-def _firsts(slots: I32, columns: I32, said: I64) -> I64:
-    """Return where each pair of slot and column is first said."""
-    order = np.lexsort((said, columns, slots))
-    pairs = np.stack([slots, columns])[:, order]
-    new = np.append(True, np.any(pairs[:, 1:] != pairs[:, :-1], axis=0))[: len(order)]
-    return order[new]
-
-
 def _rows(
     compiled: CompiledRules, judged: Judged, status: str, columns: I64 | I32 | None, places: I64, said: I64
 ) -> pl.DataFrame:
@@ -131,32 +119,3 @@ def _named(compiled: CompiledRules) -> pl.DataFrame:
         },
         schema_overrides={"number": pl.Int64},
     )
-
-
-def _applied(compiled: CompiledRules, judged: Judged) -> tuple[I64, I64]:
-    """The columns of rules that come to apply, and at which event.
-
-    The kernel steps once more over the first event of all sessions, then over the second, and so on.
-    """
-    program, bounds = compiled.program, judged.sessions.bounds
-    lengths = np.diff(bounds)
-    longest = np.argsort(-lengths, kind="stable").astype(np.int32)
-    steps = np.arange(int(lengths.max(initial=0)), dtype=np.int64)
-    still: I64 = np.searchsorted(-lengths[longest], -steps)
-    memory = kernel.remember(program, len(lengths), len(judged.slice_places))
-    known = np.zeros(memory.state.shape, dtype=np.bool_)
-    found: list[I64] = []
-    for at, count in enumerate(still.tolist()):
-        slots = longest[:count]
-        places = bounds[slots] + at
-        rows = kernel.Rows(judged.codes[places], slots, places, judged.slices[places])
-        for _ in kernel.judge(program, judged.letters, rows, memory, found_max=1 << 10):
-            pass
-        new = kernel.applies(memory)[slots] & ~known[slots]
-        which, columns = np.nonzero(new)
-        known[slots[which], columns] = True
-        found.append(np.stack([columns, places[which]]))
-    if not found:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    columns, places = np.concatenate(found, axis=1)
-    return columns, places

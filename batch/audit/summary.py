@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from ...archive.writer import day_of
 from ...rules.engine import kernel, kernel_loop
-from ...rules.engine.judge import CompiledRules, Judged, take
+from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.kernel import I64
 from ...rules.engine.sessions import Mask
+from ...rules.engine.status import unjudged_findings, unmet_findings, violation_findings
 from ...rules.model.rule import Rule
 from ...schemas.time import rfc3339
 from ..sources.discover import REJECTS_KEPT_MAX, Population, Reject
@@ -154,10 +155,7 @@ def rule_keys(rules: Sequence[Rule]) -> tuple[str, ...]:
 
 def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) -> Counts:
     """The `COUNTS` by group and column; `groups` says which group each slot is in."""
-    found, closed = judged.found, judged.closed
-    violated = take(found, (found.kinds == kernel_loop.FOUND_VIOLATED) & judged.rated[found.stamps])
-    unmet = take(closed, (closed.kinds == kernel.CLOSING_UNMET) & judged.rated[closed.stamps])
-    said = take(found, (found.kinds == kernel_loop.FOUND_UNKNOWN) | (found.kinds == kernel_loop.FOUND_SLICES))
+    violated, unmet, dead = violation_findings(judged), unmet_findings(judged), unjudged_findings(judged)
     violating: NDArray[np.bool_] = np.zeros(judged.memory.state.shape, dtype=np.bool_)
     violating[violated.slots, violated.columns] = True
     violating[unmet.slots, unmet.columns] = True
@@ -172,7 +170,7 @@ def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) 
             _count(groups[slots], columns, shape, judged.satisfactions[slots, columns]),
             _sums(groups, violating, count),
             _sums(groups, violating | applicable, count),
-            _count(groups[said.slots], said.columns, shape),
+            _count(groups[dead.slots], dead.columns, shape),
         ]
     )
 
