@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...schemas.verdict import Verdict
-from ..engine.kernel import SLICES_MAX
 from ..model.machine import APPLIES, SATISFIED, VERDICT_MASK, VIOLATED, Machine
+
+SLICES_MAX = 1_000
+"""Slices that one rule may have in one session. The reference states the limit itself."""
 
 
 @dataclass(frozen=True, slots=True)
