@@ -9,6 +9,8 @@ from random import Random
 import numpy as np
 import pytest
 from tracline.rules.engine import kernel, kernel_loop
+from tracline.rules.engine.status import status_of
+from tracline.rules.engine.stepper import RuleEvent, RuleRun
 from tracline.rules.model.machine import (
     APPLIES,
     PENDING,
@@ -18,12 +20,14 @@ from tracline.rules.model.machine import (
     VIOLATED,
     Machine,
 )
+from tracline.rules.reference.slow_stepper import SLICES_MAX as REFERENCE_SLICES_MAX
 from tracline.rules.reference.slow_stepper import SteppedEvent, SteppedFinding, judge_slowly
 from tracline.schemas.verdict import Verdict
 
 NAMES = ("p", "q", "r")
 VALUES = ("a", "b", "c", "d", "e")
 SLICES_MAX = 3
+SKIP, UNKNOWN = 250, 251
 
 Key = tuple[int, int, int, str | None, Verdict]
 """A finding: session, rule, event, slice, verdict."""
@@ -184,6 +188,50 @@ def test_the_kernel_finds_what_the_plain_stepper_finds(found_max: int) -> None:
         met["closings"] += sum(closings.values())
     least = {1: 3000, 2: 3000, 4: 300, 5: 900, "closings": 1500}
     assert all(met[kind] >= count for kind, count in least.items()), met
+
+
+def test_the_stepper_reports_what_the_slow_stepper_finds() -> None:
+    """Findings, closings and applicability of 300 random cases agree, rule by rule."""
+    met: Counter[str] = Counter()
+    for seed in range(300):
+        case = random_case(seed)
+        found = Counter[Key](), Counter[Key](), set[tuple[int, int]]()
+        for session, events in enumerate(case.events):
+            for rule, machine in enumerate(case.machines):
+                run = RuleRun(machine, SKIP, UNKNOWN, case.keys[rule] is not None, SLICES_MAX)
+                reported, closings = stepped(run, [row[rule] for row in events])
+                found[0].update((session, rule, *finding) for finding in reported)
+                found[1].update((session, rule, *finding) for finding in closings)
+                if run.applies is not None:
+                    found[2].add((session, rule))
+        findings, closings, applying = slowly(case)
+        seen = Counter({key: count for key, count in closings.items() if key[2] >= 0})
+        assert found == (findings, seen, applying), f"seed {seed}"
+        met.update(str(key[4]) for key in (*findings.elements(), *seen.elements()))
+    assert min(met[name] for name in ("violated", "satisfied", "unjudged", "held", "unmet")) > 300, met
+
+
+def stepped(run: RuleRun, events: list[SteppedEvent]) -> tuple[list[tuple], list[tuple]]:
+    """The findings and the closings of one rule over one session, as event, slice and verdict."""
+    reported: list[tuple] = []
+    for at, event in enumerate(events):
+        letter = run.machine.letters[run.machine.word(event.true)]
+        if event.steps is not True:
+            letter = UNKNOWN if event.steps is None else SKIP
+        elif event.unknown:
+            letter = UNKNOWN
+        was_judged = run.unjudged is None
+        steps = run.step(RuleEvent(at, letter, event.value, event.value_unknown))
+        reported += [(at, step.slice, step.step.verdict) for step in steps if step.is_reported]
+        if was_judged and run.unjudged is not None:
+            reported.append((at, None, Verdict.UNJUDGED))
+    closings = [(each.seq, each.last.slice, each.closing) for each in status_of(run)]
+    return reported, [closing for closing in closings if closing[2] is not None]
+
+
+def test_the_reference_states_the_limit_of_slices() -> None:
+    """The reference imports nothing of the engine, and its limit is the engine's."""
+    assert REFERENCE_SLICES_MAX == kernel.SLICES_MAX
 
 
 def test_the_kernel_that_was_compared_is_compiled() -> None:
