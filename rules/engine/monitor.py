@@ -12,10 +12,10 @@ from .stepper import MachineRun
 
 
 class Monitor:
-    """One formula over one session, event by event (TRAC, Alg. 1 and 2).
+    """A monitor of one formula over one session, event by event (TRAC, Alg. 1 and 2).
 
-    Every name in the formula is a proposition. With `recover="both"` the obligation begins anew after a
-    verdict (TRAC_R), with `"violation"` after violations only, with `"none"` never (TRAC).
+    Every name in the formula is a proposition. With `recover="both"` the obligation restarts after a verdict
+    (TRAC_R), with `"violation"` after violations only, with `"none"` never (TRAC).
 
     Raises:
         RuleError: the text is no formula, or its machine would be too large.
@@ -28,8 +28,11 @@ class Monitor:
         self._run = MachineRun(self.machine)
 
     def step(self, true: Collection[str]) -> Verdict:
-        """The verdict after an event at which just these propositions are true; unknown names are ignored."""
-        assert not isinstance(true, str), "step takes a set of names; a text would be asked for its parts"
+        """Return the verdict after an event at which just these propositions are true.
+
+        Names that the formula does not use are ignored.
+        """
+        assert not isinstance(true, str), "step takes a set of names, not a text"
         return self._run.step(true).verdict
 
     @property
@@ -38,5 +41,5 @@ class Monitor:
         return self._run.residual
 
     def close(self) -> Verdict | None:
-        """The finite-trace reading if the session ended here; None where no instance pends."""
+        """Return the finite-trace reading if the session ended here; None where no instance is pending."""
         return self._run.closing
