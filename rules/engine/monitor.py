@@ -37,7 +37,7 @@ class Monitor:
 
     @property
     def residual(self) -> str:
-        """Return what the next event will be asked, as text; after a restart, the formula itself."""
+        """Return what the coming events must satisfy, as text; after a restart, the formula itself."""
         return self._run.residual
 
     def close(self) -> Verdict | None:

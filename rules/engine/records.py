@@ -200,7 +200,7 @@ class _RecordBuilder:
             yield from (next(explained) if judged[i] else None for i in range(begin, end))
 
     def _run(self, i: int, begin: int, last: int) -> Sequence[int]:
-        """Return the rows up to `last` that the run of finding `i` stepped on: of its slice, seen by its rule."""
+        """Return the rows up to `last` that the run of finding `i` stepped on."""
         column = int(self.found.columns[i])
         if column < self.compiled.program.plain:
             return range(begin, last + 1)

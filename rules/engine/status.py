@@ -1,4 +1,4 @@
-"""Session status: which rules apply to a session, are violated or unjudged there, and what they still ask."""
+"""Session status: the rules that apply to a session, are violated or unjudged there, and their residuals."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def rule_runs(
 
 
 def status_of(run: RuleRun) -> list[SliceStatus]:
-    """Return what a rule still asks of a session, slice by slice, those stepped last first."""
+    """Return the status of a rule after the stepped events, slice by slice, those stepped last first."""
     runs = run.slices.values() if run.slices else (run.valueless,)
     found = [SliceStatus(each.last, each.seq, _closing(run, each)) for each in runs if each.last is not None]
     return sorted(found, key=lambda status: -status.seq)

@@ -18,8 +18,8 @@ class MachineStep(NamedTuple):
     """The effect of one event on one run of a machine.
 
     `is_recorded` is true where the event decided the run, false where a final state repeats its verdict.
-    `residual` is what the next event will be asked, `true` or `false` where the verdict is final here.
-    `is_changed` is true where the run asks something else than before the event.
+    `residual` is what the coming events must satisfy, `true` or `false` where the verdict is final here.
+    `is_changed` is true where the event decided the run or changed its residual.
     """
 
     verdict: Verdict
@@ -54,7 +54,7 @@ class MachineRun:
 
     @property
     def residual(self) -> str:
-        """Return what the next event will be asked, as text; after a restart, the formula itself."""
+        """Return what the coming events must satisfy, as text; after a restart, the formula itself."""
         return self.machine.residual[self.state]
 
     @property

@@ -24,7 +24,7 @@ WITNESS_EVENTS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class WitnessEvent:
-    """An event that changed the residual: its index in `labels`, the true propositions, the residual after."""
+    """An event that changed the residual: its index in `labels`, its true propositions, the new residual."""
 
     index: int
     true: tuple[str, ...]
@@ -162,7 +162,7 @@ def _remembers(formula: Formula, bits: Collection[str]) -> bool:
 def _deciding(
     rule: Rule, roots: Sequence[Formula], verdict: Verdict, value: Callable[[Formula], bool]
 ) -> list[Formula]:
-    """Return the history bits that decide the values of the rule's past parts, at the event of the verdict."""
+    """Return the history bits that decide the values of the rule's past parts at the verdict's event."""
     body = invariant_body(rule.formula, rule.transitions)
     if body is not None and verdict is Verdict.PENDING:
         return []

@@ -1,4 +1,4 @@
-"""The value that names an event's slice (`for_each`), as Polars expressions."""
+"""The value of an event's slice (`for_each`), as Polars expressions."""
 
 from __future__ import annotations
 
@@ -15,62 +15,62 @@ from . import json_values as values
 from .plan import FOUND, VALUES, ColumnPlan
 
 _WORDS = frozenset({"kind", "content", "nested", "late", "history"})
-"""Fields that hold no text, though their values have one."""
+"""Fields that are not texts; their values are cast to text."""
 
 FEW_ROWS = 100
-"""Of so many rows each is written by itself sooner than all together are planned."""
+"""Up to this number of rows, writing tuples row by row is faster than a Polars plan."""
 
 _ESCAPED = r'["\\\x00-\x1f]'
 _SCALAR = r'(?:"(?:[^"\\]|\\.)*"|-?[0-9]{1,15}|true|false|null)'
 _AS_IT_IS = rf'^(?:{_SCALAR}|\{{(?:"(?:[^"\\]|\\.)*":{_SCALAR})?\}})$'
-"""Compact JSON that is canonical: a plain scalar, or an object with no more than one of them."""
+"""Compact JSON that is canonical: a plain scalar, or an object with at most one member, a plain scalar."""
 _SUBTLE = (
     r"(?:^|[:\[,])-?(?:[0-9]{16}|[0-9]+\.0000|[0-9]+\.[0-9]*0(?:[,\]}]|$)|[0-9]+(?:\.[0-9]+)?[eE])"
     r"|[\x{10000}-\x{10ffff}]"
 )
-"""Where compact JSON may hold what orjson sorts or writes otherwise: odd numbers, and keys beyond plane 0."""
+"""A match where orjson may not write canonical JSON: certain numbers, and keys beyond Unicode's plane 0."""
 _VAST = r"^-?[0-9](?:\.[0-9]+)?e\+"
 _HOLDS_VAST = r'\A(?:[^"\\]|"(?:[^"\\]|\\.)*")*?(?:\A|[:\[,])-?[0-9](?:\.[0-9]+)?e\+'
-"""Numbers of 1e16 or more that are read as doubles, alone and outside of strings in compact JSON: integers
-beyond 64 bits have lost digits there, so that two ids would name one slice."""
+"""Numbers of 1e16 or more that are read as doubles: alone, and outside of strings in compact JSON.
+
+An integer beyond 64 bits loses digits there, so that two ids would be one slice.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _TupleMember:
-    """A member of a tuple: its text, null where it is absent, and where that is JSON and not a string."""
+    """A member of a tuple: its text, null where it is absent, and whether that is JSON and not a string."""
 
     text: pl.Expr
     is_json: pl.Expr
 
 
 def slice_columns(plan: ColumnPlan, key: SliceKey) -> tuple[pl.Expr, pl.Expr]:
-    """The slice's value (text, null where the event carries none) and whether it cannot be said.
+    """Return the slice's value (text, null where the event carries none), and whether it is unknown.
 
-    It cannot be said where a field that it is read from was not captured, where an array or object stands
-    outside a tuple, and where a number is so large that its digits are not known.
+    It is unknown where a field that it is read from was not captured, where it is an array or object outside
+    a tuple, and where it is a number so large that its digits are lost.
     """
     return _tuple(plan, key.paths) if key.joint else _first(plan, key.paths)
 
 
 def _first(plan: ColumnPlan, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
-    """The first of the paths that is present."""
+    """Return the columns of the first path that is present."""
     value, unknown = pl.lit(None, dtype=pl.String), pl.lit(False)
     for path in reversed(paths):
-        here, unsaid = (
-            _text(plan, path),
-            _open(plan, path) | plan.is_container(path) | _is_vast(plan, path),
-        )
-        unknown = unsaid | (here.is_null() & unknown)
-        value = pl.when(~unsaid).then(pl.coalesce(here, value))
+        text = _text(plan, path)
+        is_lost = _open(plan, path) | plan.is_container(path) | _is_vast(plan, path)
+        unknown = is_lost | (text.is_null() & unknown)
+        value = pl.when(~is_lost).then(pl.coalesce(text, value))
     return value, unknown
 
 
 def _tuple(plan: ColumnPlan, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
-    """All of the paths as a canonical JSON array; absent if one is known to be."""
+    """Return the columns of all paths as a canonical JSON array, absent if a path is known to be absent."""
     parts = [_member(plan, path) for path in paths]
     opens = [_open(plan, path) | _holds_vast(part) for path, part in zip(paths, parts, strict=True)]
     known = zip(parts, opens, strict=True)
-    absent = pl.any_horizontal([part.text.is_null() & ~unsaid for part, unsaid in known])
+    absent = pl.any_horizontal([part.text.is_null() & ~is_open for part, is_open in known])
     unknown = pl.any_horizontal(opens) & ~absent
     columns = [part.text.alias(f"text{i}") for i, part in enumerate(parts)]
     columns += [part.is_json.alias(f"json{i}") for i, part in enumerate(parts)]
@@ -86,7 +86,7 @@ def _open(plan: ColumnPlan, path: Path) -> pl.Expr:
 
 
 def _is_vast(plan: ColumnPlan, path: Path) -> pl.Expr:
-    """Return whether a number stands at the path whose digits are not known; of a whole field they are."""
+    """Return whether the path leads to a number whose digits are lost; a whole field retains them."""
     if path.field not in values.JSON_FIELDS or not path.steps:
         return pl.lit(False)
     found = plan.found(path)
@@ -107,7 +107,7 @@ def _text(plan: ColumnPlan, path: Path) -> pl.Expr:
 
 
 def _member(plan: ColumnPlan, path: Path) -> _TupleMember:
-    """Return what a path gives a tuple. A whole `result` may be plain text, and so may broken arguments."""
+    """Return a path's member of a tuple. A whole `result` may be plain text, and so may invalid arguments."""
     if path.field not in values.JSON_FIELDS:
         return _TupleMember(_text(plan, path), pl.lit(False))
     document, json = plan.column(path.field), ("json", path)
@@ -121,7 +121,10 @@ def _member(plan: ColumnPlan, path: Path) -> _TupleMember:
 
 
 def _canonical_tuples(members: pl.Series) -> pl.Series:
-    """One JSON array a row, null where a member is; `members` has the fields `text0`... and `json0`..."""
+    """Return a JSON array for each row, null where a member is null.
+
+    `members` has the fields `text0`... and `json0`...
+    """
     frame = members.struct.unnest()
     count = frame.width // 2
     if len(frame) <= FEW_ROWS:
@@ -140,7 +143,7 @@ def _canonical_tuples(members: pl.Series) -> pl.Series:
 
 
 def _tuple_text(row: tuple[Any, ...]) -> str | None:
-    """The array of one row: its texts, then which of them are JSON."""
+    """Return the array of one row, which has the texts and then whether each of them is JSON."""
     texts, jsons = row[: len(row) // 2], row[len(row) // 2 :]
     if None in texts:
         return None
@@ -148,7 +151,7 @@ def _tuple_text(row: tuple[Any, ...]) -> str | None:
 
 
 def _canonical(texts: pl.Series, jsons: pl.Series) -> pl.Series:
-    """The canonical JSON (RFC 8785) of strings, and of compact JSON texts."""
+    """Return the canonical JSON (RFC 8785) of strings and of compact JSON texts."""
     text = pl.lit(texts)
     quoted = pl.when(~text.str.contains(_ESCAPED)).then(pl.concat_str(pl.lit('"'), text, pl.lit('"')))
     as_it_is = pl.when(text.str.contains(_AS_IT_IS)).then(text)
@@ -162,7 +165,7 @@ def _canonical(texts: pl.Series, jsons: pl.Series) -> pl.Series:
 
 
 def _written(text: str, is_json: bool, is_subtle: bool) -> str:
-    """The canonical JSON of a string, or of a compact JSON text."""
+    """Return the canonical JSON of a string, or of a compact JSON text."""
     if not is_json:
         return orjson.dumps(text).decode()
     if is_subtle:
