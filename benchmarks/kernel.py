@@ -15,11 +15,11 @@ import numpy as np
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.formats import event_frame
 from tracline.rules.engine import kernel
-from tracline.rules.engine.judge import Judged, Statute, judge, statute_of
+from tracline.rules.engine.judge import CompiledRules, Judged, compile_rule_set, judge
 from tracline.rules.engine.sessions import Clock
 from tracline.rules.labels.labeler import WORD_BITS
 from tracline.rules.packs.load import load_packs
-from tracline.rules.reference.stepper import Seen, judge_slowly
+from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 
 ROUNDS = 5
 CONVERSATIONS = 500
@@ -29,17 +29,17 @@ KEPT = ("session_id", "occurrence", "time", "seq", "kind", "late", "history", "a
 def main() -> None:
     """Run the benchmark and print what it measured."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000
-    statute = statute_of(load_packs([Path(__file__).with_name("retail.yaml")]))
+    compiled = compile_rule_set(load_packs([Path(__file__).with_name("retail.yaml")]))
     told = event_frame(conversations(Desk(sessions=CONVERSATIONS, seed=1)))
-    labelled = statute.labeler.label(told.lazy(), keep=KEPT).collect()
-    judged = judge(statute, labelled, Clock(last=0, idle=0), satisfied=False)
+    labelled = compiled.labeler.label(told.lazy(), keep=KEPT).collect()
+    judged = judge(compiled, labelled, Clock(last=0, idle=0), satisfied=False)
     rows, sessions = _repeated(judged, count)
-    steps = len(rows.words) * statute.program.columns
-    seconds, found = min(_once(statute.program, judged.letters, rows, sessions) for _ in range(ROUNDS))
-    states = sum(len(machine.next) for machine in statute.machines)
-    print(f"{len(rows.words):,} events x {statute.program.columns} rules, {states} states in all")
+    steps = len(rows.words) * compiled.program.columns
+    seconds, found = min(_once(compiled.program, judged.letters, rows, sessions) for _ in range(ROUNDS))
+    states = sum(len(machine.next) for machine in compiled.machines)
+    print(f"{len(rows.words):,} events x {compiled.program.columns} rules, {states} states in all")
     print(f"kernel:  {steps / seconds / 1e6:10,.1f} million rule-steps/s on one thread, {found:,} findings")
-    print(f"stepper: {_slowly(statute, judged) / 1e6:10,.1f} million rule-steps/s, in plain Python")
+    print(f"stepper: {_slowly(compiled, judged) / 1e6:10,.1f} million rule-steps/s, in plain Python")
 
 
 def _repeated(judged: Judged, count: int) -> tuple[kernel.Rows, int]:
@@ -60,19 +60,19 @@ def _once(program: kernel.Program, letters: kernel.U8, rows: kernel.Rows, sessio
     return time.thread_time() - start, found
 
 
-def _slowly(statute: Statute, judged: Judged) -> float:
+def _slowly(compiled: CompiledRules, judged: Judged) -> float:
     """Rule-steps per second of the stepper, on the conversations told once."""
-    bits = [(name, *divmod(bit, WORD_BITS)) for (_, name), bit in statute.propositions.items()]
+    bits = [(name, *divmod(bit, WORD_BITS)) for (_, name), bit in compiled.propositions.items()]
     words = [
-        Seen(frozenset(name for name, word, bit in bits if int(true[word]) >> bit & 1))
+        SteppedEvent(frozenset(name for name, word, bit in bits if int(true[word]) >> bit & 1))
         for true in judged.words.true
     ]
     start = time.thread_time()
     for begin, end in zip(judged.sessions.bounds[:-1], judged.sessions.bounds[1:], strict=True):
         events = [words[code] for code in judged.codes[begin:end].tolist()]
-        for machine in statute.machines:
+        for machine in compiled.machines:
             judge_slowly(machine, events)
-    return len(judged.codes) * len(statute.machines) / (time.thread_time() - start)
+    return len(judged.codes) * len(compiled.machines) / (time.thread_time() - start)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from desk_spans import desk_spans
 from tracline.examples.spans.wire import requests
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.otlp.decode import decode_protobuf
@@ -38,7 +38,7 @@ def main() -> None:
     """Run the benchmark and print its table."""
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     bodies, count = _bodies(wanted)
-    worker = Worker(Bench(statute_of(load_packs(shipped_packs()))))
+    worker = Worker(Bench(compile_rule_set(load_packs(shipped_packs()))))
     spent: dict[str, float] = {}
     verdicts = 0
     with tempfile.TemporaryDirectory() as folder:

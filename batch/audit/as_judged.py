@@ -20,8 +20,8 @@ import polars as pl
 from ...archive.error import SourceError
 from ...archive.rule_sets import read_rule_set
 from ...archive.writer import RULES_COLUMN
-from ...rules.engine.judge import Judged, Statute, judge, statute_of
-from ...rules.engine.records import Known, records
+from ...rules.engine.judge import CompiledRules, Judged, compile_rule_set, judge
+from ...rules.engine.records import WitnessCache, records
 from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segments_of
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
@@ -47,7 +47,7 @@ class InForce:
 
     digest: str
     rule_set: RuleSet
-    statute: Statute
+    compiled: CompiledRules
     events: int
     first: int
     parts: tuple[Part, ...]
@@ -70,13 +70,13 @@ def audit_as_judged(archive: str | Path, out: Path, terms: Terms, progress: Prog
         tally = _population(sets, len(rules), scratch, terms, progress)
         runs = Runs(scratch)
         for one in sets:
-            own = Tally(len(one.statute.rules))
-            known: Known = {}
+            own = Tally(len(one.compiled.rules))
+            known: WitnessCache = {}
             for judged in _judging(one, scratch, terms, progress):
-                own.add(one.statute, judged)
-                for record in records(one.statute, judged, known):
+                own.add(one.compiled, judged)
+                for record in records(one.compiled, judged, known):
                     runs.add(record)
-            _count(tally, own, [list(rules).index((rule.pack, rule.id)) for rule in one.statute.rules])
+            _count(tally, own, [list(rules).index((rule.pack, rule.id)) for rule in one.compiled.rules])
         shown = [rule for rule, _ in rules.values()]
         examples = write_verdicts(work, runs, shown)
         tally.reject(str(archive), population)
@@ -102,7 +102,7 @@ def _in_force(archive: str | Path, parts: Sequence[Part]) -> list[InForce]:
         rule_set = read_rule_set(roots, digest)
         events, first = sum(count for count, _, _ in own), min(time for _, time, _ in own)
         files = tuple(part for _, _, part in own)
-        sets.append(InForce(digest, rule_set, statute_of(rule_set), events, first, files))
+        sets.append(InForce(digest, rule_set, compile_rule_set(rule_set), events, first, files))
     return sorted(sets, key=lambda one: (one.first, one.digest))
 
 
@@ -125,7 +125,7 @@ def _rules(sets: Sequence[InForce]) -> dict[tuple[str, str], tuple[Rule, str]]:
     """The rules of all sets by pack and id, each with its digest, as the last set that has it; by packs."""
     latest: dict[tuple[str, str], tuple[Rule, str]] = {}
     for one in reversed(sets):
-        for rule, digest in zip(one.statute.rules, one.statute.digests, strict=True):
+        for rule, digest in zip(one.compiled.rules, one.compiled.digests, strict=True):
             latest.setdefault((rule.pack, rule.id), (rule, digest))
     return dict(sorted(latest.items(), key=lambda item: item[0][0]))
 
@@ -136,7 +136,7 @@ def _population(
     """Return who was judged, whatever the rules: events and sessions, each once."""
     parts = list(dict.fromkeys(part for one in sets for part in one.parts))
     clock = Clock(last=_NO_TIME, idle=0, since=terms.since, until=terms.until)
-    nothing = statute_of(_NO_RULES)
+    nothing = compile_rule_set(_NO_RULES)
     counted = Tally(0)
     folder = scratch / "population"
     buckets = labelled(parts, nothing.labeler, folder, terms.as_of, partial(progress, "reading"))
@@ -156,10 +156,10 @@ def _judging(one: InForce, scratch: Path, terms: Terms, progress: Progress) -> I
     def work(rows: pl.DataFrame) -> Judged:
         # What is left out as later must not look like events of another set.
         segments = until(in_segments(rows), terms.as_of)
-        return judge(one.statute, segments, clock, satisfied=terms.satisfied, cut=segments_of)
+        return judge(one.compiled, segments, clock, satisfied=terms.satisfied, cut=segments_of)
 
     folder, tell = scratch / f"set-{one.digest}", partial(progress, "labelling")
-    buckets = labelled(one.parts, one.statute.labeler, folder, None, tell, judged_by=one.digest)
+    buckets = labelled(one.parts, one.compiled.labeler, folder, None, tell, judged_by=one.digest)
     found = (frame.collect(engine="streaming") for frame in buckets.frames)
     done = 0
     for judged in in_threads(work, found, terms.threads):
@@ -187,5 +187,5 @@ def _told(one: InForce) -> Mapping[str, Any]:
         "events": one.events,
         "first_time": rfc3339(one.first),
         "packs": sorted(one.rule_set.packs),
-        "rules": len(one.statute.rules),
+        "rules": len(one.compiled.rules),
     }

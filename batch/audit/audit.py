@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 import polars as pl
 
-from ...rules.engine.judge import JUDGED_COLUMNS, Judged, Statute, judge, statute_of
-from ...rules.engine.records import Known, Place, Record, records
+from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
+from ...rules.engine.records import Record, RecordKey, WitnessCache, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.time import NS
@@ -59,16 +59,16 @@ def audit(
     the files. Raises SourceError where the archive cannot be read or `out` is in the way, RuleError where
     a rule runs into a limit; then nothing is written.
     """
-    statute = statute_of(rule_set)
+    compiled = compile_rule_set(rule_set)
     population = Population()
     with bundle.writing(out) as work:
         scratch = work / ".scratch"
         scratch.mkdir()
-        tally = Tally(len(statute.rules))
-        runs = _judged(archive, statute, scratch, terms, population, tally, progress)
-        examples = write_verdicts(work, runs, statute.rules)
+        tally = Tally(len(compiled.rules))
+        runs = _judged(archive, compiled, scratch, terms, population, tally, progress)
+        examples = write_verdicts(work, runs, compiled.rules)
         tally.reject(str(archive), population)
-        content = summary(statute.rules, statute.digests, tally, population)
+        content = summary(compiled.rules, compiled.digests, tally, population)
         bundle.write_summary(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
         shutil.rmtree(scratch)
@@ -92,7 +92,7 @@ def write_verdicts(work: Path, runs: Runs, rules: Sequence[Rule]) -> dict[str, l
 
 def _judged(
     archive: str | Path,
-    statute: Statute,
+    compiled: CompiledRules,
     scratch: Path,
     terms: Terms,
     population: Population,
@@ -100,18 +100,18 @@ def _judged(
     progress: Progress,
 ) -> Runs:
     """Read, label and judge; what was found is to be read before `scratch` is taken away."""
-    known: Known = {}
+    known: WitnessCache = {}
     runs = Runs(scratch)
-    for judged in judging(archive, statute, scratch, terms, population, progress):
-        tally.add(statute, judged)
-        for record in records(statute, judged, known):
+    for judged in judging(archive, compiled, scratch, terms, population, progress):
+        tally.add(compiled, judged)
+        for record in records(compiled, judged, known):
             runs.add(record)
     return runs
 
 
 def judging(
     archive: str | Path,
-    statute: Statute,
+    compiled: CompiledRules,
     scratch: Path,
     terms: Terms,
     population: Population,
@@ -128,13 +128,13 @@ def judging(
     def told(rows: int, of: int) -> None:
         progress("labelling", rows, of)
 
-    buckets = labelled(parts, statute.labeler, scratch, terms.as_of, told, keep=keep)
+    buckets = labelled(parts, compiled.labeler, scratch, terms.as_of, told, keep=keep)
     last = buckets.last if terms.as_of is None else terms.as_of
     clock = Clock(last=last or 0, idle=round(terms.idle_s * NS), since=terms.since, until=terms.until)
     done = 0
 
     def one(rows: pl.DataFrame) -> Judged:
-        return judge(statute, rows, clock, satisfied=terms.satisfied)
+        return judge(compiled, rows, clock, satisfied=terms.satisfied)
 
     frames = (frame.collect(engine="streaming") for frame in buckets.frames)
     for judged in in_threads(one, frames, terms.threads):
@@ -163,7 +163,7 @@ def in_threads(
                 running |= {pool.submit(work, frame) for frame in islice(frames, 1)}
 
 
-def _keep(examples: list[Record], at: Place, text: bytes) -> None:
+def _keep(examples: list[Record], at: RecordKey, text: bytes) -> None:
     """Keep a record as an example if it is a breach in a session that has none among them yet."""
     if len(examples) == EXAMPLES_MAX or at.verdict not in (Verdict.VIOLATED, Verdict.UNMET):
         return

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from ...rules.engine.records import Place, Record, line, place
+from ...rules.engine.records import Record, RecordKey, line, record_key
 
 RUN_RECORDS = 50_000
 RUN_BYTES = 1 << 26
@@ -16,7 +16,7 @@ RUN_BYTES = 1 << 26
 RUNS_OPEN_MAX = 200
 """Runs that are merged at a time, each an open file."""
 
-Told = tuple[Place, bytes]
+Told = tuple[RecordKey, bytes]
 """A record's place in a bundle, and its line."""
 
 
@@ -38,7 +38,7 @@ class Runs:
         """Keep the line of a record."""
         # A copy: what orjson gives keeps ten times the memory that it needs.
         text = bytes(memoryview(line(record)))
-        self._held.append((place(record), text))
+        self._held.append((record_key(record), text))
         self._bytes += len(text)
         if len(self._held) >= RUN_RECORDS or self._bytes >= RUN_BYTES:
             self._files.append(self._written(sorted(self._held)))
@@ -67,4 +67,4 @@ class Runs:
 def _read(run: Path) -> Iterator[Told]:
     with run.open("rb") as file:
         for at in file:
-            yield Place(*orjson.loads(at)), file.readline()
+            yield RecordKey(*orjson.loads(at)), file.readline()

@@ -14,8 +14,8 @@ import orjson
 import polars as pl
 
 from ...archive.error import SourceError
-from ...rules.engine.judge import JUDGED_COLUMNS, Judged, judge, statute_of
-from ...rules.engine.records import Known, records
+from ...rules.engine.judge import JUDGED_COLUMNS, Judged, compile_rule_set, judge
+from ...rules.engine.records import WitnessCache, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import RuleSet
 from ...schemas.event import Kind
@@ -86,12 +86,12 @@ def sessions(
     With rules each has its verdicts, those of an audit. `scratch` is an empty folder of the caller's, which
     is to stay until all was read. Raises SourceError where there is nothing to read.
     """
-    terms, known = terms or Terms(), Known()
-    statute = statute_of(rule_set or RuleSet((), {}))
+    terms, known = terms or Terms(), WitnessCache()
+    compiled = compile_rule_set(rule_set or RuleSet((), {}))
     runs, briefs = Runs(scratch), list[pl.DataFrame]()
-    for judged in judging(source, statute, scratch, terms, population, keep=_KEPT):
+    for judged in judging(source, compiled, scratch, terms, population, keep=_KEPT):
         briefs.append(_briefs(judged))
-        for record in records(statute, judged, known):
+        for record in records(compiled, judged, known):
             runs.add(record)
     if not briefs:
         return
@@ -121,12 +121,12 @@ def session(
     rows, last = _read(session_id, parts, terms.as_of)
     if rows.is_empty():
         raise _unknown(source, session_id, parts, terms.as_of)
-    statute = statute_of(rule_set or RuleSet((), {}))
-    fields = list(dict.fromkeys([*_KEPT, *statute.labeler.fields]))
-    labelled = statute.labeler.label(rows.lazy().select(fields), keep=_KEPT).collect()
-    judged = judge(statute, labelled, Clock(last=last, idle=round(terms.idle_s * NS)), satisfied=False)
+    compiled = compile_rule_set(rule_set or RuleSet((), {}))
+    fields = list(dict.fromkeys([*_KEPT, *compiled.labeler.fields]))
+    labelled = compiled.labeler.label(rows.lazy().select(fields), keep=_KEPT).collect()
+    judged = judge(compiled, labelled, Clock(last=last, idle=round(terms.idle_s * NS)), satisfied=False)
     found = Runs(scratch)
-    for record in records(statute, judged, {}):
+    for record in records(compiled, judged, {}):
         found.add(record)
     events = _shown(rows[judged.order.rows], readings)
     if rule_set is not None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...schemas.verdict import Recover
 from ..compiler.compile import compile_counted
-from ..compiler.limits import RULES_STEPS_MAX, Limits, TooLarge, Work, too_much_together
+from ..compiler.limits import RULES_STEPS_MAX, CompilerLimits, TooLarge, Work, too_much_together
 from ..compiler.shape import invariant_body
 from ..labels.guards import TRUE, as_predicate
 from ..model.fields import KIND_NOUNS
@@ -28,7 +28,7 @@ from .rewrites import at_cause, past_form, without_restart
 from .satisfiability import is_satisfiable
 from .vacuity import find_vacuity
 
-RULE_LIMITS = Limits(steps_max=2_000_000)
+RULE_LIMITS = CompilerLimits(steps_max=2_000_000)
 """The work on the warnings of one rule, without compiling it."""
 
 STEPS_MAX = 100_000_000

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ...schemas.verdict import Verdict
+from ..engine.stepper import MachineRun
 from ..model.formula import Formula, Op
-from ..model.machine import VERDICT_MASK, VERDICTS, Machine
+from ..model.machine import Machine
 from ..model.rule import ExampleSession, Rule
 
 
@@ -49,15 +50,14 @@ def _run_session(
     rule: Rule, machine: Machine, session: ExampleSession
 ) -> tuple[tuple[Verdict | None, ...], Verdict | None]:
     """Return the verdict after each step of a session, and the verdict at its close."""
-    state = 0
+    stepped = MachineRun(machine)
     verdicts: list[Verdict | None] = []
     for true in session:
         if rule.steps is not None and not evaluate_boolean(rule.steps, true):
             verdicts.append(None)
             continue
-        state, output = machine.step(state, machine.word(true))
-        verdicts.append(VERDICTS[output & VERDICT_MASK])
-    return tuple(verdicts), machine.closing[state]
+        verdicts.append(stepped.step(true).verdict)
+    return tuple(verdicts), stepped.closing
 
 
 def evaluate_boolean(formula: Formula, true: Collection[str]) -> bool:

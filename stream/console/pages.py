@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ...rules.engine.judge import Statute
+from ...rules.engine.judge import CompiledRules
 from ...rules.model.rule import Rule
 from ..ingest.server.open_files import FEEDS_MAX
 from . import queries
@@ -53,7 +53,7 @@ class Console:
     """What the pages are made of: the store's file, the rules, where spans go, and the templates."""
 
     store: Path
-    statute: Statute
+    compiled: CompiledRules
     spans_to: str
     templates: Environment
     feeds: Feeds
@@ -83,7 +83,7 @@ class Console:
 
     def rule(self, pack: str, rule: str) -> Rule | None:
         """A rule of the set by its names."""
-        return next((r for r in self.statute.rules if (r.pack, r.id) == (pack, rule)), None)
+        return next((r for r in self.compiled.rules if (r.pack, r.id) == (pack, rule)), None)
 
 
 Answer = Callable[[Console, sqlite3.Connection, Request], Response]
@@ -91,7 +91,7 @@ Answer = Callable[[Console, sqlite3.Connection, Request], Response]
 
 def routes(
     store: Path,
-    statute: Statute,
+    compiled: CompiledRules,
     *,
     spans_to: str = SPANS_TO,
     readers: Callable[[int], None] = lambda _count: None,
@@ -104,7 +104,7 @@ def routes(
     Who may ask (host names, tokens) is the application's to decide.
     """
     console = Console(
-        store, statute, spans_to, templates(statute.rules), Feeds(readers, feeds_max), AnswerCache()
+        store, compiled, spans_to, templates(compiled.rules), Feeds(readers, feeds_max), AnswerCache()
     )
     told: dict[str, Answer] = {
         "/": _overview,
@@ -185,12 +185,12 @@ def _overview(console: Console, db: sqlite3.Connection, request: Request) -> Res
 
 def _rates(console: Console, db: sqlite3.Connection, request: Request, position: Position) -> dict[str, Any]:
     asked = request.query_params
-    return overview(console.statute.rules, position, console.tallied(db), hours_asked(asked), asked)
+    return overview(console.compiled.rules, position, console.tallied(db), hours_asked(asked), asked)
 
 
 def _rules(console: Console, db: sqlite3.Connection, request: Request) -> Response:
     view = _rates(console, db, request, console.position(db))
-    return console.page("rules.html", rules=console.statute.rules, **view)
+    return console.page("rules.html", rules=console.compiled.rules, **view)
 
 
 def _rule(console: Console, db: sqlite3.Connection, request: Request) -> Response:
@@ -201,7 +201,7 @@ def _rule(console: Console, db: sqlite3.Connection, request: Request) -> Respons
     return console.page(
         "rule.html",
         rule=rule,
-        digest=console.statute.digests[console.statute.rules.index(rule)],
+        digest=console.compiled.digests[console.compiled.rules.index(rule)],
         given=queries.latest(db, VERDICTS_A_PAGE, rule=(pack, name)),
         counts=queries.counts(db, (pack, name)),
         counted_max=queries.RECORDS_COUNTED_MAX,
@@ -228,7 +228,7 @@ def _session(console: Console, db: sqlite3.Connection, request: Request) -> Resp
 
 
 def _session_page(console: Console, db: sqlite3.Connection, request: Request, session_id: str) -> Response:
-    view = session_view(console.statute, db, session_id, request.query_params)
+    view = session_view(console.compiled, db, session_id, request.query_params)
     if view is None:
         hint = "It may have said nothing yet, or not be judged so far: an event waits for the watermark."
         return console.missing("No such session was judged.", hint)
@@ -255,7 +255,7 @@ def _verdict(console: Console, db: sqlite3.Connection, request: Request) -> Resp
     if record is None:
         return console.missing("No verdict has this id.", "The latest are on the page of verdicts.")
     rule = console.rule(record.pack, record.rule)
-    digest = None if rule is None else console.statute.digests[console.statute.rules.index(rule)]
+    digest = None if rule is None else console.compiled.digests[console.compiled.rules.index(rule)]
     return console.page("verdict.html", record=record, rule=rule, same=digest == record.rule_digest)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...rules.engine.judge import Statute
+from ...rules.engine.judge import CompiledRules
 from ...rules.model.rule import Rule
 from ...schemas.event import Event
 from ...schemas.verdict import Verdict
@@ -68,7 +68,7 @@ class Page:
 
 
 def session_view(
-    statute: Statute, db: sqlite3.Connection, session_id: str, query: Mapping[str, str]
+    compiled: CompiledRules, db: sqlite3.Connection, session_id: str, query: Mapping[str, str]
 ) -> dict[str, Any] | None:
     """Return what the session's page shows, None where the session or the occurrence was never judged.
 
@@ -83,12 +83,12 @@ def session_view(
         return None
     records = queries.records_of(db, session_id, began, RECORDS_SHOWN_MAX)
     chosen = next((record for record in records if record.id == query.get("verdict")), None)
-    rule = _rule(statute, query.get("rule"))
+    rule = _rule(compiled, query.get("rule"))
     page = _page(occurrence.events, query.get("page"), chosen)
     # Without its beginning a session cannot be told again.
     whole = occurrence.first == 1
     replayed = queries.events(db, session_id, began, EVENTS_REPLAYED_MAX) if whole else []
-    courses = replay(statute, replayed)
+    courses = replay(compiled, replayed)
     shown = queries.events(db, session_id, began, page.last - page.first + 1, skip=page.first - 1)
     return {
         "session": occurrence,
@@ -100,14 +100,14 @@ def session_view(
         "chosen": chosen,
         "rule": rule,
         "page": page,
-        "told": [_told(statute, event, courses, records, chosen, rule) for event in shown],
-        "courses": [(statute.rules[course.number], course) for course in courses],
+        "told": [_told(compiled, event, courses, records, chosen, rule) for event in shown],
+        "courses": [(compiled.rules[course.number], course) for course in courses],
         "told_again": len(replayed),
     }
 
 
-def _rule(statute: Statute, asked: str | None) -> Rule | None:
-    return next((rule for rule in statute.rules if f"{rule.pack}/{rule.id}" == asked), None)
+def _rule(compiled: CompiledRules, asked: str | None) -> Rule | None:
+    return next((rule for rule in compiled.rules if f"{rule.pack}/{rule.id}" == asked), None)
 
 
 def page_of(seq: int) -> int:
@@ -126,7 +126,7 @@ def _page(events: int, asked: str | None, chosen: VerdictDetails | None) -> Page
 
 
 def _told(
-    statute: Statute,
+    compiled: CompiledRules,
     event: Event,
     courses: Sequence[RuleReplay],
     records: Sequence[VerdictDetails],
@@ -134,9 +134,9 @@ def _told(
     only: Rule | None,
 ) -> EventView:
     readings = [
-        RuleAtEvent(statute.rules[course.number], course.marks[event.seq - 1])
+        RuleAtEvent(compiled.rules[course.number], course.marks[event.seq - 1])
         for course in courses
-        if event.seq <= len(course.marks) and only in (None, statute.rules[course.number])
+        if event.seq <= len(course.marks) and only in (None, compiled.rules[course.number])
     ]
     seen = [reading for reading in readings if reading.marks.shown]
     return EventView(

@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from ...rules.engine.judge import Statute
+from ...rules.engine.judge import CompiledRules
 from ...schemas.event import Kind
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
@@ -61,7 +61,7 @@ class Service:
     `archive_for(id)` opens the archive of the store with that id; `report` logs a line.
     """
 
-    statute: Statute
+    compiled: CompiledRules
     store: Path
     settings: SessionSettings
     archive_for: Callable[[str], AbstractContextManager[ArchiveSink]]
@@ -79,7 +79,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     gate = gate_for(address.host, address.token)
     share = divide_files(files_max())
     anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
-    metrics = ServeMetrics((rule.pack, rule.id) for rule in service.statute.rules)
+    metrics = ServeMetrics((rule.pack, rule.id) for rule in service.compiled.rules)
     doctor = Doctor()
     notice = UnreadNotice(service.report)
     metrics.store_bytes.set_function(partial(_size, service.store / FILE))
@@ -97,7 +97,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             on_commit=partial(_count, metrics, notice, doctor, time.time_ns),
             on_idle=notice.idle,
         )
-        pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, runtime)
+        pipeline = Pipeline(store, Worker(Bench(service.compiled)), service.settings, runtime)
         handler = RequestHandler(pipeline, metrics.receiver, ReceiverLimits(requests_max=share.requests_max))
         calls = None
         if grpc_port is not None:
@@ -150,7 +150,7 @@ def _application(
             Route("/readyz", health),
             *pages.routes(
                 service.store / FILE,
-                service.statute,
+                service.compiled,
                 spans_to=spans_to,
                 readers=metrics.console_readers.set,
                 feeds_max=feeds_max,

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import msgspec
 
-from ...rules.engine.judge import statute_of
+from ...rules.engine.judge import compile_rule_set
 from ...rules.model.problem import RuleError
 from ...rules.packs.load import load_texts
 from ...schemas.sessions.assemble import Session
@@ -171,7 +171,7 @@ class Monitoring:
     def met(self) -> set[tuple[str, str]]:
         """The packs and ids of the rules that are at work here since it was asked last."""
         met, self._met = self._met, []
-        return {(rule.pack, rule.id) for bench in met for rule in bench.statute.rules}
+        return {(rule.pack, rule.id) for bench in met for rule in bench.compiled.rules}
 
     def passed_over(self) -> list[int]:
         """The partitions in which other rules are in force than those of the start, if there are any."""
@@ -326,7 +326,7 @@ class Monitoring:
         """The rule set of these packs; every partition asks for it, and to compile one takes a second."""
         written = msgspec.json.encode(texts)
         if written not in self._compiled:
-            bench = Bench(statute_of(load_texts(texts)), satisfied=self._terms.satisfied)
+            bench = Bench(compile_rule_set(load_texts(texts)), satisfied=self._terms.satisfied)
             self._compiled[written] = self._benches.setdefault(bench.key, bench)
             self._met.append(bench)
         return self._compiled[written]

@@ -30,7 +30,7 @@ from tracline.rules.packs import yaml_document as document
 from tracline.rules.packs.examples import evaluate_boolean, run_examples
 from tracline.rules.packs.inheritance import PARENTS_MAX
 from tracline.rules.packs.load import pack_text
-from tracline.rules.reference.stepper import Seen, judge_slowly
+from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 
 from ..predicate_answers import answers, evaluate, event_rows
 
@@ -305,17 +305,17 @@ def _rule(block: Block) -> tuple[Rule, RuleSet]:
     return rule, chosen[0]
 
 
-def _seen(rule: Rule, rule_set: RuleSet, events: Sequence[Mapping[str, Any]]) -> list[Seen]:
+def _seen(rule: Rule, rule_set: RuleSet, events: Sequence[Mapping[str, Any]]) -> list[SteppedEvent]:
     """The events as the rule meets them."""
     keys = Labeler(RuleSet((rule,), rule_set.sources))
     slices = keys.label(event_rows(events).lazy()).collect().to_dicts()
-    seen: list[Seen] = []
+    seen: list[SteppedEvent] = []
     for event, columns in zip(events, slices, strict=True):
         answers = {name: evaluate(predicate, event) for name, predicate in rule.propositions.items()}
         true = frozenset(name for name, answer in answers.items() if answer)
         unknown = frozenset(name for name, answer in answers.items() if answer is None)
         seen.append(
-            Seen(
+            SteppedEvent(
                 true,
                 steps=_passes(rule, true, unknown),
                 unknown=bool(unknown & asked(rule)),

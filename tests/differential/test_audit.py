@@ -16,7 +16,7 @@ from tracline.batch.prepare.options import Terms
 from tracline.rules.model.digest import rule_digest, verdict_id
 from tracline.rules.model.rule import Rule
 from tracline.rules.packs.load import load_packs
-from tracline.rules.reference.semantics import Seen, judge_session
+from tracline.rules.reference.semantics import LabelledEvent, judge_session
 from tracline.schemas.frames.events import EVENT_SCHEMA
 from tracline.schemas.time import NS, rfc3339
 
@@ -62,7 +62,7 @@ class Session:
     """A random session: its rows, and what each event is to the rules as plain Python sees it."""
 
     rows: list[dict]
-    seen: list[Seen]
+    seen: list[LabelledEvent]
     closed: bool
 
 
@@ -90,7 +90,7 @@ def random_session(number: int, random: Random) -> Session:
     return Session(rows, seen, closed=not opened)
 
 
-def random_event(random: Random) -> tuple[dict, Seen]:
+def random_event(random: Random) -> tuple[dict, LabelledEvent]:
     """One event's columns, and its propositions, worked out without any of the product's code."""
     kind = random.choice(["user", "assistant", "tool_call", "tool_call", "tool_result"])
     absent = random.random() < 0.03
@@ -115,7 +115,7 @@ def random_event(random: Random) -> tuple[dict, Seen]:
         if kind == "tool_result" and random.random() < 0.4:
             row["error"] = "timeout"
             true.add("failed")
-    return row, Seen(frozenset(true), frozenset(unknown), slice_value, slice_unknown)
+    return row, LabelledEvent(frozenset(true), frozenset(unknown), slice_value, slice_unknown)
 
 
 def random_archive(seed: int, sessions: int) -> list[Session]:

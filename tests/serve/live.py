@@ -19,7 +19,7 @@ from tracline.batch.audit.audit import audit
 from tracline.batch.prepare.options import Terms
 from tracline.cli.commands.live.serve import opened_archive
 from tracline.examples.spans.wire import to_otlp, to_otlp_json
-from tracline.rules.engine.judge import Statute
+from tracline.rules.engine.judge import CompiledRules
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.event import Kind
 from tracline.schemas.otlp.signal import Signal
@@ -111,7 +111,7 @@ class Live:
     """
 
     folder: Path
-    statute: Statute
+    compiled: CompiledRules
     settings: SessionSettings = SETTINGS
     now: int = 0
     batches: list[StoreChanges] = field(default_factory=list)
@@ -134,7 +134,7 @@ class Live:
             on_commit=self.batches.append,
         )
         self.pipeline = Pipeline(
-            self.store, Worker(Bench(self.statute)), self.settings, runtime, StoreIntervals(archive_s=600)
+            self.store, Worker(Bench(self.compiled)), self.settings, runtime, StoreIntervals(archive_s=600)
         )
         self.pipeline.begin()
 

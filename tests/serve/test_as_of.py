@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 from tracline.archive.writer import Origin, read_manifest
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.stream.serve.pipeline import ArchiveSink
 
@@ -103,7 +103,7 @@ def test_a_watermark_is_never_ahead_of_the_rows(place: str, pack: Path, tmp_path
     def kept() -> set[str]:
         return set(audited(archive, pack, tmp_path / "of-archive"))
 
-    with closing(Live(tmp_path, statute_of(load_packs([pack])), archived_by=archived_by)) as live:
+    with closing(Live(tmp_path, compile_rule_set(load_packs([pack])), archived_by=archived_by)) as live:
         half = len(sent) // 2
         live.play(sent[:half], random)
         live.pipeline.archive()

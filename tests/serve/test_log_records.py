@@ -16,7 +16,7 @@ import httpx
 import polars as pl
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.instrumentations.lacks import Lack
 from tracline.schemas.otlp.signal import Signal
@@ -102,7 +102,7 @@ def test_events_are_what_happened_in_any_order_of_arrival(
 ) -> None:
     """Also where the pipeline begins anew after each request: what waits is in its store."""
     settings = SessionSettings(lateness_s=3_600, hold_s=86_400, idle_s=IDLE_S)
-    with closing(Live(tmp_path, statute_of(load_packs(PACKS)), settings, now=time.time_ns())) as live:
+    with closing(Live(tmp_path, compile_rule_set(load_packs(PACKS)), settings, now=time.time_ns())) as live:
         for signal, body in requests(name, arrival):
             live.send(Sent(live.now, body, Encoding.PROTOBUF, signal))
             if restarts:
@@ -152,7 +152,7 @@ def test_records_that_come_too_late_are_counted(tmp_path: Path) -> None:
     spans = requests(RECORDINGS[0], "logs last")
     logs = [body for signal, body in spans if signal is Signal.LOGS]
     doctor = Doctor()
-    with closing(Live(tmp_path, statute_of(load_packs(PACKS)), now=time.time_ns())) as live:
+    with closing(Live(tmp_path, compile_rule_set(load_packs(PACKS)), now=time.time_ns())) as live:
         for signal, body in spans:
             if signal is Signal.SPANS:
                 live.send(Sent(live.now, body, Encoding.PROTOBUF))

@@ -22,7 +22,7 @@ from tracline.batch.audit.as_judged import audit_as_judged
 from tracline.batch.prepare.options import Terms
 from tracline.examples.spans.plan import Keys, Manner
 from tracline.examples.spans.sessions import START_NS, random_session
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.otlp.decoded import Decoded
@@ -85,7 +85,7 @@ def test_a_restart_after_every_round_changes_nothing(seed: int, pack: Path, tmp_
     sent = schedule(told, Random(seed))
     judged: list[list[dict]] = []
     for name in ("whole", "cut"):
-        with closing(Live(tmp_path / name, statute_of(load_packs([pack])))) as live:
+        with closing(Live(tmp_path / name, compile_rule_set(load_packs([pack])))) as live:
             live.play(sent, Random(seed), restarts=name == "cut")
             live.finish()
             judged.append(list(live.records.values()))
@@ -118,7 +118,7 @@ def test_ids_that_come_again_lose_no_result(ids: bool, restarts: bool, tmp_path:
     pack.write_text(test_tool_results.PACK)
     for log_in, told in ((test_tool_results.LOG_IN, []), (test_tool_results.DENIED, ["logged-in"])):
         folder = tmp_path / log_in[2]
-        with closing(Live(folder, statute_of(load_packs([pack])))) as live:
+        with closing(Live(folder, compile_rule_set(load_packs([pack])))) as live:
             live.play(map(alone, test_tool_results.come_back(ids, log_in)), Random(1), restarts=restarts)
             live.finish()
             results = live.events.filter(kind="tool_result", history=False)["result"].to_list()
@@ -138,7 +138,7 @@ def test_results_without_content_are_judged_when_audits_judge_them(restarts: boo
     sent = [alone(one) for one in without_content(test_tool_results.talk(steps, True, {0, 1, 2, 4}, 600))]
     # Nobody is told what the last run returned.
     del sent[-1]
-    with closing(Live(tmp_path, statute_of(load_packs([pack])))) as live:
+    with closing(Live(tmp_path, compile_rule_set(load_packs([pack])))) as live:
         for number, one in enumerate(sent):
             (raw / f"{number:02}.json").write_bytes(one.body)
             live.play([one], Random(number), restarts=restarts)
@@ -174,7 +174,7 @@ def test_other_rules_begin_anew(live: Live, pack: Path, tmp_path: Path) -> None:
     # The first rule is another one, so that each rule has another number, too.
     rules = PACK.replace("pack: desk", "pack: other").replace("rules:\n", f"rules:\n{FIRST}")
     other.write_text(rules)
-    live.statute = statute_of(load_packs([other]))
+    live.compiled = compile_rule_set(load_packs([other]))
     live.restart()
     live.play(sent[half:], Random(2))
     live.finish()

@@ -13,7 +13,7 @@ from tracline.examples.spans.sessions import Session
 from tracline.rules.model.digest import rule_digest, verdict_id
 from tracline.rules.model.rule import Rule
 from tracline.rules.packs.load import load_packs
-from tracline.rules.reference.semantics import Seen, judge_session
+from tracline.rules.reference.semantics import LabelledEvent, judge_session
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339
@@ -155,7 +155,7 @@ SLICED = {
 """The arguments by which rules look at sessions, the first that is there."""
 
 
-def seen(event: Event, rule: str) -> Seen:
+def seen(event: Event, rule: str) -> LabelledEvent:
     """The propositions of the pack and the rule's slice value at an event, in plain Python."""
     true: set[str] = set()
     unknown: set[str] = set()
@@ -176,7 +176,7 @@ def seen(event: Event, rule: str) -> Seen:
             unknown |= {"ask", "answer", "thanks"}
     is_tool = event.kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT)
     value, is_unknown = _slice(event, SLICED.get(rule, ())) if is_tool else (None, False)
-    return Seen(frozenset(true), frozenset(unknown), value, is_unknown)
+    return LabelledEvent(frozenset(true), frozenset(unknown), value, is_unknown)
 
 
 def _slice(event: Event, names: Sequence[str]) -> tuple[str | None, bool]:

@@ -60,14 +60,14 @@ def past(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: in
     from ....batch.importing.run import zone_of
     from ....batch.prepare.options import Terms
     from ....batch.sources.discover import Population
-    from ....rules.engine.judge import statute_of
+    from ....rules.engine.judge import compile_rule_set
     from ....rules.packs.load import load_packs
     from ...settings import session_settings
 
-    statute, sessions, population = statute_of(load_packs(rules)), session_settings(), Population()
+    compiled, sessions, population = compile_rule_set(load_packs(rules)), session_settings(), Population()
     terms = Terms(idle_s=sessions.idle_s, scope=sessions.scope, zone=zone_of(timezone))
     with tempfile.TemporaryDirectory() as scratch:
-        rows = standings(archive, statute, Path(scratch), terms, population)
+        rows = standings(archive, compiled, Path(scratch), terms, population)
     tell_rejected(population.rejects, population.rejected, archive, allow_rejected)
     return Past(list(_said(rows.iter_rows(named=True))), sessions.idle_s)
 

@@ -82,7 +82,7 @@ def command(
     # Its process loads what it needs while this one does.
     trial = begin_trial(rule_set.sources)
     from ....archive.rule_sets import write_rule_set
-    from ....rules.engine.judge import statute_of
+    from ....rules.engine.judge import compile_rule_set
     from ....rules.model.digest import rule_set_digest
     from ...settings import session_settings
 
@@ -99,9 +99,9 @@ def command(
         trial.require()
     except StreamError as error:
         raise told_error(error.code, "tracline serve", str(error), error.hint) from error
-    statute = statute_of(rule_set)
+    compiled = compile_rule_set(rule_set)
     write_rule_set(archive, rule_set_digest(rule_set), rule_set.sources)
-    service = Service(statute, state, session_settings(), partial(opened_archive, archive), notes())
+    service = Service(compiled, state, session_settings(), partial(opened_archive, archive), notes())
     try:
         asyncio.run(serve(service, Address(host, port, token), grpc_port or None))
     except StreamError as error:

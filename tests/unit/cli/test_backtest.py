@@ -17,7 +17,7 @@ from tracline.cli import tracline
 from tracline.examples.desk.bot import Desk, Spike, conversations
 from tracline.examples.desk.formats import event_frame, events
 from tracline.examples.desk.scene import Break
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.sessions.assemble import Session
 from tracline.schemas.time import NS, parse_time
@@ -28,14 +28,14 @@ from ..batch.audit_rows import PACK, START, call, result, session, user, write
 
 HOUR = 3600 * NS
 SPIKE_HOUR = 36
-DESK = statute_of(load_packs(["customer-service"]))
+DESK = compile_rule_set(load_packs(["customer-service"]))
 
 
 def told(folder: Path, rules: str, **terms: object) -> pl.DataFrame:
     """Return what is said of the sessions of an archive."""
     (folder / "scratch").mkdir()
-    statute = statute_of(load_packs([rules]))
-    return standings(folder / "archive", statute, folder / "scratch", Terms(**terms), Population())
+    compiled = compile_rule_set(load_packs([rules]))
+    return standings(folder / "archive", compiled, folder / "scratch", Terms(**terms), Population())
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from tracline.rules.labels.labeler import Labeler
 from tracline.rules.model.rule import Rule
 from tracline.rules.packs.examples import evaluate_boolean
 from tracline.rules.packs.load import load_packs, shipped_packs
-from tracline.rules.reference.stepper import Seen, judge_slowly
+from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 from tracline.schemas.verdict import Verdict
 
 pytestmark = pytest.mark.slow
@@ -65,13 +65,13 @@ def bits(pack: str) -> tuple[tuple[str, str, int], ...]:
     )
 
 
-def seen(rule: Rule, row: Mapping[str, object]) -> Seen:
+def seen(rule: Rule, row: Mapping[str, object]) -> SteppedEvent:
     """One labelled event as the rule meets it."""
     true = frozenset(name for name, word, bit in bits(rule.pack) if int(str(row[word])) >> bit & 1)
     value = None
     if rule.for_each is not None:
         value = row[f"s{LABELER.slice_keys.index(rule.for_each)}"]
-    return Seen(
+    return SteppedEvent(
         true,
         rule.steps is None or evaluate_boolean(rule.steps, true),
         value=None if value is None else str(value),

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tracline.rules.compiler import compile as compiling
 from tracline.rules.compiler import limits
-from tracline.rules.compiler.limits import Limits, Work
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.compiler.limits import CompilerLimits, Work
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.lint.check import check
 from tracline.rules.lint.satisfiability import STEPS_MAX, satisfiable_with_steps
@@ -115,7 +115,7 @@ def test_a_rule_that_takes_too_much_work_is_an_error_of_check() -> None:
     problems = check(pack_text(free(COSTLY)))
     [problem] = [each for each in problems if each.code == "TRL301"]
     assert (
-        f"rule x/r0 is too large to compile: more than {Limits().steps_max} of steps of work"
+        f"rule x/r0 is too large to compile: more than {CompilerLimits().steps_max} of steps of work"
         in problem.message
     )
     assert problem.location is not None
@@ -137,9 +137,9 @@ def test_rules_that_take_too_much_work_together_are_refused(monkeypatch: pytest.
     _, steps = compiling.compile_counted(rules.rules[0])
     monkeypatch.setattr(compiling, "RULES_STEPS_MAX", 3 * steps - 1)
     with pytest.raises(RuleError, match="TRL302"):
-        statute_of(rules)
+        compile_rule_set(rules)
     monkeypatch.setattr(compiling, "RULES_STEPS_MAX", 3 * steps)
-    assert len(statute_of(rules).machines) == 3
+    assert len(compile_rule_set(rules).machines) == 3
 
 
 def test_a_question_about_many_sorts_of_events_is_given_up() -> None:
@@ -156,7 +156,7 @@ def test_a_question_about_many_sorts_of_events_is_given_up() -> None:
 
 def test_work_names_the_rule() -> None:
     """The budget is spent step by step, and the error says whose it was."""
-    work = Work("x/r", limits.Limits(steps_max=10))
+    work = Work("x/r", limits.CompilerLimits(steps_max=10))
     work.spend(10)
     with pytest.raises(limits.TooLarge, match="rule x/r"):
         work.spend(1)

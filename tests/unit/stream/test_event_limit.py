@@ -9,7 +9,7 @@ import orjson
 import pytest
 from tracline.batch.audit.audit import audit
 from tracline.batch.prepare.options import Terms
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.engine.kernel import EVENTS_MAX
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Telling
@@ -90,7 +90,7 @@ def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
     ]
     wanted = found(tmp_path, rows)
     state = SessionState(Session("a", 3_600 * NS))
-    bench = Bench(statute_of(RULES))
+    bench = Bench(compile_rule_set(RULES))
     records: list[dict] = []
     statuses = []
     cuts = [0, 3_000, EVENTS_MAX - 1, EVENTS_MAX, EVENTS_MAX + 20, len(events) - 1, len(events)]
@@ -117,7 +117,7 @@ def waiting(number: int) -> Candidate:
 def test_more_spans_than_may_wait_are_put_aside() -> None:
     """What comes on top of `HELD_MAX` waiting spans is named, and nothing that waits is lost."""
     states = {"a": SessionState(Session("a", 3_600 * NS))}
-    worker = Worker(Bench(statute_of(RULES)))
+    worker = Worker(Bench(compile_rule_set(RULES)))
     first = worker.step(states, map(waiting, range(HELD_MAX)), START - 1)
     assert (first.events, first.poison) == ([], [])
     over = worker.step(states, [waiting(HELD_MAX)], START - 1)
@@ -151,7 +151,7 @@ def test_more_text_than_may_wait_is_put_aside() -> None:
         return Candidate("a", Part.CHAT, START, START + number, told, trace_id="t", span_id=str(number))
 
     states = {"a": SessionState(Session("a", 3_600 * NS))}
-    worker = Worker(Bench(statute_of(RULES)))
+    worker = Worker(Bench(compile_rule_set(RULES)))
     done = worker.step(states, map(large, range(4)), START - 1)
     assert not done.poison
     over = worker.step(states, [large(4)], START - 1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.model import digest
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import pack_text
@@ -493,7 +493,7 @@ def states() -> dict[str, SessionState]:
 
 def test_what_breaks_one_session_stops_no_other(states: dict[str, SessionState]) -> None:
     """The spans that break a session's judging are put aside by trace and span; others are judged."""
-    worker = Worker(Fragile(statute_of(RULES)))
+    worker = Worker(Fragile(compile_rule_set(RULES)))
     candidates = [says(FIRST, 1, "poison"), says(SECOND, 1, "well!")]
     done = worker.step_apart(states, candidates, START + 9 * NS, Monitor().monitoring._stored)
     assert [one["session_id"] for one in done.records] == [SECOND]
@@ -517,7 +517,7 @@ def test_a_session_that_breaks_by_itself_is_begun_anew(states: dict[str, Session
         state.session.held.update(kept[name])
         return state
 
-    done = Worker(Fragile(statute_of(RULES))).step_apart(states, [], START + 9 * NS, stored)
+    done = Worker(Fragile(compile_rule_set(RULES))).step_apart(states, [], START + 9 * NS, stored)
     assert [one["session_id"] for one in done.records] == [SECOND]
     assert [(one.session_id, one.spans) for one in done.poison] == [(FIRST, ())]
     assert states[FIRST].session.due is None

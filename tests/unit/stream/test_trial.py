@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tracline.rules.engine.trial import made_up
+from tracline.rules.engine.trial import synthetic_session
 from tracline.rules.packs.load import load_packs, pack_text, shipped_packs
 from tracline.schemas.event import Content, Kind
 from tracline.stream.error import StreamError
@@ -33,7 +33,7 @@ OTHER, THIRD = PACK.replace("eventually p", "always p"), PACK.replace("formula: 
 
 def test_made_up_events_are_of_every_kind_and_content() -> None:
     """Each kind comes with each content, and the paths and tools that a rule names are there."""
-    events = list(made_up(pack_text(PACK)))
+    events = list(synthetic_session(pack_text(PACK)))
     assert {(event.kind, event.content) for event in events} >= {
         (kind, content) for kind in Kind if kind is not Kind.END for content in Content
     }

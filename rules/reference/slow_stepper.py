@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...schemas.verdict import Verdict
-from ..engine.kernel import SLICES_MAX
 from ..model.machine import APPLIES, SATISFIED, VERDICT_MASK, VIOLATED, Machine
+
+SLICES_MAX = 1_000
+"""Slices that one rule may have in one session. The reference states the limit itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SteppedEvent:
     """One event as one rule meets it.
 
     `true` names the propositions that hold. `steps` is whether the rule's `steps` lets it through, None
@@ -32,7 +34,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SteppedFinding:
     """A verdict: the event's place in the session (from 0), the slice, and what was found there."""
 
     at: int
@@ -41,17 +43,17 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SlowJudgement:
     """Everything that one rule says of one session."""
 
-    findings: tuple[Finding, ...]
-    closing: tuple[Finding, ...]
+    findings: tuple[SteppedFinding, ...]
+    closing: tuple[SteppedFinding, ...]
     applies: bool
     judged: bool
 
 
 @dataclass(slots=True)
-class _Run:
+class _SliceRun:
     """One run of the machine over the events of one slice."""
 
     state: int
@@ -59,12 +61,12 @@ class _Run:
 
 
 def judge_slowly(
-    machine: Machine, events: Sequence[Seen], *, sliced: bool = False, slices_max: int = SLICES_MAX
-) -> Outcome:
+    machine: Machine, events: Sequence[SteppedEvent], *, sliced: bool = False, slices_max: int = SLICES_MAX
+) -> SlowJudgement:
     """What the rule of this machine says of a whole session, with its closing; satisfactions included."""
-    valueless = _Run(state=0, last=-1)
-    slices: dict[str, _Run] = {}
-    findings: list[Finding] = []
+    valueless = _SliceRun(state=0, last=-1)
+    slices: dict[str, _SliceRun] = {}
+    findings: list[SteppedFinding] = []
     applies = False
     for at, event in enumerate(events):
         if event.steps is False:
@@ -72,11 +74,11 @@ def judge_slowly(
         value = event.value if sliced else None
         crowded = value is not None and value not in slices and len(slices) == slices_max
         if event.steps is None or event.unknown or (sliced and event.value_unknown) or crowded:
-            findings.append(Finding(at, None, Verdict.UNJUDGED))
-            return Outcome(tuple(findings), (), applies, judged=False)
+            findings.append(SteppedFinding(at, None, Verdict.UNJUDGED))
+            return SlowJudgement(tuple(findings), (), applies, judged=False)
         if value is not None and value not in slices:
-            slices[value] = _Run(valueless.state, last=-1)
-        runs: dict[str | None, _Run] = (
+            slices[value] = _SliceRun(valueless.state, last=-1)
+        runs: dict[str | None, _SliceRun] = (
             {None: valueless, **slices} if value is None else {value: slices[value]}
         )
         for name, run in runs.items():
@@ -86,10 +88,12 @@ def judge_slowly(
             if name is None and slices:
                 continue
             if output & VERDICT_MASK == VIOLATED:
-                findings.append(Finding(at, name, Verdict.VIOLATED))
+                findings.append(SteppedFinding(at, name, Verdict.VIOLATED))
             elif output & VERDICT_MASK == SATISFIED and not (sliced and name is None):
-                findings.append(Finding(at, name, Verdict.SATISFIED))
+                findings.append(SteppedFinding(at, name, Verdict.SATISFIED))
     ends = slices if sliced else {None: valueless}
     closing = [(name, run.last, machine.closing[run.state]) for name, run in ends.items()]
-    closed = tuple(Finding(last, name, verdict) for name, last, verdict in closing if verdict is not None)
-    return Outcome(tuple(findings), closed, applies, judged=True)
+    closed = tuple(
+        SteppedFinding(last, name, verdict) for name, last, verdict in closing if verdict is not None
+    )
+    return SlowJudgement(tuple(findings), closed, applies, judged=True)
