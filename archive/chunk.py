@@ -12,7 +12,7 @@ RuleTexts = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ArchiveCheckpoint:
     """How far an archive has come with a partition of judged events.
 
     `next` is the offset behind the last that it has dealt with, `first` that at which the range of its next
@@ -28,7 +28,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Chunk:
     """Judged events of one partition that are archived together, each with the digest of its rule set.
 
     `offsets` are the first and last that the piece covers. `mark` is that of its last message, `watermark`
@@ -48,7 +48,7 @@ class Piece:
     cut: bool = False
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> ArchiveCheckpoint:
         """Return how far the archive has come once the piece is in it."""
         begins_anew = self.cut or bool(self.events)
-        return Standing(self.next, self.next if begins_anew else self.offsets[0], self.mark)
+        return ArchiveCheckpoint(self.next, self.next if begins_anew else self.offsets[0], self.mark)

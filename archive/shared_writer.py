@@ -19,15 +19,15 @@ import polars as pl
 
 from ..schemas.frames.events import event_frame
 from ..schemas.time import rfc3339
-from .chunk import Piece, RuleTexts, Standing
+from .chunk import ArchiveCheckpoint, Chunk, RuleTexts
 from .rule_sets import write_rule_set
 from .writer import (
     MANIFEST,
     RULES_COLUMN,
-    Begun,
-    Entry,
-    Origin,
-    Reached,
+    CheckpointReached,
+    ManifestEntry,
+    ManifestSource,
+    RangeStarted,
     disk_errors,
     enter,
     read_line,
@@ -39,7 +39,7 @@ _LOCK = ".lock"
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class WrittenFiles:
     """What was entered into the manifest: files, their bytes and rows."""
 
     files: int
@@ -51,7 +51,7 @@ class Entered:
 class _Known:
     """What the manifest says of a partition: how far it is, and the files that were entered behind that."""
 
-    standing: Standing | None = None
+    standing: ArchiveCheckpoint | None = None
     files: set[str] = field(default_factory=set[str])
 
 
@@ -66,7 +66,7 @@ class LiveArchive:
         self._known: dict[int, _Known] = {}
         self._read = self._lines = 0
         self._manifest: BinaryIO | None = None
-        self._files: list[Entry] = []
+        self._files: list[ManifestEntry] = []
 
     @contextmanager
     def turn(self) -> Generator[None]:
@@ -88,7 +88,7 @@ class LiveArchive:
                 finally:
                     self._manifest, self._files = None, []
 
-    def standing(self, partition: int) -> Standing | None:
+    def standing(self, partition: int) -> ArchiveCheckpoint | None:
         """Return how far the archive has come with a partition, None where it has nothing of it."""
         self._refresh()
         return self._of(partition).standing
@@ -97,24 +97,24 @@ class LiveArchive:
         """Write a rule set into the archive, where it is not there yet."""
         write_rule_set(self._root, digest, packs)
 
-    def begin(self, piece: Piece) -> None:
+    def begin(self, piece: Chunk) -> None:
         """Enter that files of the piece are written next."""
         self._enter({"archiving": piece.offsets, "source": asdict(self._origin(piece.partition))}, sync=True)
 
-    def put(self, piece: Piece) -> None:
+    def put(self, piece: Chunk) -> None:
         """Write the files of the piece, but for those that were entered before; `enter` enters them."""
         rules = pl.Series(RULES_COLUMN, piece.rules, pl.String)
         events = event_frame(piece.events).with_columns(rules)
         known = self._of(piece.partition).files
         self._files = write_files(self._root, events, self._origin(piece.partition), piece.offsets, known)
 
-    def enter(self) -> Entered:
+    def enter(self) -> WrittenFiles:
         """Enter the files that were put."""
         files, self._files = self._files, []
         self._enter(*map(asdict, files), sync=True)
-        return Entered(len(files), sum(file.bytes for file in files), sum(file.rows for file in files))
+        return WrittenFiles(len(files), sum(file.bytes for file in files), sum(file.rows for file in files))
 
-    def finish(self, piece: Piece) -> Standing:
+    def finish(self, piece: Chunk) -> ArchiveCheckpoint:
         """Enter that the piece is in the archive; gives how far that has come."""
         standing = piece.standing
         self._enter(
@@ -127,8 +127,8 @@ class LiveArchive:
         )
         return standing
 
-    def _origin(self, partition: int) -> Origin:
-        return Origin(self._name, self._sha256, partition=partition)
+    def _origin(self, partition: int) -> ManifestSource:
+        return ManifestSource(self._name, self._sha256, partition=partition)
 
     def _of(self, partition: int) -> _Known:
         return self._known.setdefault(partition, _Known())
@@ -156,15 +156,17 @@ class LiveArchive:
     def _learn(self, line: bytes, where: str) -> None:
         """Know what a line of the manifest says of this source."""
         match read_line(line, where):
-            case Entry(file=file, source=source) if self._is_own(source):
+            case ManifestEntry(file=file, source=source) if self._is_own(source):
                 self._of(source.partition).files.add(file)
-            case Begun(source, offsets) if self._is_own(source):
+            case RangeStarted(source, offsets) if self._is_own(source):
                 known = self._of(source.partition)
-                known.standing = replace(known.standing or Standing(offsets[0], offsets[0]), writing=offsets)
-            case Reached(source, standing, _) if self._is_own(source):
+                known.standing = replace(
+                    known.standing or ArchiveCheckpoint(offsets[0], offsets[0]), writing=offsets
+                )
+            case CheckpointReached(source, standing, _) if self._is_own(source):
                 self._known[source.partition] = _Known(standing)
             case _:
                 pass
 
-    def _is_own(self, source: Origin) -> bool:
+    def _is_own(self, source: ManifestSource) -> bool:
         return (source.name, source.sha256) == (self._name, self._sha256)

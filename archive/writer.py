@@ -16,7 +16,7 @@ import polars as pl
 from ..schemas.event import Kind
 from ..schemas.instrumentations.census import SpanCensus, census_of
 from ..schemas.time import parse_time, rfc3339
-from .chunk import Standing
+from .chunk import ArchiveCheckpoint
 from .error import SourceError
 
 MANIFEST = "manifest.jsonl"
@@ -33,7 +33,7 @@ _TEMPORARY = ".writing-"
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ManifestSource:
     """Where events came from: the source's name, and the digest of its content or the id of a live one.
 
     `timezone` is how a chat log was read; `partition` is the Kafka partition, 0 elsewhere.
@@ -46,7 +46,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """One file of an archive, as its manifest has it.
 
     `file` is the path from the archive's folder; `first_time` and `last_time` are those of its rows;
@@ -61,7 +61,7 @@ class Entry:
     first_time: str
     last_time: str
     offsets: tuple[int, int]
-    source: Origin
+    source: ManifestSource
 
 
 def day_of(time: pl.Expr) -> pl.Expr:
@@ -82,47 +82,54 @@ class Manifest:
     `spans` are those of imported dumps, also of dumps without a span that is read.
     """
 
-    entries: tuple[Entry, ...] = ()
-    finished: tuple[Origin, ...] = ()
-    watermarks: Mapping[Origin, int] = field(default_factory=dict[Origin, int])
+    entries: tuple[ManifestEntry, ...] = ()
+    finished: tuple[ManifestSource, ...] = ()
+    watermarks: Mapping[ManifestSource, int] = field(default_factory=dict[ManifestSource, int])
     writing: frozenset[str] = frozenset()
-    spans: Mapping[Origin, SpanCensus] = field(default_factory=dict[Origin, SpanCensus])
+    spans: Mapping[ManifestSource, SpanCensus] = field(default_factory=dict[ManifestSource, SpanCensus])
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class RangeStarted:
     """A live source's range of offsets of which files are being written."""
 
-    source: Origin
+    source: ManifestSource
     offsets: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class CheckpointReached:
     """How far a live source is in the archive, by offsets, and by event time where that is known."""
 
-    source: Origin
-    standing: Standing
+    source: ManifestSource
+    standing: ArchiveCheckpoint
     watermark: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class SourceFinished:
     """A source that was imported whole; where it stands for several (`combined`), they are its `members`."""
 
-    source: Origin
-    members: tuple[Origin, ...] = ()
+    source: ManifestSource
+    members: tuple[ManifestSource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class SpansCounted:
     """The spans of an imported dump; the last line of a dump counts."""
 
-    source: Origin
+    source: ManifestSource
     spans: SpanCensus
 
 
-Line = Entry | Finished | tuple[Origin, int] | Begun | Reached | Counted
+ManifestLine = (
+    ManifestEntry
+    | SourceFinished
+    | tuple[ManifestSource, int]
+    | RangeStarted
+    | CheckpointReached
+    | SpansCounted
+)
 """A line of a manifest: a file, a source that was imported whole, its spans, or how far a live one is."""
 
 
@@ -136,25 +143,25 @@ def read_manifest(root: Path) -> Manifest:
         data = (root / MANIFEST).read_bytes()
     except FileNotFoundError:
         return Manifest()
-    entries: list[Entry] = []
-    finished: list[Origin] = []
-    watermarks: dict[Origin, int] = {}
-    writing: dict[Origin, str] = {}
-    spans: dict[Origin, SpanCensus] = {}
+    entries: list[ManifestEntry] = []
+    finished: list[ManifestSource] = []
+    watermarks: dict[ManifestSource, int] = {}
+    writing: dict[ManifestSource, str] = {}
+    spans: dict[ManifestSource, SpanCensus] = {}
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
         match read_line(line, f"{root / MANIFEST}:{number}"):
-            case Entry() as entry:
+            case ManifestEntry() as entry:
                 entries.append(entry)
-            case Finished(origin, members):
+            case SourceFinished(origin, members):
                 writing.pop(origin, None)
                 finished += [origin, *members]
-            case Begun(origin, offsets):
+            case RangeStarted(origin, offsets):
                 writing[origin] = _file_name(origin, offsets)
-            case Reached(origin, _, watermark):
+            case CheckpointReached(origin, _, watermark):
                 writing.pop(origin, None)
                 if watermark is not None:
                     watermarks[origin] = watermark
-            case Counted(origin, census):
+            case SpansCounted(origin, census):
                 spans[origin] = census
             case origin, watermark:
                 watermarks[origin] = watermark
@@ -162,7 +169,7 @@ def read_manifest(root: Path) -> Manifest:
 
 
 @dataclass(slots=True)
-class Writer:
+class ArchiveWriter:
     """An archive that one process is adding to, its manifest in memory. `writing` makes one."""
 
     root: Path
@@ -170,7 +177,9 @@ class Writer:
     _known: set[str]
     _file: BinaryIO | None = None
 
-    def write(self, events: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> list[Entry]:
+    def write(
+        self, events: pl.DataFrame, origin: ManifestSource, offsets: tuple[int, int]
+    ) -> list[ManifestEntry]:
         """Write judged events (or candidates) into the archive, a file for each of their days.
 
         A file that the manifest has already is left as it is, so writing the same again changes nothing.
@@ -182,7 +191,7 @@ class Writer:
         self._known.update(entry.file for entry in entries)
         return entries
 
-    def write_combined(self, events: pl.DataFrame, members: Sequence[Origin]) -> list[Entry]:
+    def write_combined(self, events: pl.DataFrame, members: Sequence[ManifestSource]) -> list[ManifestEntry]:
         """Write all events of small sources into the same files, and enter that the sources are whole.
 
         The files are entered with the source that stands for all (`combined`), in which a member's offset is
@@ -197,19 +206,19 @@ class Writer:
         self._known.update(entry.file for entry in entries)
         return entries
 
-    def finish(self, origin: Origin) -> None:
+    def finish(self, origin: ManifestSource) -> None:
         """Enter that a source is in the archive whole, so that it is not read again.
 
         A crash may forget it; then the source is read again and nothing of it is written twice.
         """
         self._enter({"finished": asdict(origin)}, sync=False)
 
-    def count(self, origin: Origin, spans: SpanCensus) -> None:
+    def count(self, origin: ManifestSource, spans: SpanCensus) -> None:
         """Enter how many spans a dump holds, unless the manifest says so already."""
         if self.manifest.spans.get(origin) != spans:
             self._enter({"spans": spans.as_json(), "source": asdict(origin)}, sync=False)
 
-    def mark(self, origin: Origin, watermark: int) -> None:
+    def mark(self, origin: ManifestSource, watermark: int) -> None:
         """Enter that all that a live source has judged up to its watermark (ns since the epoch) was written.
 
         A crash may forget it, and never keeps it without the files that were entered before.
@@ -232,21 +241,21 @@ class Writer:
         enter(self._file, lines, sync=sync)
 
 
-def combined(members: Sequence[Origin]) -> Origin:
+def combined(members: Sequence[ManifestSource]) -> ManifestSource:
     """Return the source that stands for several: the digest of their digests, in their order."""
     digest = hashlib.sha256("".join(member.sha256 for member in members).encode()).hexdigest()
     name = f"{members[0].name} and {len(members) - 1} more"
-    return Origin(name, digest, members[0].timezone)
+    return ManifestSource(name, digest, members[0].timezone)
 
 
 @contextmanager
-def writing(root: Path) -> Generator[Writer]:
+def writing(root: Path) -> Generator[ArchiveWriter]:
     """Add to the archive at `root`, which is made where it is not there.
 
     Raises SourceError (TRL403) where its manifest cannot be read.
     """
     manifest = read_manifest(root)
-    writer = Writer(root, manifest, {entry.file for entry in manifest.entries})
+    writer = ArchiveWriter(root, manifest, {entry.file for entry in manifest.entries})
     try:
         yield writer
     finally:
@@ -254,8 +263,8 @@ def writing(root: Path) -> Generator[Writer]:
 
 
 def write_files(
-    root: Path, events: pl.DataFrame, origin: Origin, offsets: tuple[int, int], known: Container[str]
-) -> list[Entry]:
+    root: Path, events: pl.DataFrame, origin: ManifestSource, offsets: tuple[int, int], known: Container[str]
+) -> list[ManifestEntry]:
     """Write events, a file for each of their days but for those that are `known`; gives what to enter.
 
     Raises SourceError (TRL409) where the disk does not take one.
@@ -263,7 +272,7 @@ def write_files(
     days = events.with_columns(day_of(pl.col("time")).alias("day")).sort(
         "day", "occurrence", "session_id", "seq"
     )
-    entries: list[Entry] = []
+    entries: list[ManifestEntry] = []
     try:
         for (day,), rows in days.group_by("day", maintain_order=True):
             file = f"day={day}/{_file_name(origin, offsets)}"
@@ -279,7 +288,9 @@ def write_files(
     return entries
 
 
-def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> Entry:
+def _write(
+    root: Path, file: str, rows: pl.DataFrame, origin: ManifestSource, offsets: tuple[int, int]
+) -> ManifestEntry:
     """Write a file whole and sync it; its folder is not synced yet."""
     path = root / file
     temporary = path.with_name(_TEMPORARY + path.name)
@@ -302,13 +313,15 @@ def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: t
     return entry
 
 
-def _entry(written: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> Entry:
+def _entry(
+    written: Path, file: str, rows: pl.DataFrame, origin: ManifestSource, offsets: tuple[int, int]
+) -> ManifestEntry:
     """Return the entry of a file that was written under another name."""
     times: Any = rows.select(
         pl.col("time").min().to_physical(), pl.col("time").max().to_physical().alias("max")
     )
     first, last = times.row(0)
-    return Entry(
+    return ManifestEntry(
         file=file,
         sha256=digest_of(written),
         bytes=written.stat().st_size,
@@ -344,25 +357,25 @@ def enter(manifest: BinaryIO, lines: Iterable[Mapping[str, Any]], *, sync: bool)
             os.fsync(manifest.fileno())
 
 
-def read_line(line: bytes, where: str) -> Line:
+def read_line(line: bytes, where: str) -> ManifestLine:
     """A line of a manifest. Raises SourceError (TRL403) where it is none."""
     try:
         told = cast("dict[str, Any]", orjson.loads(line))
         if "finished" in told:
-            members = tuple(Origin(**member) for member in told.get("sources", ()))
-            return Finished(Origin(**told["finished"]), members)
-        source = Origin(**told["source"])
+            members = tuple(ManifestSource(**member) for member in told.get("sources", ()))
+            return SourceFinished(ManifestSource(**told["finished"]), members)
+        source = ManifestSource(**told["source"])
         if "archived" in told:
             watermark = None if told["watermark"] is None else _time(told["watermark"])
-            return Reached(source, _standing(told["archived"]), watermark)
+            return CheckpointReached(source, _standing(told["archived"]), watermark)
         if "watermark" in told:
             return source, _time(told["watermark"])
         if "spans" in told:
-            return Counted(source, census_of(told["spans"]))
+            return SpansCounted(source, census_of(told["spans"]))
         if "archiving" in told:
-            return Begun(source, _pair(told["archiving"]))
+            return RangeStarted(source, _pair(told["archiving"]))
         typed: dict[str, Any] = {"offsets": _pair(told["offsets"]), "source": source}
-        return Entry(**(told | typed))
+        return ManifestEntry(**(told | typed))
     except (ValueError, TypeError, KeyError, AttributeError):
         hint = "restore the manifest, or delete the archive and import again"
         raise SourceError("TRL403", where, "is no line of a manifest", hint) from None
@@ -380,13 +393,13 @@ def _pair(told: Any) -> tuple[int, int]:
     return int(first), int(last)
 
 
-def _standing(told: Any) -> Standing:
-    return Standing(
+def _standing(told: Any) -> ArchiveCheckpoint:
+    return ArchiveCheckpoint(
         int(told["next"]), int(told["first"]), None if told["mark"] is None else _pair(told["mark"])
     )
 
 
-def _file_name(origin: Origin, offsets: tuple[int, int]) -> str:
+def _file_name(origin: ManifestSource, offsets: tuple[int, int]) -> str:
     """By source, partition and offset range. The digest tells sources of one name apart."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in origin.name)
     return f"{plain[:80]}-{origin.sha256[:12]}-{origin.partition}-{offsets[0]:012d}-{offsets[1]:012d}.parquet"

@@ -95,11 +95,11 @@ def audit(folder: Path, out: Path) -> dict:
     import os
 
     from tracline.batch.audit.audit import audit as run
-    from tracline.batch.prepare.options import Terms
+    from tracline.batch.prepare.options import AuditOptions
     from tracline.rules.packs.load import load_packs
 
     with Clock() as clock:
-        outcome = run(folder, load_packs([PACK]), out, Terms(threads=os.cpu_count() or 1))
+        outcome = run(folder, load_packs([PACK]), out, AuditOptions(threads=os.cpu_count() or 1))
     rules = outcome.summary["rules"]
     breaches = {
         f"{key} {kind}": rule[kind] for key, rule in rules.items() for kind in ("violations", "unmet")

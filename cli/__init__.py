@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ..schemas.display import QUOTED_CHARS_MAX, shortened
-from .error import WorldError, file_error, world_error
+from .error import CommandError, command_error, file_error
 from .lazy import LazyGroup
 from .options import colors
 from .shown import clean, quoted
@@ -55,7 +55,7 @@ class Tracline(LazyGroup):
             # What writes Parquet takes no other path, and no JSON can hold one.
             if (text := os.fsencode(arg).decode("utf-8", "backslashreplace")) != arg:
                 hint = "rename the file or folder, or write the argument as UTF-8"
-                raise world_error("TRL604", text, "is an argument that is not UTF-8", hint)
+                raise command_error("TRL604", text, "is an argument that is not UTF-8", hint)
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
@@ -69,9 +69,9 @@ class Tracline(LazyGroup):
         try:
             return super().invoke(ctx)
         except RuleError as error:
-            raise WorldError(str(error)) from error
+            raise CommandError(str(error)) from error
         except SourceError as error:
-            raise WorldError("\n".join(map(quoted, str(error).splitlines()))) from error
+            raise CommandError("\n".join(map(quoted, str(error).splitlines()))) from error
         except click.UsageError as error:
             raise _shortened(error) from error
         except BrokenPipeError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .error import WorldError, package_error, world_error
+from .error import CommandError, command_error, package_error
 
 if TYPE_CHECKING:
     from ..schemas.instrumentations.lacks import Diagnosed
@@ -19,7 +19,7 @@ ANSWER_BYTES_MAX = 4 << 20
 def ask_doctor(address: str, token: str | None) -> list[Diagnosed]:
     """Return the instrumentations that a running `tracline serve` has seen.
 
-    Redirections are not followed: the token is for this address alone. Raises WorldError: TRL606 where the
+    Redirections are not followed: the token is for this address alone. Raises CommandError: TRL606 where the
     process does not answer or not as one, TRL620 where the package for it is not installed.
     """
     import msgspec
@@ -52,17 +52,17 @@ def _answer(address: str, url: str, token: str | None) -> bytes:
                     raise _unlike(address, f"answers with more than {ANSWER_BYTES_MAX:,} bytes")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         hint = "start it, or give the address that it printed"
-        raise world_error("TRL606", address, f"does not answer ({type(error).__name__})", hint) from error
+        raise command_error("TRL606", address, f"does not answer ({type(error).__name__})", hint) from error
     return bytes(body)
 
 
-def _refused(address: str, status: int) -> WorldError:
+def _refused(address: str, status: int) -> CommandError:
     if status == UNAUTHORIZED:
         hint = "give the token of that process as --token or TRACLINE_TOKEN"
-        return world_error("TRL606", address, "asks for a token, or for another one", hint)
+        return command_error("TRL606", address, "asks for a token, or for another one", hint)
     return _unlike(address, f"answers {status}")
 
 
-def _unlike(address: str, what: str) -> WorldError:
+def _unlike(address: str, what: str) -> CommandError:
     hint = "give the address of a running `tracline serve` of this release"
-    return world_error("TRL606", address, what, hint)
+    return command_error("TRL606", address, what, hint)

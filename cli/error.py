@@ -26,7 +26,7 @@ CODES: dict[str, str] = {
 """The codes of this room, beside those of `rules/model/problem.py`; each has a test that triggers it."""
 
 
-class WorldError(click.ClickException):
+class CommandError(click.ClickException):
     """An error of the world: its text goes to standard error as it is, and the exit code is 2."""
 
     exit_code = 2
@@ -36,27 +36,27 @@ class WorldError(click.ClickException):
         click.echo(self.message, file=file or sys.stderr)
 
 
-def world_error(code: str, where: str, what: str, hint: str) -> WorldError:
+def command_error(code: str, where: str, what: str, hint: str) -> CommandError:
     """The error `where: CODE what`, and the hint on a line of its own."""
     assert code in CODES, f"{code} is not in the table of codes"
-    return told_error(code, where, what, hint)
+    return coded_error(code, where, what, hint)
 
 
-def told_error(code: str, where: str, what: str, hint: str) -> WorldError:
-    """As `world_error`, with a code of another room's."""
-    return WorldError(f"{quoted(where)}: {code} {quoted(what)}\n  hint: {quoted(hint)}")
+def coded_error(code: str, where: str, what: str, hint: str) -> CommandError:
+    """As `command_error`, with a code of another room's."""
+    return CommandError(f"{quoted(where)}: {code} {quoted(what)}\n  hint: {quoted(hint)}")
 
 
-def package_error(error: ModuleNotFoundError, where: str) -> WorldError | None:
+def package_error(error: ModuleNotFoundError, where: str) -> CommandError | None:
     """What to install where a package is missing that a live process needs; None where it is our own."""
     if (error.name or "").startswith("tracline"):
         return None
     hint = "install tracline with its extra `stream`: pip install '.[stream]' in a clone"
-    return world_error("TRL620", where, f"needs the package {error.name}", hint)
+    return command_error("TRL620", where, f"needs the package {error.name}", hint)
 
 
-def file_error(error: OSError) -> WorldError:
+def file_error(error: OSError) -> CommandError:
     """The operating system's refusal, with the file it is about."""
     where = "tracline" if error.filename is None else str(error.filename)
     hint = "check that the path is right and that you may read (or write) there"
-    return world_error("TRL601", where, f"{(error.strerror or str(error)).lower()}", hint)
+    return command_error("TRL601", where, f"{(error.strerror or str(error)).lower()}", hint)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ..schemas.settings import SessionSettings
-from .error import WorldError, file_error, told_error, world_error
+from .error import CommandError, coded_error, command_error, file_error
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -69,7 +69,7 @@ def session_settings(flags: Mapping[str, object] | None = None) -> SessionSettin
     `flags`, in which None means not given.
 
     Raises:
-        WorldError: TRL601 (a named file that cannot be read), TRL610, TRL611, TRL612.
+        CommandError: TRL601 (a named file that cannot be read), TRL610, TRL611, TRL612.
     """
     hint = "seconds are numbers, zero or more; scope is a list of resource attributes; sessions is a table"
     return _in_force(_Table("sessions", SessionSettings, hint), flags or {})
@@ -79,7 +79,7 @@ def kafka_settings(flags: Mapping[str, object] | None = None) -> KafkaSettings:
     """The `[kafka]` settings in force, from where `session_settings` says; they do not contradict each other.
 
     Raises:
-        WorldError: TRL601, TRL610, TRL611, TRL612 as there, and TRL721 for a contradiction.
+        CommandError: TRL601, TRL610, TRL611, TRL612 as there, and TRL721 for a contradiction.
     """
     from ..stream.error import StreamError
     from ..stream.kafka.settings import KafkaSettings, check
@@ -89,7 +89,7 @@ def kafka_settings(flags: Mapping[str, object] | None = None) -> KafkaSettings:
     try:
         check(settings)
     except StreamError as error:
-        raise told_error(error.code, "[kafka]", str(error), error.hint) from None
+        raise coded_error(error.code, "[kafka]", str(error), error.hint) from None
     return settings
 
 
@@ -133,22 +133,22 @@ def _written(file: Path) -> Mapping[str, Any]:
         raise file_error(error) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         hint = "write tables and keys as in: [sessions] on one line, idle_s = 3600 on the next"
-        raise world_error("TRL610", str(file), str(error), hint) from error
+        raise command_error("TRL610", str(file), str(error), hint) from error
     if strange := sorted(set(document) - set(TABLES)):
         hint = f"the tables are {', '.join(f'[{name}]' for name in TABLES)}"
-        raise world_error("TRL611", str(file), f"there is no table or key {strange[0]!r}", hint)
+        raise command_error("TRL611", str(file), f"there is no table or key {strange[0]!r}", hint)
     return document
 
 
-def _unusable(fault: Any, where: str, table: _Table[Any]) -> WorldError:
+def _unusable(fault: Any, where: str, table: _Table[Any]) -> CommandError:
     """Return what pydantic found wrong with one source's table."""
     key = str(fault["loc"][0]) if fault["loc"] else table.name
     if fault["type"] == "unexpected_keyword_argument":
         near = get_close_matches(key, table.keys, n=1) or table.keys
-        return world_error("TRL611", where, f"[{table.name}] has no {key!r}", f"known: {', '.join(near)}")
+        return command_error("TRL611", where, f"[{table.name}] has no {key!r}", f"known: {', '.join(near)}")
     hint = table.hints.get(key, table.hint)
     if key in table.hints:
         # pydantic would show its pattern.
-        return world_error("TRL612", where, f"{key} cannot be used", hint)
+        return command_error("TRL612", where, f"{key} cannot be used", hint)
     what = f"{key} cannot be used: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
-    return world_error("TRL612", where, what, hint)
+    return command_error("TRL612", where, what, hint)

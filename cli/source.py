@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .error import world_error
+from .error import command_error
 from .options import note
 from .shown import quoted
 
@@ -60,7 +60,9 @@ def tell_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: boo
 
     hint = f"run `tracline doctor {source}`; docs/spans.md says which spans are read"
     if spans.is_unread and not (events or allow_empty):
-        error = world_error("TRL605", source, unread_text(spans.spans), f"{hint}; --allow-empty accepts them")
+        error = command_error(
+            "TRL605", source, unread_text(spans.spans), f"{hint}; --allow-empty accepts them"
+        )
         error.show()
         return error.exit_code
     if silent := spans.spans if spans.is_unread else spans.unread_frameworks:
@@ -77,7 +79,7 @@ def tell_quiet(rows: int, source: str) -> None:
 def tell_rejected(rejects: Sequence[Reject], by_reason: Mapping[str, int], source: str, allowed: int) -> None:
     """Name on standard error what could not be read, the first ones and how many in all.
 
-    Raises WorldError (TRL603) where it is more than allowed; else `--quiet` silences it.
+    Raises CommandError (TRL603) where it is more than allowed; else `--quiet` silences it.
     """
     count = sum(by_reason.values())
     if not count:
@@ -92,4 +94,4 @@ def tell_rejected(rejects: Sequence[Reject], by_reason: Mapping[str, int], sourc
         return
     click.echo(shown, err=True)
     hint = "mend the source, or say how much of it may be left out"
-    raise world_error("TRL603", source, f"{count:,} rejected, more than --allow-rejected {allowed}", hint)
+    raise command_error("TRL603", source, f"{count:,} rejected, more than --allow-rejected {allowed}", hint)

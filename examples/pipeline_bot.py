@@ -63,12 +63,12 @@ class Talked:
 
 def past_archive(folder: Path) -> None:
     """An archive of conversations without a spike, at the pace of those to come."""
-    from ..archive.writer import Origin, writing
+    from ..archive.writer import ManifestSource, writing
     from .desk.formats import event_frame
 
     told = list(_past())
     with writing(folder) as writer:
-        writer.write(event_frame(told), Origin("past", "0" * 64), (0, len(told) - 1))
+        writer.write(event_frame(told), ManifestSource("past", "0" * 64), (0, len(told) - 1))
 
 
 def _past() -> Iterator[Conversation]:

@@ -17,7 +17,7 @@ from ...rules.engine.kernel import I32, I64
 from ...rules.engine.sessions import numbers
 from ...schemas.event import Kind
 from ...schemas.time import NS
-from ..prepare.options import Terms
+from ..prepare.options import AuditOptions
 from ..sources.discover import Population
 from .audit import judging
 
@@ -40,7 +40,7 @@ _TURN = {APPLIED: 0, VIOLATED: 1, UNJUDGED: 2, CLOSED: 3}
 
 
 def standings(
-    archive: str | Path, statute: Statute, scratch: Path, terms: Terms, population: Population
+    archive: str | Path, statute: Statute, scratch: Path, terms: AuditOptions, population: Population
 ) -> pl.DataFrame:
     """A row for each thing first said of an occurrence, by `said`, with the columns of `SCHEMA`.
 

@@ -30,7 +30,7 @@ _RULE_SET = re.compile(r"[0-9a-f]{64}\.json")
 _SNIFFED_BYTES = 4_096
 
 
-class Format(StrEnum):
+class FileFormat(StrEnum):
     """What a file holds, told by its first bytes."""
 
     PARQUET = "parquet"
@@ -39,12 +39,12 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SourceFile:
     """One file of a source. `name` is its path from the source's folder, the same on every machine."""
 
     path: Path
     name: str
-    format: Format
+    format: FileFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Population:
         self.reject(Reject(file, flaw.place, flaw.code, flaw.text))
 
 
-def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
+def discover(source: str | Path, population: Population) -> tuple[SourceFile, ...]:
     """The files of a source (a file, a folder with all below it, or a glob), ordered by name.
 
     A file is known by its content. One that is neither Parquet nor JSON is rejected when its suffix says it
@@ -147,7 +147,7 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
     """
     files = _files(source, population)
     found = _listed(files, population, whole=Path(source).is_dir())
-    parts: list[Part] = []
+    parts: list[SourceFile] = []
     for path, name in found:
         try:
             told = sniff(path)
@@ -159,7 +159,7 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
             text = "has a name, or stands in a folder with one, that is not UTF-8: rename it"
             population.reject(Reject(name, "whole file", "source-name", text))
         elif told is not None:
-            parts.append(Part(path, name, told))
+            parts.append(SourceFile(path, name, told))
         elif claims or Path(source).is_file():
             text = "is neither event Parquet nor a chat log in JSON nor a dump of spans"
             population.reject(Reject(name, "whole file", "source-kind", text))
@@ -173,21 +173,21 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def sniff(path: Path) -> Format | None:
+def sniff(path: Path) -> FileFormat | None:
     """What a file holds by its first bytes, or None where it is no telemetry; looks through compression."""
     compression, start = head(path)
     if compression == "parquet":
-        return Format.PARQUET
+        return FileFormat.PARQUET
     if not start and compression is None and path.name.lower().endswith(_JSON_SUFFIXES):
         # The collector's file exporter makes its file before the first span comes.
-        return Format.SPANS
+        return FileFormat.SPANS
     from .span_files import holds_spans
 
     if holds_spans(path, start):
-        return Format.SPANS
+        return FileFormat.SPANS
     if path.name.lower().endswith(_JSON_SUFFIXES) and start.strip()[:1] in (b"[", b"{"):
-        return Format.CHAT
-    return Format.CHAT if _JSON_START.match(start) else None
+        return FileFormat.CHAT
+    return FileFormat.CHAT if _JSON_START.match(start) else None
 
 
 def head(path: Path) -> tuple[str | None, bytes]:

@@ -13,7 +13,7 @@ from .json import array
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {"info": "note", "low": "note", "medium": "warning", "high": "error", "critical": "error"}
 """SARIF's level for each severity."""
-TELLS = {
+MESSAGES = {
     "violated": "was violated",
     "unmet": "was left unmet when the session closed",
     "unjudged": "cannot be judged: {reason}",
@@ -40,7 +40,7 @@ def sarif(summary: dict[str, Any], verdicts: Iterator[dict[str, Any]]) -> Iterat
     results = (
         _result(verdict, rules, *index[verdict["pack"], verdict["rule"]])
         for verdict in verdicts
-        if verdict["verdict"] in TELLS
+        if verdict["verdict"] in MESSAGES
     )
     yield from array("results", results, indent="    ")
     yield "  }]"
@@ -57,7 +57,7 @@ def _rule(key: str, rule: dict[str, Any]) -> dict[str, Any]:
 
 
 def _result(verdict: dict[str, Any], rules: dict[str, Any], place: int, key: str) -> dict[str, Any]:
-    told = TELLS[verdict["verdict"]].format(reason=verdict["reason"])
+    told = MESSAGES[verdict["verdict"]].format(reason=verdict["reason"])
     open_ = verdict["verdict"] == "unjudged"
     session = clean(verdict["session_id"])
     return {

@@ -15,7 +15,7 @@ from ...schemas.verdict import Severity
 from ..shown import clean, plain_console, quoted
 
 if TYPE_CHECKING:
-    from ...batch.audit.audit import Outcome
+    from ...batch.audit.audit import AuditResult
 
 STYLES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}
 SCOPE_WIDTH = 80
@@ -24,7 +24,7 @@ SESSION_WIDTH = 40
 """Characters of a session id that an example shows."""
 
 
-def print_table(outcome: Outcome, out: Path) -> None:
+def print_table(outcome: AuditResult, out: Path) -> None:
     """Print what was judged, how often each rule was broken, worst first, and where to look."""
     console = plain_console()
     rules = outcome.summary["rules"]
@@ -115,7 +115,7 @@ def _number(count: int) -> str:
     return f"{count:,}" if count else "·"
 
 
-def _examples(outcome: Outcome, broken: list[str]) -> Group:
+def _examples(outcome: AuditResult, broken: list[str]) -> Group:
     parts: list[Text | Table] = [Text("First examples", style="bold")]
     for key in broken:
         rule = outcome.summary["rules"][key]

@@ -19,7 +19,7 @@ from kafka import KafkaProducer
 from kafka.errors import IllegalStateError, KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from ...archive.chunk import Piece, RuleTexts, Standing
+from ...archive.chunk import ArchiveCheckpoint, Chunk, RuleTexts
 from ..error import StreamError
 from ..messages.codec import DeadLetter, encode_letter
 from ..messages.topics import Topic
@@ -61,24 +61,24 @@ class Archive(Protocol):
         """Wait for the turn, and have it: what follows is called inside, but for `standing`."""
         ...
 
-    def standing(self, partition: int) -> Standing | None:
+    def standing(self, partition: int) -> ArchiveCheckpoint | None:
         """Return how far the archive has come with a partition, None where it has nothing of it."""
         ...
 
     def keep_rules(self, digest: str, packs: RuleTexts) -> None:
         """Write a rule set; once is enough."""
 
-    def begin(self, piece: Piece) -> None:
+    def begin(self, piece: Chunk) -> None:
         """Enter that files of the piece are written next."""
 
-    def put(self, piece: Piece) -> None:
+    def put(self, piece: Chunk) -> None:
         """Write the files of the piece, but for those that were entered before."""
 
     def enter(self) -> Entered:
         """Enter the files that were put."""
         ...
 
-    def finish(self, piece: Piece) -> Standing:
+    def finish(self, piece: Chunk) -> ArchiveCheckpoint:
         """Enter that the piece is in the archive."""
         ...
 
@@ -109,7 +109,7 @@ class Archiving:
         self._checks = TopicChecks(kafka, PROCESS)
         self._producer: Any = None
         self._open: dict[int, Gathering] = {}
-        self._bases: dict[int, Standing | None] = {}
+        self._bases: dict[int, ArchiveCheckpoint | None] = {}
         self._heard = self._checked = around.clock()
         self._is_away = False
 
@@ -190,10 +190,10 @@ class Archiving:
             if owned:
                 self._around.say(f"goes on with partitions {', '.join(map(str, sorted(owned)))}")
 
-    def _begin(self, place: TopicPartition, first: int, standing: Standing | None) -> bool:
+    def _begin(self, place: TopicPartition, first: int, standing: ArchiveCheckpoint | None) -> bool:
         """Go on with a partition whose messages begin at `first`; false where it is not ours."""
         self._bases[place.partition] = standing
-        begin = Standing(first, first) if standing is None else resumed(standing, first)
+        begin = ArchiveCheckpoint(first, first) if standing is None else resumed(standing, first)
         if standing is not None and begin.next != standing.next:
             text = f"partition {place.partition}: Kafka has deleted messages {standing.next} to"
             self._around.say(f"{text} {begin.next - 1} before they were archived")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population, discover
 from tracline.batch.sources.span_files import requests
 from tracline.batch.survey.sessions import session, sessions
@@ -126,7 +126,7 @@ def heard_in(source: Path) -> Iterator[Heard]:
 def judged(source: Path, folder: Path) -> list[Place]:
     """Every event that an audit judges, in its order, by a rule that every event breaks."""
     rules = pack_text("{pack: every, version: 1, rules: [{id: event, formula: always false}]}")
-    audit(source, rules, folder / "bundle", Terms())
+    audit(source, rules, folder / "bundle", AuditOptions())
     lines = (folder / "bundle" / "verdicts.jsonl").read_text().splitlines()
     return [place(json.loads(line)) for line in lines]
 

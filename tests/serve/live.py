@@ -16,7 +16,7 @@ from random import Random
 import orjson
 import polars as pl
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.cli.commands.live.serve import opened_archive
 from tracline.examples.spans.wire import to_otlp, to_otlp_json
 from tracline.rules.engine.judge import Statute
@@ -209,7 +209,7 @@ def places_of(events: pl.DataFrame) -> Counter[Place]:
 
 def audited(source: Path, pack: Path | Sequence[str], out: Path, as_of: int | None = None) -> dict[str, dict]:
     """The records of an audit, by id; it must reject nothing."""
-    outcome = audit(source, load_packs(pack), out, Terms(idle_s=IDLE_S, as_of=as_of))
+    outcome = audit(source, load_packs(pack), out, AuditOptions(idle_s=IDLE_S, as_of=as_of))
     assert not outcome.population.rejected.total()
     records = [orjson.loads(line) for line in (out / "verdicts.jsonl").read_bytes().splitlines()]
     return {record["id"]: record for record in records}

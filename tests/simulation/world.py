@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 
-from tracline.archive.writer import Origin, writing
+from tracline.archive.writer import ManifestSource, writing
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.candidate import Candidate
@@ -334,7 +334,9 @@ class World:
         """An archive of what was judged."""
         root = self.folder / "archive"
         with writing(root) as writer:
-            writer.write(event_frame([event for event, _ in judged]), Origin("judged", "0" * 64), (0, 0))
+            writer.write(
+                event_frame([event for event, _ in judged]), ManifestSource("judged", "0" * 64), (0, 0)
+            )
         return root
 
     def letters(self) -> set[tuple[Topic, int, int]]:

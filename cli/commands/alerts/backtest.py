@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ....schemas.time import rfc3339
-from ...error import told_error
+from ...error import coded_error
 from ...options import Command, format_option, rules_option
 from ...shown import clean, plain_console
 from ...source import allow_rejected_option, timezone_option
 from ..audit.audit import Instant
-from .group import TICK_S, Past, past
+from .group import TICK_S, StatusHistory, past
 
 if TYPE_CHECKING:
     from ....stream.alerts.rates import Rates
@@ -25,7 +25,7 @@ AGENT_WIDTH = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class BacktestResult:
     """What a backtest did: the time that was watched, what was tolerated, and what came of it.
 
     `watched` counts rules and agents, `ticks` those of them all in which some session counted.
@@ -109,17 +109,17 @@ def command(
 
 
 def _read(file: Path) -> Rates:
-    """The rates in the file. Raises WorldError where it holds none."""
+    """The rates in the file. Raises CommandError where it holds none."""
     from ....stream.alerts.rates import decode
     from ....stream.error import StreamError
 
     try:
         return decode(file.read_bytes())
     except StreamError as error:
-        raise told_error(error.code, str(file), str(error), error.hint) from error
+        raise coded_error(error.code, str(file), str(error), error.hint) from error
 
 
-def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
+def backtest(told: StatusHistory, rates: Rates, arl_ticks: int) -> BacktestResult:
     """Watch what was said with these rates."""
     from ....stream.alerts.detector import Settings
     from ....stream.alerts.history import watched
@@ -129,7 +129,7 @@ def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
     watch = Watch(tolerance(rates), Settings(arl_ticks=arl_ticks))
     # Time goes on until the last tick is over.
     changes = watched(told.said, watch, told.last + watch.ledger.tick_ns)
-    return Watched(
+    return BacktestResult(
         since=told.first,
         until=told.last,
         tick_s=rates.tick_s,
@@ -141,7 +141,7 @@ def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
     )
 
 
-def alarms(found: Watched) -> list[tuple[Change, Change | None]]:
+def alarms(found: BacktestResult) -> list[tuple[Change, Change | None]]:
     """Return what fired, and what resolved it (None: nothing did), in the order of their firing."""
     from ....stream.alerts.detector import Turn
 
@@ -156,7 +156,7 @@ def alarms(found: Watched) -> list[tuple[Change, Change | None]]:
     return sorted(told, key=lambda pair: (pair[0].told, pair[0].key))
 
 
-def as_data(found: Watched) -> dict[str, Any]:
+def as_data(found: BacktestResult) -> dict[str, Any]:
     """The backtest as plain data; agents' names are cleaned."""
     return {
         "since": rfc3339(found.since),
@@ -184,7 +184,7 @@ def as_data(found: Watched) -> dict[str, Any]:
     }
 
 
-def print_alarms(found: Watched) -> None:
+def print_alarms(found: BacktestResult) -> None:
     """Print the alarms, and what was watched."""
     from rich.text import Text
 

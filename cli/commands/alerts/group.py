@@ -27,7 +27,7 @@ TICK_S = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class StatusHistory:
     """What was said of an archive's sessions, in the order in which it would have been said live."""
 
     said: list[Said]
@@ -47,29 +47,29 @@ class Past:
         """Return what was said before a time."""
         return [one for one in self.said if one[0] < time]
 
-    def since(self, time: int) -> Past:
+    def since(self, time: int) -> StatusHistory:
         """Return what was said of occurrences of which nothing was said before a time."""
         known = {(status.session_id, status.occurrence) for at, status in self.said if at < time}
         said = [one for one in self.said if (one[1].session_id, one[1].occurrence) not in known]
-        return Past(said, self.idle_s)
+        return StatusHistory(said, self.idle_s)
 
 
-def past(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int) -> Past:
+def past(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int) -> StatusHistory:
     """Judge the archive by the rules. Tells on standard error what could not be read."""
     from ....batch.audit.status_history import standings
     from ....batch.importing.run import zone_of
-    from ....batch.prepare.options import Terms
+    from ....batch.prepare.options import AuditOptions
     from ....batch.sources.discover import Population
     from ....rules.engine.judge import statute_of
     from ....rules.packs.load import load_packs
     from ...settings import session_settings
 
     statute, sessions, population = statute_of(load_packs(rules)), session_settings(), Population()
-    terms = Terms(idle_s=sessions.idle_s, scope=sessions.scope, zone=zone_of(timezone))
+    terms = AuditOptions(idle_s=sessions.idle_s, scope=sessions.scope, zone=zone_of(timezone))
     with tempfile.TemporaryDirectory() as scratch:
         rows = standings(archive, statute, Path(scratch), terms, population)
     tell_rejected(population.rejects, population.rejected, archive, allow_rejected)
-    return Past(list(_said(rows.iter_rows(named=True))), sessions.idle_s)
+    return StatusHistory(list(_said(rows.iter_rows(named=True))), sessions.idle_s)
 
 
 def _said(rows: Iterator[dict[str, Any]]) -> Iterator[Said]:

@@ -46,15 +46,15 @@ def command(source: str, token: str | None, allow_rejected: int, format: str) ->
 
 
 def _of_files(source: str, format: str, allow_rejected: int) -> list[Diagnosed]:
-    """Write and return the instrumentations of dumps. Raises WorldError where too much cannot be read."""
-    from ....batch.prepare.options import Terms
+    """Write and return the instrumentations of dumps. Raises CommandError where too much cannot be read."""
+    from ....batch.prepare.options import AuditOptions
     from ....batch.sources.discover import Population
     from ....batch.survey.doctor import diagnose
     from ...settings import session_settings
 
     sessions, population = session_settings(), Population()
     with tempfile.TemporaryDirectory(prefix="tracline-doctor-") as scratch:
-        terms = Terms(idle_s=sessions.idle_s, scope=sessions.scope)
+        terms = AuditOptions(idle_s=sessions.idle_s, scope=sessions.scope)
         found = diagnose(source, Path(scratch), population, terms)
     _write(found, format)
     tell_rejected(population.rejects, dict(sorted(population.rejected.items())), source, allow_rejected)

@@ -21,7 +21,7 @@ from ...source import (
 )
 
 if TYPE_CHECKING:
-    from ....batch.importing.run import Imported
+    from ....batch.importing.run import ImportResult
 
 
 @click.command("import", cls=Command)
@@ -58,7 +58,7 @@ def command(
     click.get_current_context().exit(code)
 
 
-def summary(imported: Imported) -> dict[str, Any]:
+def summary(imported: ImportResult) -> dict[str, Any]:
     """Return what an import did, as plain data."""
     population = imported.population
     return {

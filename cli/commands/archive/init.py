@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ...error import world_error
+from ...error import command_error
 from ...options import Command, note
 from ...shown import clean
 from ...source import allow_rejected_option, tell_rejected, timezone_option
@@ -42,15 +42,17 @@ def command(source: str, out: Path, force: bool, timezone: str, allow_rejected: 
         tracline check rules/desk.yaml
     """
     from ....batch.importing.run import zone_of
-    from ....batch.prepare.options import Terms
+    from ....batch.prepare.options import AuditOptions
     from ....batch.survey.starter import counted_today, draft, found_today, judged, pack_of
     from ....batch.survey.usage import usage
     from ...settings import session_settings
 
     if out.exists() and not force:
-        raise world_error("TRL607", str(out), "is there already", "name another file, or replace it: --force")
+        raise command_error(
+            "TRL607", str(out), "is there already", "name another file, or replace it: --force"
+        )
     sessions = session_settings()
-    terms = Terms(zone=zone_of(timezone), idle_s=sessions.idle_s, scope=sessions.scope)
+    terms = AuditOptions(zone=zone_of(timezone), idle_s=sessions.idle_s, scope=sessions.scope)
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         (scratch / "usage").mkdir()
@@ -61,7 +63,7 @@ def command(source: str, out: Path, force: bool, timezone: str, allow_rejected: 
             hint = (
                 "name chat logs, spans or an archive with conversations; tracline doctor says what spans lack"
             )
-            raise world_error("TRL608", source, "holds no event", hint)
+            raise command_error("TRL608", source, "holds no event", hint)
         made = draft(_name(out), PARENT, found)
         note("judging them by the rules that apply")
         counted, outcome, rules = judged(source, pack_of(made, found, {}, {}), scratch, terms)

@@ -15,7 +15,7 @@ from ...source import allow_rejected_option, tell_rejected, timezone_option
 from ..audit.audit import Instant
 
 if TYPE_CHECKING:
-    from ....batch.prepare.options import Terms
+    from ....batch.prepare.options import AuditOptions
     from ....batch.sources.discover import Population
     from ....batch.survey.sessions import SessionView
     from ....rules.model.rule import RuleSet
@@ -53,13 +53,13 @@ def command(
     if repeats and session is None:
         raise click.UsageError("--repeats shows what was dropped of one session: name it with --session.")
     from ....batch.importing.run import zone_of
-    from ....batch.prepare.options import Terms
+    from ....batch.prepare.options import AuditOptions
     from ....batch.sources.discover import Population
     from ....rules.packs.load import load_packs
     from ...settings import session_settings
 
     rule_set, settings = load_packs(rules) if rules else None, session_settings()
-    terms = Terms(as_of=as_of, zone=zone_of(timezone), idle_s=settings.idle_s, scope=settings.scope)
+    terms = AuditOptions(as_of=as_of, zone=zone_of(timezone), idle_s=settings.idle_s, scope=settings.scope)
     population = Population()
     with tempfile.TemporaryDirectory() as scratch:
         if session is None:
@@ -78,7 +78,7 @@ def _list(
     source: str,
     scratch: Path,
     population: Population,
-    terms: Terms,
+    terms: AuditOptions,
     rule_set: RuleSet | None,
     format: str,
 ) -> None:

@@ -24,7 +24,7 @@ from ...source import (
 )
 
 if TYPE_CHECKING:
-    from ....batch.audit.audit import Outcome, Progress
+    from ....batch.audit.audit import AuditResult, OnProgress
 
 
 class Instant(click.ParamType):
@@ -113,12 +113,12 @@ def command(
     from ....batch.audit.as_judged import audit_as_judged
     from ....batch.audit.audit import audit
     from ....batch.importing.run import zone_of
-    from ....batch.prepare.options import Terms
+    from ....batch.prepare.options import AuditOptions
     from ....rules.packs.load import load_packs
     from ...settings import session_settings
 
     rule_set, sessions = None if as_judged else load_packs(rules), session_settings()
-    terms = Terms(
+    terms = AuditOptions(
         since=since,
         until=until,
         as_of=as_of,
@@ -147,7 +147,7 @@ def command(
         click.get_current_context().exit(1)
 
 
-def _broken(outcome: Outcome, least: Severity) -> bool:
+def _broken(outcome: AuditResult, least: Severity) -> bool:
     """Return whether a rule of at least that severity was broken."""
     return any(
         rule["violations"] + rule["unmet"] > 0 and Severity(rule["severity"]).rank >= least.rank
@@ -155,7 +155,7 @@ def _broken(outcome: Outcome, least: Severity) -> bool:
     )
 
 
-def _write(outcome: Outcome, out: Path, format: str) -> None:
+def _write(outcome: AuditResult, out: Path, format: str) -> None:
     """Write the results to standard output."""
     from ....batch.evidence.bundle import VERDICTS, read_verdicts
 
@@ -187,7 +187,7 @@ def _write(outcome: Outcome, out: Path, format: str) -> None:
 
 
 @contextmanager
-def _progress() -> Generator[Progress]:
+def _progress() -> Generator[OnProgress]:
     """A bar on standard error when that is a terminal and nothing asked for quiet; else silence."""
     if quiet() or not sys.stderr.isatty():
         yield lambda _what, _done, _of: None

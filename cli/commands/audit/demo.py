@@ -25,12 +25,12 @@ SPIKE_BROKEN_MIN = 5
 """A day on which a rule was broken in fewer sessions shows no spike."""
 RULES_SHOWN = 8
 
-Breach = tuple[str, str, str]
+RuleBreach = tuple[str, str, str]
 """A session that breaks a rule: pack, rule, session id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spike:
+class UnusualDay:
     """The day on which a rule was broken most out of the ordinary; rates are shares of the sessions."""
 
     rule: str
@@ -60,7 +60,7 @@ def command(out: Path, sessions: int, seed: int) -> None:
     did wrong, and the audit is compared with that.
     """
     from ....batch.audit.audit import audit
-    from ....batch.prepare.options import Terms
+    from ....batch.prepare.options import AuditOptions
     from ....examples.desk.bot import Desk
     from ....rules.packs.load import load_packs, shipped_packs
 
@@ -70,7 +70,7 @@ def command(out: Path, sessions: int, seed: int) -> None:
     done = _make_archive(desk, archive)
     note("auditing")
     began = time.monotonic()
-    outcome = audit(archive, load_packs(shipped_packs()), bundle, Terms(threads=os.cpu_count() or 1))
+    outcome = audit(archive, load_packs(shipped_packs()), bundle, AuditOptions(threads=os.cpu_count() or 1))
     took_s = time.monotonic() - began
     click.echo(_told(desk, outcome.summary, took_s))
     click.echo(_agreement(done, _found(bundle)))
@@ -78,7 +78,7 @@ def command(out: Path, sessions: int, seed: int) -> None:
     click.echo(f"  tracline audit {archive} --rules {' '.join(shipped_packs())} --out {bundle}")
 
 
-def _make_archive(desk: Desk, archive: Path) -> frozenset[Breach]:
+def _make_archive(desk: Desk, archive: Path) -> frozenset[RuleBreach]:
     """Write the desk's conversations to the archive, anew; what was done wrong in them.
 
     Raises SourceError where the folder holds anything but an earlier demo's archive.
@@ -86,7 +86,7 @@ def _make_archive(desk: Desk, archive: Path) -> frozenset[Breach]:
     from itertools import islice
 
     from ....archive.error import SourceError
-    from ....archive.writer import Origin, read_manifest, writing
+    from ....archive.writer import ManifestSource, read_manifest, writing
     from ....examples.desk.bot import conversations
     from ....examples.desk.formats import event_frame
 
@@ -95,8 +95,8 @@ def _make_archive(desk: Desk, archive: Path) -> frozenset[Breach]:
             hint = "name another --out, or remove it"
             raise SourceError("TRL406", str(archive), "is in the way: the demo did not make it", hint)
         shutil.rmtree(archive)
-    origin = Origin(SOURCE, hashlib.sha256(repr(desk).encode()).hexdigest())
-    done: set[Breach] = set()
+    origin = ManifestSource(SOURCE, hashlib.sha256(repr(desk).encode()).hexdigest())
+    done: set[RuleBreach] = set()
     told = conversations(desk)
     first = 0
     with writing(archive) as writer:
@@ -108,7 +108,7 @@ def _make_archive(desk: Desk, archive: Path) -> frozenset[Breach]:
     return frozenset(done)
 
 
-def _found(bundle: Path) -> frozenset[Breach]:
+def _found(bundle: Path) -> frozenset[RuleBreach]:
     """The sessions and rules that the bundle's verdicts call broken."""
     from ....batch.evidence.bundle import VERDICTS, read_verdicts
 
@@ -151,13 +151,13 @@ def _row(rule: Mapping[str, Any]) -> str:
     return f"  {rule['id']:<30} {rule['severity']:<9} {broken:>9,} {applied:>7,} {broken / applied:>7.1%}"
 
 
-def find_spike(rules: Mapping[str, Mapping[str, Any]]) -> Spike | None:
+def find_spike(rules: Mapping[str, Mapping[str, Any]]) -> UnusualDay | None:
     """The rule and day whose rate is furthest above that rule's other days, at least by five deviations.
 
     The deviation is that of a binomial count with the other days' rate (with one broken session added to
     them, so that a rule that was never broken before is not infinitely surprising).
     """
-    best: tuple[float, Spike] | None = None
+    best: tuple[float, UnusualDay] | None = None
     for name, rule in rules.items():
         for day, counts in rule["by_day"].items():
             broken, applied = counts["sessions_violating"], counts["sessions_applicable"]
@@ -168,12 +168,12 @@ def find_spike(rules: Mapping[str, Mapping[str, Any]]) -> Spike | None:
             usual = (elsewhere + 1) / (others + 1)
             above = (broken - applied * usual) / (applied * usual * (1 - usual) or 1) ** 0.5
             if above >= 5 and (best is None or above > best[0]):
-                spike = Spike(name, day, broken, applied, broken / applied, elsewhere / others)
+                spike = UnusualDay(name, day, broken, applied, broken / applied, elsewhere / others)
                 best = (above, spike)
     return None if best is None else best[1]
 
 
-def _agreement(done: frozenset[Breach], found: frozenset[Breach]) -> str:
+def _agreement(done: frozenset[RuleBreach], found: frozenset[RuleBreach]) -> str:
     """Return how the audit compares with what the simulation knows."""
     others = len(found - done)
     return (

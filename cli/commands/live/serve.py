@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...error import package_error, told_error
+from ...error import coded_error, package_error
 from ...options import Command, notes, rules_option, token_option
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from ....archive.writer import Origin, Writer
+    from ....archive.writer import ArchiveWriter, ManifestSource
 
 HTTP_PORT = 4318
 GRPC_PORT = 4317
@@ -98,22 +98,22 @@ def command(
     try:
         trial.require()
     except StreamError as error:
-        raise told_error(error.code, "tracline serve", str(error), error.hint) from error
+        raise coded_error(error.code, "tracline serve", str(error), error.hint) from error
     statute = statute_of(rule_set)
     write_rule_set(archive, rule_set_digest(rule_set), rule_set.sources)
     service = Service(statute, state, session_settings(), partial(opened_archive, archive), notes())
     try:
         asyncio.run(serve(service, Address(host, port, token), grpc_port or None))
     except StreamError as error:
-        raise told_error(error.code, "tracline serve", str(error), error.hint) from error
+        raise coded_error(error.code, "tracline serve", str(error), error.hint) from error
 
 
 @dataclass(frozen=True, slots=True)
 class ServeArchive:
     """An archive to which the judged events of one store are written."""
 
-    writer: Writer
-    origin: Origin
+    writer: ArchiveWriter
+    origin: ManifestSource
 
     def write(self, rows: Sequence[bytes], first: int, last: int) -> None:
         """Write judged events with these numbers; those that are there already are left as they are."""
@@ -133,7 +133,7 @@ class ServeArchive:
 @contextmanager
 def opened_archive(root: Path, store_id: str) -> Generator[ServeArchive]:
     """The archive at `root` for the store with that id. Raises SourceError where its manifest is damaged."""
-    from ....archive.writer import Origin, writing
+    from ....archive.writer import ManifestSource, writing
 
     with writing(root) as writer:
-        yield ServeArchive(writer, Origin("serve", store_id))
+        yield ServeArchive(writer, ManifestSource("serve", store_id))

@@ -8,7 +8,7 @@ from typing import IO
 import click
 import orjson
 
-from ...error import WorldError, world_error
+from ...error import CommandError, command_error
 from ...options import Command, format_option
 
 LINE_BYTES_MAX = 1_000_000
@@ -61,7 +61,7 @@ def steps(trace: IO[bytes], name: str) -> Iterator[frozenset[str]]:
     """The steps of the trace called `name`, each as soon as its line is there; blank lines are none.
 
     Raises:
-        WorldError: TRL602 with the line's number; what the line holds is not repeated.
+        CommandError: TRL602 with the line's number; what the line holds is not repeated.
     """
     number = 0
     while line := trace.readline(LINE_BYTES_MAX + 1):
@@ -79,7 +79,7 @@ def steps(trace: IO[bytes], name: str) -> Iterator[frozenset[str]]:
         yield frozenset(names)  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _bad(name: str, number: int, what: str) -> WorldError:
+def _bad(name: str, number: int, what: str) -> CommandError:
     hint = 'write the names of the propositions true at the step, as in ["call", "ok"], or [] for none'
     where = "<stdin>" if name == "-" else name
-    return world_error("TRL602", f"{where}:{number}", what, hint)
+    return command_error("TRL602", f"{where}:{number}", what, hint)

@@ -14,7 +14,7 @@ from ...shown import clean, plain_console
 from ...source import allow_rejected_option, tell_rejected, timezone_option
 
 if TYPE_CHECKING:
-    from ....batch.audit.proposition_counts import Census, Count
+    from ....batch.audit.proposition_counts import PropositionCensus, PropositionCount
 
 TEXT_WIDTH = 200
 """Characters of what a sample event says that `--format json` shows."""
@@ -37,12 +37,12 @@ def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected:
     """
     from ....batch.audit.proposition_counts import census
     from ....batch.importing.run import zone_of
-    from ....batch.prepare.options import Terms
+    from ....batch.prepare.options import AuditOptions
     from ....rules.packs.load import load_packs
     from ...settings import session_settings
 
     rule_set, sessions = load_packs(rules), session_settings()
-    terms = Terms(zone=zone_of(timezone), idle_s=sessions.idle_s, scope=sessions.scope)
+    terms = AuditOptions(zone=zone_of(timezone), idle_s=sessions.idle_s, scope=sessions.scope)
     with tempfile.TemporaryDirectory() as scratch:
         counted = census(archive, rule_set, Path(scratch), terms)
     if format == "json":
@@ -53,7 +53,7 @@ def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected:
     tell_rejected(population.rejects, population.rejected, archive, allow_rejected)
 
 
-def as_data(counted: Census) -> dict[str, Any]:
+def as_data(counted: PropositionCensus) -> dict[str, Any]:
     """The census as plain data; texts are cleaned and cut."""
     return {
         "events": counted.events,
@@ -93,7 +93,7 @@ def said(event: dict[str, Any], width: int) -> str:
     return clean(" ".join(" ".join(part[: 4 * width] for part in parts if part).split()), width)
 
 
-def print_counts(counted: Census) -> None:
+def print_counts(counted: PropositionCensus) -> None:
     """Print a table of the propositions, and then the samples of each."""
     from rich.table import Table
     from rich.text import Text
@@ -119,7 +119,7 @@ def print_counts(counted: Census) -> None:
             console.print(_line(event, console.width), no_wrap=True, overflow="ellipsis")
 
 
-def _name(count: Count) -> str:
+def _name(count: PropositionCount) -> str:
     return clean(f"{count.pack}/{count.name}")
 
 

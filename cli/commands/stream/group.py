@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ...error import WorldError, package_error, told_error
+from ...error import CommandError, coded_error, package_error
 from ...lazy import LazyGroup
 from ...options import Seconds
 
@@ -40,7 +40,7 @@ class StreamGroup(LazyGroup):
         try:
             return super().invoke(ctx)
         except StreamError as error:
-            raise told_error(error.code, _name(ctx), str(error), error.hint) from error
+            raise coded_error(error.code, _name(ctx), str(error), error.hint) from error
         except ModuleNotFoundError as error:
             if (told := package_error(error, _name(ctx))) is None:
                 raise
@@ -55,7 +55,7 @@ def _name(ctx: click.Context) -> str:
     return f"tracline stream {ctx.invoked_subcommand or ''}".rstrip()
 
 
-def kafka_error(error: BaseException, where: str) -> WorldError | None:
+def kafka_error(error: BaseException, where: str) -> CommandError | None:
     """An error of one of Kafka's clients by its name; None for others. Asks no client that was not imported.
 
     Not its text, which may be a page long, and quote what was sent.
@@ -64,7 +64,7 @@ def kafka_error(error: BaseException, where: str) -> WorldError | None:
     if not any(isinstance(error, module.KafkaError) for module in loaded):
         return None
     hint = "check that the brokers run, and what this user may do"
-    return told_error("TRL723", where, f"Kafka refuses or fails: {type(error).__name__}", hint)
+    return coded_error("TRL723", where, f"Kafka refuses or fails: {type(error).__name__}", hint)
 
 
 def broker_option() -> Callable[[F], F]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from ...error import told_error
+from ...error import coded_error
 from ...options import Command, Several, health_options, note
 from ...settings import kafka_settings, session_settings
 from ...stopping import stopping
@@ -101,7 +101,7 @@ def _fail(error: BaseException) -> NoReturn:
 
     where = "tracline stream monitor"
     if isinstance(error, StreamError):
-        text = told_error(error.code, where, str(error), error.hint).message
+        text = coded_error(error.code, where, str(error), error.hint).message
     elif refused := kafka_error(error, where):
         text = refused.message
     else:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tracline.batch.audit.audit import audit
 from tracline.batch.audit.status_history import standings
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population
 from tracline.cli import tracline
 from tracline.examples.desk.bot import Desk, Spike, conversations
@@ -35,7 +35,7 @@ def told(folder: Path, rules: str, **terms: object) -> pl.DataFrame:
     """Return what is said of the sessions of an archive."""
     (folder / "scratch").mkdir()
     statute = statute_of(load_packs([rules]))
-    return standings(folder / "archive", statute, folder / "scratch", Terms(**terms), Population())
+    return standings(folder / "archive", statute, folder / "scratch", AuditOptions(**terms), Population())
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def archived(desk: Desk, folder: Path) -> list[tuple[object, ...]]:
     """Return what an archive of the desk says of its sessions, without the closes."""
     (folder / "scratch").mkdir()
     event_frame(conversations(desk)).write_parquet(folder / "events.parquet")
-    found = standings(folder / "events.parquet", DESK, folder / "scratch", Terms(), Population())
+    found = standings(folder / "events.parquet", DESK, folder / "scratch", AuditOptions(), Population())
     columns = ["status", "session_id", "pack", "rule", "agent", "time"]
     return list(found.filter(pl.col("status") != "closed").select(columns).iter_rows())
 
@@ -116,7 +116,7 @@ def test_as_many_sessions_as_the_audit_counts(place: Path, tmp_path: Path) -> No
     """By rule, those that violate are those of the summary, and so are those to which it applies."""
     rules = place / "desk.yaml"
     found = told(place, str(rules))
-    summary = audit(place / "archive", load_packs([rules]), tmp_path / "out", Terms()).summary
+    summary = audit(place / "archive", load_packs([rules]), tmp_path / "out", AuditOptions()).summary
     some = found.group_by("rule", "status").len().iter_rows()
     counts = {(rule, status): count for rule, status, count in some}
     for name, rule in summary["rules"].items():
