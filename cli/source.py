@@ -51,7 +51,7 @@ def allow_empty_option() -> Callable[[F], F]:
     )
 
 
-def tell_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: bool) -> int:
+def report_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: bool) -> int:
     """Say on standard error that no event is read from the spans, or from those of an agent framework.
 
     Return the exit code: 2, after an error (TRL605), where there is no event at all and that is not allowed.
@@ -70,13 +70,15 @@ def tell_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: boo
     return 0
 
 
-def tell_quiet(rows: int, source: str) -> None:
+def report_empty(rows: int, source: str) -> None:
     """Say on standard error that a source holds no rows: nothing happened in it."""
     if not rows:
         note(f"{quoted(source)}: holds no rows: there is nothing to judge")
 
 
-def tell_rejected(rejects: Sequence[Reject], by_reason: Mapping[str, int], source: str, allowed: int) -> None:
+def report_rejected(
+    rejects: Sequence[Reject], by_reason: Mapping[str, int], source: str, allowed: int
+) -> None:
     """Name on standard error what could not be read, the first ones and how many in all.
 
     Raises CommandError (TRL603) where it is more than allowed; else `--quiet` silences it.

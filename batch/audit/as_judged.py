@@ -64,7 +64,7 @@ def audit_as_judged(
     cannot be read any more.
     """
     population = Population()
-    with bundle.writing(out) as work:
+    with bundle.staged(out) as work:
         scratch = work / ".scratch"
         scratch.mkdir()
         sets = _in_force(archive, prepare(archive, scratch, population, terms))

@@ -61,7 +61,7 @@ def audit(
     """
     statute = statute_of(rule_set)
     population = Population()
-    with bundle.writing(out) as work:
+    with bundle.staged(out) as work:
         scratch = work / ".scratch"
         scratch.mkdir()
         tally = AuditTally(len(statute.rules))
@@ -102,14 +102,14 @@ def _judged(
     """Read, label and judge; what was found is to be read before `scratch` is taken away."""
     known: Known = {}
     runs = Runs(scratch)
-    for judged in judging(archive, statute, scratch, terms, population, progress):
+    for judged in judged_batches(archive, statute, scratch, terms, population, progress):
         tally.add(statute, judged)
         for record in records(statute, judged, known):
             runs.add(record)
     return runs
 
 
-def judging(
+def judged_batches(
     archive: str | Path,
     statute: Statute,
     scratch: Path,

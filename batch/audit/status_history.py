@@ -19,7 +19,7 @@ from ...schemas.event import Kind
 from ...schemas.time import NS
 from ..prepare.options import AuditOptions
 from ..sources.discover import Population
-from .audit import judging
+from .audit import judged_batches
 
 SCHEMA = {
     "said": pl.Int64,
@@ -39,7 +39,7 @@ APPLIED, VIOLATED, UNJUDGED, CLOSED = "applied", "violated", "unjudged", "closed
 _TURN = {APPLIED: 0, VIOLATED: 1, UNJUDGED: 2, CLOSED: 3}
 
 
-def standings(
+def status_history(
     archive: str | Path, statute: Statute, scratch: Path, terms: AuditOptions, population: Population
 ) -> pl.DataFrame:
     """A row for each thing first said of an occurrence, by `said`, with the columns of `SCHEMA`.
@@ -48,7 +48,7 @@ def standings(
     """
     parts = [
         part
-        for judged in judging(archive, statute, scratch, terms, population)
+        for judged in judged_batches(archive, statute, scratch, terms, population)
         for part in _standings(statute, judged, round(terms.idle_s * NS))
     ]
     turn = pl.col("status").replace_strict(_TURN, return_dtype=pl.Int8)

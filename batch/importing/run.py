@@ -12,14 +12,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import polars as pl
 
+from ...archive.disk import digest_of
 from ...archive.error import SourceError
-from ...archive.writer import ArchiveWriter, Manifest, ManifestEntry, ManifestSource, digest_of, writing
+from ...archive.manifest import Manifest, ManifestEntry, ManifestSource
+from ...archive.writer import ArchiveWriter, archive_writer
 from ...schemas.chat.decode import END_CONVERSATION
 from ...schemas.event import Kind
 from ...schemas.frames.candidates import candidate_frame
 from ...schemas.frames.events import event_frame
 from ..prepare.chat_frames import chat_batches
-from ..prepare.session_ids import KnownConversations, survey
+from ..prepare.session_ids import KnownConversations, shared_ids
 from ..prepare.span_candidates import resolved
 from ..sources.discover import FileFormat, Population, Reject, SourceFile, discover
 from .small_sources import SMALL_ROWS, SmallChats, rows_by_file, together
@@ -63,7 +65,7 @@ def import_source(
     zone = zone_of(timezone)
     imported = ImportResult(Population())
     parts = _sources(source, out, imported.population)
-    with writing(out) as archive:
+    with archive_writer(out) as archive:
         new: dict[FileFormat, list[tuple[SourceFile, ManifestSource]]] = {
             FileFormat.CHAT: [],
             FileFormat.SPANS: [],
@@ -86,7 +88,7 @@ def _import_chats(
     tell: Callable[[str], None] | None,
 ) -> None:
     """Write the judged events of chat logs, small ones together."""
-    met = survey([part for part, _ in new], zone)
+    met = shared_ids([part for part, _ in new], zone)
     _add_archived(met, archive.root, archive.manifest, to_be_read={origin.sha256 for _, origin in new})
     small = SmallChats(archive)
     for part, origin in new:
@@ -250,7 +252,8 @@ def _add_archived(met: KnownConversations, out: Path, manifest: Manifest, to_be_
         files = [
             out / entry.file
             for entry in manifest.entries
-            if (entry.source.sha256 in to_be_read) == again and Path(entry.file).name not in manifest.writing
+            if (entry.source.sha256 in to_be_read) == again
+            and Path(entry.file).name not in manifest.unfinished
         ]
         if not files:
             continue

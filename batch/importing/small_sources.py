@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from ...archive.writer import ArchiveWriter, ManifestEntry, ManifestSource
+from ...archive.manifest import ManifestEntry, ManifestSource
+from ...archive.writer import ArchiveWriter
 from ...schemas.frames.events import event_frame
 from ..prepare.chat_frames import FRAME_CHARS_MAX, FRAME_EVENTS_MAX, ChatBatch
 

@@ -16,7 +16,7 @@ from ..sources.discover import FileFormat, Population, Reject, SourceFile, disco
 from ..sources.event_files import bytes_of, null_count, reading, reject_rows, row_count
 from .chat_frames import chat_frames
 from .options import AuditOptions
-from .session_ids import survey
+from .session_ids import shared_ids
 from .span_candidates import resolved
 from .spill import bucket_count, passes, read_buckets, write_buckets
 
@@ -44,7 +44,7 @@ def prepare(
     ready: list[SourceFile] = []
     found = discover(source, population)
     chats = [part for part in found if part.format is FileFormat.CHAT]
-    for frame in chat_frames(chats, population, survey(chats, terms.zone), terms.zone):
+    for frame in chat_frames(chats, population, shared_ids(chats, terms.zone), terms.zone):
         ready.append(_write(scratch, f"chat-{len(ready):06d}", frame))
     rest: list[SourceFile] = []
     spans = [part for part in found if part.format is FileFormat.SPANS]

@@ -77,7 +77,7 @@ def renamed(decoded: Decoded) -> str:
     return f"{decoded.session_id}~{decoded.digest[:_SUFFIX_DIGITS]}"
 
 
-def survey(parts: Sequence[SourceFile], zone: tzinfo) -> KnownConversations:
+def shared_ids(parts: Sequence[SourceFile], zone: tzinfo) -> KnownConversations:
     """Read the chat logs once for ids alone: which are shared by different conversations of one start.
 
     So an id means the same whatever the order of the files. Files of which an id is shared are decoded.

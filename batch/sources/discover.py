@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...archive.error import SourceError
 from ...archive.gaps import gaps
-from ...archive.writer import MANIFEST, RULE_SET_START, RULE_SETS, read_manifest
+from ...archive.manifest import MANIFEST, RULE_SET_START, RULE_SETS, read_manifest
 from ...schemas.chat.find import Flaw
 from ...schemas.instrumentations.census import SpanCensus, sum_of
 from ...schemas.otlp.decoded import Decoded
@@ -214,10 +214,10 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
     """
     roots = {path.parent: name.removesuffix(MANIFEST) for path, name in found if path.name == MANIFEST}
     listed: dict[Path, str] = {}
-    writing: set[str] = set()
+    unfinished: set[str] = set()
     for root, prefix in roots.items():
         manifest = read_manifest(root)
-        writing |= manifest.writing
+        unfinished |= manifest.unfinished
         population.gaps += gaps(manifest)
         for origin, spans in manifest.spans.items():
             population.spans_in(f"{prefix}{MANIFEST}: {origin.sha256}").add(spans)
@@ -225,7 +225,7 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
             known = watermark if population.watermark is None else population.watermark
             population.watermark = min(watermark, known)
         for entry in manifest.entries:
-            if Path(entry.file).name in manifest.writing:
+            if Path(entry.file).name in manifest.unfinished:
                 continue
             listed[root / entry.file] = prefix + entry.file
             path = root / entry.file
@@ -237,7 +237,7 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
     kept: list[tuple[Path, str]] = []
     late = listed.keys() - {path for path, _ in found} if whole else ()
     for path, name in sorted([*found, *((path, listed[path]) for path in late)], key=lambda pair: pair[1]):
-        if path.name == MANIFEST or path.name in writing:
+        if path.name == MANIFEST or path.name in unfinished:
             continue
         if not path.is_file():
             # A pipe would be waited for; a link may lead nowhere.

@@ -22,7 +22,7 @@ from ...schemas.event import Kind
 from ...schemas.frames.events import EVENT_SCHEMA
 from ...schemas.sessions.readings import Drop, Dropped, Readings
 from ...schemas.time import NS, rfc3339
-from ..audit.audit import judging
+from ..audit.audit import judged_batches
 from ..audit.sorted_runs import PlacedLine, Runs
 from ..audit.summary import agents_of
 from ..prepare import spill
@@ -89,7 +89,7 @@ def sessions(
     terms, known = terms or AuditOptions(), Known()
     statute = statute_of(rule_set or RuleSet((), {}))
     runs, briefs = Runs(scratch), list[pl.DataFrame]()
-    for judged in judging(source, statute, scratch, terms, population, keep=_KEPT):
+    for judged in judged_batches(source, statute, scratch, terms, population, keep=_KEPT):
         briefs.append(_briefs(judged))
         for record in records(statute, judged, known):
             runs.add(record)

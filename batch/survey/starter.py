@@ -85,7 +85,7 @@ def _reason(rule: Rule, missing: set[str]) -> str | None:
     return f"no tool was seen for {_listed(lacks)}: {why}"
 
 
-def judged(
+def judge_draft(
     source: str | Path, written: str, scratch: Path, terms: AuditOptions
 ) -> tuple[PropositionCensus, AuditResult, tuple[Rule, ...]]:
     """Return what a pack and the other shipped ones find in the source, and the rules that were judged."""
@@ -101,7 +101,7 @@ def judged(
 # ---- as text
 
 
-def pack_of(
+def pack_text_of(
     made: PackDraft, found: SourceUsage, counts: Mapping[str, str], today: Mapping[str, list[str]]
 ) -> str:
     """Return the pack's YAML; `counts` say of propositions, and `today` of packs' rules, what was found."""

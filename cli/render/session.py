@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...schemas.verdict import Verdict
-from ..commands.rules.label import said as text_of
+from ..commands.rules.label import event_text as text_of
 from ..shown import clean, plain_console
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ def resumed(standing: ArchiveCheckpoint, start: int) -> ArchiveCheckpoint:
     """
     if start <= standing.next:
         return standing
-    begin = start if standing.writing is None else max(start, standing.writing[1] + 1)
+    begin = start if standing.pending is None else max(start, standing.pending[1] + 1)
     return ArchiveCheckpoint(begin, begin, standing.mark)
 
 
@@ -74,7 +74,7 @@ class Gathering:
     def _begin(self, standing: ArchiveCheckpoint) -> None:
         """Gather what follows."""
         self.next, self.mark = standing.next, standing.mark
-        self._until = None if standing.writing is None else standing.writing[1]
+        self._until = None if standing.pending is None else standing.pending[1]
         self._events: list[Event] = []
         self._rules: list[str] = []
         self._activated: dict[str, RuleTexts] = {}

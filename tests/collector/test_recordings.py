@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from tracline.archive.writer import read_manifest
+from tracline.archive.manifest import read_manifest
 from tracline.stream.kafka.settings import KafkaSettings
 
 from ..frameworks.compare import PACKS, Event, differences, read

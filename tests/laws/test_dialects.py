@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tracline.examples.desk.bot import Break, Desk, conversations
 from tracline.examples.spans.agent import expected, spans
 from tracline.examples.spans.plan import Dialect, Keys, Manner, turn_bounds
-from tracline.examples.spans.sessions import Session as Told
+from tracline.examples.spans.sessions import Script as Told
 from tracline.examples.spans.sessions import random_session, support_session, tidy
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.dialects import tell

@@ -17,7 +17,7 @@ import orjson
 import polars as pl
 from tracline.batch.audit.audit import audit
 from tracline.batch.prepare.options import AuditOptions
-from tracline.cli.commands.live.serve import opened_archive
+from tracline.cli.commands.live.serve import serve_archive
 from tracline.examples.spans.wire import to_otlp, to_otlp_json
 from tracline.rules.engine.judge import Statute
 from tracline.rules.packs.load import load_packs
@@ -129,7 +129,7 @@ class Live:
             now=lambda: self.now,
             free_bytes=lambda: self.free_bytes,
             archive=self.archived_by(
-                self.opened.enter_context(opened_archive(self.folder / "archive", STORE_ID))
+                self.opened.enter_context(serve_archive(self.folder / "archive", STORE_ID))
             ),
             told=self.batches.append,
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tracline.archive.writer import ManifestSource, read_manifest
+from tracline.archive.manifest import ManifestSource, read_manifest
 from tracline.rules.engine.judge import statute_of
 from tracline.rules.packs.load import load_packs
 from tracline.stream.serve.pipeline import Archive

@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 import polars as pl
 import pytest
+from tracline.archive.manifest import MANIFEST
 from tracline.archive.rule_sets import write_rule_set
-from tracline.archive.writer import MANIFEST
 from tracline.batch.audit.as_judged import audit_as_judged
 from tracline.batch.prepare.options import AuditOptions
 from tracline.examples.spans.plan import Keys, Manner

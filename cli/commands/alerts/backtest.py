@@ -15,7 +15,7 @@ from ...options import Command, format_option, rules_option
 from ...shown import clean, plain_console
 from ...source import allow_rejected_option, timezone_option
 from ..audit.audit import Instant
-from .group import TICK_S, StatusHistory, past
+from .group import TICK_S, StatusHistory, read_history
 
 if TYPE_CHECKING:
     from ....stream.alerts.rates import Rates
@@ -94,7 +94,7 @@ def command(
     if rates_file is not None and (history is not None or tick_s is not None):
         raise click.UsageError("--rates says what is tolerated, in ticks of its own: leave out the others.")
     rates = None if rates_file is None else _read(rates_file)
-    told = past(archive, rules, timezone, allow_rejected)
+    told = read_history(archive, rules, timezone, allow_rejected)
     if rates is None:
         from ....stream.alerts.history import learned
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...lazy import LazyGroup
-from ...source import tell_rejected
+from ...source import report_rejected
 
 if TYPE_CHECKING:
     from ....stream.alerts.history import Said
@@ -54,9 +54,9 @@ class StatusHistory:
         return StatusHistory(said, self.idle_s)
 
 
-def past(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int) -> StatusHistory:
+def read_history(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int) -> StatusHistory:
     """Judge the archive by the rules. Tells on standard error what could not be read."""
-    from ....batch.audit.status_history import standings
+    from ....batch.audit.status_history import status_history
     from ....batch.importing.run import zone_of
     from ....batch.prepare.options import AuditOptions
     from ....batch.sources.discover import Population
@@ -67,8 +67,8 @@ def past(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: in
     statute, sessions, population = statute_of(load_packs(rules)), session_settings(), Population()
     terms = AuditOptions(idle_s=sessions.idle_s, scope=sessions.scope, zone=zone_of(timezone))
     with tempfile.TemporaryDirectory() as scratch:
-        rows = standings(archive, statute, Path(scratch), terms, population)
-    tell_rejected(population.rejects, population.rejected, archive, allow_rejected)
+        rows = status_history(archive, statute, Path(scratch), terms, population)
+    report_rejected(population.rejects, population.rejected, archive, allow_rejected)
     return StatusHistory(list(_said(rows.iter_rows(named=True))), sessions.idle_s)
 
 

@@ -9,7 +9,7 @@ import click
 from ...options import Command, note, rules_option
 from ...source import allow_rejected_option, timezone_option
 from ..audit.audit import Instant
-from .group import TICK_S, past
+from .group import TICK_S, read_history
 
 
 @click.command("rates", cls=Command)
@@ -50,7 +50,7 @@ def command(
     from ....stream.alerts.history import learned
     from ....stream.alerts.rates import encode
 
-    told = past(archive, rules, timezone, allow_rejected)
+    told = read_history(archive, rules, timezone, allow_rejected)
     rates = learned(told.said if until is None else told.before(until), tick_s, told.idle_s)
     out.write_bytes(encode(rates))
     note(f"{out}: {sum(len(one.agents) for one in rates.rules):,} rates of {len(rates.rules):,} rules")

@@ -12,7 +12,7 @@ import click
 
 from ...options import Command, format_option, token_option
 from ...shown import clean, plain_console
-from ...source import allow_rejected_option, tell_rejected
+from ...source import allow_rejected_option, report_rejected
 
 if TYPE_CHECKING:
     from ....schemas.instrumentations.lacks import Diagnosed
@@ -57,7 +57,7 @@ def _of_files(source: str, format: str, allow_rejected: int) -> list[Diagnosed]:
         terms = AuditOptions(idle_s=sessions.idle_s, scope=sessions.scope)
         found = diagnose(source, Path(scratch), population, terms)
     _write(found, format)
-    tell_rejected(population.rejects, dict(sorted(population.rejected.items())), source, allow_rejected)
+    report_rejected(population.rejects, dict(sorted(population.rejected.items())), source, allow_rejected)
     return found
 
 

@@ -14,9 +14,9 @@ from ...shown import clean
 from ...source import (
     allow_empty_option,
     allow_rejected_option,
-    tell_quiet,
-    tell_rejected,
-    tell_unread,
+    report_empty,
+    report_rejected,
+    report_unread,
     timezone_option,
 )
 
@@ -52,9 +52,9 @@ def command(
     population = imported.population
     records = population.log_records
     rows = population.rows + records.content + records.unlinked
-    tell_quiet(rows + population.rejected.total() + len(imported.known), source)
-    code = tell_unread(population.census, population.events.total(), source, allow_empty=allow_empty)
-    tell_rejected(population.rejects, told["rejected"]["codes"], source, allow_rejected)
+    report_empty(rows + population.rejected.total() + len(imported.known), source)
+    code = report_unread(population.census, population.events.total(), source, allow_empty=allow_empty)
+    report_rejected(population.rejects, told["rejected"]["codes"], source, allow_rejected)
     click.get_current_context().exit(code)
 
 

@@ -11,7 +11,7 @@ import click
 from ...error import command_error
 from ...options import Command, note
 from ...shown import clean
-from ...source import allow_rejected_option, tell_rejected, timezone_option
+from ...source import allow_rejected_option, report_rejected, timezone_option
 
 PARENT = "customer-service"
 """The shipped pack that is extended: the one whose propositions name tools."""
@@ -43,7 +43,7 @@ def command(source: str, out: Path, force: bool, timezone: str, allow_rejected: 
     """
     from ....batch.importing.run import zone_of
     from ....batch.prepare.options import AuditOptions
-    from ....batch.survey.starter import counted_today, draft, found_today, judged, pack_of
+    from ....batch.survey.starter import counted_today, draft, found_today, judge_draft, pack_text_of
     from ....batch.survey.usage import usage
     from ...settings import session_settings
 
@@ -58,7 +58,7 @@ def command(source: str, out: Path, force: bool, timezone: str, allow_rejected: 
         (scratch / "usage").mkdir()
         note("looking at the sessions")
         found = usage(source, scratch / "usage", terms)
-        tell_rejected(found.population.rejects, found.population.rejected, source, allow_rejected)
+        report_rejected(found.population.rejects, found.population.rejected, source, allow_rejected)
         if not found.events:
             hint = (
                 "name chat logs, spans or an archive with conversations; tracline doctor says what spans lack"
@@ -66,8 +66,8 @@ def command(source: str, out: Path, force: bool, timezone: str, allow_rejected: 
             raise command_error("TRL608", source, "holds no event", hint)
         made = draft(_name(out), PARENT, found)
         note("judging them by the rules that apply")
-        counted, outcome, rules = judged(source, pack_of(made, found, {}, {}), scratch, terms)
-    text = pack_of(made, found, counted_today(counted), found_today(outcome, rules, found))
+        counted, outcome, rules = judge_draft(source, pack_text_of(made, found, {}, {}), scratch, terms)
+    text = pack_text_of(made, found, counted_today(counted), found_today(outcome, rules, found))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     guessed = sum(bool(one.guessed) for one in made.suggestions)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...options import Command, format_option, note, rules_option
-from ...source import allow_rejected_option, tell_rejected, timezone_option
+from ...source import allow_rejected_option, report_rejected, timezone_option
 from ..audit.audit import Instant
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def command(
             _show(view, format)
             if repeats and view.was_judged:
                 note(JUDGED_NOTE)
-    tell_rejected(population.rejects, population.rejected, source, allow_rejected)
+    report_rejected(population.rejects, population.rejected, source, allow_rejected)
 
 
 def _list(

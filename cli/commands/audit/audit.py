@@ -17,9 +17,9 @@ from ...options import Command, colors, format_option, out_option, quiet, rules_
 from ...source import (
     allow_empty_option,
     allow_rejected_option,
-    tell_quiet,
-    tell_rejected,
-    tell_unread,
+    report_empty,
+    report_rejected,
+    report_unread,
     timezone_option,
 )
 
@@ -137,10 +137,10 @@ def command(
     population = outcome.summary["population"]
     records = population["log_records"]
     rows = population["rows"] + population["spans"] + records["content"] + records["unlinked"]
-    tell_quiet(rows + population["rejected"], archive)
+    report_empty(rows + population["rejected"], archive)
     spans, events = outcome.population.census, population["events"]
-    code = tell_unread(spans, events, archive, allow_empty=allow_empty)
-    tell_rejected(outcome.population.rejects, population["rejected_by_reason"], archive, allow_rejected)
+    code = report_unread(spans, events, archive, allow_empty=allow_empty)
+    report_rejected(outcome.population.rejects, population["rejected_by_reason"], archive, allow_rejected)
     if code:
         click.get_current_context().exit(code)
     if fail_on is not None and _broken(outcome, Severity(fail_on)):

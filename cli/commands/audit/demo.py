@@ -86,7 +86,8 @@ def _make_archive(desk: Desk, archive: Path) -> frozenset[RuleBreach]:
     from itertools import islice
 
     from ....archive.error import SourceError
-    from ....archive.writer import ManifestSource, read_manifest, writing
+    from ....archive.manifest import ManifestSource, read_manifest
+    from ....archive.writer import archive_writer
     from ....examples.desk.bot import conversations
     from ....examples.desk.formats import event_frame
 
@@ -99,7 +100,7 @@ def _make_archive(desk: Desk, archive: Path) -> frozenset[RuleBreach]:
     done: set[RuleBreach] = set()
     told = conversations(desk)
     first = 0
-    with writing(archive) as writer:
+    with archive_writer(archive) as writer:
         while block := list(islice(told, BLOCK_SESSIONS)):
             writer.write(event_frame(block), origin, (first, first + len(block) - 1))
             breaks = ((one.session_id, kind.value) for one in block for kind in one.breaks)

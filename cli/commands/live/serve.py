@@ -16,7 +16,8 @@ from ...options import Command, notes, rules_option, token_option
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from ....archive.writer import ArchiveWriter, ManifestSource
+    from ....archive.manifest import ManifestSource
+    from ....archive.writer import ArchiveWriter
 
 HTTP_PORT = 4318
 GRPC_PORT = 4317
@@ -101,7 +102,7 @@ def command(
         raise coded_error(error.code, "tracline serve", str(error), error.hint) from error
     statute = statute_of(rule_set)
     write_rule_set(archive, rule_set_digest(rule_set), rule_set.sources)
-    service = Service(statute, state, session_settings(), partial(opened_archive, archive), notes())
+    service = Service(statute, state, session_settings(), partial(serve_archive, archive), notes())
     try:
         asyncio.run(serve(service, Address(host, port, token), grpc_port or None))
     except StreamError as error:
@@ -131,9 +132,10 @@ class ServeArchive:
 
 
 @contextmanager
-def opened_archive(root: Path, store_id: str) -> Generator[ServeArchive]:
+def serve_archive(root: Path, store_id: str) -> Generator[ServeArchive]:
     """The archive at `root` for the store with that id. Raises SourceError where its manifest is damaged."""
-    from ....archive.writer import ManifestSource, writing
+    from ....archive.manifest import ManifestSource
+    from ....archive.writer import archive_writer
 
-    with writing(root) as writer:
+    with archive_writer(root) as writer:
         yield ServeArchive(writer, ManifestSource("serve", store_id))

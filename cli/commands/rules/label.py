@@ -11,7 +11,7 @@ import click
 
 from ...options import Command, format_option, rules_option
 from ...shown import clean, plain_console
-from ...source import allow_rejected_option, tell_rejected, timezone_option
+from ...source import allow_rejected_option, report_rejected, timezone_option
 
 if TYPE_CHECKING:
     from ....batch.audit.proposition_counts import PropositionCensus, PropositionCount
@@ -50,7 +50,7 @@ def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected:
     else:
         print_counts(counted)
     population = counted.population
-    tell_rejected(population.rejects, population.rejected, archive, allow_rejected)
+    report_rejected(population.rejects, population.rejected, archive, allow_rejected)
 
 
 def as_data(counted: PropositionCensus) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def as_data(counted: PropositionCensus) -> dict[str, Any]:
                         "seq": event["seq"],
                         "kind": event["kind"],
                         "tool": None if event["tool"] is None else clean(event["tool"]),
-                        "text": said(event, TEXT_WIDTH),
+                        "text": event_text(event, TEXT_WIDTH),
                     }
                     for event in count.samples
                 ],
@@ -82,7 +82,7 @@ def as_data(counted: PropositionCensus) -> dict[str, Any]:
     }
 
 
-def said(event: dict[str, Any], width: int) -> str:
+def event_text(event: dict[str, Any], width: int) -> str:
     """Return what an event says or does, on one line, safe to show."""
     parts = (
         event["text"],
@@ -126,4 +126,4 @@ def _name(count: PropositionCount) -> str:
 def _line(event: dict[str, Any], width: int) -> str:
     tool = f" {clean(event['tool'], 40)}" if event["tool"] else ""
     place = f"  {clean(event['session_id'], SESSION_WIDTH)} {event['seq']:>3}  {event['kind']}{tool}"
-    return f"{place}  {said(event, max(width - len(place) - 2, 20))}"
+    return f"{place}  {event_text(event, max(width - len(place) - 2, 20))}"

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tracline.archive.error import SourceError
-from tracline.archive.writer import ManifestSource, writing
+from tracline.archive.manifest import ManifestSource
+from tracline.archive.writer import archive_writer
 from tracline.batch.prepare import spill
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.prepare.prepare import prepare
@@ -376,7 +377,7 @@ def test_what_is_ready_stays_where_it_is(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     judged = judged_order(candidates(("s", 1, "user", "a"), ("s", 2, "end", None)), 10).events
-    with writing(tmp_path / "archive") as archive:
+    with archive_writer(tmp_path / "archive") as archive:
         (entry,) = archive.write(judged, ManifestSource("x", "0" * 64), (0, 0))
     (ready,) = prepare(tmp_path / "archive", scratch, Population())
     assert ready.path == tmp_path / "archive" / entry.file

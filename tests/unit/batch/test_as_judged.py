@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 from tracline.archive.chunk import ArchiveCheckpoint
 from tracline.archive.error import SourceError
+from tracline.archive.manifest import ManifestSource
 from tracline.archive.rule_sets import write_rule_set
 from tracline.archive.shared_writer import LiveArchive
-from tracline.archive.writer import RULES_COLUMN, ManifestSource, writing
+from tracline.archive.writer import RULES_COLUMN, archive_writer
 from tracline.batch.audit.as_judged import audit_as_judged
 from tracline.batch.audit.audit import audit
 from tracline.batch.prepare import spill
@@ -51,7 +52,7 @@ def archive(root: Path, *told: tuple[list[dict], str], times: int = 1) -> Path:
     rows = [row for own, _ in told for row in own]
     rules = [{"a": A, "b": B}[letter] for _, letters in told for letter in letters]
     frame = pl.read_parquet(write(root.with_name("rows.parquet"), rows))
-    with writing(root) as writer:
+    with archive_writer(root) as writer:
         for number in range(times):
             judged = frame.with_columns(pl.Series(RULES_COLUMN, rules))
             writer.write(judged, ManifestSource("kafka", "c" * 64), (number, number))
@@ -249,7 +250,7 @@ def test_no_digest_leads_out_of_the_archive(tmp_path: Path) -> None:
     (tmp_path / "outside.json").write_bytes((live / "rules" / f"{A}.json").read_bytes())
     hostile = pl.lit("../../outside").alias(RULES_COLUMN)
     frame = pl.read_parquet(tmp_path / "rows.parquet").with_columns(hostile)
-    with writing(live) as writer:
+    with archive_writer(live) as writer:
         writer.write(frame, ManifestSource("kafka", "d" * 64), (0, 0))
     with pytest.raises(SourceError, match="TRL408"):
         audit_as_judged(live, tmp_path / "bundle", AuditOptions())
@@ -320,12 +321,12 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
                     live[one["id"]] = (one["session_id"], one["rule"], one["verdict"])
     written = LiveArchive(tmp_path / "live", "kafka", "c" * 64)
     piece = gathering.piece()
-    with written.turn():
+    with written.lock():
         for digest, packs in piece.activated.items():
-            written.keep_rules(digest, packs)
+            written.write_rules(digest, packs)
         written.begin(piece)
-        written.put(piece)
-        written.enter()
+        written.write(piece)
+        written.commit()
         written.finish(piece)
     audit_as_judged(tmp_path / "live", tmp_path / "bundle", AuditOptions())
     found = {

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 from tracline.archive.error import SourceError
 from tracline.archive.gaps import gaps
-from tracline.archive.writer import MANIFEST, Manifest, ManifestSource, read_manifest, writing
+from tracline.archive.manifest import MANIFEST, Manifest, ManifestSource, read_manifest
+from tracline.archive.writer import archive_writer
 from tracline.batch.audit.audit import AuditResult, audit
 from tracline.batch.evidence.bundle import VERDICT_SCHEMA
 from tracline.batch.importing.run import import_source
@@ -134,7 +135,7 @@ def test_a_missing_range_is_a_gap(tmp_path: Path) -> None:
     """A file that was taken out of an archive together with its line in the manifest is counted as a gap."""
     root = tmp_path / "archive"
     origin = ManifestSource("log", "0" * 64)
-    with writing(root) as archive:
+    with archive_writer(root) as archive:
         for number in range(3):
             rows = write(tmp_path / "rows.parquet", session(f"s{number}", user("hi")))
             archive.write(pl.read_parquet(rows), origin, (10 * number, 10 * number + 9))
@@ -152,7 +153,7 @@ def test_the_least_watermark_is_told(tmp_path: Path) -> None:
     """Of the live sources of an archive the one that came least far; null where nothing live wrote it."""
     root = tmp_path / "archive"
     ours, theirs = ManifestSource("serve", "a" * 64), ManifestSource("serve", "b" * 64)
-    with writing(root) as archive:
+    with archive_writer(root) as archive:
         rows = write(tmp_path / "rows.parquet", session("s", user("hi")))
         archive.write(pl.read_parquet(rows), ours, (0, 1))
         assert audit(root, RULES, tmp_path / "b", AuditOptions()).summary["population"]["watermark"] is None

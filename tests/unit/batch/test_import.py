@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from tracline.archive.error import SourceError
-from tracline.archive.writer import MANIFEST, ManifestSource, read_manifest, writing
+from tracline.archive.manifest import MANIFEST, ManifestSource, read_manifest
+from tracline.archive.writer import archive_writer
 from tracline.batch.importing.run import ImportResult, import_source
 from tracline.batch.prepare import chat_frames as chatframe
 from tracline.batch.sources import chat_files as chatlog
@@ -289,7 +290,7 @@ def test_an_archive_and_its_manifest_agree_or_it_is_an_error(tmp_path: Path) -> 
 def test_the_latest_watermark_of_each_live_source_is_kept(tmp_path: Path) -> None:
     """It is read back per source and partition; a line that a crash cut off leaves the one before."""
     ours, theirs = ManifestSource("serve", "a" * 64), ManifestSource("serve", "a" * 64, partition=1)
-    with writing(tmp_path / "out") as archive:
+    with archive_writer(tmp_path / "out") as archive:
         for origin, time in ((ours, 5), (theirs, 9), (ours, 7), (theirs, 8)):
             archive.mark(origin, time)
     assert read_manifest(tmp_path / "out").watermarks == {ours: 7, theirs: 8}
@@ -300,7 +301,7 @@ def test_the_latest_watermark_of_each_live_source_is_kept(tmp_path: Path) -> Non
     }
     manifest.write_bytes(manifest.read_bytes()[:-10])
     assert read_manifest(tmp_path / "out").watermarks == {ours: 7, theirs: 9}
-    with writing(tmp_path / "out") as archive:
+    with archive_writer(tmp_path / "out") as archive:
         archive.mark(ours, 10)
     assert read_manifest(tmp_path / "out").watermarks == {ours: 10, theirs: 9}
     manifest.write_text('{"watermark": "soon", "source": {"name": "serve", "sha256": "a"}}\n')

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tracline.archive.writer import MANIFEST
+from tracline.archive.manifest import MANIFEST
 from tracline.batch.audit.audit import audit
 from tracline.batch.importing import small_sources
 from tracline.batch.importing.run import ImportResult, import_source

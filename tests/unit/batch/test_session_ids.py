@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tracline.archive.writer import MANIFEST, read_manifest
+from tracline.archive.manifest import MANIFEST, read_manifest
 from tracline.batch.importing.run import ImportResult, import_source
 from tracline.batch.prepare import chat_frames as chatframe
 from tracline.batch.prepare.prepare import prepare

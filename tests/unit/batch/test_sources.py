@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 from tracline.archive.error import SourceError
-from tracline.archive.writer import MANIFEST
+from tracline.archive.manifest import MANIFEST
 from tracline.batch.audit.audit import audit
 from tracline.batch.importing.run import import_source
 from tracline.batch.prepare import chat_frames as chatframe

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 from tracline.batch.audit.audit import audit
-from tracline.batch.audit.status_history import standings
+from tracline.batch.audit.status_history import status_history
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population
 from tracline.cli import tracline
-from tracline.examples.desk.bot import Desk, Spike, conversations
+from tracline.examples.desk.bot import BreakSpike, Desk, conversations
 from tracline.examples.desk.formats import event_frame, events
 from tracline.examples.desk.scene import Break
 from tracline.rules.engine.judge import statute_of
@@ -35,7 +35,9 @@ def told(folder: Path, rules: str, **terms: object) -> pl.DataFrame:
     """Return what is said of the sessions of an archive."""
     (folder / "scratch").mkdir()
     statute = statute_of(load_packs([rules]))
-    return standings(folder / "archive", statute, folder / "scratch", AuditOptions(**terms), Population())
+    return status_history(
+        folder / "archive", statute, folder / "scratch", AuditOptions(**terms), Population()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +109,7 @@ def archived(desk: Desk, folder: Path) -> list[tuple[object, ...]]:
     """Return what an archive of the desk says of its sessions, without the closes."""
     (folder / "scratch").mkdir()
     event_frame(conversations(desk)).write_parquet(folder / "events.parquet")
-    found = standings(folder / "events.parquet", DESK, folder / "scratch", AuditOptions(), Population())
+    found = status_history(folder / "events.parquet", DESK, folder / "scratch", AuditOptions(), Population())
     columns = ["status", "session_id", "pack", "rule", "agent", "time"]
     return list(found.filter(pl.col("status") != "closed").select(columns).iter_rows())
 
@@ -199,7 +201,7 @@ def test_rates_of_a_file_have_their_own_ticks_and_history(place: Path) -> None:
 def test_the_spike_of_the_demo_is_found_and_nothing_else(tmp_path: Path) -> None:
     """Of two weeks of the simulated desk, the alarms are those of its spike; without one there are none."""
     found: dict[str, list[dict]] = {}
-    for name, spike in (("spike", Spike()), ("quiet", None)):
+    for name, spike in (("spike", BreakSpike()), ("quiet", None)):
         folder = tmp_path / name
         folder.mkdir()
         event_frame(conversations(Desk(spike=spike))).write_parquet(folder / "events.parquet")

@@ -14,8 +14,8 @@ import pytest
 from tracline.examples.desk.bot import (
     AGENTS,
     Break,
+    BreakSpike,
     Desk,
-    Spike,
     conversation,
     conversations,
     expected_breaks,
@@ -79,7 +79,7 @@ def test_nothing_is_broken_where_nothing_is_asked_for() -> None:
 
 def test_the_spike_stands_on_its_day() -> None:
     """On the day of the spike its kind of break is in a quarter of the conversations, elsewhere in few."""
-    desk = Desk(sessions=1500, seed=2, spike=Spike(day=5, kind=Break.CONFIRM_REFUND, rate=0.25))
+    desk = Desk(sessions=1500, seed=2, spike=BreakSpike(day=5, kind=Break.CONFIRM_REFUND, rate=0.25))
     day, total = Counter[date](), Counter[date]()
     for told in conversations(desk):
         when = datetime.fromtimestamp(told.start_ns // 10**9, UTC).date()
