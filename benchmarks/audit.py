@@ -1,6 +1,6 @@
 """The whole audit beside merely reading its columns, and beside a naive interpreter.
 
-`python benchmarks/audit.py [EVENTS]` (1,000,000 by default; `make bench EVENTS=10000000` is the full size)
+`PYTHONPATH=. python benchmarks/audit.py [EVENTS]` (1,000,000 by default; `make bench EVENTS=10000000` for all)
 writes synthetic events as Parquet to a temporary folder. Each measurement runs in a process of its own: time
 on the wall, processor time of all threads, and the most memory it held. The naive interpreter (`naive.py`)
 gets a small archive, and must find what the audit finds there.
@@ -52,7 +52,8 @@ def write(folder: Path, count: int) -> None:
     """
     import numpy as np
     import polars as pl
-    from tracline.examples.synthetic_events import synthetic_events
+
+    from tests.support.synthetic_events import synthetic_events
 
     folder.mkdir()
     random = np.random.default_rng(1)

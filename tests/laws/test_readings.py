@@ -18,7 +18,6 @@ from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population, discover
 from tracline.batch.sources.span_files import requests
 from tracline.batch.survey.sessions import session, sessions
-from tracline.examples.spans.agent import spans
 from tracline.examples.spans.plan import Dialect, turn_bounds
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate
@@ -29,6 +28,7 @@ from tracline.schemas.sessions.order import session_order
 from tracline.schemas.sessions.readings import Drop, Readings
 from tracline.schemas.sessions.resolve import Heard, Trace, candidate_of, hear, left_to_others
 
+from ..support.agent_spans import spans
 from .test_arrival import SPANS
 from .test_dialects import MANNERS, RANDOM, SUPPORT
 

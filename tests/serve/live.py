@@ -18,7 +18,6 @@ import polars as pl
 from tracline.batch.audit.audit import audit
 from tracline.batch.prepare.options import AuditOptions
 from tracline.cli.commands.live.serve import serve_archive
-from tracline.examples.spans.wire import to_otlp, to_otlp_json
 from tracline.rules.engine.judge import Statute
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.event import Kind
@@ -32,6 +31,7 @@ from tracline.stream.serve.rows import frame_of
 from tracline.stream.serve.store import Batch, Store, open_store
 from tracline.stream.stages.judge import Bench, Worker
 
+from ..support.otlp_requests import to_otlp, to_otlp_json
 from .truth import Place, Told
 
 IDLE_S = 3_600

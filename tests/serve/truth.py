@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tracline.examples.spans.agent import expected, spans
 from tracline.examples.spans.plan import Manner
 from tracline.examples.spans.sessions import Script
 from tracline.rules.model.digest import rule_digest, verdict_id
@@ -17,6 +16,8 @@ from tracline.rules.reference.semantics import Seen, judge_session
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339
+
+from ..support.agent_spans import expected, spans
 
 PACK = """
 pack: desk

@@ -10,7 +10,6 @@ from itertools import pairwise
 import pytest
 from tracline.examples.desk.bot import Break, Desk, conversations
 from tracline.examples.desk.formats import chat_log, events
-from tracline.examples.spans.agent import expected, spans
 from tracline.examples.spans.plan import ClockFault, Dialect, Keys, Manner, ModelCall, plan
 from tracline.examples.spans.sessions import (
     Script,
@@ -21,11 +20,13 @@ from tracline.examples.spans.sessions import (
     support_session,
     tidy,
 )
-from tracline.examples.spans.wire import requests, to_otlp, to_otlp_json
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.otlp.decode import decode_json, decode_protobuf
 from tracline.schemas.span import Span
 from tracline.schemas.step import Role
+
+from ...support.agent_spans import expected, spans
+from ...support.otlp_requests import requests, to_otlp, to_otlp_json
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,7 @@
 
     from tracline.examples.spans.plan import Dialect, Manner
     from tracline.examples.spans.sessions import support_session
-    from tracline.examples.spans.agent import expected, spans
+    from .agent_spans import expected, spans
 
     manner = Manner(dialect=Dialect.OPENINFERENCE, retried=0.2)
     sent = spans(session, manner)
@@ -19,12 +19,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from ...schemas.event import Content, Event, Kind, canonical_text, event_content, event_id
-from ...schemas.span import Span, SpanEvent, Value
-from ...schemas.step import Role
-from .dialects import WORDS, Attributes, Conversing, DialectWriter, Running
-from .plan import AgentTurn, Attempt, Dialect, Keys, Manner, ModelCall, ToolRun, believed, plan, shown
-from .sessions import Script, ScriptCall, ScriptLine
+from tracline.examples.spans.dialects import WORDS, Attributes, Conversing, DialectWriter, Running
+from tracline.examples.spans.plan import (
+    AgentTurn,
+    Attempt,
+    Dialect,
+    Keys,
+    Manner,
+    ModelCall,
+    ToolRun,
+    believed,
+    plan,
+    shown,
+)
+from tracline.examples.spans.sessions import Script, ScriptCall, ScriptLine
+from tracline.schemas.event import Content, Event, Kind, canonical_text, event_content, event_id
+from tracline.schemas.span import Span, SpanEvent, Value
+from tracline.schemas.step import Role
 
 # The spans
 
