@@ -1,6 +1,6 @@
 """The whole audit beside merely reading its columns, and beside a naive interpreter.
 
-`PYTHONPATH=. python benchmarks/audit.py [EVENTS]` (1,000,000 by default; `make bench EVENTS=10000000` for all)
+`PYTHONPATH=. python benchmarks/audit.py [EVENTS]` (1,000,000 by default; `make bench EVENTS=10000000`: all)
 writes synthetic events as Parquet to a temporary folder. Each measurement runs in a process of its own: time
 on the wall, processor time of all threads, and the most memory it held. The naive interpreter (`naive.py`)
 gets a small archive, and must find what the audit finds there.

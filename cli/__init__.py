@@ -14,7 +14,7 @@ from ..schemas.display import QUOTED_CHARS_MAX, shortened
 from .error import CommandError, command_error, file_error
 from .lazy import LazyGroup
 from .options import colors
-from .shown import clean, quoted
+from .terminal import clean, quoted
 
 COMMANDS = {
     "demo": ("audit.demo", "Make an archive with the simulated support bot and audit it."),

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .shown import quoted
+from .terminal import quoted
 
 CODES: dict[str, str] = {
     "TRL601": "a file cannot be read or written",

@@ -9,7 +9,7 @@ import click
 
 from .error import command_error
 from .options import note
-from .shown import quoted
+from .terminal import quoted
 
 if TYPE_CHECKING:
     from ..batch.sources.discover import Reject

@@ -64,7 +64,7 @@ class Process:
 
 
 @dataclass
-class Run:
+class PipelineRun:
     """Where everything is: the broker, a folder for what is made, and the processes."""
 
     folder: Path
@@ -145,14 +145,14 @@ def main() -> None:
         try:
             broker.start()
             click.echo(f"Kafka is up at {broker.bootstrap}", err=True)
-            found = _run(Run(folder, broker))
+            found = _run(PipelineRun(folder, broker))
         finally:
             broker.kill()
     click.echo(f"all is stopped, after {time.monotonic() - began:.0f} s", err=True)
     sys.exit(0 if found else 1)
 
 
-def _run(place: Run) -> bool:
+def _run(place: PipelineRun) -> bool:
     """Everything between the broker's start and its end; whether all was found."""
     place.tracline("stream", "topics", "--create", "--partitions", str(PARTITIONS))
     with ExitStack() as stack:
@@ -186,7 +186,7 @@ def _run(place: Run) -> bool:
     return all(told)
 
 
-def _finish(place: Run) -> None:
+def _finish(place: PipelineRun) -> None:
     """Let the pipeline work off what there is, and stop its processes one after the other."""
     from ..stream.kafka.lag import lags
     from ..stream.kafka.settings import KafkaSettings
@@ -208,7 +208,7 @@ def _finish(place: Run) -> None:
         one.stop()
 
 
-def _verdicts(place: Run) -> list[dict[str, Any]]:
+def _verdicts(place: PipelineRun) -> list[dict[str, Any]]:
     """The verdicts that the monitor gave."""
     from ..stream.kafka.settings import KafkaSettings
     from ..stream.messages.codec import decode_verdicts
@@ -238,7 +238,7 @@ def _values(broker: Broker, topic: str) -> list[bytes]:
     return values
 
 
-def _audited(place: Run, archive: Path, packs: tuple[str, ...]) -> list[dict[str, Any]]:
+def _audited(place: PipelineRun, archive: Path, packs: tuple[str, ...]) -> list[dict[str, Any]]:
     """The verdicts that an audit of the live archive gives."""
     bundle = place.folder / "bundle"
     place.tracline("audit", archive, "--rules", *packs, "--out", bundle)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from ..shown import clean, quoted
+from ..terminal import clean, quoted
 
 
 def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[dict[str, Any]]]) -> str:

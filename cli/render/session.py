@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ...schemas.verdict import Verdict
 from ..commands.rules.label import event_text as text_of
-from ..shown import clean, plain_console
+from ..terminal import clean, plain_console
 
 if TYPE_CHECKING:
     from ...batch.survey.sessions import SessionLine, SessionView

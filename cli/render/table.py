@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ...schemas.instrumentations.missing import with_setting
 from ...schemas.verdict import Severity
-from ..shown import clean, plain_console, quoted
+from ..terminal import clean, plain_console, quoted
 
 if TYPE_CHECKING:
     from ...batch.audit.audit import AuditResult

@@ -12,8 +12,8 @@ import click
 from ....schemas.time import rfc3339
 from ...error import coded_error
 from ...options import Command, format_option, rules_option
-from ...shown import clean, plain_console
 from ...source import allow_rejected_option, timezone_option
+from ...terminal import clean, plain_console
 from ..audit.audit import Instant
 from .group import TICK_S, StatusHistory, read_history
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ...options import Command, format_option, token_option
-from ...shown import clean, plain_console
 from ...source import allow_rejected_option, report_rejected
+from ...terminal import clean, plain_console
 
 if TYPE_CHECKING:
     from ....schemas.instrumentations.lacks import Diagnosed
@@ -35,7 +35,7 @@ def command(source: str, token: str | None, allow_rejected: int, format: str) ->
     something lacks. docs/spans.md explains what lacks may be called.
     """
     if source.startswith(ADDRESSES):
-        from ...ask import ask_doctor
+        from ...doctor_client import ask_doctor
 
         found = ask_doctor(source, token)
         _write(found, format)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option, note, out_option
-from ...shown import clean
 from ...source import (
     allow_empty_option,
     allow_rejected_option,
@@ -19,6 +18,7 @@ from ...source import (
     report_unread,
     timezone_option,
 )
+from ...terminal import clean
 
 if TYPE_CHECKING:
     from ....batch.importing.run import ImportResult

@@ -10,8 +10,8 @@ import click
 
 from ...error import command_error
 from ...options import Command, note
-from ...shown import clean
 from ...source import allow_rejected_option, report_rejected, timezone_option
+from ...terminal import clean
 
 PARENT = "customer-service"
 """The shipped pack that is extended: the one whose propositions name tools."""

@@ -10,7 +10,7 @@ import click
 
 from ....rules.model.problem import counted
 from ...options import Command, format_option
-from ...shown import clean, quoted
+from ...terminal import clean, quoted
 
 if TYPE_CHECKING:
     from ....rules.model.problem import Problem

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option, rules_option
-from ...shown import clean, plain_console
 from ...source import allow_rejected_option, report_rejected, timezone_option
+from ...terminal import clean, plain_console
 
 if TYPE_CHECKING:
     from ....batch.audit.proposition_counts import PropositionCensus, PropositionCount

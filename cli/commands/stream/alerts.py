@@ -11,7 +11,7 @@ import click
 from ...error import file_error
 from ...options import Command, Seconds, health_options, note
 from ...settings import kafka_settings, session_settings
-from ...stopping import stopping
+from ...signals import stop_event
 from ..alerts.group import TICK_S
 from .group import broker_option, instance_option, timeout_option, wait_option
 
@@ -126,7 +126,7 @@ def command(
             timeout_s=timeout_s,
             metrics=metrics,
             say=lambda text: note(f"alerts: {text}"),
-            stopping=stopping(),
+            stopping=stop_event(),
             alerting=lambda partitions: Alerting(tolerance, settings, partitions, verdicts),
             delivery=lambda: Delivery(
                 receivers, metrics, jitter=random.random, tell=lambda text: note(f"alerts: {text}"), pace=pace

@@ -9,7 +9,7 @@ import click
 
 from ...options import Command, Seconds, health_options, note
 from ...settings import kafka_settings
-from ...stopping import stopping
+from ...signals import stop_event
 from .group import broker_option, timeout_option, wait_option
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def command(
     judged = kafka.topic(Topic.JUDGED)
     metrics = ArchiveMetrics([judged], LETTERS)
     around = Surroundings(
-        metrics=metrics, say=lambda text: note(f"archive: {text}"), stopping=stopping(), timeout_s=timeout_s
+        metrics=metrics, say=lambda text: note(f"archive: {text}"), stopping=stop_event(), timeout_s=timeout_s
     )
     source = source_of(kafka, Patience(wait_s, around.stopping, around.say))
     if source is None:

@@ -10,7 +10,7 @@ import click
 
 from ...options import Command, format_option, note
 from ...settings import kafka_settings
-from ...shown import clean, plain_console
+from ...terminal import clean, plain_console
 from ..audit.audit import Instant
 from .group import broker_option
 

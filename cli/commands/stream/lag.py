@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...options import Command, format_option
-from ...shown import plain_console
+from ...terminal import plain_console
 from .group import broker_option
 
 if TYPE_CHECKING:

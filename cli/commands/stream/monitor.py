@@ -14,7 +14,7 @@ import click
 from ...error import coded_error
 from ...options import Command, Several, health_options, note
 from ...settings import kafka_settings, session_settings
-from ...stopping import stopping
+from ...signals import stop_event
 from .group import broker_option, kafka_error, timeout_option, wait_option
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def command(
     trials = Trials()
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
     metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, SENDS), named, LETTERS)
-    around = Surroundings(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stopping())
+    around = Surroundings(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stop_event())
     with ExitStack() as stack:
         if kafka.store == "rocksdict":
             stack.enter_context(locked(Path(kafka.data_folder)))

@@ -8,7 +8,7 @@ import click
 
 from ...options import Command, health_options, note
 from ...settings import kafka_settings, session_settings
-from ...stopping import stopping
+from ...signals import stop_event
 from .group import broker_option, instance_option, timeout_option, wait_option
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def command(
         timeout_s=timeout_s,
         metrics=metrics,
         say=lambda text: note(f"rekey: {text}"),
-        stopping=stopping(),
+        stopping=stop_event(),
     )
     process = rekeying(kafka, sessions, around, wait_s)
     if process is None:

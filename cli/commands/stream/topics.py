@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option, note
-from ...shown import plain_console
+from ...terminal import plain_console
 from .group import broker_option
 
 if TYPE_CHECKING:

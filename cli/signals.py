@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 
-def stopping() -> threading.Event:
+def stop_event() -> threading.Event:
     """Set when the process is asked to end (SIGTERM, Ctrl-C); who asks twice interrupts it."""
     asked = threading.Event()
 
