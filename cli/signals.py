@@ -1,4 +1,4 @@
-"""Ending a process that works until it is told to stop."""
+"""Stopping a long-running process by a signal."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 def stop_event() -> threading.Event:
-    """Set when the process is asked to end (SIGTERM, Ctrl-C); who asks twice interrupts it."""
-    asked = threading.Event()
+    """Return an event that SIGTERM or Ctrl-C sets; a second signal interrupts the process."""
+    stop = threading.Event()
 
-    def ask(number: int, frame: Any) -> None:  # noqa: ARG001 (the signal module's signature)
-        if asked.is_set():
+    def on_signal(number: int, frame: Any) -> None:  # noqa: ARG001 (the signal module's signature)
+        if stop.is_set():
             raise KeyboardInterrupt
-        asked.set()
+        stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, ask)
-    return asked
+        signal.signal(number, on_signal)
+    return stop

@@ -1,4 +1,4 @@
-"""`tracline label`: how often each proposition is true, with sample events."""
+"""`tracline label`: show how often each proposition is true, with sample events."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option, rules_option
-from ...source import allow_rejected_option, report_rejected, timezone_option
+from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
 from ...terminal import clean, plain_console
 
 if TYPE_CHECKING:
     from ....batch.audit.proposition_counts import PropositionCensus, PropositionCount
 
 TEXT_WIDTH = 200
-"""Characters of what a sample event says that `--format json` shows."""
+"""Characters of a sample event's text in `--format json`."""
 
 SESSION_WIDTH = 24
 
@@ -29,22 +29,17 @@ SESSION_WIDTH = 24
 @allow_rejected_option()
 @format_option("table", "json")
 def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int, format: str) -> None:
-    """Show how often each proposition is true, with sample events: does a rule see what it means?
+    """Show how often each proposition is true, with sample events.
 
-    ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps.
-    Unknown are the events where the archive does not hold what a proposition asks about. Samples show what
-    was said or done.
+    ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps. A
+    proposition is unknown at events that lack a field which it reads. Samples show the content of events.
     """
     from ....batch.audit.proposition_counts import census
-    from ....batch.importing.run import zone_of
-    from ....batch.prepare.options import AuditOptions
     from ....rules.packs.load import load_packs
-    from ...settings import session_settings
 
-    rule_set, sessions = load_packs(rules), session_settings()
-    terms = AuditOptions(zone=zone_of(timezone), idle_s=sessions.idle_s, scope=sessions.scope)
+    rule_set, options = load_packs(rules), audit_options(timezone)
     with tempfile.TemporaryDirectory() as scratch:
-        counted = census(archive, rule_set, Path(scratch), terms)
+        counted = census(archive, rule_set, Path(scratch), options)
     if format == "json":
         click.echo(json.dumps(as_data(counted), indent=2, ensure_ascii=False))
     else:
@@ -54,7 +49,7 @@ def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected:
 
 
 def as_data(counted: PropositionCensus) -> dict[str, Any]:
-    """The census as plain data; texts are cleaned and cut."""
+    """Return the census as plain data, with cleaned and cut texts."""
     return {
         "events": counted.events,
         "sessions": counted.sessions,
@@ -83,18 +78,18 @@ def as_data(counted: PropositionCensus) -> dict[str, Any]:
 
 
 def event_text(event: dict[str, Any], width: int) -> str:
-    """Return what an event says or does, on one line, safe to show."""
+    """Return the content of an event on one line, safe to print."""
     parts = (
         event["text"],
         event["args"] if event["kind"] == "tool_call" else event["result"],
         event["error"],
     )
-    # A character becomes at most one: no more than the first ones are looked at, however long the text.
+    # Cleaning never lengthens text, so the first characters are enough, however long it is.
     return clean(" ".join(" ".join(part[: 4 * width] for part in parts if part).split()), width)
 
 
 def print_counts(counted: PropositionCensus) -> None:
-    """Print a table of the propositions, and then the samples of each."""
+    """Print the propositions as a table, then the samples of each."""
     from rich.table import Table
     from rich.text import Text
 

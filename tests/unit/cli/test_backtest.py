@@ -148,14 +148,14 @@ def test_a_quiet_archive_is_quiet(place: Path, tmp_path: Path) -> None:
     (tmp_path / "desk.yaml").write_text(PACK)
     found = run(tmp_path)
     assert found.exit_code == 0
-    assert found.stdout.startswith("No alarm from 2026-02-18 06:00 to 2026-02-18 23:57 UTC, ")
+    assert found.stdout.startswith("No alarms from 2026-02-18 06:00 to 2026-02-18 23:57 UTC, ")
 
 
 def test_a_time_without_sessions_is_said(place: Path) -> None:
     """Where nothing comes after the history, that is said, and no rate is watched."""
     found = run(place, "--history", "2027-01-01")
     assert found.exit_code == 0
-    assert found.stdout.startswith("Nothing was watched")
+    assert found.stdout.startswith("No rates watched")
 
 
 def test_rates_are_learned_from_one_archive_for_another(place: Path) -> None:
