@@ -331,7 +331,7 @@ def test_the_command_tells_what_it_did(tmp_path: Path) -> None:
     code, table, progress = run(source, "--out", str(tmp_path / "a"))
     assert (code, progress) == (0, "importing log.json\n")
     assert "         2 sessions\n         4 user\n         4 assistant\n         8 tool_call\n" in table
-    assert "1 conversations met before" in table
+    assert "1 duplicate conversations" in table
     code, text, progress = run(source, "--out", str(tmp_path / "b"), "--format", "json", "--quiet")
     told = json.loads(text)
     assert (code, progress) == (0, "")

@@ -51,8 +51,8 @@ def test_the_environment_can_name_the_file(folder: Path, monkeypatch: pytest.Mon
     ("text", "code", "said"),
     [
         ("[sessions\n", "TRL610", "line 1"),
-        ("[session]\nidle_s = 1\n", "TRL611", "'session'"),
-        ("[sessions]\nidel_s = 1\n", "TRL611", "known: idle_s"),
+        ("[session]\nidle_s = 1\n", "TRL611", "unknown table or setting `session`"),
+        ("[sessions]\nidel_s = 1\n", "TRL611", "did you mean `idle_s`"),
         ("[sessions]\nidle_s = -1\n", "TRL612", "idle_s"),
         ("[sessions]\nidle_s = inf\n", "TRL612", "idle_s"),
         ('[sessions]\nidle_s = "soon"\n', "TRL612", "idle_s"),
@@ -73,5 +73,5 @@ def test_a_wrong_file_is_refused_with_its_name(folder: Path, text: str, code: st
 def test_a_wrong_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown variable with the settings' prefix is as wrong as an unknown key."""
     monkeypatch.setenv("TRACLINE_SESSIONS_IDLE", "5")
-    with pytest.raises(CommandError, match=r"the environment: TRL611 \[sessions\] has no 'idle'"):
+    with pytest.raises(CommandError, match=r"the environment: TRL611 unknown setting `idle` in \[sessions\]"):
         session_settings()

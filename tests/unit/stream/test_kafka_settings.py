@@ -84,12 +84,12 @@ def test_a_later_source_wins_and_lists_are_divided_at_commas(
         ('bootstrap_servers = ["kafka"]', "TRL612", "bootstrap_servers"),
         ('bootstrap_servers = ["kafka://host:1"]', "TRL612", "bootstrap_servers"),
         ('prefix = "my topics"', "TRL612", "prefix"),
-        ('compresion = "gzip"', "TRL611", "known: compression"),
+        ('compresion = "gzip"', "TRL611", "did you mean `compression`"),
         ('security_protocol = "TLS"', "TRL612", "'SASL_SSL'"),
         ("message_bytes_max = 10", "TRL612", "message_bytes_max"),
-        ('bootstrap_servers = "kafka:9092"', "TRL612", "hint: it is a list of host:port, as ["),
-        ('spans_topic = "a/b"', "TRL612", "hint: letters, digits"),
-        ('store = "redis"', "TRL612", "'memory' or 'rocksdict'\n  hint: docs/kafka.md says"),
+        ('bootstrap_servers = "kafka:9092"', "TRL612", "hint: use a list of host:port, as in ["),
+        ('spans_topic = "a/b"', "TRL612", "hint: use letters, digits"),
+        ('store = "redis"', "TRL612", "'memory' or 'rocksdict'\n  hint: docs/kafka.md describes"),
     ],
 )
 def test_a_wrong_value_is_refused(folder: Path, text: str, code: str, said: str) -> None:
