@@ -1,4 +1,4 @@
-"""What the Kafka pipeline costs on this machine: `make kafka`, `python benchmarks/pipeline.py [SPANS]`.
+"""The cost of the Kafka pipeline: `make kafka`, `PYTHONPATH=. python benchmarks/pipeline.py [SPANS]`.
 
 A real broker, and processes as a user starts them. Of the simulated support desk's spans, a message a trace:
 how many a second `rekey` and `monitor` process, alone and at the same time; the same messages through what a

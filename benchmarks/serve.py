@@ -1,4 +1,4 @@
-"""What `tracline serve` costs from OTLP bytes to verdicts on disk: `python benchmarks/serve.py [EVENTS]`.
+"""The cost of `tracline serve`, OTLP bytes to verdicts: `PYTHONPATH=. python benchmarks/serve.py [EVENTS]`.
 
 Sends the simulated support desk's conversations (GenAI spans, a trace a turn) through the stages of one
 process, in requests of 512 spans as SDKs send them, several conversations at a time. Prints spans per second
@@ -16,7 +16,6 @@ from pathlib import Path
 
 import msgspec
 from desk_spans import desk_spans
-from tracline.examples.spans.wire import requests
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
@@ -29,6 +28,8 @@ from tracline.stream.messages.session_state import SessionState
 from tracline.stream.serve.rows import add_changes
 from tracline.stream.serve.store import StoreChanges, open_store
 from tracline.stream.stages.judge import Bench, Worker
+
+from tests.support.otlp_requests import requests
 
 SPANS_A_REQUEST = 512
 IDLE_NS, LATENESS_NS = 3600 * NS, 5 * NS

@@ -17,9 +17,9 @@ from ...rules.engine.sessions import numbers
 from ...rules.engine.status import applied_at, first_breaches, unjudged_findings
 from ...schemas.event import Kind
 from ...schemas.time import NS
-from ..prepare.options import Terms
+from ..prepare.options import AuditOptions
 from ..sources.discover import Population
-from .audit import judging
+from .audit import judged_batches
 
 SCHEMA = {
     "said": pl.Int64,
@@ -39,8 +39,8 @@ APPLIED, VIOLATED, UNJUDGED, CLOSED = "applied", "violated", "unjudged", "closed
 _TURN = {APPLIED: 0, VIOLATED: 1, UNJUDGED: 2, CLOSED: 3}
 
 
-def standings(
-    archive: str | Path, compiled: CompiledRules, scratch: Path, terms: Terms, population: Population
+def status_history(
+    archive: str | Path, compiled: CompiledRules, scratch: Path, terms: AuditOptions, population: Population
 ) -> pl.DataFrame:
     """A row for each thing first said of an occurrence, by `said`, with the columns of `SCHEMA`.
 
@@ -48,7 +48,7 @@ def standings(
     """
     parts = [
         part
-        for judged in judging(archive, compiled, scratch, terms, population)
+        for judged in judged_batches(archive, compiled, scratch, terms, population)
         for part in _standings(compiled, judged, round(terms.idle_s * NS))
     ]
     turn = pl.col("status").replace_strict(_TURN, return_dtype=pl.Int8)

@@ -53,7 +53,7 @@ OTHER_AGENTS = "(other agents)"
 
 
 @dataclass(slots=True)
-class Tally:
+class AuditTally:
     """What has been counted so far. `counts` has a row per `COUNTS` and a column per rule.
 
     A session counts whole under its own agent, the first that its events name, and under the day (UTC) on
@@ -103,7 +103,7 @@ class Tally:
         population.rejected["row-conflict"] += self.conflicts - len(self.conflicting)
 
 
-def summary(rules: Sequence[Rule], digests: Sequence[str], tally: Tally, population: Population) -> Any:
+def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, population: Population) -> Any:
     """The content of `summary.json`, ready for canonical JSON."""
     agents, unjudged = _capped(tally), reasons_by_rule(tally.unjudged)
     keys = rule_keys(rules)
@@ -207,7 +207,7 @@ def agents_of(judged: Judged) -> pl.Series:
     return judged.column("agent", np.where(has, first, begins))
 
 
-def _capped(tally: Tally) -> frozenset[str]:
+def _capped(tally: AuditTally) -> frozenset[str]:
     """The agents that keep counts of their own: those with the most sessions, equal ones by name."""
     sessions: Counter[str] = Counter()
     for (agent, _), count in tally.groups.items():
@@ -216,7 +216,9 @@ def _capped(tally: Tally) -> frozenset[str]:
     return frozenset(ranked[:AGENTS_MAX])
 
 
-def _split(tally: Tally, number: int, part: int, kept: frozenset[str] | None) -> dict[str, dict[str, int]]:
+def _split(
+    tally: AuditTally, number: int, part: int, kept: frozenset[str] | None
+) -> dict[str, dict[str, int]]:
     """One rule's counts by the first or second part of the groups, those that are all zero left out."""
     parts: dict[str, Counts] = {}
     for group, counts in tally.counts.items():

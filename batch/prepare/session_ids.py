@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...schemas.chat.decode import Decoded, decode, identity, teller
 from ...schemas.chat.find import Conversation, Flaw
 from ..sources.chat_files import read_conversations
-from ..sources.discover import Part
+from ..sources.discover import SourceFile
 
 U64 = NDArray[np.uint64]
 
@@ -33,7 +33,7 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class KnownConversations:
     """What is known of conversations before they are read, and which were told since.
 
     A key is a short hash of a session id and a start: a million conversations stay near 100 MB. `clashing`
@@ -77,7 +77,7 @@ def renamed(decoded: Decoded) -> str:
     return f"{decoded.session_id}~{decoded.digest[:_SUFFIX_DIGITS]}"
 
 
-def survey(parts: Sequence[Part], zone: tzinfo) -> Met:
+def shared_ids(parts: Sequence[SourceFile], zone: tzinfo) -> KnownConversations:
     """Read the chat logs once for ids alone: which are shared by different conversations of one start.
 
     So an id means the same whatever the order of the files. Files of which an id is shared are decoded.
@@ -89,7 +89,7 @@ def survey(parts: Sequence[Part], zone: tzinfo) -> Met:
             whole.append(_short(f"{digest}/{_who(conversation).decode()}/{session_id}"))
             files.append(number)
     shared, places = _shared(np.array(ids, dtype=np.uint64), np.array(whole, dtype=np.uint64))
-    met = Met()
+    met = KnownConversations()
     digests: dict[bytes, str] = {}
     for number in np.unique(np.array(files, dtype=np.uint64)[places]):
         for conversation, session_id, _ in _named(parts[int(number)]):
@@ -113,7 +113,7 @@ def _shared(ids: U64, whole: U64) -> tuple[set[int], NDArray[np.bool_]]:
     return set(shared.tolist()), np.isin(ids, shared)
 
 
-def _named(part: Part) -> Iterator[tuple[Conversation, str, str]]:
+def _named(part: SourceFile) -> Iterator[tuple[Conversation, str, str]]:
     for found in read_conversations(part.path):
         if not isinstance(found, Flaw) and (named := identity(found)) is not None:
             yield found, *named

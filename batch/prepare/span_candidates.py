@@ -26,7 +26,7 @@ from ...schemas.sessions.resolve import (
     orphans,
 )
 from ...schemas.step import Part as SpanPart
-from ..sources.discover import Part, Population, Reject
+from ..sources.discover import Population, Reject, SourceFile
 from ..sources.span_files import requests
 
 MEMORY_BYTES = 1 << 25
@@ -39,7 +39,7 @@ _LENGTH_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocatedSpan:
     """A span of a dump: the numbers of its file and of its request there, both from 0."""
 
     file: int
@@ -48,10 +48,10 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _TraceEntry:
     """What the dumps hold of a trace: one of its spans, or a log record of it."""
 
-    span: Found | None = None
+    span: LocatedSpan | None = None
     record: LogRecord | None = None
 
     @property
@@ -63,7 +63,7 @@ class _Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class LocatedCandidate:
     """A candidate, and where its span stood."""
 
     file: int
@@ -72,17 +72,17 @@ class Resolved:
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(_Entry)
+_DECODER = msgspec.msgpack.Decoder(_TraceEntry)
 
 
 def resolved(
-    parts: Sequence[Part],
+    parts: Sequence[SourceFile],
     population: Population,
     scratch: Path,
     scope: Sequence[str] = (),
     as_of: int | None = None,
     readings: Readings | None = None,
-) -> Iterator[list[Resolved]]:
+) -> Iterator[list[LocatedCandidate]]:
     """The candidates of all dumps, whole traces at a time, those that tell nothing left out.
 
     Log records add to their spans, wherever both stand. Spans (also by scope), records and what cannot be
@@ -110,7 +110,9 @@ def resolved(
     scratch.rmdir()
 
 
-def _found(parts: Sequence[Part], population: Population, scope: Sequence[str]) -> Iterator[_Entry]:
+def _found(
+    parts: Sequence[SourceFile], population: Population, scope: Sequence[str]
+) -> Iterator[_TraceEntry]:
     """Every span and log record of the dumps; what cannot be read is counted."""
     read = 0
     for file, part in enumerate(parts):
@@ -125,20 +127,20 @@ def _found(parts: Sequence[Part], population: Population, scope: Sequence[str]) 
             for span in decoded.spans:
                 heard = hear(span, scope)
                 census.count(span.scope, 1, heard.tells)
-                yield _Entry(Found(file, number, heard))
+                yield _TraceEntry(LocatedSpan(file, number, heard))
             for record in decoded.records:
-                yield _Entry(record=replace(record, request=read))
+                yield _TraceEntry(record=replace(record, request=read))
 
 
 def _resolved(
-    entries: Iterable[_Entry],
-    parts: Sequence[Part],
+    entries: Iterable[_TraceEntry],
+    parts: Sequence[SourceFile],
     population: Population,
     as_of: int | None,
     readings: Readings | None,
-) -> Iterator[Resolved]:
+) -> Iterator[LocatedCandidate]:
     """The candidates of whole traces."""
-    spans: dict[str, list[Found]] = {}
+    spans: dict[str, list[LocatedSpan]] = {}
     records: dict[str, list[LogRecord]] = {}
     for entry in entries:
         if entry.span is not None:
@@ -165,10 +167,12 @@ def _resolved(
                 left = left_to_others(trace, one.heard, inside)
                 readings.leave(Drop.OTHER_SPAN, candidate.span_key, candidate, left)
             if candidate.tellings:
-                yield Resolved(one.file, one.request, candidate)
+                yield LocatedCandidate(one.file, one.request, candidate)
 
 
-def _joined(spans: Sequence[Found], records: Iterable[LogRecord], population: Population) -> list[Found]:
+def _joined(
+    spans: Sequence[LocatedSpan], records: Iterable[LogRecord], population: Population
+) -> list[LocatedSpan]:
     """Return the spans of a trace with their log records; those that add to no span are counted."""
     by_span: dict[str, list[LogRecord]] = {}
     for record in records:
@@ -183,7 +187,7 @@ def _joined(spans: Sequence[Found], records: Iterable[LogRecord], population: Po
     ]
 
 
-def _as_of(whole: Trace, told: Sequence[Found], as_of: int) -> tuple[Trace, list[Found]]:
+def _as_of(whole: Trace, told: Sequence[LocatedSpan], as_of: int) -> tuple[Trace, list[LocatedSpan]]:
     """The trace of the spans that had ended, and those that had gone on by then, as live."""
     ended = [one for one in told if one.heard.ended <= as_of]
     settled = [one.heard for one in ended if whole.settled(one.heard) <= as_of]
@@ -198,7 +202,7 @@ def _as_of(whole: Trace, told: Sequence[Found], as_of: int) -> tuple[Trace, list
     return _trace(ended), [one for one in ended if id(one.heard) in going]
 
 
-def _trace(told: Iterable[Found]) -> Trace:
+def _trace(told: Iterable[LocatedSpan]) -> Trace:
     trace = Trace()
     for one in told:
         trace.add(one.heard)
@@ -211,7 +215,7 @@ def _appending(paths: Sequence[Path]) -> Generator[list[BinaryIO]]:
         yield [stack.enter_context(path.open("wb")) for path in paths]
 
 
-def _read(path: Path) -> Iterator[_Entry]:
+def _read(path: Path) -> Iterator[_TraceEntry]:
     with path.open("rb") as file:
         while head := file.read(_LENGTH_BYTES):
             yield _DECODER.decode(file.read(int.from_bytes(head, "big")))

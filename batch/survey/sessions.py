@@ -22,14 +22,14 @@ from ...schemas.event import Kind
 from ...schemas.frames.events import EVENT_SCHEMA
 from ...schemas.sessions.readings import Drop, Dropped, Readings
 from ...schemas.time import NS, rfc3339
-from ..audit.audit import judging
-from ..audit.sorted_runs import Runs, Told
+from ..audit.audit import judged_batches
+from ..audit.sorted_runs import PlacedLine, Runs
 from ..audit.summary import agents_of
 from ..prepare import spill
 from ..prepare.buckets import until
-from ..prepare.options import Terms
+from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Part, Population
+from ..sources.discover import Population, SourceFile
 from ..sources.event_files import reading
 
 NEAR_MAX = 3
@@ -78,7 +78,7 @@ def sessions(
     source: str | Path,
     scratch: Path,
     population: Population,
-    terms: Terms | None = None,
+    terms: AuditOptions | None = None,
     rule_set: RuleSet | None = None,
 ) -> Iterator[SessionLine]:
     """Yield every occurrence of the sessions of a source in brief, by session id and time.
@@ -86,10 +86,10 @@ def sessions(
     With rules each has its verdicts, those of an audit. `scratch` is an empty folder of the caller's, which
     is to stay until all was read. Raises SourceError where there is nothing to read.
     """
-    terms, known = terms or Terms(), WitnessCache()
+    terms, known = terms or AuditOptions(), WitnessCache()
     compiled = compile_rule_set(rule_set or RuleSet((), {}))
     runs, briefs = Runs(scratch), list[pl.DataFrame]()
-    for judged in judging(source, compiled, scratch, terms, population, keep=_KEPT):
+    for judged in judged_batches(source, compiled, scratch, terms, population, keep=_KEPT):
         briefs.append(_briefs(judged))
         for record in records(compiled, judged, known):
             runs.add(record)
@@ -105,7 +105,7 @@ def session(
     session_id: str,
     scratch: Path,
     population: Population,
-    terms: Terms | None = None,
+    terms: AuditOptions | None = None,
     rule_set: RuleSet | None = None,
     *,
     repeats: bool = False,
@@ -116,7 +116,7 @@ def session(
     too. `scratch` is an empty folder of the caller's. Raises SourceError where there is nothing to read, or
     no session of that id (TRL410).
     """
-    terms, readings = terms or Terms(), Readings(session_id)
+    terms, readings = terms or AuditOptions(), Readings(session_id)
     parts = prepare(source, scratch, population, terms, readings)
     rows, last = _read(session_id, parts, terms.as_of)
     if rows.is_empty():
@@ -157,7 +157,7 @@ def _briefs(judged: Judged) -> pl.DataFrame:
 
 
 def _lines(
-    briefs: pl.DataFrame, verdicts: Iterator[tuple[Any, Iterator[Told]]] | None
+    briefs: pl.DataFrame, verdicts: Iterator[tuple[Any, Iterator[PlacedLine]]] | None
 ) -> Iterator[SessionLine]:
     """Yield rows of `_briefs` as lines; `verdicts` are those of the same occurrences, in the same order."""
     following = None if verdicts is None else next(verdicts, None)
@@ -172,7 +172,7 @@ def _lines(
         yield SessionLine(**row, verdicts=None if verdicts is None else own)
 
 
-def _occurrence_of(found: Told) -> tuple[str, str]:
+def _occurrence_of(found: PlacedLine) -> tuple[str, str]:
     return found[0].session_id, found[0].occurrence
 
 
@@ -181,7 +181,7 @@ def _verdict(line: bytes) -> dict[str, Any]:
     return {name: record[name] for name in _VERDICT}
 
 
-def _read(session_id: str, parts: Sequence[Part], as_of: int | None) -> tuple[pl.DataFrame, int]:
+def _read(session_id: str, parts: Sequence[SourceFile], as_of: int | None) -> tuple[pl.DataFrame, int]:
     """Return the rows of one session, and the latest time of all sessions."""
     found, latest = [pl.DataFrame(schema=EVENT_SCHEMA)], 0
     for some in spill.passes(parts):
@@ -194,7 +194,9 @@ def _read(session_id: str, parts: Sequence[Part], as_of: int | None) -> tuple[pl
     return pl.concat(found), latest if as_of is None else as_of
 
 
-def _unknown(source: str | Path, session_id: str, parts: Sequence[Part], as_of: int | None) -> SourceError:
+def _unknown(
+    source: str | Path, session_id: str, parts: Sequence[SourceFile], as_of: int | None
+) -> SourceError:
     """Return the error for a session that is not there, with the ids that are most like the one asked for."""
     ids: set[str] = set()
     for some in spill.passes(parts):

@@ -16,7 +16,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
 from tracline.archive.gaps import gaps
-from tracline.archive.writer import read_manifest
+from tracline.archive.manifest import read_manifest
 from tracline.batch.sources.discover import Population, discover
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS

@@ -17,7 +17,8 @@ import pytest
 from kafka import KafkaProducer
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
-from tracline.archive.writer import Origin, writing
+from tracline.archive.manifest import ManifestSource
+from tracline.archive.writer import archive_writer
 from tracline.schemas.event import Event
 from tracline.schemas.frames.events import event_frame
 from tracline.schemas.sessions.assemble import Session
@@ -114,8 +115,8 @@ def assembled(kafka: KafkaSettings, until_ns: int) -> list[Event]:
 
 def wrong(name: str, events: list[Event], folder: Path) -> list[str]:
     """In what events, and an audit of them, differ from what happened."""
-    with writing(folder / "archive") as writer:
-        writer.write(event_frame(events), Origin("judged", "0" * 64), (0, 0))
+    with archive_writer(folder / "archive") as writer:
+        writer.write(event_frame(events), ManifestSource("judged", "0" * 64), (0, 0))
     return differences(truth_of_recording(name), *read(folder / "archive", folder / "read"))
 
 

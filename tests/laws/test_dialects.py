@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.examples.desk.bot import Break, Desk, conversations
-from tracline.examples.spans.agent import expected, spans
 from tracline.examples.spans.plan import Dialect, Keys, Manner, turn_bounds
-from tracline.examples.spans.sessions import Session as Told
+from tracline.examples.spans.sessions import Script as Told
 from tracline.examples.spans.sessions import random_session, support_session, tidy
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.dialects import tell
@@ -32,6 +31,8 @@ from tracline.schemas.sessions.assemble import Session
 from tracline.schemas.sessions.resolve import Trace, candidate_of, hear
 from tracline.schemas.span import Span, SpanEvent
 from tracline.schemas.time import NS
+
+from ..support.agent_spans import expected, spans
 
 IDLE_NS = 3600 * NS
 DESK = Desk(sessions=3, seed=11, rates=dict.fromkeys(Break, 0.03), spike=None)

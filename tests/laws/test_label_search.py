@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracline.examples.synthetic_events import synthetic_events
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.labels.regex_sets import REGEX_SET_MIN, regex_set
 from tracline.rules.language.parse import parse_predicate
@@ -22,6 +21,7 @@ from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import event_frame
 
 from ..predicate_answers import answers
+from ..support.synthetic_events import synthetic_events
 
 PATTERNS = (
     r"\bno\b",

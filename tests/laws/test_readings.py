@@ -14,11 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population, discover
 from tracline.batch.sources.span_files import requests
 from tracline.batch.survey.sessions import session, sessions
-from tracline.examples.spans.agent import spans
 from tracline.examples.spans.plan import Dialect, turn_bounds
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate
@@ -29,6 +28,7 @@ from tracline.schemas.sessions.order import session_order
 from tracline.schemas.sessions.readings import Drop, Readings
 from tracline.schemas.sessions.resolve import Heard, Trace, candidate_of, hear, left_to_others
 
+from ..support.agent_spans import spans
 from .test_arrival import SPANS
 from .test_dialects import MANNERS, RANDOM, SUPPORT
 
@@ -126,7 +126,7 @@ def heard_in(source: Path) -> Iterator[Heard]:
 def judged(source: Path, folder: Path) -> list[Place]:
     """Every event that an audit judges, in its order, by a rule that every event breaks."""
     rules = pack_text("{pack: every, version: 1, rules: [{id: event, formula: always false}]}")
-    audit(source, rules, folder / "bundle", Terms())
+    audit(source, rules, folder / "bundle", AuditOptions())
     lines = (folder / "bundle" / "verdicts.jsonl").read_text().splitlines()
     return [place(json.loads(line)) for line in lines]
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.examples.desk.bot import Desk, conversations
-from tracline.examples.spans.agent import spans
 from tracline.examples.spans.plan import Dialect, Manner
 from tracline.examples.spans.sessions import random_session, support_session
 from tracline.schemas.dialects import tell
@@ -17,6 +16,7 @@ from tracline.schemas.dialects.parts.messages import KEPT_BYTES_MAX, message_of
 from tracline.schemas.span import Span, Value
 from tracline.schemas.step import Message, Role, Step
 
+from ..support.agent_spans import spans
 from .test_dialects import SPANS, VALUES
 
 SESSIONS = [*map(support_session, conversations(Desk(sessions=4, seed=3))), *map(random_session, range(4))]

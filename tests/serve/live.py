@@ -16,9 +16,8 @@ from random import Random
 import orjson
 import polars as pl
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
-from tracline.cli.commands.live.serve import opened_archive
-from tracline.examples.spans.wire import to_otlp, to_otlp_json
+from tracline.batch.prepare.options import AuditOptions
+from tracline.cli.commands.live.serve import serve_archive
 from tracline.rules.engine.judge import CompiledRules
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.event import Kind
@@ -32,6 +31,7 @@ from tracline.stream.serve.rows import frame_of
 from tracline.stream.serve.store import Store, StoreChanges, open_store
 from tracline.stream.stages.judge import Bench, Worker
 
+from ..support.otlp_requests import to_otlp, to_otlp_json
 from .truth import Place, Told
 
 IDLE_S = 3_600
@@ -129,7 +129,7 @@ class Live:
             now=lambda: self.now,
             free_bytes=lambda: self.free_bytes,
             archive=self.archived_by(
-                self.opened.enter_context(opened_archive(self.folder / "archive", STORE_ID))
+                self.opened.enter_context(serve_archive(self.folder / "archive", STORE_ID))
             ),
             on_commit=self.batches.append,
         )
@@ -209,7 +209,7 @@ def places_of(events: pl.DataFrame) -> Counter[Place]:
 
 def audited(source: Path, pack: Path | Sequence[str], out: Path, as_of: int | None = None) -> dict[str, dict]:
     """The records of an audit, by id; it must reject nothing."""
-    outcome = audit(source, load_packs(pack), out, Terms(idle_s=IDLE_S, as_of=as_of))
+    outcome = audit(source, load_packs(pack), out, AuditOptions(idle_s=IDLE_S, as_of=as_of))
     assert not outcome.population.rejected.total()
     records = [orjson.loads(line) for line in (out / "verdicts.jsonl").read_bytes().splitlines()]
     return {record["id"]: record for record in records}

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tracline.archive.writer import Origin, read_manifest
+from tracline.archive.manifest import ManifestSource, read_manifest
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.stream.serve.pipeline import ArchiveSink
@@ -19,7 +19,7 @@ from tracline.stream.serve.pipeline import ArchiveSink
 from .days import day, json_lines
 from .live import STORE_ID, Live, audited, schedule
 
-ORIGIN = Origin("serve", STORE_ID)
+ORIGIN = ManifestSource("serve", STORE_ID)
 
 
 @pytest.mark.slow

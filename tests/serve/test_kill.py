@@ -13,7 +13,7 @@ from random import Random
 import httpx
 import polars as pl
 import pytest
-from tracline.archive.writer import read_manifest
+from tracline.archive.manifest import read_manifest
 from tracline.examples.spans.plan import Keys, Manner
 from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.time import NS

@@ -16,10 +16,10 @@ from typing import Any
 import orjson
 import polars as pl
 import pytest
+from tracline.archive.manifest import MANIFEST
 from tracline.archive.rule_sets import write_rule_set
-from tracline.archive.writer import MANIFEST
 from tracline.batch.audit.as_judged import audit_as_judged
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.examples.spans.plan import Keys, Manner
 from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.rules.engine.judge import compile_rule_set
@@ -186,7 +186,7 @@ def test_other_rules_begin_anew(live: Live, pack: Path, tmp_path: Path) -> None:
     assert {rule for (rule,) in standing} == applying(rest, other)
     for rule_set in (load_packs([pack]), load_packs([other])):
         write_rule_set(tmp_path / "archive", rule_set_digest(rule_set), rule_set.sources)
-    audit_as_judged(tmp_path / "archive", tmp_path / "bundle", Terms())
+    audit_as_judged(tmp_path / "archive", tmp_path / "bundle", AuditOptions())
     lines = (tmp_path / "bundle" / "verdicts.jsonl").read_bytes().splitlines()
     assert {record["id"]: record for record in map(orjson.loads, lines)} == live.records
 

@@ -10,7 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 
-from tracline.archive.writer import Origin, writing
+from tracline.archive.manifest import ManifestSource
+from tracline.archive.writer import archive_writer
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.candidate import Candidate
@@ -333,8 +334,10 @@ class World:
     def archive(self, judged: list[tuple[Event, str]]) -> Path:
         """An archive of what was judged."""
         root = self.folder / "archive"
-        with writing(root) as writer:
-            writer.write(event_frame([event for event, _ in judged]), Origin("judged", "0" * 64), (0, 0))
+        with archive_writer(root) as writer:
+            writer.write(
+                event_frame([event for event, _ in judged]), ManifestSource("judged", "0" * 64), (0, 0)
+            )
         return root
 
     def letters(self) -> set[tuple[Topic, int, int]]:

@@ -1,4 +1,4 @@
-"""`tracline test`: the examples inside rule packs, run through the rules' own machines."""
+"""`tracline test`: run the examples in rule packs through the machines of their rules."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @click.argument("packs", metavar="PACK...", nargs=-1, required=True)
 @format_option("table", "json", "junit")
 def command(packs: tuple[str, ...], format: str) -> None:
-    """Run the examples inside rule packs.
+    """Run the examples in rule packs.
 
     An example is a whole session, closed after its last step. Under `violated` the rule must be violated or
-    unmet at least once, under `holds` never. Exit code 1 when an example fails, 2 when a pack has errors.
+    unmet at least once, under `holds` never. Exits 1 if an example fails, 2 if a pack has errors.
 
     \b
         tracline test rules/retail.yaml
@@ -48,7 +48,7 @@ def command(packs: tuple[str, ...], format: str) -> None:
 
 
 def _table(rules: Sequence[Rule], done: Sequence[ExampleRun]) -> Iterator[str]:
-    """A line per rule, and below it how each failing example went."""
+    """Yield a line per rule, followed by the steps of its failed examples."""
     width = max((len(_name(rule)) for rule in rules), default=0)
     by_rule = {_name(rule): list(group) for rule, group in groupby(done, key=lambda run: run.rule)}
     for rule in rules:
@@ -68,16 +68,16 @@ def _table(rules: Sequence[Rule], done: Sequence[ExampleRun]) -> Iterator[str]:
 
 
 def _story(run: ExampleRun) -> Iterator[str]:
-    """Yield what was expected of an example, and the verdict after each of its steps."""
+    """Yield the expectation of an example, and the verdict after each of its steps."""
     wanted = "should be violated, but holds" if run.expected == "violated" else "should hold, but is violated"
     yield f"example {run.number} under `{run.expected}` {wanted}: {run.rule.text}"
     for number, (true, verdict) in enumerate(zip(run.session, run.verdicts, strict=True), start=1):
-        yield f"{number:>4}  {verdict or 'left out by `steps`':<10} {', '.join(sorted(true)) or '-'}"
+        yield f"{number:>4}  {verdict or 'skipped by `steps`':<10} {', '.join(sorted(true)) or '-'}"
     yield f" end  {run.end or '-'}"
 
 
 def _write_json(done: Sequence[ExampleRun]) -> None:
-    """Every example as one JSON object."""
+    """Write all examples as one JSON object."""
     import orjson
 
     rows = [
@@ -101,7 +101,7 @@ def _write_json(done: Sequence[ExampleRun]) -> None:
 
 
 def _junit(done: Sequence[ExampleRun]) -> str:
-    """The examples as JUnit XML: a suite per pack, a case per example."""
+    """Return the examples as JUnit XML: a suite per pack, a case per example."""
     suites = ElementTree.Element("testsuites", name="tracline test")
     for pack, group in groupby(done, key=lambda run: run.rule.pack):
         cases = list(group)

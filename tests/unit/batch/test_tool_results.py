@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 import pytest
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
@@ -96,7 +96,7 @@ def found(folder: Path, spans: list[dict[str, Any]]) -> list[tuple[str, int]]:
     folder.mkdir()
     dump = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
     (folder / "dump.json").write_text(json.dumps(dump))
-    audit(folder, RULES, folder.with_suffix(".bundle"), Terms())
+    audit(folder, RULES, folder.with_suffix(".bundle"), AuditOptions())
     lines = folder.with_suffix(".bundle").joinpath("verdicts.jsonl").read_bytes().splitlines()
     records = [orjson.loads(line) for line in lines]
     return [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"]

@@ -175,7 +175,7 @@ def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     out.write_text("mine")
     refused = run("init", source, "--out", out)
     assert (refused.exit_code, out.read_text()) == (2, "mine")
-    assert "TRL607 is there already" in refused.stderr
+    assert "TRL607 file exists" in refused.stderr
     assert run("init", source, "--out", out, "--force").exit_code == 0
     assert "pack: my-desk-2" in out.read_text()
 

@@ -67,7 +67,7 @@ def test_spans_of_which_none_is_read_are_an_error(place: Path, command: str, enc
     assert found.exit_code == 2
     said = "TRL605 38 spans, none tells of a conversation; scopes: sdk-x 36, (no name) 1, http 1"
     assert said in found.stderr
-    assert f"hint: run `tracline doctor {place / 'dump.json'}`; docs/spans.md says" in found.stderr
+    assert f"hint: run `tracline doctor {place / 'dump.json'}`; docs/spans.md lists" in found.stderr
 
 
 def test_the_bundle_counts_what_is_not_read(place: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_quiet_night_is_clean_and_says_so(place: Path, name: str, text: str) -
     (place / "night" / name).write_text(text)
     found = run(place, "audit", "night")
     assert found.exit_code == 0
-    assert "night: holds no rows: there is nothing to judge" in found.stderr
+    assert "night: no rows: nothing to judge" in found.stderr
     assert (population(place)["rows"], population(place)["spans"]) == (0, 0)
     assert run(place, "import", "night").exit_code == 0
 

@@ -94,7 +94,7 @@ def test_the_table_tells_each_rule_and_how_an_example_failed(failing: str) -> No
         "x/bad   1 violated, 0 holds  FAIL",
         "    example 1 under `violated` should be violated, but holds: always (a -> once b)",
         "       1  pending    b",
-        "       2  left out by `steps` c",
+        "       2  skipped by `steps` c",
         "       3  pending    a",
         "     end  held",
         "x/bare  0 violated, 0 holds  none",

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from tracline.archive.rule_sets import read_rule_set, write_rule_set
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.cli import tracline
 from tracline.rules.language.parse import parse_formula, parse_predicate
 from tracline.rules.lint.check import check
@@ -289,7 +289,7 @@ def audited(folder: Path, pack: Path | list[Path]) -> Path:
         *session("a", call("pay"), result(), user("why?")),
         *session("b", call("pay", args='{"odd": true}'), user("?")),
     ]
-    audit(write(folder / "rows.parquet", rows), load_packs(pack), folder / "bundle", Terms())
+    audit(write(folder / "rows.parquet", rows), load_packs(pack), folder / "bundle", AuditOptions())
     return folder / "bundle"
 
 

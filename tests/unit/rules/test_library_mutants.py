@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from tracline.examples.desk.bot import Break, Conversation, Desk, conversations
+from tracline.examples.desk.bot import Break, Desk, DeskConversation, conversations
 from tracline.examples.desk.formats import event_frame
-from tracline.examples.desk.scene import REFUNDS, WRITES, Step
+from tracline.examples.desk.scene import REFUNDS, WRITES, SceneStep
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.model.rule import Rule
@@ -28,10 +28,10 @@ RULES = load_packs(shipped_packs())
 MACHINES = [(rule, compile_rule(rule)) for rule in RULES.rules]
 LABELER = Labeler(RULES)
 Found = dict[tuple[str, str], list[int]]
-Steps = list[Step]
+Steps = list[SceneStep]
 
 
-def findings(told: Iterable[Conversation]) -> Mapping[str, Found]:
+def findings(told: Iterable[DeskConversation]) -> Mapping[str, Found]:
     """By session: for each rule (pack, id) that it breaks, the places of the events at which it does."""
     frame = event_frame(told)
     labels = LABELER.label(frame.lazy(), ["session_id", "kind"]).collect().rows(named=True)
@@ -79,7 +79,7 @@ def seen(rule: Rule, row: Mapping[str, object]) -> SteppedEvent:
 
 
 @cache
-def clean() -> tuple[Conversation, ...]:
+def clean() -> tuple[DeskConversation, ...]:
     """Conversations in which the agent sets out to break nothing."""
     return tuple(conversations(Desk(sessions=250, seed=11, rates={}, spike=None)))
 
@@ -103,7 +103,7 @@ def test_the_packs_find_exactly_what_the_simulated_agent_did_wrong() -> None:
 # None where the conversation offers no place for the edit.
 
 
-def index_of(steps: Steps, wanted: Callable[[Step], bool], start: int = 0) -> int | None:
+def index_of(steps: Steps, wanted: Callable[[SceneStep], bool], start: int = 0) -> int | None:
     """The place of the first step from `start` that is wanted."""
     return next((i for i in range(start, len(steps)) if wanted(steps[i])), None)
 
@@ -113,7 +113,7 @@ def changed(steps: Steps, at: int, **fields: str) -> Steps:
     return [replace(step, **fields) if i == at else step for i, step in enumerate(steps)]
 
 
-def is_call(*tools: str) -> Callable[[Step], bool]:
+def is_call(*tools: str) -> Callable[[SceneStep], bool]:
     """Return whether a step is a call of one of the tools."""
     return lambda step: step.kind == "tool_call" and step.tool in tools
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.engine.kernel import EVENTS_MAX
 from tracline.rules.packs.load import pack_text
@@ -36,7 +36,7 @@ def over(more: int) -> list[dict]:
 def found(tmp_path: Path, rows: list[dict]) -> list[dict]:
     """The records of an audit of these rows."""
     archive = write(tmp_path / "archive" / "events.parquet", rows)
-    audit(archive.parent, RULES, tmp_path / "bundle", Terms())
+    audit(archive.parent, RULES, tmp_path / "bundle", AuditOptions())
     return [orjson.loads(line) for line in (tmp_path / "bundle" / "verdicts.jsonl").read_bytes().splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""Text from telemetry, files and rules as the commands show it, and the console on which tables stand."""
+"""Text of telemetry, files and rules for a terminal, and the console that prints tables."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 def clean(text: str, width: int | None = None) -> str:
-    """The text without hidden characters (`visible`), and cut to `width` characters."""
+    """Return the text without hidden characters (`visible`), cut to `width` characters."""
     shown = visible(text)
     return shown if width is None or len(shown) <= width else f"{shown[: width - 1]}…"
 
 
 def quoted(text: str) -> str:
-    """The text as an error quotes it: without hidden characters, and without its middle where it is long."""
+    """Return the text as errors quote it: without hidden characters, and a long text without its middle."""
     return visible(shortened(text))
 
 
 def plain_console() -> Console:
-    """A console on standard output that takes nothing for markup or an emoji's name: it shows telemetry."""
+    """Return a console on standard output that interprets no markup or emoji: telemetry may contain both."""
     from rich.console import Console
 
     return Console(no_color=colors() is False, highlight=False, markup=False, emoji=False)

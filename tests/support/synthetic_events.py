@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-
-from ..schemas.time import NS
-from .desk.bot import Desk, conversations
-from .desk.formats import event_frame
+from tracline.examples.desk.bot import Desk, conversations
+from tracline.examples.desk.formats import event_frame
+from tracline.schemas.time import NS
 
 TEMPLATES = 2_000
 """How many conversations are simulated; every other one repeats one of them with its own ids and times."""

@@ -1,10 +1,10 @@
-"""Asking a running `tracline serve`."""
+"""Client of the `/doctor` endpoint of a running `tracline serve`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .error import WorldError, package_error, world_error
+from .error import CommandError, command_error, package_error
 
 if TYPE_CHECKING:
     from ..schemas.instrumentations.lacks import Diagnosed
@@ -13,14 +13,14 @@ PATH = "/doctor"
 TIMEOUT_S = 10.0
 OK, UNAUTHORIZED = 200, 401
 ANSWER_BYTES_MAX = 4 << 20
-"""Bytes of an answer: some hundred instrumentations are far less."""
+"""Maximum bytes of a response; a hundred instrumentations need far less."""
 
 
 def ask_doctor(address: str, token: str | None) -> list[Diagnosed]:
     """Return the instrumentations that a running `tracline serve` has seen.
 
-    Redirections are not followed: the token is for this address alone. Raises WorldError: TRL606 where the
-    process does not answer or not as one, TRL620 where the package for it is not installed.
+    Redirections are not followed: the token is for this address alone. Raises CommandError: TRL606 if the
+    process does not answer or is no `tracline serve`, TRL620 if the HTTP package is not installed.
     """
     import msgspec
 
@@ -30,11 +30,11 @@ def ask_doctor(address: str, token: str | None) -> list[Diagnosed]:
     try:
         return msgspec.json.decode(body, type=list[Diagnosed])
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise _unlike(address, "answers with something else") from None
+        raise _unexpected(address, "returned an unexpected response") from None
 
 
 def _answer(address: str, url: str, token: str | None) -> bytes:
-    """Return the body of the answer, no more of it than is allowed."""
+    """Return the body of the response, up to the maximum size."""
     try:
         import httpx
     except ModuleNotFoundError as error:
@@ -49,20 +49,20 @@ def _answer(address: str, url: str, token: str | None) -> bytes:
             for chunk in answer.iter_bytes():
                 body += chunk
                 if len(body) > ANSWER_BYTES_MAX:
-                    raise _unlike(address, f"answers with more than {ANSWER_BYTES_MAX:,} bytes")
+                    raise _unexpected(address, f"returned more than {ANSWER_BYTES_MAX:,} bytes")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        hint = "start it, or give the address that it printed"
-        raise world_error("TRL606", address, f"does not answer ({type(error).__name__})", hint) from error
+        hint = "start `tracline serve`, or use the address that it printed"
+        raise command_error("TRL606", address, f"does not answer ({type(error).__name__})", hint) from error
     return bytes(body)
 
 
-def _refused(address: str, status: int) -> WorldError:
+def _refused(address: str, status: int) -> CommandError:
     if status == UNAUTHORIZED:
-        hint = "give the token of that process as --token or TRACLINE_TOKEN"
-        return world_error("TRL606", address, "asks for a token, or for another one", hint)
-    return _unlike(address, f"answers {status}")
+        hint = "pass the token of that process as --token or TRACLINE_TOKEN"
+        return command_error("TRL606", address, "rejected the token, or requires one", hint)
+    return _unexpected(address, f"returned status {status}")
 
 
-def _unlike(address: str, what: str) -> WorldError:
-    hint = "give the address of a running `tracline serve` of this release"
-    return world_error("TRL606", address, what, hint)
+def _unexpected(address: str, what: str) -> CommandError:
+    hint = "use the address of a running `tracline serve` of this release"
+    return command_error("TRL606", address, what, hint)

@@ -2,7 +2,7 @@
 
     from tracline.examples.spans.plan import Dialect, Manner
     from tracline.examples.spans.sessions import support_session
-    from tracline.examples.spans.agent import expected, spans
+    from .agent_spans import expected, spans
 
     manner = Manner(dialect=Dialect.OPENINFERENCE, retried=0.2)
     sent = spans(session, manner)
@@ -19,17 +19,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from ...schemas.event import Content, Event, Kind, canonical_text, event_content, event_id
-from ...schemas.span import Span, SpanEvent, Value
-from ...schemas.step import Role
-from .dialects import WORDS, Attributes, Conversing, Running, Words
-from .plan import Attempt, Dialect, Keys, Manner, ModelCall, ToolRun, Turn, believed, plan, shown
-from .sessions import Call, Line, Session
+from tracline.examples.spans.dialects import WORDS, Attributes, Conversing, DialectWriter, Running
+from tracline.examples.spans.plan import (
+    AgentTurn,
+    Attempt,
+    Dialect,
+    Keys,
+    Manner,
+    ModelCall,
+    ToolRun,
+    believed,
+    plan,
+    shown,
+)
+from tracline.examples.spans.sessions import Script, ScriptCall, ScriptLine
+from tracline.schemas.event import Content, Event, Kind, canonical_text, event_content, event_id
+from tracline.schemas.span import Span, SpanEvent, Value
+from tracline.schemas.step import Role
 
 # The spans
 
 
-def spans(session: Session, manner: Manner | None = None) -> list[Span]:
+def spans(session: Script, manner: Manner | None = None) -> list[Span]:
     """The session's spans in the order in which they ended, which is the order of an exporter.
 
     Each turn is an agent's span with the model calls and tool runs below it; a model call tells the whole
@@ -65,7 +76,7 @@ class _Place:
 class _Teller:
     """Makes spans: `made`, each with the time at which it truly ended; `keyed` traces have a first call."""
 
-    session: Session
+    session: Script
     manner: Manner
     made: list[tuple[int, Span]] = field(default_factory=list[tuple[int, Span]])
     keyed: set[str] = field(default_factory=set[str])
@@ -75,14 +86,14 @@ class _Teller:
         began = self.session.lines[0].time
         self.dice = Random(f"ids {self.manner.seed} {self.session.session_id} {began}")
 
-    def root(self, turn: Turn, *, is_last: bool) -> None:
+    def root(self, turn: AgentTurn, *, is_last: bool) -> None:
         """An agent's turn as a trace; the last one may say that the session is over."""
         extra: Attributes = {"tracline.session.end": True} if is_last and self.manner.end_mark else {}
         if self.manner.keys is Keys.ROOTS:
             extra |= self._key()
         self._turn(turn, _Place(f"{self.dice.getrandbits(128):032x}", None, turn.agent), extra)
 
-    def _turn(self, turn: Turn, place: _Place, extra: Attributes) -> None:
+    def _turn(self, turn: AgentTurn, place: _Place, extra: Attributes) -> None:
         words = WORDS[self.manner.dialect]
         calls = [act for act in turn.acts if isinstance(act, ModelCall)]
         heard, said = (calls[-1].heard, calls[-1].said) if calls else (turn.lines, None)
@@ -126,7 +137,7 @@ class _Teller:
         if act.inner is not None:
             self._turn(act.inner, replace(place, agent=act.inner.agent), {})
 
-    def _add(self, told: tuple[str, Attributes], ran: Attempt, place: _Place, words: Words) -> _Place:
+    def _add(self, told: tuple[str, Attributes], ran: Attempt, place: _Place, words: DialectWriter) -> _Place:
         """Add a span with that name and those attributes; the place below it is given back."""
         name, attributes = told
         start, end = shown(ran.start, ran.end, ran.fault)
@@ -167,7 +178,7 @@ def _exception(ran: Attempt) -> tuple[SpanEvent, ...]:
 # The truth
 
 
-def expected(session: Session, manner: Manner | None = None) -> tuple[Event, ...]:
+def expected(session: Script, manner: Manner | None = None) -> tuple[Event, ...]:
     """The events that the spans must become, in judged order, with an `end` row where there is a mark.
 
     They have no trace, span and attributes. What no span tells is not among them: turns that were skipped
@@ -188,7 +199,7 @@ def expected(session: Session, manner: Manner | None = None) -> tuple[Event, ...
     return tuple(_numbered(told))
 
 
-def _turn_events(turn: Turn, who: Event, manner: Manner, *, is_first: bool = False) -> Iterator[Event]:
+def _turn_events(turn: AgentTurn, who: Event, manner: Manner, *, is_first: bool = False) -> Iterator[Event]:
     """Yield what a turn's spans tell; `who` says whose they are where no model does."""
     ids = _run_ids(turn, manner)
     for number, act in enumerate(turn.acts):
@@ -238,7 +249,7 @@ def _unknown(who: Event, time: int, content: Content) -> Event:
     return replace(who, time=time, content=content)
 
 
-def _line_events(line: Line, who: Event, manner: Manner) -> Iterator[Event]:
+def _line_events(line: ScriptLine, who: Event, manner: Manner) -> Iterator[Event]:
     """The events of one message, in their order; a result's error is known to its tool's span alone."""
     captured = replace(who, content=Content.CAPTURED)
     if line.answers is not None:
@@ -275,7 +286,7 @@ def _run_events(act: ToolRun, who: Event, manner: Manner) -> Iterator[Event]:
     yield replace(told, kind=Kind.TOOL_RESULT, time=end, error=act.answer.error)
 
 
-def _run_ids(turn: Turn, manner: Manner) -> dict[int, str | None]:
+def _run_ids(turn: AgentTurn, manner: Manner) -> dict[int, str | None]:
     """The id that the result of each run has, by the number of the act.
 
     Where the span says none it is that of the call which a model told; of equal calls in one message nothing
@@ -298,7 +309,7 @@ def _run_ids(turn: Turn, manner: Manner) -> dict[int, str | None]:
     return ids
 
 
-def _is_alike(one: Call, other: Call) -> bool:
+def _is_alike(one: ScriptCall, other: ScriptCall) -> bool:
     return one.tool == other.tool and canonical_text(one.args) == canonical_text(other.args)
 
 

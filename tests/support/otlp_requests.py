@@ -12,8 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
-
-from ...schemas.span import Span, Value
+from tracline.schemas.span import Span, Value
 
 _IDS = ("traceId", "spanId", "parentSpanId")
 
