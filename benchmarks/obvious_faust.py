@@ -26,7 +26,7 @@ from kafka import KafkaProducer
 from tracline.rules.engine.judge import statute_of
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.stages.judge import Bench, Worker
@@ -112,7 +112,7 @@ def work(bootstrap: str, name: str, expected: int, *, tuned: bool) -> None:
         async for told in stream.group_by(lambda told: told["session_id"], name="session"):
             candidate = msgspec.convert(told, Candidate)
             kept = states.get(candidate.session_id)
-            empty = SessionState(Session(candidate.session_id, IDLE_NS))
+            empty = SessionState(SessionAssembler(candidate.session_id, IDLE_NS))
             state = empty if kept is None else msgspec.convert(kept, SessionState)
             for verdict in judging.step(state, candidate):
                 await verdicts.send(key=candidate.session_id, value=verdict)

@@ -27,7 +27,7 @@ from tracline.examples.local_kafka import Broker, missing
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.sessions.pending import Traces
-from tracline.schemas.sessions.resolve import hear
+from tracline.schemas.sessions.resolve import read_span
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339
 
@@ -174,7 +174,7 @@ def obvious(broker: Broker) -> tuple[Spent, Spent]:
     every = desk_spans(OBVIOUS_SPANS)
     open_traces = Traces(60 * NS, 3600 * NS)
     for span in every:
-        open_traces.add(hear(span))
+        open_traces.add(read_span(span))
     released = [one.made for one in open_traces.release(every[-1].end + NS, every[-1].end)]
     candidates = [one for one in released if isinstance(one, Candidate) and one.tellings]
     candidates.sort(key=lambda one: one.end)

@@ -21,9 +21,9 @@ from tracline.rules.engine.judge import statute_of
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.otlp.decode import decode_protobuf
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.pending import Traces
-from tracline.schemas.sessions.resolve import hear
+from tracline.schemas.sessions.resolve import read_span
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.serve.rows import fill
@@ -45,7 +45,7 @@ def main() -> None:
         store = open_store(Path(folder), "benchmark")
         traces = Traces(60 * NS, IDLE_NS)
         states: dict[str, SessionState] = {}
-        alone: dict[str, Session] = {}
+        alone: dict[str, SessionAssembler] = {}
         watermark = 0
         for body in bodies:
             with _timed(spent, "accept: the request on disk"):
@@ -53,7 +53,7 @@ def main() -> None:
             with _timed(spent, "decode: bytes to spans"):
                 decoded = decode_protobuf(body)
             with _timed(spent, "tell: what spans say"):
-                heard = [hear(span) for span in decoded.spans]
+                heard = [read_span(span) for span in decoded.spans]
             watermark = max(watermark, *(one.end - LATENESS_NS for one in heard))
             with _timed(spent, "resolve: whose session"):
                 for one in heard:
@@ -66,7 +66,7 @@ def main() -> None:
                 for session in _added(alone, candidates):
                     session.advance(watermark)
             for name in {one.session_id for one in candidates}.difference(states):
-                states[name] = SessionState(Session(name, IDLE_NS))
+                states[name] = SessionState(SessionAssembler(name, IDLE_NS))
             touched = {one.session_id: states[one.session_id] for one in candidates}
             with _timed(spent, "judge"):
                 outputs = worker.step(touched, candidates, watermark)
@@ -91,10 +91,10 @@ def _bodies(wanted: int) -> tuple[list[bytes], int]:
     return [request.SerializeToString() for request in requests(every, SPANS_A_REQUEST)], len(every)
 
 
-def _added(sessions: dict[str, Session], candidates: Sequence[Candidate]) -> list[Session]:
-    touched: dict[str, Session] = {}
+def _added(sessions: dict[str, SessionAssembler], candidates: Sequence[Candidate]) -> list[SessionAssembler]:
+    touched: dict[str, SessionAssembler] = {}
     for one in candidates:
-        session = sessions.setdefault(one.session_id, Session(one.session_id, IDLE_NS))
+        session = sessions.setdefault(one.session_id, SessionAssembler(one.session_id, IDLE_NS))
         session.add(one)
         touched[one.session_id] = session
     return list(touched.values())

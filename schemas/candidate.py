@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from .event import Content, Kind
-from .step import INPUT, OUTPUT, Part
+from .step import INPUT, OUTPUT, SpanRole
 
 
-class Telling(msgspec.Struct, frozen=True, gc=False):
+class Claim(msgspec.Struct, frozen=True, gc=False):
     """One thing that a span says happened, at `time` nanoseconds since the epoch.
 
     `place` is the message's index in the conversation that the span tells (outputs behind the input), None
@@ -51,10 +51,10 @@ class Candidate:
     """
 
     session_id: str
-    part: Part
+    part: SpanRole
     start: int
     end: int
-    tellings: tuple[Telling, ...]
+    tellings: tuple[Claim, ...]
     trace_id: str = ""
     span_id: str = ""
     digest: str = ""
@@ -82,7 +82,7 @@ class Candidate:
     @property
     def _said(self) -> str:
         """Return what copies of a span, which say the same, were told by others of its trace."""
-        return "" if self.part is not Part.TOOL else repr(self.tellings)
+        return "" if self.part is not SpanRole.TOOL else repr(self.tellings)
 
     @property
     def halves(self) -> tuple[tuple[str, int], ...]:
@@ -90,7 +90,7 @@ class Candidate:
 
         None where these are one time: nothing says which half a telling is of.
         """
-        is_one = self.part is Part.TOOL or self.start == self.end
+        is_one = self.part is SpanRole.TOOL or self.start == self.end
         return () if is_one else ((INPUT, self.start), (OUTPUT, self.end))
 
     @property
@@ -101,13 +101,13 @@ class Candidate:
     @property
     def key(self) -> str:
         """Return what `within` calls this span."""
-        return part_key(self.part, self.trace_id, self.span_id)
+        return role_key(self.part, self.trace_id, self.span_id)
 
 
-def _texts(telling: Telling) -> tuple[str | None, ...]:
+def _texts(telling: Claim) -> tuple[str | None, ...]:
     return (telling.text, telling.tool, telling.call_id, telling.args, telling.result, telling.error)
 
 
-def part_key(part: Part, trace_id: str, span_id: str) -> str:
+def role_key(part: SpanRole, trace_id: str, span_id: str) -> str:
     """A span that plays this part: an agent's span and a model call's may have been sent under one id."""
     return f"{part}.{trace_id}.{span_id}"

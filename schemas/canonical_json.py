@@ -42,12 +42,12 @@ def canonical_json(text: str) -> str | None:
         # The halves of a pair are one character, as they are when both are escaped.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     try:
-        return _written(_Reader(text).read())
+        return _written(_JsonReader(text).read())
     except ValueError:
         return None
 
 
-class _Reader:
+class _JsonReader:
     """A parser of one JSON text that keeps the open arrays and objects in a list."""
 
     def __init__(self, text: str) -> None:

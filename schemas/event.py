@@ -93,7 +93,7 @@ def event_content(
     return [text] if kind in (Kind.USER, Kind.ASSISTANT) else []
 
 
-class Saying(Protocol):
+class EventLike(Protocol):
     """Whatever has the fields of an event that say what it is, told by chat logs, spans or simulations."""
 
     @property
@@ -110,7 +110,7 @@ class Saying(Protocol):
     def result(self) -> str | None: ...  # noqa: D102
 
 
-def content_of(saying: Saying) -> list[str | None]:
+def content_of(saying: EventLike) -> list[str | None]:
     """The `event_content` of something that has the fields of an event."""
     return event_content(
         saying.kind,

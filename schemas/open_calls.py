@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Call:
+class OpenCall:
     """A tool call that was asked for, by the index of its message, and whether it was answered."""
 
     message: int
@@ -27,10 +27,10 @@ class OpenCalls:
     """
 
     def __init__(self) -> None:
-        self._by_id: dict[str, list[Call]] = {}
-        self._by_tool: dict[str | None, list[deque[Call]]] = {}
+        self._by_id: dict[str, list[OpenCall]] = {}
+        self._by_tool: dict[str | None, list[deque[OpenCall]]] = {}
 
-    def add(self, call: Call) -> None:
+    def add(self, call: OpenCall) -> None:
         """A call that was asked for, after all that were added before."""
         if call.call_id is not None:
             self._by_id.setdefault(call.call_id, []).append(call)
@@ -40,7 +40,7 @@ class OpenCalls:
                 groups.append(deque())
             groups[-1].append(call)
 
-    def answer(self, call_id: str | None, tool: str | None, *, strict: bool) -> Call | None:
+    def answer(self, call_id: str | None, tool: str | None, *, strict: bool) -> OpenCall | None:
         """The call that a result answers, which then waits no more.
 
         With `strict` a result with an id answers a call of that id or none; without, an id that no waiting
@@ -53,13 +53,13 @@ class OpenCalls:
             found.answered = True
         return found
 
-    def _of_id(self, call_id: str) -> Call | None:
+    def _of_id(self, call_id: str) -> OpenCall | None:
         waiting = self._by_id.get(call_id, [])
         while waiting and waiting[-1].answered:
             waiting.pop()
         return waiting[-1] if waiting else None
 
-    def _of_tool(self, tool: str | None) -> Call | None:
+    def _of_tool(self, tool: str | None) -> OpenCall | None:
         groups = self._by_tool.get(tool, [])
         while groups:
             while groups[-1] and groups[-1][0].answered:

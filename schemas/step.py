@@ -14,10 +14,10 @@ from .event import Content
 INPUT, OUTPUT = "in", "out"
 """The halves of a conversation, or of a tool's run, that one span tells."""
 RETOLD = "retold "
-"""Begins a `Step.response_id` that only stands for one: of a call that one span begins and another tells."""
+"""Begins a `SpanContent.response_id` that stands for one, of a call that one span begins and another ends."""
 
 
-class Part(StrEnum):
+class SpanRole(StrEnum):
     """The part that a span plays in a session."""
 
     CHAT = "chat"
@@ -40,7 +40,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A tool call that was asked for; `args` is JSON text, None where they were not captured."""
 
     call_id: str | None
@@ -50,7 +50,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ToolResult:
     """What a tool returned, JSON text or plain; `error` is the error type where it failed."""
 
     call_id: str | None
@@ -66,13 +66,13 @@ class Message:
 
     role: Role
     text: str | None = None
-    calls: tuple[Call, ...] = ()
-    results: tuple[Result, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
     content: Content = Content.CAPTURED
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SpanContent:
     """What a span says itself; what it inherits from others is not here.
 
     `session` is its own session key; `own_conversation` is whether that is the id of a conversation, which a
@@ -84,7 +84,7 @@ class Step:
     else a rule may name. `lacks` are the halves whose content may stand in log records.
     """
 
-    part: Part
+    part: SpanRole
     session: str | None = None
     agent: str | None = None
     model: str | None = None
@@ -93,8 +93,8 @@ class Step:
     input: tuple[Message, ...] | None = None
     output: tuple[Message, ...] | None = None
     content: Content = Content.ABSENT
-    call: Call | None = None
-    result: Result | None = None
+    call: ToolCall | None = None
+    result: ToolResult | None = None
     error: str | None = None
     ends: bool = False
     own_conversation: bool = False
@@ -114,9 +114,9 @@ class Step:
         return told + _length(self.call) + _length(self.result)
 
 
-def _length(asked: Call | Result | None) -> int:
+def _length(asked: ToolCall | ToolResult | None) -> int:
     """Return how many characters the texts of a call or a result have."""
     if asked is None:
         return 0
-    said = asked.args if isinstance(asked, Call) else asked.result
+    said = asked.args if isinstance(asked, ToolCall) else asked.result
     return sum(len(text) for text in (asked.call_id, asked.tool, said) if text)

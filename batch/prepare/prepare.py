@@ -11,7 +11,7 @@ import polars as pl
 from ...archive.error import SourceError
 from ...schemas.frames.candidates import SPAN_COLUMNS, candidate_frame
 from ...schemas.sessions.order import session_order
-from ...schemas.sessions.readings import Readings
+from ...schemas.sessions.readings import ClaimLog
 from ..sources.discover import Format, Part, Population, Reject, discover
 from ..sources.event_files import bytes_of, null_count, reading, reject_rows, row_count
 from .chat_frames import chat_frames
@@ -30,7 +30,7 @@ def prepare(
     scratch: Path,
     population: Population,
     terms: Terms | None = None,
-    readings: Readings | None = None,
+    readings: ClaimLog | None = None,
 ) -> tuple[Part, ...]:
     """The source as files of judged events: `scan` gives rows with occurrence, seq and event_id, none null.
 

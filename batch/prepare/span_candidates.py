@@ -13,19 +13,19 @@ import msgspec
 
 from ...schemas.candidate import Candidate
 from ...schemas.dialects.parts.log_record import LogRecord
-from ...schemas.sessions.readings import Drop, Readings
+from ...schemas.sessions.readings import ClaimLog, DropReason
 from ...schemas.sessions.resolve import (
-    Heard,
+    SpanReading,
     Trace,
     candidate_of,
     cut_links,
-    hear,
-    in_turn,
-    join,
-    left_to_others,
+    join_records,
+    omitted_claims,
     orphans,
+    read_span,
+    unblocked,
 )
-from ...schemas.step import Part as SpanPart
+from ...schemas.step import SpanRole
 from ..sources.discover import Part, Population, Reject
 from ..sources.span_files import requests
 
@@ -44,7 +44,7 @@ class Found:
 
     file: int
     request: int
-    heard: Heard
+    heard: SpanReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def resolved(
     scratch: Path,
     scope: Sequence[str] = (),
     as_of: int | None = None,
-    readings: Readings | None = None,
+    readings: ClaimLog | None = None,
 ) -> Iterator[list[Resolved]]:
     """The candidates of all dumps, whole traces at a time, those that tell nothing left out.
 
@@ -123,7 +123,7 @@ def _found(parts: Sequence[Part], population: Population, scope: Sequence[str]) 
             for flaw in decoded.flaws:
                 population.flaw(part.name, flaw)
             for span in decoded.spans:
-                heard = hear(span, scope)
+                heard = read_span(span, scope)
                 census.count(span.scope, 1, heard.tells)
                 yield _Entry(Found(file, number, heard))
             for record in decoded.records:
@@ -135,7 +135,7 @@ def _resolved(
     parts: Sequence[Part],
     population: Population,
     as_of: int | None,
-    readings: Readings | None,
+    readings: ClaimLog | None,
 ) -> Iterator[Resolved]:
     """The candidates of whole traces."""
     spans: dict[str, list[Found]] = {}
@@ -162,8 +162,8 @@ def _resolved(
                 population.reject(Reject(parts[one.file].name, place, candidate.code, candidate.text))
                 continue
             if readings is not None and candidate.session_id == readings.session_id:
-                left = left_to_others(trace, one.heard, inside)
-                readings.leave(Drop.OTHER_SPAN, candidate.span_key, candidate, left)
+                left = omitted_claims(trace, one.heard, inside)
+                readings.leave(DropReason.OTHER_SPAN, candidate.span_key, candidate, left)
             if candidate.tellings:
                 yield Resolved(one.file, one.request, candidate)
 
@@ -173,10 +173,10 @@ def _joined(spans: Sequence[Found], records: Iterable[LogRecord], population: Po
     by_span: dict[str, list[LogRecord]] = {}
     for record in records:
         by_span.setdefault(record.span_id, []).append(record)
-    adding = {one.heard.span_id for one in spans if one.heard.step.part is not SpanPart.OTHER}
+    adding = {one.heard.span_id for one in spans if one.heard.step.part is not SpanRole.OTHER}
     population.log_records.unjoined += sum(len(own) for name, own in by_span.items() if name not in adding)
     return [
-        replace(one, heard=join(one.heard, by_span[one.heard.span_id]))
+        replace(one, heard=join_records(one.heard, by_span[one.heard.span_id]))
         if one.heard.step.lacks and one.heard.span_id in by_span
         else one
         for one in spans
@@ -194,7 +194,7 @@ def _as_of(whole: Trace, told: Sequence[Found], as_of: int) -> tuple[Trace, list
         for one in told
         if one.heard.ended > as_of >= one.heard.began and whole.speaks_for_itself(one.heard)
     ]
-    going = {id(one) for one in in_turn(settled, waiting)}
+    going = {id(one) for one in unblocked(settled, waiting)}
     return _trace(ended), [one for one in ended if id(one.heard) in going]
 
 

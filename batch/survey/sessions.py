@@ -20,7 +20,7 @@ from ...rules.engine.sessions import Clock
 from ...rules.model.rule import RuleSet
 from ...schemas.event import Kind
 from ...schemas.frames.events import EVENT_SCHEMA
-from ...schemas.sessions.readings import Drop, Dropped, Readings
+from ...schemas.sessions.readings import ClaimLog, DroppedClaim, DropReason
 from ...schemas.time import NS, rfc3339
 from ..audit.audit import judging
 from ..audit.sorted_runs import Runs, Told
@@ -116,7 +116,7 @@ def session(
     too. `scratch` is an empty folder of the caller's. Raises SourceError where there is nothing to read, or
     no session of that id (TRL410).
     """
-    terms, readings = terms or Terms(), Readings(session_id)
+    terms, readings = terms or Terms(), ClaimLog(session_id)
     parts = prepare(source, scratch, population, terms, readings)
     rows, last = _read(session_id, parts, terms.as_of)
     if rows.is_empty():
@@ -212,7 +212,7 @@ def _unknown(source: str | Path, session_id: str, parts: Sequence[Part], as_of: 
     return SourceError("TRL410", str(source), what, hint)
 
 
-def _shown(rows: pl.DataFrame, readings: Readings) -> list[dict[str, Any]]:
+def _shown(rows: pl.DataFrame, readings: ClaimLog) -> list[dict[str, Any]]:
     """Return events as they are shown: times as text, and the spans that say each."""
     times = [pl.col(name).to_physical() for name in ("occurrence", "time")]
     spans = readings.spans()
@@ -232,7 +232,7 @@ def _shown(rows: pl.DataFrame, readings: Readings) -> list[dict[str, Any]]:
 
 
 def _every_dropped(
-    readings: Readings, rows: pl.DataFrame, judged: Judged, as_of: int | None
+    readings: ClaimLog, rows: pl.DataFrame, judged: Judged, as_of: int | None
 ) -> Iterator[dict[str, Any]]:
     """Yield what is no event: the readings of spans, and the rows of an archive."""
     for one in readings.dropped():
@@ -241,7 +241,7 @@ def _every_dropped(
     yield from _dropped_rows(rows, judged)
 
 
-def _dropped(one: Dropped) -> dict[str, Any]:
+def _dropped(one: DroppedClaim) -> dict[str, Any]:
     """Return a reading that was dropped as it is shown."""
     read: dict[str, Any] = {name: getattr(one.telling, name) for name in _READING}
     read |= {name: getattr(one.candidate, name) for name in _SPAN}
@@ -257,7 +257,7 @@ def _dropped_rows(rows: pl.DataFrame, judged: Judged) -> Iterator[dict[str, Any]
     )
     for row in rest.with_columns(pl.col("time").to_physical()).iter_rows(named=True):
         again = row["event_id"] in events
-        reason, of = (Drop.COPY, row["event_id"]) if again else (Drop.CONFLICT, None)
+        reason, of = (DropReason.COPY, row["event_id"]) if again else (DropReason.CONFLICT, None)
         read = {name: row[name] for name in (*_READING, *_SPAN)}
         read["time"] = rfc3339(row["time"])
         yield {"dropped": reason.value, "of": of, "session_id": row["session_id"], **read}

@@ -9,11 +9,11 @@ from datetime import UTC, tzinfo
 from typing import cast
 
 from ..event import Event, Kind, content_of, end_event, event_id
-from ..open_calls import Call, OpenCalls
+from ..open_calls import OpenCall, OpenCalls
 from ..time import NS
 from ..tolerant_json import encode
-from .find import Conversation, Flaw, is_object
-from .message import Unreadable, call_of, name_of, result_of, said, string_of, time_of
+from .find import InputFlaw, RecordedConversation, is_object
+from .message import UnreadableMessage, call_of, message_event, name_of, result_of, string_of, time_of
 
 MESSAGES_MAX = 100_000
 """Messages of one conversation; a longer one is a flaw."""
@@ -24,7 +24,7 @@ SESSION_KEYS = ("session_id", "conversation_id", "thread_id", "chat_id", "id")
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedConversation:
     """One conversation as events, in judged order and with an `end` row last; none where it has no event.
 
     `digest` (32 hex digits) is that of its messages: two conversations with equal ids and digests are one
@@ -35,21 +35,23 @@ class Decoded:
     digest: str
     events: tuple[Event, ...]
     instructions: int
-    flaws: tuple[Flaw, ...]
+    flaws: tuple[InputFlaw, ...]
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Progress:
     """What has been read of a conversation so far; events have no time, place or id yet."""
 
     place: str
     calls: OpenCalls = field(default_factory=OpenCalls)
     drafts: list[tuple[int, Event]] = field(default_factory=list[tuple[int, Event]])
-    flaws: list[Flaw] = field(default_factory=list[Flaw])
+    flaws: list[InputFlaw] = field(default_factory=list[InputFlaw])
     instructions: int = 0
 
 
-def decode(conversation: Conversation, zone: tzinfo = UTC, session_id: str | None = None) -> Decoded:
+def decode(
+    conversation: RecordedConversation, zone: tzinfo = UTC, session_id: str | None = None
+) -> DecodedConversation:
     """The judged events of one complete conversation, in message order.
 
     The session is `session_id` where that is given, else the log's own id, else task, trial and digest. In
@@ -58,10 +60,12 @@ def decode(conversation: Conversation, zone: tzinfo = UTC, session_id: str | Non
     first that has one), and where none has any they stand one second apart from 1970-01-01T00:00:00Z.
     Never raises for what a log may hold: a message or call that cannot be read is a flaw, and left out.
     """
-    reading = _Reading(conversation.place)
+    reading = _Progress(conversation.place)
     if len(conversation.messages) > MESSAGES_MAX:
-        flaw = Flaw(conversation.place, "chat-length", f"has more than {MESSAGES_MAX} messages; split it")
-        return Decoded("", "", (), 0, (flaw,))
+        flaw = InputFlaw(
+            conversation.place, "chat-length", f"has more than {MESSAGES_MAX} messages; split it"
+        )
+        return DecodedConversation("", "", (), 0, (flaw,))
     encoded = [encode(message) for message in conversation.messages]
     digest = _digest(encoded)
     times = [
@@ -70,15 +74,15 @@ def decode(conversation: Conversation, zone: tzinfo = UTC, session_id: str | Non
     ]
     try:
         session_id = session_id or _session_id(conversation.header, digest)
-    except Unreadable as error:
-        return Decoded("", digest, (), 0, (Flaw(conversation.place, *error.args),))
+    except UnreadableMessage as error:
+        return DecodedConversation("", digest, (), 0, (InputFlaw(conversation.place, *error.args),))
     events = _finish(conversation.header, session_id, reading.drafts, _clock(times))
     if events:
         events.append(_end(events, digest))
-    return Decoded(session_id, digest, tuple(events), reading.instructions, tuple(reading.flaws))
+    return DecodedConversation(session_id, digest, tuple(events), reading.instructions, tuple(reading.flaws))
 
 
-def identity(conversation: Conversation) -> tuple[str, str] | None:
+def identity(conversation: RecordedConversation) -> tuple[str, str] | None:
     """The session id and the digest that `decode` gives a conversation, without reading its events.
 
     None where `decode` gives no events for its length or its id.
@@ -88,11 +92,11 @@ def identity(conversation: Conversation) -> tuple[str, str] | None:
     digest = _digest(map(encode, conversation.messages))
     try:
         return _session_id(conversation.header, digest), digest
-    except Unreadable:
+    except UnreadableMessage:
         return None
 
 
-def teller(header: Mapping[str, object]) -> tuple[str | None, str | None, str | None]:
+def origin_fields(header: Mapping[str, object]) -> tuple[str | None, str | None, str | None]:
     """Agent, model and service, as a conversation's header says them."""
     return (
         string_of(header.get("agent", header.get("agent_name"))),
@@ -110,51 +114,53 @@ def _digest(encoded: Iterable[bytes | None]) -> str:
     return sha.hexdigest()[:32]
 
 
-def _read(reading: _Reading, index: int, message: object, carried: bool, zone: tzinfo) -> int | None:
+def _read(reading: _Progress, index: int, message: object, carried: bool, zone: tzinfo) -> int | None:
     """Add one message's events; its time where it says one."""
     place, time = f"{reading.place}, message {index + 1}", None
     try:
         if not is_object(message):
-            raise Unreadable("chat-message", "is not an object")
+            raise UnreadableMessage("chat-message", "is not an object")
         if not carried:
-            raise Unreadable("chat-value", "holds a number, text or nesting that JSON in UTF-8 cannot carry")
+            raise UnreadableMessage(
+                "chat-value", "holds a number, text or nesting that JSON in UTF-8 cannot carry"
+            )
         time = time_of(message, zone)
         _read_role(reading, index, message, place)
-    except Unreadable as error:
-        reading.flaws.append(Flaw(place, *error.args))
+    except UnreadableMessage as error:
+        reading.flaws.append(InputFlaw(place, *error.args))
     return time
 
 
-def _read_role(reading: _Reading, index: int, message: Mapping[str, object], place: str) -> None:
+def _read_role(reading: _Progress, index: int, message: Mapping[str, object], place: str) -> None:
     role = message.get("role")
     if role in ("system", "developer"):
         reading.instructions += 1
     elif role in ("tool", "function"):
         reading.drafts.append((index, result_of(message, reading.calls)))
     elif role in ("user", "assistant"):
-        text = said(message, Kind(cast("str", role)))
+        text = message_event(message, Kind(cast("str", role)))
         if text is not None:
             reading.drafts.append((index, text))
         _add_calls(reading, index, message, place)
     else:
-        raise Unreadable(
+        raise UnreadableMessage(
             "chat-role", "has none of the roles user, assistant, tool, function, system, developer"
         )
 
 
-def _add_calls(reading: _Reading, index: int, message: Mapping[str, object], place: str) -> None:
+def _add_calls(reading: _Progress, index: int, message: Mapping[str, object], place: str) -> None:
     calls = message.get("tool_calls")
     legacy = message.get("function_call")
     if calls is not None and not isinstance(calls, list):
-        raise Unreadable("chat-calls", "has `tool_calls` that are no list")
+        raise UnreadableMessage("chat-calls", "has `tool_calls` that are no list")
     for number, call in enumerate([*cast("list[object]", calls or []), *([legacy] if legacy else [])]):
         try:
             draft = call_of(call, message)
-        except Unreadable as error:
-            reading.flaws.append(Flaw(f"{place}, call {number + 1}", *error.args))
+        except UnreadableMessage as error:
+            reading.flaws.append(InputFlaw(f"{place}, call {number + 1}", *error.args))
             continue
         reading.drafts.append((index, draft))
-        reading.calls.add(Call(index, draft.call_id, draft.tool, draft.args, draft.nested))
+        reading.calls.add(OpenCall(index, draft.call_id, draft.tool, draft.args, draft.nested))
 
 
 def _session_id(header: Mapping[str, object], digest: str) -> str:
@@ -168,7 +174,7 @@ def _session_id(header: Mapping[str, object], digest: str) -> str:
         trial = name_of(header.get("trial"))
         own = "/".join(part for part in (task, trial, digest[:16]) if part is not None)
     if encode(own) is None:
-        raise Unreadable("chat-id", "has an id that UTF-8 cannot carry")
+        raise UnreadableMessage("chat-id", "has an id that UTF-8 cannot carry")
     return own
 
 
@@ -188,7 +194,7 @@ def _finish(
     header: Mapping[str, object], session_id: str, drafts: list[tuple[int, Event]], clock: list[int]
 ) -> list[Event]:
     """The drafts with session, occurrence, time, place and id, and with what is said of all of them."""
-    agent, model, service = teller(header)
+    agent, model, service = origin_fields(header)
     ordinals: dict[tuple[str | None, ...], int] = {}
     events: list[Event] = []
     for index, draft in drafts:

@@ -11,7 +11,7 @@ MESSAGE_KEYS = ("messages", "traj")
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class RecordedConversation:
     """The messages of one recorded session, not looked at yet.
 
     `header` is the object they were found in (empty for a bare list); `place` says where in the file.
@@ -23,7 +23,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class InputFlaw:
     """Something in a chat log that cannot be read: where, a stable code, and what is wrong with it.
 
     The text never quotes the log.
@@ -34,7 +34,7 @@ class Flaw:
     text: str
 
 
-def conversations(value: object, place: str = "") -> Iterator[Conversation | Flaw]:
+def conversations(value: object, place: str = "") -> Iterator[RecordedConversation | InputFlaw]:
     """The conversations in one JSON value, in their order.
 
     A list of messages is one conversation, any other list holds one in each member. An object is one when
@@ -78,7 +78,7 @@ def messages_of(value: Mapping[str, object]) -> list[object] | None:
     return None
 
 
-def _simulations(value: dict[str, object], place: str) -> Iterator[Conversation | Flaw]:
+def _simulations(value: dict[str, object], place: str) -> Iterator[RecordedConversation | InputFlaw]:
     inherited: dict[str, object] = {}
     info = value.get("info")
     agent = info.get("agent_info") if is_object(info) else None
@@ -88,16 +88,16 @@ def _simulations(value: dict[str, object], place: str) -> Iterator[Conversation 
         yield _one(member, _at(place, f"session {index + 1}"), inherited)
 
 
-def _one(value: object, place: str, inherited: Mapping[str, object]) -> Conversation | Flaw:
+def _one(value: object, place: str, inherited: Mapping[str, object]) -> RecordedConversation | InputFlaw:
     if isinstance(value, list):
-        return Conversation(cast("list[object]", value), {}, place)
+        return RecordedConversation(cast("list[object]", value), {}, place)
     found = messages_of(value) if is_object(value) else None
     if found is None or not is_object(value):
-        return Flaw(
+        return InputFlaw(
             place, "chat-shape", "is neither a list of messages nor an object with `messages` or `traj`"
         )
     header = {key: item for key, item in value.items() if item is not found}
-    return Conversation(found, {**inherited, **header}, place)
+    return RecordedConversation(found, {**inherited, **header}, place)
 
 
 def _at(place: str, inner: str) -> str:

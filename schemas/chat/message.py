@@ -38,7 +38,7 @@ _UNPLACED = ("", 0, 0, 0)
 """Session, occurrence, time and place of an event that has none of them yet."""
 
 
-class Unreadable(Exception):
+class UnreadableMessage(Exception):
     """A message, or a call in one, that cannot be an event: `args` are a code and a text."""
 
 
@@ -49,7 +49,7 @@ def time_of(message: Mapping[str, object], zone: tzinfo) -> int | None:
         if value is not None:
             ns = parse_time(value, zone)
             if ns is None or ns < EVENT_TIME_MIN:
-                raise Unreadable("chat-time", f"has a `{key}` that is no time between 1678 and 2262")
+                raise UnreadableMessage("chat-time", f"has a `{key}` that is no time between 1678 and 2262")
             return ns
     return None
 
@@ -57,7 +57,7 @@ def time_of(message: Mapping[str, object], zone: tzinfo) -> int | None:
 # What is said
 
 
-def said(message: Mapping[str, object], kind: Kind) -> Event | None:
+def message_event(message: Mapping[str, object], kind: Kind) -> Event | None:
     """The user or assistant event of a message; None where it only calls tools."""
     text = _text(message.get("content"))
     attributes = _attributes(message, without="name" if kind is Kind.ASSISTANT else "")
@@ -85,7 +85,9 @@ def _text(content: object) -> str | None:
     if content is None or isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise Unreadable("chat-content", "has content that is neither text, nor a list of parts, nor null")
+        raise UnreadableMessage(
+            "chat-content", "has content that is neither text, nor a list of parts, nor null"
+        )
     texts = [_part(part) for part in cast("list[object]", content)]
     return "\n".join(text for text in texts if text is not None)
 
@@ -94,9 +96,11 @@ def _part(part: object) -> str | None:
     if isinstance(part, str):
         return part
     if not is_object(part):
-        raise Unreadable("chat-content", "has a content part that is neither text nor an object")
+        raise UnreadableMessage("chat-content", "has a content part that is neither text nor an object")
     if part.get("type") in ("tool_use", "tool_result", "tool_call", "tool_call_response"):
-        raise Unreadable("chat-content", "has a call or result among its content parts; use `tool_calls`")
+        raise UnreadableMessage(
+            "chat-content", "has a call or result among its content parts; use `tool_calls`"
+        )
     text = part.get("text", part.get("content"))
     return text if isinstance(text, str) else None
 
@@ -107,11 +111,11 @@ def _part(part: object) -> str | None:
 def call_of(call: object, message: Mapping[str, object]) -> Event:
     """The event of one call of a message, nested or flat. Raises Unreadable where it is none."""
     if not is_object(call):
-        raise Unreadable("chat-call", "is not an object")
+        raise UnreadableMessage("chat-call", "is not an object")
     inner = next((item for key in ("function", "custom") if is_object(item := call.get(key))), call)
     tool = name_of(inner.get("name"))
     if tool is None:
-        raise Unreadable("chat-call", "has no name")
+        raise UnreadableMessage("chat-call", "has no name")
     key = next((key for key in ("arguments", "args", "input") if key in inner), None)
     attributes, nested = _attributes(message), _by_user(call) or message.get("role") == "user"
     if nested:
@@ -226,7 +230,9 @@ def name_of(value: object) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or len(value) > ID_CHARS_MAX:
-        raise Unreadable("chat-id", f"has an id or a name that is no text of up to {ID_CHARS_MAX} characters")
+        raise UnreadableMessage(
+            "chat-id", f"has an id or a name that is no text of up to {ID_CHARS_MAX} characters"
+        )
     return value
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from ..candidate import Candidate, Telling
+from ..candidate import Candidate, Claim
 from ..event import Content, Event, Kind
-from ..step import Part
+from ..step import SpanRole
 from .events import EVENT_SCHEMA, TIME, event_frame
 
 SPAN_COLUMNS: dict[str, pl.DataType] = {
@@ -30,7 +30,7 @@ SPAN_COLUMNS: dict[str, pl.DataType] = {
     "answered": pl.Boolean(),
 }
 """Columns of rows that spans told, beside those of events: first the fields of `Candidate`, then the
-number of the telling (from 0 in its span) and the fields of `Telling`. Only such rows have a `telling`."""
+number of the telling (from 0 in its span) and the fields of `Claim`. Only such rows have a `telling`."""
 
 SPAN_KEY = ("trace_id", "span_id", "span_digest")
 """What tells the rows of one span from those of others."""
@@ -75,10 +75,10 @@ def candidates_of(rows: pl.DataFrame) -> Iterator[Candidate]:
 def _candidate(rows: list[dict[str, Any]]) -> Candidate:
     first = rows[0]
     return Candidate(
-        part=Part(first["part"]),
+        part=SpanRole(first["part"]),
         start=first["span_start"],
         end=first["span_end"],
-        tellings=tuple(map(telling_of, rows)),
+        tellings=tuple(map(claim_of, rows)),
         digest=first["span_digest"],
         failed=bool(first["failed"]),
         within=tuple(first["within"] or ()),
@@ -88,17 +88,17 @@ def _candidate(rows: list[dict[str, Any]]) -> Candidate:
     )
 
 
-def _event(candidate: Candidate, telling: Telling) -> Event:
+def _event(candidate: Candidate, telling: Claim) -> Event:
     shared: dict[str, Any] = {name: getattr(candidate, name) for name in _SHARED}
     own: dict[str, Any] = {name: getattr(telling, name) for name in _EVENT_FIELDS}
     return Event(occurrence=0, seq=0, attributes=candidate.attributes, **shared, **own)
 
 
-def telling_of(row: dict[str, Any]) -> Telling:
+def claim_of(row: dict[str, Any]) -> Claim:
     """Return what a row tells, whether a span told it or not; its `time` in nanoseconds."""
     own: dict[str, Any] = {name: row[name] for name in _EVENT_FIELDS}
     own |= {"kind": Kind(row["kind"]), "content": Content(row["content"])}
-    return Telling(
+    return Claim(
         **own,
         place=row["conversation_place"],
         rank=row["message_place"] or 0,

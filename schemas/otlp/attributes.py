@@ -13,7 +13,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from ..chat.find import is_object
 from ..span import Value
 from ..tolerant_json import NotJson
-from .decoded import Place, Reading, Unreadable
+from .decoded import Decoding, Place, Unreadable
 
 DEPTH_MAX = 24
 """Levels of arrays and key-value lists inside an attribute's value."""
@@ -21,7 +21,7 @@ DEPTH_MAX = 24
 Pair = TypeVar("Pair")
 
 
-def from_protobuf(pairs: Iterable[KeyValue], count: int, place: Place, reading: Reading) -> dict[str, Value]:
+def from_protobuf(pairs: Iterable[KeyValue], count: int, place: Place, reading: Decoding) -> dict[str, Value]:
     """The attributes of a message, of which there are `count`; what cannot be read of them is told."""
     try:
         # Most values are text: asking for it first costs a third of asking which kind there is.
@@ -33,7 +33,7 @@ def from_protobuf(pairs: Iterable[KeyValue], count: int, place: Place, reading: 
     return told
 
 
-def from_json(value: object, place: Place, reading: Reading) -> dict[str, Value]:
+def from_json(value: object, place: Place, reading: Decoding) -> dict[str, Value]:
     """The attributes of a JSON object: OTLP's list of keys and values, or a plain object."""
     if value is None:
         return {}
@@ -105,7 +105,7 @@ def _one_by_one(
     key_of: Callable[[Pair], str],
     value_of: Callable[[Pair], Value],
     place: Place,
-    reading: Reading,
+    reading: Decoding,
 ) -> dict[str, Value]:
     """The attributes that can be read; a value that cannot is None, so that its key is seen to be there.
 

@@ -15,21 +15,21 @@ from typing import TypeAlias
 
 import orjson
 
-from ..candidate import Candidate, Telling
+from ..candidate import Candidate, Claim
 from ..event import Content, Event, Kind, content_of, end_event, event_id
-from .awaited import Awaited, answers, completed, is_awaited
+from .awaited import Awaited, answers, completed_result, is_awaited
 from .coverage import half_key
-from .readings import Drop, Readings
+from .readings import ClaimLog, DropReason
 from .seen import (
     CLOSED_MAX,
     REMEMBERED_MAX,
-    Teller,
-    Told,
+    SeenClaims,
+    SeenMessage,
     answering,
     claim_use,
     expect,
     of_its_call,
-    teller_of,
+    seen_message,
 )
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
@@ -48,7 +48,7 @@ class Close(StrEnum):
 
 
 @dataclass(slots=True)
-class Occurrence:
+class OpenOccurrence:
     """The open occurrence of a session: the time of its first event and of its last, and their number.
 
     `last` is the place of the event that sorts last among those judged. `equals` counts the events that say
@@ -64,7 +64,7 @@ class Occurrence:
 
 
 @dataclass(slots=True)
-class Session:
+class SessionAssembler:
     """One session being assembled; all of it is plain data, so that it can be stored and continued.
 
     `held` are candidates that the time has not passed, by what tells their spans apart. `taken` says of those
@@ -79,8 +79,8 @@ class Session:
     session_id: str
     idle: int
     held: dict[str, Candidate] = field(default_factory=dict[str, Candidate])
-    open: Occurrence | None = None
-    told: list[Told] = field(default_factory=lambda: [Told()])
+    open: OpenOccurrence | None = None
+    told: list[SeenClaims] = field(default_factory=lambda: [SeenClaims()])
     begun: int | None = None
     repeats: int = 0
     late: int = 0
@@ -101,7 +101,7 @@ class Session:
         if not is_repeat or is_first:
             self.held[key] = candidate
 
-    def advance(self, watermark: int, readings: Readings | None = None) -> list[Event]:
+    def advance(self, watermark: int, readings: ClaimLog | None = None) -> list[Event]:
         """The events, and `end` rows, of what the time has passed, in judged order.
 
         Nothing that ends up to the watermark is expected any more. What the time has passed waits all the
@@ -128,7 +128,7 @@ class Session:
             del self.held[key]
             self.taken.pop(key, None)
             if readings is not None:
-                readings.leave(Drop.OTHER_SPAN, key, candidate, candidate.tellings)
+                readings.leave(DropReason.OTHER_SPAN, key, candidate, candidate.tellings)
             if len(self.told[-1].spans) < REMEMBERED_MAX:
                 self.told[-1].spans.add(key)
                 if len(self.told[-1].within) < REMEMBERED_MAX:
@@ -138,7 +138,7 @@ class Session:
         self._forget(watermark)
         return events
 
-    def finish(self, as_of: int | None, readings: Readings | None = None) -> list[Event]:
+    def finish(self, as_of: int | None, readings: ClaimLog | None = None) -> list[Event]:
         """The results that are still awaited, where nothing more comes: all has, or by then it has closed."""
         is_over = self.open is not None and (as_of is None or as_of > self.open.last_time + self.idle)
         return list(self._judge_awaited({}, readings)) if is_over else []
@@ -165,7 +165,7 @@ class Session:
         return watermark > until and not held
 
     def _take(
-        self, telling: Telling, key: str, candidate: Candidate, readings: Readings | None
+        self, telling: Claim, key: str, candidate: Candidate, readings: ClaimLog | None
     ) -> Iterator[Event]:
         """The event of a telling, none where it was told before, and what closes before it."""
         if self.open is not None and telling.time > self.open.last_time + self.idle:
@@ -182,10 +182,10 @@ class Session:
                 yield from self._judge_awaited(found, readings)
         if telling.past and self.open is not None and self.open.caller not in (None, key):
             if readings is not None:
-                readings.drop(Drop.RETOLD_HISTORY, telling, key, candidate)
+                readings.drop(DropReason.RETOLD_HISTORY, telling, key, candidate)
             return
         reading, use = telling, None
-        teller = teller_of(known, candidate, telling)
+        teller = seen_message(known, candidate, telling)
         before = None if teller is None else teller.time
         if before is None and telling.kind in _OF_TOOLS:
             telling = answering(known, telling)
@@ -205,18 +205,20 @@ class Session:
             self.repeats += 1
             self.late += telling.time < before
             if readings is not None:
-                readings.drop(Drop.REPEAT if use is None else Drop.PAIRED, reading, key, candidate, use)
+                readings.drop(
+                    DropReason.REPEAT if use is None else DropReason.PAIRED, reading, key, candidate, use
+                )
         self._note_message(telling, candidate, before)
 
-    def _note_message(self, telling: Telling, candidate: Candidate, before: int | None) -> None:
+    def _note_message(self, telling: Claim, candidate: Candidate, before: int | None) -> None:
         """Remember who told a message last; `before` is the time of its event if that was judged before."""
         messages = self.told[-1].messages
         if telling.key and (telling.key in messages or len(messages) < REMEMBERED_MAX):
             time = telling.time if before is None else before
-            messages[telling.key] = Teller(candidate.start, candidate.end, candidate.failed, time)
+            messages[telling.key] = SeenMessage(candidate.start, candidate.end, candidate.failed, time)
 
     def _end(
-        self, telling: Telling, key: str, candidate: Candidate, readings: Readings | None
+        self, telling: Claim, key: str, candidate: Candidate, readings: ClaimLog | None
     ) -> Iterator[Event]:
         """Close the open occurrence at the end mark of a span, if there is one."""
         if self.open is not None:
@@ -227,19 +229,19 @@ class Session:
             return
         self.stray_ends += 1
         if readings is not None:
-            readings.drop(Drop.STRAY_END, telling, key, candidate)
+            readings.drop(DropReason.STRAY_END, telling, key, candidate)
 
-    def _judge_awaited(self, found: Mapping[str, Telling], readings: Readings | None) -> Iterator[Event]:
+    def _judge_awaited(self, found: Mapping[str, Claim], readings: ClaimLog | None) -> Iterator[Event]:
         """The events of the results that were awaited, with what was found of them."""
         awaited, self.awaited = self.awaited, []
         for one in awaited:
-            event = self._judge(completed(one, found), one.run, one.candidate)
+            event = self._judge(completed_result(one, found), one.run, one.candidate)
             if readings is not None:
                 uses = (use for told in self.told for use in told.uses if use.run == one.run)
                 readings.judge(event, one.telling, one.run, one.candidate, next(uses, None))
             yield event
 
-    def _judge(self, telling: Telling, key: str, candidate: Candidate) -> Event:
+    def _judge(self, telling: Claim, key: str, candidate: Candidate) -> Event:
         """The next event of the session; it opens an occurrence where none is open."""
         content = content_of(telling)
         said = _said(telling.kind, content)
@@ -249,7 +251,7 @@ class Session:
         if self.open is None:
             # An occurrence is known by its time, so a late one must not have that of an earlier one.
             time = telling.time if self.begun is None else max(telling.time, self.begun + 1)
-            self.open = Occurrence(time, telling.time, place)
+            self.open = OpenOccurrence(time, telling.time, place)
             self.begun = time
         now = self.open
         late = late or place < now.last
@@ -265,7 +267,7 @@ class Session:
         named = event_id(self.session_id, now.time, telling.kind, content, ordinal)
         return _event(telling, candidate, occurrence=now.time, seq=now.seq, late=late, event_id=named)
 
-    def _note_call(self, telling: Telling) -> None:
+    def _note_call(self, telling: Claim) -> None:
         """Let a call with an id wait for its result, or end that."""
         if telling.kind not in _OF_TOOLS or telling.call_id is None:
             return
@@ -276,14 +278,14 @@ class Session:
         else:
             expect(self.told, telling)
 
-    def _close(self, time: int, reason: Close, readings: Readings | None) -> Iterator[Event]:
+    def _close(self, time: int, reason: Close, readings: ClaimLog | None) -> Iterator[Event]:
         """Close the open occurrence: what comes now belongs to the next one."""
         assert self.open is not None
         yield from self._judge_awaited({}, readings)
         ended = self.open
         self.open = None
         self.told[-1].closed = time
-        self.told.append(Told())
+        self.told.append(SeenClaims())
         yield end_event(self.session_id, ended.time, time, ended.seq + 1, {"end": reason.value})
 
     def _forget(self, watermark: int) -> None:
@@ -295,7 +297,7 @@ class Session:
             del self.told[0]
 
 
-_Item: TypeAlias = tuple[Telling, str, Candidate]
+_Item: TypeAlias = tuple[Claim, str, Candidate]
 
 
 def _items(ready: dict[str, Candidate], covered: set[str]) -> Iterator[_Item]:
@@ -334,7 +336,7 @@ def _said(kind: Kind, content: list[str | None]) -> str:
 
 
 def _event(
-    telling: Telling, candidate: Candidate, *, occurrence: int, seq: int, late: bool, event_id: str
+    telling: Claim, candidate: Candidate, *, occurrence: int, seq: int, late: bool, event_id: str
 ) -> Event:
     """The event of a telling, at its place in its session."""
     content = telling.content

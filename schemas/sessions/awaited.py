@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ..candidate import Candidate, Telling
+from ..candidate import Candidate, Claim
 from ..event import Content, Kind
-from .tool_use import ToolUse, claimed, use_of
+from .tool_use import ToolUse, claimed_use, matching_use
 
 WAITING_MAX = 1_000
 """Results of an occurrence that wait at once."""
@@ -20,11 +20,11 @@ class Awaited:
     """The result of a run that waits; `run` is the key of its span, `candidate` has no tellings."""
 
     run: str
-    telling: Telling
+    telling: Claim
     candidate: Candidate
 
 
-def is_awaited(telling: Telling, use: ToolUse, awaited: Sequence[Awaited]) -> bool:
+def is_awaited(telling: Claim, use: ToolUse, awaited: Sequence[Awaited]) -> bool:
     """Return whether a run's result has no content, though a model's span told the call, or follows such.
 
     The input of the model's next call is then likely to be told, too, and to hold the results of all runs.
@@ -34,20 +34,20 @@ def is_awaited(telling: Telling, use: ToolUse, awaited: Sequence[Awaited]) -> bo
     return len(awaited) < WAITING_MAX if awaited else _is_bare(telling)
 
 
-def _is_bare(telling: Telling) -> bool:
+def _is_bare(telling: Claim) -> bool:
     return telling.content is Content.ABSENT and telling.result is None
 
 
 def answers(
     awaited: Iterable[Awaited], uses: Sequence[ToolUse], candidate: Candidate, key: str
-) -> dict[str, Telling]:
+) -> dict[str, Claim]:
     """Return what a model's call is told anew of the results that are awaited, by the key of the run."""
     runs = {one.run for one in awaited}
-    left, found = [*uses], dict[str, Telling]()
+    left, found = [*uses], dict[str, Claim]()
     for telling in candidate.tellings:
         if telling.kind is not Kind.TOOL_RESULT or telling.place is None or telling.past:
             continue
-        use = use_of(left, claimed(telling, candidate, key), telling.kind)
+        use = matching_use(left, claimed_use(telling, candidate, key), telling.kind)
         if use is None:
             continue
         # Each use is answered once, and so the next claim looks among the others.
@@ -57,7 +57,7 @@ def answers(
     return found
 
 
-def completed(awaited: Awaited, found: Mapping[str, Telling]) -> Telling:
+def completed_result(awaited: Awaited, found: Mapping[str, Claim]) -> Claim:
     """Return the result with what a model was told of it; without that, as its run told it."""
     telling, answer = awaited.telling, found.get(awaited.run)
     if answer is None or not _is_bare(telling):

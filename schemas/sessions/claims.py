@@ -9,39 +9,38 @@ from itertools import count
 import msgspec
 import orjson
 
-from ..candidate import Telling
+from ..candidate import Claim
 from ..event import Content, Kind, canonical_text
-from ..open_calls import Call as OpenCall
-from ..open_calls import OpenCalls
-from ..step import INPUT, OUTPUT, Message, Part, Role, Step
+from ..open_calls import OpenCall, OpenCalls
+from ..step import INPUT, OUTPUT, Message, Role, SpanContent, SpanRole
 from .history import with_ids_of_results
 
 _DIGEST_BYTES = 16
 
 
-def tellings(
-    step: Step, start: int, end: int, *, without: Container[str] = ()
-) -> tuple[tuple[Telling, ...], str]:
+def claims_of(
+    step: SpanContent, start: int, end: int, *, without: Container[str] = ()
+) -> tuple[tuple[Claim, ...], str]:
     """The tellings of a step that began and ended then, and a digest of them, 32 hex digits.
 
     A model's input is told at its start, its output at its end, and so are a tool's call and result. A half
     whose messages were not captured is one `unknown` event. The halves `without` (`INPUT`, `OUTPUT`) of a
     conversation are left out; the digest covers them all the same.
     """
-    told: list[Telling] = []
-    if step.part in (Part.CHAT, Part.AGENT):
+    told: list[Claim] = []
+    if step.part in (SpanRole.CHAT, SpanRole.AGENT):
         told.extend(_conversation(step, start, end))
-    elif step.part is Part.TOOL:
+    elif step.part is SpanRole.TOOL:
         told.extend(_run(step, start, end))
     if step.ends:
-        told.append(Telling(Kind.END, end))
+        told.append(Claim(Kind.END, end))
     said = [[t.kind, t.key, t.place, t.rank, t.tool, t.call_id, t.args, t.result, t.error] for t in told]
     digest = hashlib.blake2b(orjson.dumps(said), digest_size=_DIGEST_BYTES).hexdigest()
     inputs = len(step.input or ())
     return tuple(one for one in told if half_of(one, inputs) not in without), digest
 
 
-def half_of(telling: Telling, inputs: int) -> str:
+def half_of(telling: Claim, inputs: int) -> str:
     """The half of a conversation of which a telling is; empty for what is no part of one."""
     if telling.place is None:
         return ""
@@ -49,7 +48,7 @@ def half_of(telling: Telling, inputs: int) -> str:
 
 
 class _Setting(msgspec.Struct, frozen=True):
-    """What all tellings of one message share, as in `Telling`."""
+    """What all tellings of one message share, as in `Claim`."""
 
     time: int
     place: int
@@ -59,13 +58,13 @@ class _Setting(msgspec.Struct, frozen=True):
     error: str | None
 
 
-def _conversation(step: Step, start: int, end: int) -> Iterator[Telling]:
+def _conversation(step: SpanContent, start: int, end: int) -> Iterator[Claim]:
     """The messages of a model's call, or of an agent's, in their order."""
     heard, spoken = with_ids_of_results(step.input or ()), step.output or ()
     calls = OpenCalls()
-    if step.input is None and step.part is Part.CHAT:
+    if step.input is None and step.part is SpanRole.CHAT:
         # Before the outputs, which begin at 0, also where the span's clock has but one time.
-        yield Telling(Kind.UNKNOWN, start, content=step.content, place=-1)
+        yield Claim(Kind.UNKNOWN, start, content=step.content, place=-1)
     last = max((i for i, message in enumerate(heard) if message.role is Role.ASSISTANT), default=-1)
     key, answered = "", False
     for place, message in enumerate((*heard, *spoken)):
@@ -78,11 +77,11 @@ def _conversation(step: Step, start: int, end: int) -> Iterator[Telling]:
             setting = _Setting(end, place, False, key, answered, step.error)
         yield from _message(message, setting, calls)
         answered = answered or message.role is Role.ASSISTANT
-    if step.output is None and step.part is Part.CHAT:
-        yield Telling(Kind.UNKNOWN, end, content=step.content, place=len(heard))
+    if step.output is None and step.part is SpanRole.CHAT:
+        yield Claim(Kind.UNKNOWN, end, content=step.content, place=len(heard))
 
 
-def _message(message: Message, setting: _Setting, calls: OpenCalls) -> Iterator[Telling]:
+def _message(message: Message, setting: _Setting, calls: OpenCalls) -> Iterator[Claim]:
     """Yield what one message says; a result carries tool and arguments of the call that it answers."""
     ranks = count()
     if message.role is Role.USER and (message.text is not None or not message.results):
@@ -124,8 +123,8 @@ def _telling(
     args: str | None = None,
     result: str | None = None,
     error: str | None = None,
-) -> Telling:
-    return Telling(
+) -> Claim:
+    return Claim(
         kind,
         setting.time,
         text,
@@ -143,13 +142,13 @@ def _telling(
     )
 
 
-def _run(step: Step, start: int, end: int) -> Iterator[Telling]:
+def _run(step: SpanContent, start: int, end: int) -> Iterator[Claim]:
     """A tool's run: the call at its start, what it returned at its end."""
     call, result = step.call, step.result
     tool = (call and call.tool) or (result and result.tool)
     call_id = (call and call.call_id) or (result and result.call_id)
     args = call.args if call else None
-    yield Telling(
+    yield Claim(
         Kind.TOOL_CALL,
         start,
         tool=tool,
@@ -157,7 +156,7 @@ def _run(step: Step, start: int, end: int) -> Iterator[Telling]:
         args=args,
         content=call.content if call else Content.ABSENT,
     )
-    yield Telling(
+    yield Claim(
         Kind.TOOL_RESULT,
         end,
         tool=tool,

@@ -13,18 +13,18 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..event import Content
-from ..step import INPUT, OUTPUT, RETOLD, Call, Part, Step
+from ..step import INPUT, OUTPUT, RETOLD, SpanContent, SpanRole, ToolCall
 
 if TYPE_CHECKING:
-    from .resolve import Heard
+    from .resolve import SpanReading
 
 _HALVES = (INPUT, OUTPUT)
-_SPEAKING = (Part.CHAT, Part.AGENT)
-Run: TypeAlias = tuple[Call, str | None]
+_SPEAKING = (SpanRole.CHAT, SpanRole.AGENT)
+Run: TypeAlias = tuple[ToolCall, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class Coverage:
     """What the spans of a trace leave to others of it.
 
     `keys` are of spans, or of their halves (`half_key`), that need not be told. `runs` are the call and the
@@ -46,33 +46,33 @@ def half_key(key: str, half: str) -> str:
     return f"{key}/{half}"
 
 
-def captured_halves(step: Step) -> tuple[str, ...]:
+def captured_halves(step: SpanContent) -> tuple[str, ...]:
     """The halves of which a step has content: of a conversation, or of a tool's run."""
-    if step.part is Part.TOOL:
+    if step.part is SpanRole.TOOL:
         has = [one is not None and one.content is Content.CAPTURED for one in (step.call, step.result)]
     else:
         has = [step.input is not None, step.output is not None]
     return tuple(half for half, is_there in zip(_HALVES, has, strict=True) if is_there)
 
 
-def elsewhere(chains: Sequence[tuple[Heard, Sequence[Heard]]]) -> Elsewhere:
+def coverage_of(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> Coverage:
     """Return what need not be told of these spans, each with those above it, nearest first."""
     keys = {key for heard, above in chains if heard.tells for key in covers(heard, above)}
     for heard, above in chains:
         keys.update(_hidden(heard, above, keys))
     for same in _same_answers([heard for heard, _ in chains]):
         keys.update(_repeated(same, keys))
-    return Elsewhere(frozenset(keys), _runs(chains), frozenset(_helpers(chains)))
+    return Coverage(frozenset(keys), _runs(chains), frozenset(_helpers(chains)))
 
 
-def covers(heard: Heard, above: Sequence[Heard]) -> Iterator[str]:
+def covers(heard: SpanReading, above: Sequence[SpanReading]) -> Iterator[str]:
     """The keys of the spans above, or of their halves, that this one tells.
 
     Of a model call or an agent these are its wrappers and its agent, up to the tool or the other agent that
     it works for; of a tool's run the runs around it of the same call, unless they know more of it.
     """
     for upper in _around(heard, above):
-        if heard.step.part is Part.TOOL:
+        if heard.step.part is SpanRole.TOOL:
             if len(upper.halves) <= len(heard.halves):
                 yield upper.key
             continue
@@ -80,33 +80,33 @@ def covers(heard: Heard, above: Sequence[Heard]) -> Iterator[str]:
         yield from [upper.key] if len(told) == len(_HALVES) else [half_key(upper.key, half) for half in told]
 
 
-def _covers_half(inner: Heard, outer: Heard, half: str) -> bool:
-    return half in inner.halves or (inner.step.part is Part.CHAT and half not in outer.halves)
+def _covers_half(inner: SpanReading, outer: SpanReading, half: str) -> bool:
+    return half in inner.halves or (inner.step.part is SpanRole.CHAT and half not in outer.halves)
 
 
-def _around(heard: Heard, above: Sequence[Heard]) -> Iterator[Heard]:
+def _around(heard: SpanReading, above: Sequence[SpanReading]) -> Iterator[SpanReading]:
     """The spans above that may tell the same call of a model, or the same run of a tool."""
-    part, agent = heard.step.part, heard.step.agent if heard.step.part is Part.AGENT else None
-    is_run = heard.apart and part is Part.AGENT
+    part, agent = heard.step.part, heard.step.agent if heard.step.part is SpanRole.AGENT else None
+    is_run = heard.apart and part is SpanRole.AGENT
     for upper in above:
         step = upper.step
-        if part is Part.TOOL and step.part is Part.TOOL and _same_call(heard.step, step):
+        if part is SpanRole.TOOL and step.part is SpanRole.TOOL and _same_call(heard.step, step):
             yield upper
         elif part in _SPEAKING and step.part in _SPEAKING:
-            if upper.apart and step.part is Part.AGENT:
+            if upper.apart and step.part is SpanRole.AGENT:
                 if is_run:
                     return
                 is_run = True
-            if step.part is Part.AGENT and step.agent is not None:
+            if step.part is SpanRole.AGENT and step.agent is not None:
                 if agent is not None and step.agent != agent:
                     return
                 agent = step.agent
             yield upper
-        elif Part.TOOL in (part, step.part) and step.part is not Part.OTHER:
+        elif SpanRole.TOOL in (part, step.part) and step.part is not SpanRole.OTHER:
             return
 
 
-def _same_call(inner: Step, outer: Step) -> bool:
+def _same_call(inner: SpanContent, outer: SpanContent) -> bool:
     """Return whether two nested runs of a tool are one: by id where both have one, else by arguments.
 
     Where one lacks the arguments it is the same, too.
@@ -119,30 +119,30 @@ def _same_call(inner: Step, outer: Step) -> bool:
     return one.args is None or other.args is None or one.args == other.args
 
 
-def _hidden(heard: Heard, above: Sequence[Heard], keys: set[str]) -> Iterator[str]:
+def _hidden(heard: SpanReading, above: Sequence[SpanReading], keys: set[str]) -> Iterator[str]:
     """Yield what a span does not know and a span above tells: no `unknown` event stands beside it."""
     part = heard.step.part
-    if part is Part.TOOL and any(len(u.halves) > len(heard.halves) for u in _around(heard, above)):
+    if part is SpanRole.TOOL and any(len(u.halves) > len(heard.halves) for u in _around(heard, above)):
         yield heard.key
-    if part is not Part.CHAT:
+    if part is not SpanRole.CHAT:
         return
-    wrappers = [upper for upper in _around(heard, above) if upper.step.part is Part.CHAT]
+    wrappers = [upper for upper in _around(heard, above) if upper.step.part is SpanRole.CHAT]
     for half in _HALVES:
         if half not in heard.halves and any(half in u.halves and not _is_in(keys, u, half) for u in wrappers):
             yield half_key(heard.key, half)
 
 
-def _is_in(keys: set[str], heard: Heard, half: str) -> bool:
+def _is_in(keys: set[str], heard: SpanReading, half: str) -> bool:
     return heard.key in keys or half_key(heard.key, half) in keys
 
 
-def _same_answers(spans: Iterable[Heard]) -> Iterator[list[Heard]]:
+def _same_answers(spans: Iterable[SpanReading]) -> Iterator[list[SpanReading]]:
     """The model calls that tell of one answer, the earliest first.
 
     They overlap: some give all answers one id. A call that is told again when it is over is told by one more.
     """
-    groups: dict[str, list[list[Heard]]] = {}
-    named = [one for one in spans if one.step.part is Part.CHAT and one.step.response_id is not None]
+    groups: dict[str, list[list[SpanReading]]] = {}
+    named = [one for one in spans if one.step.part is SpanRole.CHAT and one.step.response_id is not None]
     for heard in sorted(named, key=lambda one: one.age):
         name = heard.step.response_id or ""
         same = groups.setdefault(name, [])
@@ -153,13 +153,13 @@ def _same_answers(spans: Iterable[Heard]) -> Iterator[list[Heard]]:
     return (same for named in groups.values() for same in named if len(same) > 1)
 
 
-def _is_same(name: str, same: Sequence[Heard], heard: Heard) -> bool:
+def _is_same(name: str, same: Sequence[SpanReading], heard: SpanReading) -> bool:
     if name.startswith(RETOLD):
         return not any(OUTPUT in one.halves for one in same)
     return any(one.began <= heard.ended and heard.began <= one.ended for one in same)
 
 
-def _repeated(same: Sequence[Heard], keys: set[str]) -> Iterator[str]:
+def _repeated(same: Sequence[SpanReading], keys: set[str]) -> Iterator[str]:
     """The halves of one call that need not be told twice, or need not be called unknown."""
     for half in _HALVES:
         left = [one for one in same if not _is_in(keys, one, half)]
@@ -167,51 +167,51 @@ def _repeated(same: Sequence[Heard], keys: set[str]) -> Iterator[str]:
         yield from (half_key(one.key, half) for one in left if one.key != tellers[0].key)
 
 
-def _runs(chains: Sequence[tuple[Heard, Sequence[Heard]]]) -> dict[str, Run]:
+def _runs(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> dict[str, Run]:
     """Return the runs of tools of which others know more: spans of the same run, and what started it."""
     known: dict[str, Run] = {}
     for heard, above in chains:
-        if heard.step.part is not Part.TOOL or heard.step.call is None:
+        if heard.step.part is not SpanRole.TOOL or heard.step.call is None:
             continue
         same = [heard, *_around(heard, above)]
         found = [known.get(one.key) or (one.step.call, one.step.error) for one in same]
         runs = [(call, error) for call, error in found if call is not None]
-        call = completed(runs[0][0], _starter(above))
+        call = completed_call(runs[0][0], _starter(above))
         for other, _ in runs[1:]:
-            call = completed(call, other)
+            call = completed_call(call, other)
         error = next((error for _, error in runs if error is not None), None)
         known.update(
-            {one.key: (completed(own, call), error) for one, (own, _) in zip(same, runs, strict=True)}
+            {one.key: (completed_call(own, call), error) for one, (own, _) in zip(same, runs, strict=True)}
         )
     told = {heard.key: (heard.step.call, heard.step.error) for heard, _ in chains}
     return {key: run for key, run in known.items() if run != told[key]}
 
 
-def _helpers(chains: Sequence[tuple[Heard, Sequence[Heard]]]) -> Iterator[str]:
+def _helpers(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> Iterator[str]:
     """Return the keys of the agents that ran, from beginning to end, while a tool of one beside them did."""
     runs: dict[str | None, list[tuple[int, int]]] = {}
     for heard, above in chains:
-        if heard.beside and heard.step.part is Part.TOOL and above:
+        if heard.beside and heard.step.part is SpanRole.TOOL and above:
             runs.setdefault(above[0].parent_id, []).append((heard.began, heard.ended))
     ends = {
         parent: (sorted(times), list(accumulate((end for _, end in sorted(times)), max)))
         for parent, times in runs.items()
     }
     for heard, _ in chains:
-        if heard.beside and heard.step.part is Part.AGENT and heard.parent_id in ends:
+        if heard.beside and heard.step.part is SpanRole.AGENT and heard.parent_id in ends:
             times, latest = ends[heard.parent_id]
             before = bisect_left(times, (heard.began, 0))
             if before and latest[before - 1] >= heard.ended:
                 yield heard.key
 
 
-def _starter(above: Sequence[Heard]) -> Call | None:
+def _starter(above: Sequence[SpanReading]) -> ToolCall | None:
     """The call that the node of a graph right above a tool's run was given."""
     upper = above[0].step if above else None
-    return upper.call if upper is not None and upper.part is Part.OTHER else None
+    return upper.call if upper is not None and upper.part is SpanRole.OTHER else None
 
 
-def completed(call: Call, other: Call | None) -> Call:
+def completed_call(call: ToolCall, other: ToolCall | None) -> ToolCall:
     """Return the call with what it lacks of another telling of it."""
     if other is None or other.tool != call.tool:
         return call

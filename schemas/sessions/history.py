@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..step import Call, Message, Result, Role
+from ..step import Message, Role, ToolCall, ToolResult
 
 
 def with_ids_of_results(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -18,8 +18,8 @@ def with_ids_of_results(messages: Sequence[Message]) -> tuple[Message, ...]:
     if all(result.call_id in asked or not result.call_id for one in messages for result in one.results):
         return tuple(messages)
     found, named = list(messages), dict[int, list[str | None]]()
-    calls: list[tuple[int, Call]] = []
-    results: list[Result] = []
+    calls: list[tuple[int, ToolCall]] = []
+    results: list[ToolResult] = []
     for place, message in enumerate((*messages, Message(Role.USER))):
         if results and not message.results:
             for (at, _), result in zip(calls, results, strict=False) if _agree(calls, results, asked) else ():
@@ -36,7 +36,9 @@ def with_ids_of_results(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def _agree(calls: Sequence[tuple[int, Call]], results: Sequence[Result], asked: set[str | None]) -> bool:
+def _agree(
+    calls: Sequence[tuple[int, ToolCall]], results: Sequence[ToolResult], asked: set[str | None]
+) -> bool:
     """Return whether results that fit no call by their ids can answer these calls, each one."""
     return len(calls) == len(results) and all(
         result.call_id and result.call_id not in asked and result.tool in (None, call.tool)

@@ -10,25 +10,25 @@ import polars as pl
 
 from ..candidate import Candidate
 from ..event import Event, Kind
-from ..frames.candidates import SPAN_KEY, candidates_of, telling_of
+from ..frames.candidates import SPAN_KEY, candidates_of, claim_of
 from ..frames.events import event_frame
-from ..step import Part
+from ..step import SpanRole
 from ..time import NS
-from .assemble import Session
-from .order_rows import Judged, judged_order, numbered_order
-from .readings import Drop, Readings
+from .assemble import SessionAssembler
+from .order_rows import OrderedEvents, judged_order, numbered_order
+from .readings import ClaimLog, DropReason
 
 _COPY_ORDER = ("span_start", "span_end", "agent", "model", "service", "nested", "covered", "call_id", "args")
 """Which of several copies of one span goes first, as `Candidate.copy_order` has it."""
 
 
 def session_order(
-    rows: pl.DataFrame, idle_s: float, as_of: int | None = None, readings: Readings | None = None
-) -> Judged:
+    rows: pl.DataFrame, idle_s: float, as_of: int | None = None, readings: ClaimLog | None = None
+) -> OrderedEvents:
     """The rows of whole sessions in judged order: those with `seq` are judged events, others candidates.
 
     Rows have the columns of the event frame and may have `SPAN_COLUMNS`, or of these `PLACES` alone. Where
-    spans told any of a session's candidates, all of these are assembled as `Session` does it.
+    spans told any of a session's candidates, all of these are assembled as `SessionAssembler` does it.
     An `end` row without `seq` ends what is numbered in its session: the occurrence that it names, or where
     the session has no candidates the last one. Else it is a candidate as others are. Candidates are all that
     had come `as_of` that time, None where nothing more comes. What becomes of the readings of one session's
@@ -54,7 +54,7 @@ def session_order(
         assembled, candidates = candidates.filter(by_spans), candidates.filter(~by_spans)
         told += [_assembled(assembled, idle_s, as_of, readings)] if assembled.height else []
     told += [judged_order(candidates, idle_s)] if candidates.height or not told else []
-    return Judged(
+    return OrderedEvents(
         pl.concat([one.events for one in told]),
         repeats=sum(one.repeats for one in told),
         stray_ends=sum(one.stray_ends for one in told),
@@ -65,12 +65,14 @@ def _sound(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows, of which those that lack something of what a span tells are taken for rows of no span."""
     needed = (*SPAN_KEY, "span_start", "span_end", "telling")
     is_told = pl.all_horizontal(pl.col(name).is_not_null() for name in needed)
-    is_told &= pl.col("part").is_in([part.value for part in Part]).fill_null(False)
+    is_told &= pl.col("part").is_in([part.value for part in SpanRole]).fill_null(False)
     return rows.with_columns(pl.when(is_told).then("telling").alias("telling"))
 
 
-def _assembled(rows: pl.DataFrame, idle_s: float, as_of: int | None, readings: Readings | None) -> Judged:
-    """The candidates of whole sessions as `Session` puts them together, all that they told having come."""
+def _assembled(
+    rows: pl.DataFrame, idle_s: float, as_of: int | None, readings: ClaimLog | None
+) -> OrderedEvents:
+    """Return the events of the candidates of whole sessions, of which nothing more comes."""
     ordered = rows.sort("session_id", "span_start", *SPAN_KEY, "telling", *_COPY_ORDER, nulls_last=True)
     told = ordered.filter(pl.col("telling").is_not_null())
     is_first = pl.struct("session_id", *SPAN_KEY, "telling").is_first_distinct()
@@ -81,7 +83,7 @@ def _assembled(rows: pl.DataFrame, idle_s: float, as_of: int | None, readings: R
     rest = _untold(ordered.filter(pl.col("telling").is_null()))
     every = sorted([*candidates_of(spans), *rest], key=lambda one: one.session_id)
     for session_id, candidates in groupby(every, key=lambda one: one.session_id):
-        session = Session(session_id, round(idle_s * NS))
+        session = SessionAssembler(session_id, round(idle_s * NS))
         last = 0
         for candidate in candidates:
             session.add(candidate)
@@ -93,8 +95,8 @@ def _assembled(rows: pl.DataFrame, idle_s: float, as_of: int | None, readings: R
     if readings is not None:
         copies = told.filter(~is_first & (pl.col("session_id") == readings.session_id))
         for candidate in candidates_of(copies):
-            readings.leave(Drop.COPY, candidate.span_key, candidate, candidate.tellings)
-    return Judged(event_frame(events), repeats=again, stray_ends=strays)
+            readings.leave(DropReason.COPY, candidate.span_key, candidate, candidate.tellings)
+    return OrderedEvents(event_frame(events), repeats=again, stray_ends=strays)
 
 
 def _untold(rows: pl.DataFrame) -> Iterator[Candidate]:
@@ -106,10 +108,10 @@ def _untold(rows: pl.DataFrame) -> Iterator[Candidate]:
     for number, row in enumerate(named):
         shared: dict[str, Any] = {name: row[name] for name in who}
         yield Candidate(
-            part=Part.OTHER,
+            part=SpanRole.OTHER,
             start=row["time"],
             end=row["time"],
-            tellings=(telling_of(row),),
+            tellings=(claim_of(row),),
             digest=f"row {number}",
             attributes=dict(row["attributes"] or {}),
             **shared,

@@ -25,7 +25,7 @@ _TIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class OrderedEvents:
     """Events in judged order (session, occurrence, seq), and how many rows told what was already told.
 
     `repeats` are rows with the event id of an earlier row, `stray_ends` are `end` rows of what had closed.
@@ -36,7 +36,7 @@ class Judged:
     stray_ends: int
 
 
-def judged_order(candidates: pl.DataFrame, idle_s: float) -> Judged:
+def judged_order(candidates: pl.DataFrame, idle_s: float) -> OrderedEvents:
     """Order the candidates of whole sessions, split them into occurrences and number them.
 
     `candidates` has the columns of the event frame (and may have `PLACES`), all rows of each session it
@@ -73,14 +73,14 @@ def judged_order(candidates: pl.DataFrame, idle_s: float) -> Judged:
         .filter(pl.col("occurrence").is_not_null())
         .with_columns(pl.int_range(1, pl.len() + 1).over(group).cast(pl.UInt32).alias("seq"))
     )
-    return Judged(
+    return OrderedEvents(
         _with_ids(events).select(list(EVENT_SCHEMA)),
         repeats=ordered.height - kept.height,
         stray_ends=kept.height - events.height,
     )
 
 
-def numbered_order(rows: pl.DataFrame) -> Judged:
+def numbered_order(rows: pl.DataFrame) -> OrderedEvents:
     """Rows that have `seq`, of whole sessions, in judged order with what they lack beside it.
 
     Where rows name no occurrence it begins with its first event, and an `end` row ends it: what stands
@@ -108,7 +108,7 @@ def numbered_order(rows: pl.DataFrame) -> Judged:
     events = cut.with_columns(
         pl.coalesce("occurrence", first), pl.coalesce("seq", (last + 1).cast(pl.UInt32))
     ).filter(pl.col("occurrence").is_not_null())
-    return Judged(
+    return OrderedEvents(
         _with_ids(events).select(list(EVENT_SCHEMA)),
         repeats=ordered.height - kept.height,
         stray_ends=kept.height - events.height,

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ..candidate import Candidate
-from ..chat.find import Flaw
+from ..chat.find import InputFlaw
 from ..dialects.parts.log_record import LogRecord
-from ..step import Part
-from .coverage import Elsewhere
-from .resolve import Heard, Trace, candidate_of, in_turn, join
+from ..step import SpanRole
+from .coverage import Coverage
+from .resolve import SpanReading, Trace, candidate_of, join_records, unblocked
 
 TRACES_MAX = 100_000
 """Traces that one source remembers; those with spans that wait are kept beyond it."""
@@ -30,13 +30,13 @@ WAITING_CHARS_LEFT = WAITING_CHARS_MAX * 3 // 4
 SPAN_CHARS = 1_000
 """What a span or a record counts beside its texts."""
 
-Change: TypeAlias = Heard | tuple[int | str | LogRecord, ...]
+Change: TypeAlias = SpanReading | tuple[int | str | LogRecord, ...]
 """A span that came to a trace, or log records that came, or the places among those that waited of the ones
 that went on, or the id of a span whose records were dropped."""
 
 
 @dataclass(slots=True)
-class Open:
+class OpenTrace:
     """A trace whose spans are coming: those that wait, when the last one came (record time).
 
     `size` is how many are remembered. `records` are log records by the span that they name, which go on with
@@ -44,7 +44,7 @@ class Open:
     """
 
     trace: Trace = field(default_factory=Trace)
-    waiting: list[Heard] = field(default_factory=list[Heard])
+    waiting: list[SpanReading] = field(default_factory=list[SpanReading])
     touched: int = 0
     size: int = 0
     records: dict[str, list[LogRecord]] = field(default_factory=dict[str, list[LogRecord]])
@@ -56,7 +56,7 @@ class Open:
         """Return whether a span or a record waits."""
         return bool(self.waiting or self.records)
 
-    def take(self, heard: Heard) -> bool:
+    def take(self, heard: SpanReading) -> bool:
         """Let a span wait; False where it is one again that went on with its records."""
         self.touched = max(self.touched, heard.record_time)
         if heard.step.lacks and any(_is_again(heard, one) for one in self.trace.spans.get(heard.span_id, ())):
@@ -74,7 +74,7 @@ class Open:
         self.requests = max(self.requests, record.request)
         self.touched = max(self.touched, record.record_time)
 
-    def let_go(self, places: Sequence[int]) -> tuple[list[Heard], int]:
+    def let_go(self, places: Sequence[int]) -> tuple[list[SpanReading], int]:
         """Let those at these places go on, each with the log records of its span.
 
         Returns them in that order, and how much room they and their records took, as `Traces.chars` counts.
@@ -84,7 +84,9 @@ class Open:
         self.waiting = [one for place, one in enumerate(self.waiting) if place not in left]
         joined = [self._joined(heard) for heard in going]
         awaited = {one.span_id for one in self.waiting} if self.records else frozenset[str]()
-        for span_id in {one.span_id for one in going if one.step.part is not Part.OTHER}.difference(awaited):
+        for span_id in {one.span_id for one in going if one.step.part is not SpanRole.OTHER}.difference(
+            awaited
+        ):
             gone += sum(map(_chars, self.records.pop(span_id, ())))
         return joined, gone + sum(map(_chars, going))
 
@@ -95,7 +97,7 @@ class Open:
 
     def redo(self, change: Change) -> int:
         """Do what was done to it before; gives how much room those took that went on."""
-        if isinstance(change, Heard):
+        if isinstance(change, SpanReading):
             self.take(change)
             return 0
         gone = 0
@@ -107,12 +109,12 @@ class Open:
         places = [one for one in change if isinstance(one, int)]
         return gone + (self.let_go(places)[1] if places else 0)
 
-    def _joined(self, heard: Heard) -> Heard:
+    def _joined(self, heard: SpanReading) -> SpanReading:
         """Return the span with its log records, which the others of its trace see as well."""
         records = self.records.get(heard.span_id)
         if not records or not heard.step.lacks:
             return heard
-        joined = join(heard, records, is_cut=heard.span_id in self.cut)
+        joined = join_records(heard, records, is_cut=heard.span_id in self.cut)
         self.trace.replace(heard.bare(), joined.bare())
         return joined
 
@@ -132,8 +134,8 @@ class Released:
     `is_early`: it asked what is above it, and its root had not come.
     """
 
-    heard: Heard
-    made: Candidate | Flaw
+    heard: SpanReading
+    made: Candidate | InputFlaw
     is_early: bool
 
 
@@ -151,7 +153,7 @@ class Traces:
 
     hold: int
     keep: int
-    traces: dict[str, Open] = field(default_factory=dict[str, Open])
+    traces: dict[str, OpenTrace] = field(default_factory=dict[str, OpenTrace])
     waiting: set[str] = field(default_factory=set[str])
     changed: dict[str, Changes | None] = field(default_factory=dict[str, Changes | None])
     chars: int = field(init=False)
@@ -162,7 +164,7 @@ class Traces:
         """Count what waits."""
         self.chars = sum(map(_chars, self._waiting()))
 
-    def add(self, heard: Heard) -> None:
+    def add(self, heard: SpanReading) -> None:
         """Let a span wait in its trace."""
         opened = self._touched(heard.trace_id)
         if opened.take(heard):
@@ -187,7 +189,7 @@ class Traces:
 
         Nothing goes on before the watermark has passed its end: sooner it could not be judged. A span that
         says its session and its agent goes on then, any other when its root is known and the watermark has
-        passed the ends of all above it; both in their turn (`in_turn`), or after `hold`. One that breaks
+        passed the ends of all above it; both in their turn (`unblocked`), or after `hold`. One that breaks
         is a flaw, and holds up none of the others.
         """
         yield from self._release(watermark, now - self.hold)
@@ -195,13 +197,13 @@ class Traces:
             yield from self._release(watermark, self._crowded())
         self._forget(now)
 
-    def _touched(self, trace_id: str) -> Open:
+    def _touched(self, trace_id: str) -> OpenTrace:
         """Return a trace, which stands behind all others from now on."""
-        opened = self.traces.pop(trace_id, None) or Open()
+        opened = self.traces.pop(trace_id, None) or OpenTrace()
         self.traces[trace_id] = opened
         return opened
 
-    def _waiting(self) -> Iterator[Heard | LogRecord]:
+    def _waiting(self) -> Iterator[SpanReading | LogRecord]:
         """The spans and records that wait."""
         for trace_id in self.waiting:
             opened = self.traces[trace_id]
@@ -222,7 +224,7 @@ class Traces:
         """Yield what need not wait any more; of what is of a record time up to that one nothing needs to."""
         for trace_id in sorted(self.waiting):
             opened = self.traces[trace_id]
-            going: list[Heard] = []
+            going: list[SpanReading] = []
             places = tuple(_ready(opened, watermark, until))
             if places:
                 going, gone = opened.let_go(places)
@@ -239,7 +241,7 @@ class Traces:
                 is_early = not opened.trace.speaks_for_itself(heard) and opened.trace.root(heard) is None
                 yield Released(heard, _made(opened.trace, heard, told_inside), is_early)
 
-    def _drop_records(self, trace_id: str, opened: Open, until: int) -> None:
+    def _drop_records(self, trace_id: str, opened: OpenTrace, until: int) -> None:
         """Drop the log records whose span has gone on, or has not come in time."""
         awaited = {one.span_id for one in opened.waiting}
         for span_id in [span_id for span_id in opened.records if span_id not in awaited]:
@@ -249,7 +251,7 @@ class Traces:
             dropped = opened.drop(span_id)
             if any(one.step.lacks for one in known):
                 self.late += len(dropped)
-            elif all(one.step.part is Part.OTHER for one in known):
+            elif all(one.step.part is SpanRole.OTHER for one in known):
                 self.unjoined += len(dropped)
             gone = sum(map(_chars, dropped))
             self.chars -= gone
@@ -273,7 +275,7 @@ class Traces:
             changes.gone += gone
 
 
-def _made(trace: Trace, heard: Heard, told_inside: Elsewhere) -> Candidate | Flaw:
+def _made(trace: Trace, heard: SpanReading, told_inside: Coverage) -> Candidate | InputFlaw:
     """Return what comes of a span, whatever it says."""
     place = f"trace {heard.trace_id}, span {heard.span_id}"
     try:
@@ -282,29 +284,29 @@ def _made(trace: Trace, heard: Heard, told_inside: Elsewhere) -> Candidate | Fla
         if isinstance(error, MemoryError):
             # It says nothing of the span.
             raise
-        return Flaw(place, "internal", type(error).__name__)
-    return replace(made, place=place) if isinstance(made, Flaw) else made
+        return InputFlaw(place, "internal", type(error).__name__)
+    return replace(made, place=place) if isinstance(made, InputFlaw) else made
 
 
-def _chars(one: Heard | LogRecord) -> int:
+def _chars(one: SpanReading | LogRecord) -> int:
     """Return how much of `WAITING_CHARS_MAX` a span or a record takes."""
-    return SPAN_CHARS + (one.step.chars if isinstance(one, Heard) else one.chars)
+    return SPAN_CHARS + (one.step.chars if isinstance(one, SpanReading) else one.chars)
 
 
-def _is_again(heard: Heard, known: Heard) -> bool:
+def _is_again(heard: SpanReading, known: SpanReading) -> bool:
     """Return whether a span is one that went on with its log records, sent a second time."""
     same = (heard.start, heard.end, heard.parent_id, heard.step.part)
     return known.is_joined and same == (known.start, known.end, known.parent_id, known.step.part)
 
 
-def _ready(opened: Open, watermark: int, until: int) -> list[int]:
+def _ready(opened: OpenTrace, watermark: int, until: int) -> list[int]:
     """The places of the spans of a trace that need not wait any more.
 
     Those of a record time up to `until` are among them.
     """
-    ready: list[Heard] = []
-    overdue: list[Heard] = []
-    waiting: list[Heard] = []
+    ready: list[SpanReading] = []
+    overdue: list[SpanReading] = []
+    waiting: list[SpanReading] = []
     places: dict[int, int] = {}
     for place, heard in enumerate(opened.waiting):
         one = replace(heard, tells=True) if _will_tell(opened, heard) else heard
@@ -315,7 +317,7 @@ def _ready(opened: Open, watermark: int, until: int) -> list[int]:
             overdue.append(one)
         else:
             waiting.append(one)
-    going = in_turn(ready, waiting)
+    going = unblocked(ready, waiting)
     in_hand = {id(one) for one in going}
     if any(id(one) not in in_hand and one.record_time <= until for one in ready):
         # What waits for its turn no longer takes along what could go on: among these the turn is kept.
@@ -323,12 +325,12 @@ def _ready(opened: Open, watermark: int, until: int) -> list[int]:
     return [places[id(one)] for one in going + overdue]
 
 
-def _will_tell(opened: Open, heard: Heard) -> bool:
+def _will_tell(opened: OpenTrace, heard: SpanReading) -> bool:
     """Return whether only its log records tell something of a span."""
     return not heard.tells and bool(heard.step.lacks) and heard.span_id in opened.records
 
 
-def _is_ready(trace: Trace, heard: Heard, watermark: int) -> bool:
+def _is_ready(trace: Trace, heard: SpanReading, watermark: int) -> bool:
     if heard.ended > watermark:
         return False
     is_known = trace.speaks_for_itself(heard) or trace.root(heard) is not None

@@ -1,6 +1,6 @@
 """What becomes of each reading of a session's spans: the event that it is, or why it was dropped.
 
-A reading is one thing that one span says happened (`Telling`). Session assembly reports to `Readings` where
+A reading is one thing that one span says happened (`Claim`). Session assembly reports to `ClaimLog` where
 somebody asks; it decides the same without it.
 """
 
@@ -13,13 +13,13 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import TypeAlias
 
-from ..candidate import Candidate, Telling
+from ..candidate import Candidate, Claim
 from ..event import Event, Kind, content_of
-from ..step import Part
+from ..step import SpanRole
 from .tool_use import ToolUse
 
 
-class Drop(StrEnum):
+class DropReason(StrEnum):
     """The reason for which a reading is no event of its own."""
 
     COPY = "copy"
@@ -39,23 +39,23 @@ class Drop(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedClaim:
     """A reading that is no event of its own. `of` is the id of the event that says the same, where known."""
 
-    reason: Drop
-    telling: Telling
+    reason: DropReason
+    telling: Claim
     candidate: Candidate
     of: str | None
 
 
 _Reading: TypeAlias = tuple[str, Kind, int | None, int]
 """A reading's span, kind and place: no span has two with the same."""
-_Found: TypeAlias = tuple[Drop, Telling, str, Candidate, str | None]
+_Found: TypeAlias = tuple[DropReason, Claim, str, Candidate, str | None]
 """A reading that was dropped, with its span's key and, where it is known by then, the event."""
 
 
 @dataclass(slots=True)
-class Readings:
+class ClaimLog:
     """The readings of one session: which spans say each event, and what was dropped.
 
     Stage (a) reports what spans leave to others (`leave`), stage (b) what it judges and drops. `dropped` and
@@ -76,7 +76,7 @@ class Readings:
     _runs: dict[tuple[str, Kind], str] = field(default_factory=dict[tuple[str, Kind], str])
 
     def judge(
-        self, event: Event, telling: Telling, key: str, candidate: Candidate, use: ToolUse | None = None
+        self, event: Event, telling: Claim, key: str, candidate: Candidate, use: ToolUse | None = None
     ) -> None:
         """Note the event that a reading of the span `key` is."""
         self._known[_reading(key, telling)] = event.event_id
@@ -86,12 +86,12 @@ class Readings:
         if event.tool != telling.tool or event.call_id != telling.call_id or event.args != telling.args:
             # What the event took of its call, others may say themselves.
             insort(self._said.setdefault(_content(event), []), (telling.time, event.event_id))
-        if candidate.part is Part.TOOL:
+        if candidate.part is SpanRole.TOOL:
             for outer in candidate.within:
                 self._runs[outer, telling.kind] = event.event_id
 
     def drop(
-        self, reason: Drop, telling: Telling, key: str, candidate: Candidate, use: ToolUse | None = None
+        self, reason: DropReason, telling: Claim, key: str, candidate: Candidate, use: ToolUse | None = None
     ) -> None:
         """Note that a reading of the span `key` says what an event says already."""
         if use is not None:
@@ -103,10 +103,10 @@ class Readings:
         self._known[_reading(key, telling)] = of
         self._found.append((reason, telling, key, candidate, of))
 
-    def leave(self, reason: Drop, key: str, candidate: Candidate, tellings: Iterable[Telling]) -> None:
+    def leave(self, reason: DropReason, key: str, candidate: Candidate, tellings: Iterable[Claim]) -> None:
         """Note the readings of a span that session assembly leaves to others, as far as nothing is known."""
         for telling in tellings:
-            if reason is Drop.COPY or _reading(key, telling) not in self._known:
+            if reason is DropReason.COPY or _reading(key, telling) not in self._known:
                 self._found.append((reason, telling, key, candidate, None))
 
     @property
@@ -114,11 +114,11 @@ class Readings:
         """Return whether nothing was reported: the session was put together before."""
         return not (self._known or self._found)
 
-    def dropped(self) -> list[Dropped]:
+    def dropped(self) -> list[DroppedClaim]:
         """Return what was dropped, by time, span and place."""
         found = sorted(self._found, key=_order)
         return [
-            Dropped(reason, telling, candidate, of or self._of(telling, key, candidate))
+            DroppedClaim(reason, telling, candidate, of or self._of(telling, key, candidate))
             for reason, telling, key, candidate, of in found
         ]
 
@@ -130,14 +130,14 @@ class Readings:
                 spans[one.of].setdefault(one.candidate.span_id)
         return {event_id: [span for span in some if span] for event_id, some in spans.items()}
 
-    def _note(self, event_id: str, telling: Telling, use: ToolUse | None) -> None:
+    def _note(self, event_id: str, telling: Claim, use: ToolUse | None) -> None:
         if telling.key:
             self._messages[telling.key] = event_id
         if use is not None:
             # The use itself stays here, so that no other has its number.
             self._uses[id(use), telling.kind] = use, event_id
 
-    def _of(self, telling: Telling, key: str, candidate: Candidate) -> str | None:
+    def _of(self, telling: Claim, key: str, candidate: Candidate) -> str | None:
         """Return the event of a reading that assembly compared with none.
 
         That is the event of its copy, or of the run inside its own, else the one nearest in time of those
@@ -157,9 +157,9 @@ def _order(found: _Found) -> tuple[int, str, int, Kind, int]:
     return telling.time, key, telling.place or 0, telling.kind, telling.rank
 
 
-def _reading(key: str, telling: Telling) -> _Reading:
+def _reading(key: str, telling: Claim) -> _Reading:
     return key, telling.kind, telling.place, telling.rank
 
 
-def _content(saying: Telling | Event) -> tuple[str | None, ...]:
+def _content(saying: Claim | Event) -> tuple[str | None, ...]:
     return saying.kind, *content_of(saying)

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from ..candidate import Candidate, Telling, part_key
-from ..chat.find import Flaw
+from ..candidate import Candidate, Claim, role_key
+from ..chat.find import InputFlaw
 from ..chat.message import string_of
-from ..dialects import tell
+from ..dialects import read_content
 from ..dialects.names import opentelemetry_1_41 as otel
 from ..dialects.names import scopes
 from ..dialects.parts.log_record import LogRecord, events_of
 from ..dialects.parts.log_records import joined
 from ..span import Span, Value
-from ..step import Call, Part, Step
-from .claims import half_of, tellings
-from .coverage import Elsewhere, captured_halves, completed, covers, elsewhere
+from ..step import SpanContent, SpanRole, ToolCall
+from .claims import claims_of, half_of
+from .coverage import Coverage, captured_halves, completed_call, coverage_of, covers
 
 ANCESTORS_MAX = 200
 """Spans above one that are looked at: what is further up is not known to it."""
@@ -30,13 +30,13 @@ KEYS_MAX = 1_000
 
 CLOCK_ERROR = 1_000_000
 """Nanoseconds by which a span may seem to outlive one that waits for it."""
-_SPEAKING = (Part.CHAT, Part.AGENT)
+_SPEAKING = (SpanRole.CHAT, SpanRole.AGENT)
 _NEVER = 1 << 64
-_NO_CALL = Call(None, None, None)
+_NO_CALL = ToolCall(None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class SpanReading:
     """A span as it came, with what it says; times in nanoseconds since the epoch (0: not said).
 
     `scope` is what is put before its session's id. `record_time` is when it was received, 0 where nobody
@@ -53,7 +53,7 @@ class Heard:
     parent_id: str | None
     start: int
     end: int
-    step: Step
+    step: SpanContent
     scope: str = ""
     record_time: int = 0
     tells: bool = True
@@ -92,12 +92,12 @@ class Heard:
     @property
     def key(self) -> str:
         """Return what `Candidate.within` calls it."""
-        return part_key(self.step.part, self.trace_id, self.span_id)
+        return role_key(self.step.part, self.trace_id, self.span_id)
 
-    def bare(self) -> Heard:
+    def bare(self) -> SpanReading:
         """Return what others inherit from it, without what it tells."""
         step = self.step
-        said = Step(
+        said = SpanContent(
             part=step.part,
             session=step.session,
             agent=step.agent,
@@ -110,7 +110,7 @@ class Heard:
             error=step.error,
             lacks=step.lacks,
         )
-        return Heard(
+        return SpanReading(
             self.trace_id,
             self.span_id,
             self.parent_id,
@@ -127,13 +127,13 @@ class Heard:
         )
 
 
-def hear(
+def read_span(
     span: Span, scope: Sequence[str] = (), record_time: int = 0, origin: tuple[int, bytes] | None = None
-) -> Heard:
+) -> SpanReading:
     """A span with what it says; `scope` are the resource attributes that go before its session's id."""
-    step = tell(span)
+    step = read_content(span)
     is_coarse = any(string_of(span.resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES)
-    return Heard(
+    return SpanReading(
         trace_id=span.trace_id,
         span_id=span.span_id,
         parent_id=span.parent_id,
@@ -150,7 +150,7 @@ def hear(
     )
 
 
-def _whole(span: Span, part: Part) -> int:
+def _whole(span: Span, part: SpanRole) -> int:
     """Return the end of a model's call or a tool's run, cut to a whole millisecond where the start is one.
 
     JavaScript's SDK cuts starts and adds exact durations. With both cut, nothing ends after what it led to
@@ -158,18 +158,18 @@ def _whole(span: Span, part: Part) -> int:
     model's call within a millisecond keeps its end: by time its output is told apart from its input.
     """
     end = span.end // CLOCK_ERROR * CLOCK_ERROR
-    least = {Part.CHAT: span.start + 1, Part.TOOL: span.start}.get(part)
+    least = {SpanRole.CHAT: span.start + 1, SpanRole.TOOL: span.start}.get(part)
     is_cut = span.start > 0 and span.start % CLOCK_ERROR == 0
     return end if is_cut and least is not None and least <= end else span.end
 
 
-def _tells(step: Step) -> bool:
+def _tells(step: SpanContent) -> bool:
     has_messages = bool(step.input or step.output)
-    is_told = step.part is Part.CHAT and (step.input is None or step.output is None)
-    return step.part is Part.TOOL or is_told or (step.part in _SPEAKING and has_messages)
+    is_told = step.part is SpanRole.CHAT and (step.input is None or step.output is None)
+    return step.part is SpanRole.TOOL or is_told or (step.part in _SPEAKING and has_messages)
 
 
-def join(heard: Heard, records: Iterable[LogRecord], *, is_cut: bool = False) -> Heard:
+def join_records(heard: SpanReading, records: Iterable[LogRecord], *, is_cut: bool = False) -> SpanReading:
     """Return a span that lacks content with what its log records add to it, in whatever order they came.
 
     `is_cut` is whether some of them are known to be missing.
@@ -196,32 +196,32 @@ class Trace:
     when the first model's call ended that says none.
     """
 
-    spans: dict[str, list[Heard]] = field(default_factory=dict[str, list[Heard]])
-    keyed: Heard | None = None
+    spans: dict[str, list[SpanReading]] = field(default_factory=dict[str, list[SpanReading]])
+    keyed: SpanReading | None = None
     said: dict[str, int] = field(default_factory=dict[str, int])
 
-    def add(self, heard: Heard) -> None:
+    def add(self, heard: SpanReading) -> None:
         """Add a span."""
         insort(self.spans.setdefault(heard.span_id, []), heard, key=_age)
         step = heard.step
         if step.session is not None and (self.keyed is None or _age(heard) < _age(self.keyed)):
             self.keyed = heard
         key = "" if step.session is None else str(step.session)
-        if (key or step.part is Part.CHAT) and (key in self.said or len(self.said) < KEYS_MAX):
+        if (key or step.part is SpanRole.CHAT) and (key in self.said or len(self.said) < KEYS_MAX):
             self.said[key] = min(heard.ended, self.said.get(key, heard.ended))
 
-    def replace(self, heard: Heard, other: Heard) -> None:
+    def replace(self, heard: SpanReading, other: SpanReading) -> None:
         """Put a span in the place of one that differs from it in what it tells."""
         same = self.spans.get(heard.span_id, [])
         if heard in same:
             same.remove(heard)
             insort(same, other, key=_age)
 
-    def all(self) -> Iterator[Heard]:
+    def all(self) -> Iterator[SpanReading]:
         """Every span that has come."""
         return (heard for same in self.spans.values() for heard in same)
 
-    def parent(self, heard: Heard) -> Heard | None:
+    def parent(self, heard: SpanReading) -> SpanReading | None:
         """The span above; None at a root, where it has not come, and where a span calls itself its parent."""
         found = [] if heard.parent_id is None else self.spans.get(heard.parent_id, [])
         if heard.parent_id == heard.span_id:
@@ -229,7 +229,7 @@ class Trace:
             found = [one for one in islice(found, SAME_ID_MAX) if one.parent_id != one.span_id]
         return found[0] if found else None
 
-    def above(self, heard: Heard) -> Sequence[Heard]:
+    def above(self, heard: SpanReading) -> Sequence[SpanReading]:
         """The spans above, nearest first, `ANCESTORS_MAX` at most; in a cycle none above its earliest."""
         chain, met = [heard], {id(heard): 0}
         while len(chain) <= ANCESTORS_MAX and (upper := self.parent(chain[-1])) is not None:
@@ -241,12 +241,12 @@ class Trace:
             chain.append(upper)
         return chain[1:]
 
-    def root(self, heard: Heard) -> Heard | None:
+    def root(self, heard: SpanReading) -> SpanReading | None:
         """The root above a span, or itself; None where it is not known."""
         *_, last = (heard, *self.above(heard))
         return last if last.parent_id is None else None
 
-    def speaks_for_itself(self, heard: Heard) -> bool:
+    def speaks_for_itself(self, heard: SpanReading) -> bool:
         """Return whether a span says session and agent, so that nothing above it need be waited for.
 
         A conversation of its own may be that of a sub-agent, whose caller is known to have spoken before in
@@ -254,13 +254,13 @@ class Trace:
         """
         return heard.is_named and not self.may_be_sub_agents(heard)
 
-    def may_be_sub_agents(self, heard: Heard) -> bool:
+    def may_be_sub_agents(self, heard: SpanReading) -> bool:
         """Whether a span's conversation may be a sub-agent's: before it ended a model spoke in another."""
         if not heard.step.own_conversation or heard.parent_id is None:
             return False
         return any(ended <= heard.ended and key != heard.step.session for key, ended in self.said.items())
 
-    def settled(self, heard: Heard) -> int:
+    def settled(self, heard: SpanReading) -> int:
         """The time at which it is said whose a span is and who did it.
 
         That is its own end where it says so itself, else the latest end of it and of all that is known to be
@@ -270,12 +270,12 @@ class Trace:
             one.ended for one in (heard, *(() if self.speaks_for_itself(heard) else self.above(heard)))
         )
 
-    def told_inside(self) -> Elsewhere:
+    def told_inside(self) -> Coverage:
         """Return what of its spans need not be told: others of them tell the same."""
-        return elsewhere([(heard, self.above(heard)) for heard in self.all()])
+        return coverage_of([(heard, self.above(heard)) for heard in self.all()])
 
 
-def in_turn(ready: Sequence[Heard], waiting: Iterable[Heard]) -> list[Heard]:
+def unblocked(ready: Sequence[SpanReading], waiting: Iterable[SpanReading]) -> list[SpanReading]:
     """Of the spans of a trace that might go on, those that none which waits holds up.
 
     A span that began before another one ended has something to tell that comes before the other's end:
@@ -289,7 +289,7 @@ def in_turn(ready: Sequence[Heard], waiting: Iterable[Heard]) -> list[Heard]:
     return going
 
 
-def candidate_of(trace: Trace, heard: Heard, told_inside: Elsewhere) -> Candidate | Flaw:
+def candidate_of(trace: Trace, heard: SpanReading, told_inside: Coverage) -> Candidate | InputFlaw:
     """The span with its session, by what is known of its trace; a flaw where nothing says when it was.
 
     `told_inside` is that of the trace.
@@ -298,13 +298,13 @@ def candidate_of(trace: Trace, heard: Heard, told_inside: Elsewhere) -> Candidat
     chain = (heard, *above)
     times = _times(chain)
     if times is None:
-        return Flaw("", "span-time", "has no time, nor has its parent, and nobody noted when it came")
-    told, digest = tellings(heard.step, *times)
+        return InputFlaw("", "span-time", "has no time, nor has its parent, and nobody noted when it came")
+    told, digest = claims_of(heard.step, *times)
     left = told_inside.halves(heard.key)
     if len(left) == 1:
-        told, _ = tellings(heard.step, *times, without=left)
+        told, _ = claims_of(heard.step, *times, without=left)
     elif (run := told_inside.runs.get(heard.key)) is not None:
-        told, _ = tellings(_with_run(heard.step, *run), *times)
+        told, _ = claims_of(_with_run(heard.step, *run), *times)
     return Candidate(
         session_id=heard.scope + _session_key(trace, chain),
         part=heard.step.part,
@@ -325,7 +325,7 @@ def candidate_of(trace: Trace, heard: Heard, told_inside: Elsewhere) -> Candidat
     )
 
 
-def left_to_others(trace: Trace, heard: Heard, told_inside: Elsewhere) -> tuple[Telling, ...]:
+def omitted_claims(trace: Trace, heard: SpanReading, told_inside: Coverage) -> tuple[Claim, ...]:
     """Return the readings of a span that its candidate lacks: other spans of its trace are read instead.
 
     Where that is so of both halves of a conversation the candidate has them, and is `covered`.
@@ -334,14 +334,14 @@ def left_to_others(trace: Trace, heard: Heard, told_inside: Elsewhere) -> tuple[
     if len(left) != 1 or times is None:
         return ()
     inputs = len(heard.step.input or ())
-    return tuple(one for one in tellings(heard.step, *times)[0] if half_of(one, inputs) in left)
+    return tuple(one for one in claims_of(heard.step, *times)[0] if half_of(one, inputs) in left)
 
 
-def _with_run(step: Step, call: Call, error: str | None) -> Step:
+def _with_run(step: SpanContent, call: ToolCall, error: str | None) -> SpanContent:
     """Return a tool's run with what others know of it; another span under its ids may run another tool."""
     if step.call is None or step.call.tool != call.tool:
         return step
-    return replace(step, call=completed(step.call, call), error=step.error or error)
+    return replace(step, call=completed_call(step.call, call), error=step.error or error)
 
 
 def cut_links(trace: Trace) -> int:
@@ -356,7 +356,7 @@ def orphans(trace: Trace) -> int:
     return sum(h.parent_id is not None and h.parent_id not in trace.spans for h in trace.all())
 
 
-def _age(heard: Heard) -> tuple[int | str, ...]:
+def _age(heard: SpanReading) -> tuple[int | str, ...]:
     """What is earlier: by start (one without any is last), then by span id, then by what others inherit."""
     step, call = heard.step, heard.step.call or _NO_CALL
     said = (step.session, step.agent, step.model, step.service, call.call_id, call.tool, call.args)
@@ -367,14 +367,14 @@ def _age(heard: Heard) -> tuple[int | str, ...]:
     )
 
 
-def _session_key(trace: Trace, chain: Sequence[Heard]) -> str:
+def _session_key(trace: Trace, chain: Sequence[SpanReading]) -> str:
     """Its own key, else its nearest ancestor's, else that of its trace's earliest span, else the trace id.
 
     A conversation that a run below a tool has of its own is a sub-agent's: its session is the caller's.
     """
-    said: Heard | None = None
+    said: SpanReading | None = None
     for one in chain:
-        if one.step.part is Part.TOOL and one is not chain[0] and said is not None:
+        if one.step.part is SpanRole.TOOL and one is not chain[0] and said is not None:
             said = None if trace.may_be_sub_agents(said) else said
         if said is None and one.step.session is not None:
             said = one
@@ -387,7 +387,7 @@ def _nearest(said: Iterable[str | None]) -> str | None:
     return next((one for one in said if one is not None), None)
 
 
-def _times(chain: Sequence[Heard]) -> tuple[int, int] | None:
+def _times(chain: Sequence[SpanReading]) -> tuple[int, int] | None:
     """Start and end: each else the other, else the parent's, else when the span was received."""
     for one in chain:
         start, end = one.start or one.end, one.end or one.start
@@ -398,16 +398,16 @@ def _times(chain: Sequence[Heard]) -> tuple[int, int] | None:
     return (received, received) if received else None
 
 
-def _inside(end: int, above: Sequence[Heard]) -> int:
+def _inside(end: int, above: Sequence[SpanReading]) -> int:
     """Return the end of a span, which is not after that of a tool's run around it by the clock's error alone.
 
     JavaScript's SDK takes the ends of spans from clocks that differ by less than a millisecond.
     """
-    tools = (upper.ended for upper in above if upper.step.part is Part.TOOL)
+    tools = (upper.ended for upper in above if upper.step.part is SpanRole.TOOL)
     return min((told for told in tools if told < end <= told + CLOCK_ERROR), default=end)
 
 
-def _is_nested(chain: Sequence[Heard], told_inside: Elsewhere) -> bool:
+def _is_nested(chain: Sequence[SpanReading], told_inside: Coverage) -> bool:
     """Whether a span belongs to a sub-agent: to an agent below another one, or to one that works for a tool.
 
     What a span says of itself and of those below it goes before.
@@ -418,13 +418,13 @@ def _is_nested(chain: Sequence[Heard], told_inside: Elsewhere) -> bool:
     for one in chain:
         if one.step.nested is not None:
             return one.step.nested
-        if (one.step.part is Part.TOOL and works) or one.key in told_inside.helpers:
+        if (one.step.part is SpanRole.TOOL and works) or one.key in told_inside.helpers:
             return True
         works = works or one.step.part in _SPEAKING
-        runs += one.apart and one.step.part is Part.AGENT
+        runs += one.apart and one.step.part is SpanRole.AGENT
         if runs > 1:
             return True
-        if one.step.part is Part.AGENT and one.step.agent is not None:
+        if one.step.part is SpanRole.AGENT and one.step.agent is not None:
             agents.add(one.step.agent)
             if len(agents) > 1:
                 return True

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from ..candidate import Candidate, Telling
+from ..candidate import Candidate, Claim
 from ..event import Content, Kind
 from .claimed_text import brief, is_whole
-from .tool_use import UNLINKED, ToolUse, claimed, is_item, is_qualified, join, use_of
+from .tool_use import UNLINKED, ToolUse, claimed_use, is_item, is_qualified, join, matching_use
 
 WAITING_MAX = 1_000
 """Uses of tools of an occurrence that spans may still claim, and open calls; the oldest is given up."""
@@ -31,7 +31,7 @@ _STORED_DIGEST_CHARS = 64
 
 
 @dataclass(slots=True)
-class Teller:
+class SeenMessage:
     """The span that last told a message: when it ran, whether it failed; and the time of the event."""
 
     start: int
@@ -41,7 +41,7 @@ class Teller:
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingClaim:
     """A call or a result that only one side had claimed, as earlier releases stored it."""
 
     by_model: bool
@@ -53,7 +53,7 @@ class Waiting:
 
 
 @dataclass(slots=True)
-class Told:
+class SeenClaims:
     """What one occurrence of a session was told; `closed` is when it closed, None while it is open.
 
     `spans` are the digests of the spans that told it, `within` the spans that need not tell it any more,
@@ -65,8 +65,8 @@ class Told:
     closed: int | None = None
     spans: set[str] = field(default_factory=set[str])
     within: set[str] = field(default_factory=set[str])
-    messages: dict[str, Teller] = field(default_factory=dict[str, Teller])
-    waiting: list[Waiting] = field(default_factory=list[Waiting])
+    messages: dict[str, SeenMessage] = field(default_factory=dict[str, SeenMessage])
+    waiting: list[WaitingClaim] = field(default_factory=list[WaitingClaim])
     calls: dict[str, tuple[str | None, str | None]] = field(
         default_factory=dict[str, tuple[str | None, str | None]]
     )
@@ -84,7 +84,7 @@ class Told:
         return len(self.spans) + len(self.within) + len(self.messages) + len(self.uses)
 
 
-def teller_of(told: Iterable[Told], candidate: Candidate, telling: Telling) -> Teller | None:
+def seen_message(told: Iterable[SeenClaims], candidate: Candidate, telling: Claim) -> SeenMessage | None:
     """Who told this message before, if this call retries that one, runs beside it, or tells its history.
 
     All before the message is equal then, too. Where that holds no answer yet, a customer may have said the
@@ -99,16 +99,16 @@ def teller_of(told: Iterable[Told], candidate: Candidate, telling: Telling) -> T
 
 
 def claim_use(
-    told: Sequence[Told], telling: Telling, candidate: Candidate, key: str
+    told: Sequence[SeenClaims], telling: Claim, candidate: Candidate, key: str
 ) -> tuple[int | None, ToolUse]:
     """Join a call or a result to the use of a tool that it belongs to; `told` has the open occurrence first.
 
     Return the time of the event that says the same already, None where there is none, and the use.
     """
-    claim = claimed(telling, candidate, key)
+    claim = claimed_use(telling, candidate, key)
     newest = told[0].uses
     known = newest if len(told) == 1 else [use for one in told for use in one.uses]
-    use = use_of(known, claim, telling.kind)
+    use = matching_use(known, claim, telling.kind)
     if use is None:
         use = claim
         newest.append(use)
@@ -129,7 +129,7 @@ def claim_use(
     return before, use
 
 
-def expect(told: Sequence[Told], telling: Telling) -> None:
+def expect(told: Sequence[SeenClaims], telling: Claim) -> None:
     """Let a call with an id wait for its result; of more than `WAITING_MAX` the oldest is given up."""
     call_id, tool, args = telling.call_id or "", telling.tool or "", telling.args
     if len(call_id) + len(tool) > NAME_CHARS_MAX:
@@ -141,7 +141,7 @@ def expect(told: Sequence[Told], telling: Telling) -> None:
         del oldest[next(iter(oldest))]
 
 
-def answering(told: Iterable[Told], telling: Telling) -> Telling:
+def answering(told: Iterable[SeenClaims], telling: Claim) -> Claim:
     """A result with the tool and the arguments of its call, where it lacks them and the call is known.
 
     Arguments beyond `CARRIED_CHARS_MAX` are not carried, and called absent.
@@ -163,8 +163,8 @@ def answering(told: Iterable[Told], telling: Telling) -> Telling:
 
 
 def of_its_call(
-    told: Sequence[Told], use: ToolUse, telling: Telling, candidate: Candidate
-) -> tuple[Telling, Candidate]:
+    told: Sequence[SeenClaims], use: ToolUse, telling: Claim, candidate: Candidate
+) -> tuple[Claim, Candidate]:
     """Return a result with the id, tool and arguments of its call where it lacks them, and its `nested`.
 
     Where a name has the tool's plugin before it, the call's name is taken.
@@ -193,7 +193,7 @@ def _whole(text: str | None) -> str | None:
     return text if text is not None and is_whole(text) else None
 
 
-def _note(uses: list[ToolUse], waiting: Waiting) -> None:
+def _note(uses: list[ToolUse], waiting: WaitingClaim) -> None:
     """Add what an earlier release stored of a call or a result whose event it had judged."""
     claim = ToolUse(_stored(waiting.call_id), _stored(waiting.tool), _stored(waiting.args))
     claim.lacks_id = claim.call_id is None
@@ -205,7 +205,7 @@ def _note(uses: list[ToolUse], waiting: Waiting) -> None:
         claim.since = claim.asked = waiting.time
     else:
         claim.answered = waiting.time
-    use = use_of(uses, claim, waiting.kind)
+    use = matching_use(uses, claim, waiting.kind)
     if use is None:
         uses.append(use := claim)
     else:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ..candidate import Candidate, Telling
+from ..candidate import Candidate, Claim
 from ..event import Content, Kind, canonical_text
 from .claimed_text import agree, brief, equal
 
@@ -63,7 +63,7 @@ class ToolUse(msgspec.Struct, gc=False, omit_defaults=True):
         return next(time for time in times if time is not None)
 
 
-def claimed(telling: Telling, candidate: Candidate, key: str) -> ToolUse:
+def claimed_use(telling: Claim, candidate: Candidate, key: str) -> ToolUse:
     """Return what one telling of a call or a result claims; `key` names its span."""
     args = None if telling.args is None else canonical_text(telling.args)
     use = ToolUse(
@@ -87,14 +87,14 @@ def claimed(telling: Telling, candidate: Candidate, key: str) -> ToolUse:
     return use
 
 
-def _result(telling: Telling) -> str | None:
+def _result(telling: Claim) -> str | None:
     """Return a result in brief; None of a failure, which each side may put into other words."""
     if telling.error is not None or telling.kind is not Kind.TOOL_RESULT:
         return None
     return brief(telling.result, truncated=telling.content is Content.TRUNCATED)
 
 
-def use_of(uses: Sequence[ToolUse], claim: ToolUse, kind: Kind) -> ToolUse | None:
+def matching_use(uses: Sequence[ToolUse], claim: ToolUse, kind: Kind) -> ToolUse | None:
     """Return the use that a claim of a call or a result belongs to, or None where the claim is a new use.
 
     Of several that fit, the one called last counts, since a result answers the nearest call; among calls of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from traceback import extract_tb
 
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
 from .decompress import IDENTITY, unpack
@@ -111,7 +111,7 @@ def _refused(busy: Busy) -> Refused:
     return Refused(Reason.QUEUE, "what was sent before is not worked off", busy.retry_after_s)
 
 
-def _told(flaws: tuple[Flaw, ...]) -> str:
+def _told(flaws: tuple[InputFlaw, ...]) -> str:
     """The first flaw of each code, and how many more there are of it; empty where there are none."""
     count = Counter(flaw.code for flaw in flaws)
     firsts = {flaw.code: flaw for flaw in reversed(flaws)}

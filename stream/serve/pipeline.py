@@ -17,10 +17,10 @@ from typing import Protocol
 import msgspec
 
 from ...schemas.candidate import Candidate
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
-from ...schemas.sessions.assemble import Session
+from ...schemas.sessions.assemble import SessionAssembler
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..error import OF_THE_PROCESS
@@ -296,7 +296,7 @@ class Pipeline:
         released = self._source.release(now)
         batch.spans_early = sum(one.is_early for one in released)
         candidates = [one.made for one in released if isinstance(one.made, Candidate)]
-        flaws = [one.made for one in released if isinstance(one.made, Flaw)]
+        flaws = [one.made for one in released if isinstance(one.made, InputFlaw)]
         batch.dead_letters += [DeadLetter(now, flaw.place, flaw.code, flaw.text, "") for flaw in flaws]
         batch.unjoined = self._source.unjoined - unjoined
         batch.watermark, batch.spans_time = self._source.watermark, self._source.spans_time
@@ -329,7 +329,7 @@ class Pipeline:
         return self._new_state(session_id) if data is None else read_state(data)
 
     def _new_state(self, session_id: str) -> SessionState:
-        return SessionState(Session(session_id, round(self._settings.idle_s * NS)))
+        return SessionState(SessionAssembler(session_id, round(self._settings.idle_s * NS)))
 
     def _forget_states(self, touched: dict[str, SessionState]) -> None:
         """Keep the states that were touched last."""

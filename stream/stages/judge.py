@@ -25,7 +25,7 @@ from ...rules.model.rule import RuleSet
 from ...schemas.candidate import Candidate
 from ...schemas.event import Content, Event, Kind
 from ...schemas.frames.events import event_frame
-from ...schemas.sessions.assemble import Session
+from ...schemas.sessions.assemble import SessionAssembler
 from ..error import OF_THE_PROCESS
 from ..messages.session_state import Columns, SessionState
 from ..messages.status import Standing, Status
@@ -291,7 +291,9 @@ class Worker:
             else:
                 done.poison += poison
                 return state, done
-        return SessionState(Session(session_id, load(session_id).session.idle)), Outputs(poison=poison)
+        return SessionState(SessionAssembler(session_id, load(session_id).session.idle)), Outputs(
+            poison=poison
+        )
 
     def _bench(self, state: SessionState, event: Event) -> Bench:
         """The rule set that judges an event, the first one of its occurrence here."""

@@ -7,21 +7,23 @@ from dataclasses import replace
 
 from ...event import Content
 from ...span import SpanEvent
-from ...step import INPUT, OUTPUT, Message, Part, Step
+from ...step import INPUT, OUTPUT, Message, SpanContent, SpanRole
 from ..names import opentelemetry_1_41 as otel
 from ..names import scopes
 from . import span_events
-from .reading import ABSENT, Half, Said, own_output, worst
+from .reading import ABSENT, DialectReading, Half, own_output, worst
 from .tool_runs import marked_in
 
 
-def joined(step: Step, events: Sequence[SpanEvent], prompts_missing: int, answers_missing: int) -> Step:
+def joined(
+    step: SpanContent, events: Sequence[SpanEvent], prompts_missing: int, answers_missing: int
+) -> SpanContent:
     """Return a span's step with what it lacks, out of its log records as events.
 
     What the span has itself goes before. The numbers are of records that are known to be missing, of those
     that hold the prompt and of those that hold the answer.
     """
-    if step.part is Part.TOOL:
+    if step.part is SpanRole.TOOL:
         return _run(step, events)
     answer = own_output(step.part, span_events.output_of(events, answers_missing))
     # Exporters send in order: without the answer, which comes last, some of the prompt may be missing, too.
@@ -36,20 +38,20 @@ def joined(step: Step, events: Sequence[SpanEvent], prompts_missing: int, answer
     )
 
 
-def _run(step: Step, events: Sequence[SpanEvent]) -> Step:
+def _run(step: SpanContent, events: Sequence[SpanEvent]) -> SpanContent:
     """Return a tool's run with the call and the result that it lacks."""
     call, answer = span_events.run_of(events)
     if call is not None and step.call is not None:
         call = replace(call, call_id=step.call.call_id or call.call_id, tool=step.call.tool or call.tool)
     own, recorded = (
-        Said(Part.TOOL, call=step.call, result=step.result),
-        Said(Part.TOOL, call=call, result=answer),
+        DialectReading(SpanRole.TOOL, call=step.call, result=step.result),
+        DialectReading(SpanRole.TOOL, call=call, result=answer),
     )
     filled = own.filled(recorded)
     return replace(step, call=filled.call, result=filled.result)
 
 
-def _filled(step: Step, name: str, own: tuple[Message, ...] | None, recorded: Half) -> Half:
+def _filled(step: SpanContent, name: str, own: tuple[Message, ...] | None, recorded: Half) -> Half:
     """Return one half of a conversation: the span's own, or what its log records hold where it lacks that."""
     is_better = recorded.messages is not None or (own is None and recorded.content is not Content.ABSENT)
     if name in step.lacks and is_better:

@@ -8,7 +8,7 @@ from typing import TypeGuard, cast
 
 import orjson
 
-from ...chat.message import Unreadable, returned
+from ...chat.message import UnreadableMessage, returned
 from ...event import Content
 from ...span import Value
 from ...tolerant_json import NotJson, json_text, read_json
@@ -144,7 +144,7 @@ def _returned(value: Value) -> str | None:
         return _returned([{"type": "text", **part} for part in value if is_object(part)])
     try:
         return returned(value)
-    except Unreadable:
+    except UnreadableMessage:
         return text_in_json(value)
     except orjson.JSONEncodeError:
         raise Uncarried("is no JSON") from None

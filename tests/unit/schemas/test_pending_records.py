@@ -13,7 +13,7 @@ from tracline.schemas.event import Content, Kind
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.otlp.signal import Signal
 from tracline.schemas.sessions import pending as traces_module
-from tracline.schemas.sessions.pending import SPAN_CHARS, Open
+from tracline.schemas.sessions.pending import SPAN_CHARS, OpenTrace
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
@@ -231,7 +231,7 @@ def test_a_trace_that_an_earlier_release_stored_is_gone_on_with() -> None:
     for field in ("records", "requests", "cut"):
         del value[field]
     older = msgspec.msgpack.encode(value)
-    assert msgspec.msgpack.decode(older, type=Open).records == {}
+    assert msgspec.msgpack.decode(older, type=OpenTrace).records == {}
     again = Source(SETTINGS, {name: [older]}, source.watermark, source.record_time)
     assert again.spans_time == again.watermark
     again.hear(records(1, 1), at(2))
