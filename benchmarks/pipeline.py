@@ -27,7 +27,7 @@ from tracline.examples.local_kafka import Broker, missing
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.sessions.pending import Traces
-from tracline.schemas.sessions.resolve import read_span
+from tracline.schemas.sessions.span_reading import read_span
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339
 

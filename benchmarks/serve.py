@@ -23,7 +23,7 @@ from tracline.schemas.candidate import Candidate
 from tracline.schemas.otlp.decode import decode_protobuf
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.pending import Traces
-from tracline.schemas.sessions.resolve import read_span
+from tracline.schemas.sessions.span_reading import read_span
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.serve.rows import fill

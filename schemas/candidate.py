@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from .event import Content, Kind
-from .step import INPUT, OUTPUT, SpanRole
+from .span_content import INPUT, OUTPUT, SpanRole
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):

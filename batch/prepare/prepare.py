@@ -10,8 +10,8 @@ import polars as pl
 
 from ...archive.error import SourceError
 from ...schemas.frames.candidates import SPAN_COLUMNS, candidate_frame
+from ...schemas.sessions.claim_log import ClaimLog
 from ...schemas.sessions.order import session_order
-from ...schemas.sessions.readings import ClaimLog
 from ..sources.discover import Format, Part, Population, Reject, discover
 from ..sources.event_files import bytes_of, null_count, reading, reject_rows, row_count
 from .chat_frames import chat_frames

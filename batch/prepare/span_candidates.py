@@ -13,19 +13,11 @@ import msgspec
 
 from ...schemas.candidate import Candidate
 from ...schemas.dialects.parts.log_record import LogRecord
-from ...schemas.sessions.readings import ClaimLog, DropReason
-from ...schemas.sessions.resolve import (
-    SpanReading,
-    Trace,
-    candidate_of,
-    cut_links,
-    join_records,
-    omitted_claims,
-    orphans,
-    read_span,
-    unblocked,
-)
-from ...schemas.step import SpanRole
+from ...schemas.sessions.claim_log import ClaimLog, DropReason
+from ...schemas.sessions.resolve import candidate_of, omitted_claims
+from ...schemas.sessions.span_reading import SpanReading, join_records, read_span
+from ...schemas.sessions.trace import Trace, cut_links, orphans, unblocked
+from ...schemas.span_content import SpanRole
 from ..sources.discover import Part, Population, Reject
 from ..sources.span_files import requests
 

@@ -20,7 +20,7 @@ from ...rules.engine.sessions import Clock
 from ...rules.model.rule import RuleSet
 from ...schemas.event import Kind
 from ...schemas.frames.events import EVENT_SCHEMA
-from ...schemas.sessions.readings import ClaimLog, DroppedClaim, DropReason
+from ...schemas.sessions.claim_log import ClaimLog, DroppedClaim, DropReason
 from ...schemas.time import NS, rfc3339
 from ..audit.audit import judging
 from ..audit.sorted_runs import Runs, Told

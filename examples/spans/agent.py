@@ -21,7 +21,7 @@ from random import Random
 
 from ...schemas.event import Content, Event, Kind, canonical_text, event_content, event_id
 from ...schemas.span import Span, SpanEvent, Value
-from ...schemas.step import Role
+from ...schemas.span_content import Role
 from .dialects import WORDS, Attributes, Conversing, Running, Words
 from .plan import Attempt, Dialect, Keys, Manner, ModelCall, ToolRun, Turn, believed, plan, shown
 from .sessions import Call, Line, Session

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ..event import Content
 from ..span import Span
-from ..step import SpanContent, SpanRole, ToolResult
+from ..span_content import SpanContent, SpanRole, ToolResult
 from . import genai, mastra, openinference, openllmetry, vercel
 from . import langfuse as observations
 from .names import scopes

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..chat.message import string_of
 from ..event import Content
 from ..span import Span, SpanEvent, Value
-from ..step import Role, SpanRole, ToolCall, ToolResult
+from ..span_content import Role, SpanRole, ToolCall, ToolResult
 from .names import frameworks as fw
 from .names import openinference_0_1 as oi
 from .names import opentelemetry_1_36 as old

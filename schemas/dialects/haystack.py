@@ -7,7 +7,7 @@ import re
 from typing import cast
 
 from ..span import Span, Value
-from ..step import Role, SpanRole
+from ..span_content import Role, SpanRole
 from .names import openinference_0_1 as oi
 from .parts.messages import listed
 from .parts.reading import ABSENT, TRUNCATED, DialectReading, Half

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..chat.message import string_of
 from ..event import Content
 from ..span import Span, Value
-from ..step import Role, SpanRole, ToolCall
+from ..span_content import Role, SpanRole, ToolCall
 from .names import langfuse_3 as lf
 from .names import mlflow_3 as ml
 from .names import opentelemetry_1_41 as otel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..chat.message import string_of
 from ..span import Span, Value
-from ..step import Message, Role, SpanRole
+from ..span_content import Message, Role, SpanRole
 from .names import mastra_1 as ma
 from .names import opentelemetry_1_41 as otel
 from .parts.message_parts import Parts, call_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..chat.message import string_of
 from ..event import Content
 from ..span import Span, Value
-from ..step import Role, SpanRole, ToolCall
+from ..span_content import Role, SpanRole, ToolCall
 from . import haystack
 from .names import openinference_0_1 as oi
 from .names import scopes

@@ -8,7 +8,7 @@ from itertools import repeat
 from ..chat.message import string_of
 from ..event import Content
 from ..span import Span, Value
-from ..step import Message, Role, SpanRole, ToolCall
+from ..span_content import Message, Role, SpanRole, ToolCall
 from .names import openllmetry_0_4 as tl
 from .names import opentelemetry_1_41 as otel
 from .names import scopes

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..chat.message import string_of
 from ..event import Content
 from ..span import Span, Value
-from ..step import Message, Role, SpanRole, ToolCall
+from ..span_content import Message, Role, SpanRole, ToolCall
 from .names import opentelemetry_1_41 as otel
 from .names import vercel_ai_6 as ai
 from .parts.message_parts import Parts, call_of, name_of

@@ -11,7 +11,7 @@ import polars as pl
 
 from ..candidate import Candidate, Claim
 from ..event import Content, Event, Kind
-from ..step import SpanRole
+from ..span_content import SpanRole
 from .events import EVENT_SCHEMA, TIME, event_frame
 
 SPAN_COLUMNS: dict[str, pl.DataType] = {

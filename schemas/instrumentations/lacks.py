@@ -11,7 +11,7 @@ from ..chat.message import string_of
 from ..dialects.session_key import SESSION_KEYS
 from ..event import Content, Kind
 from ..span import Span
-from ..step import SpanContent, SpanRole
+from ..span_content import SpanContent, SpanRole
 from .advice import Advice, advice_for
 
 SCOPES_MAX = 200

@@ -18,8 +18,8 @@ import orjson
 from ..candidate import Candidate, Claim
 from ..event import Content, Event, Kind, content_of, end_event, event_id
 from .awaited import Awaited, answers, completed_result, is_awaited
+from .claim_log import ClaimLog, DropReason
 from .coverage import half_key
-from .readings import ClaimLog, DropReason
 from .seen import (
     CLOSED_MAX,
     REMEMBERED_MAX,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 
 import msgspec
@@ -12,8 +13,7 @@ import orjson
 from ..candidate import Claim
 from ..event import Content, Kind, canonical_text
 from ..open_calls import OpenCall, OpenCalls
-from ..step import INPUT, OUTPUT, Message, Role, SpanContent, SpanRole
-from .history import with_ids_of_results
+from ..span_content import INPUT, OUTPUT, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 
 _DIGEST_BYTES = 16
 
@@ -178,3 +178,41 @@ def _key(before: str, message: Message) -> str:
         [[r.call_id, r.result] for r in message.results],
     ]
     return hashlib.blake2b(orjson.dumps(said), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def with_ids_of_results(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the messages with the ids of calls made those of their results, where none of the two agree.
+
+    OpenAI's Responses have an id for the item that is a call beside the call's own. Results whose ids fit no
+    call answer the calls right before them in order, where they are as many and name no other tools.
+    """
+    asked = {call.call_id for message in messages for call in message.calls}
+    if all(result.call_id in asked or not result.call_id for one in messages for result in one.results):
+        return tuple(messages)
+    found, named = list(messages), dict[int, list[str | None]]()
+    calls: list[tuple[int, ToolCall]] = []
+    results: list[ToolResult] = []
+    for place, message in enumerate((*messages, Message(Role.USER))):
+        if results and not message.results:
+            for (at, _), result in zip(calls, results, strict=False) if _agree(calls, results, asked) else ():
+                named.setdefault(at, []).append(result.call_id)
+            calls, results = [], []
+        results += message.results
+        calls += [(place, call) for call in message.calls]
+        if message.role is Role.USER and not message.results:
+            calls = []
+    for at, ids in named.items():
+        renamed = zip(found[at].calls, ids, strict=False)
+        if len(ids) == len(found[at].calls):
+            found[at] = replace(found[at], calls=tuple(replace(call, call_id=name) for call, name in renamed))
+    return tuple(found)
+
+
+def _agree(
+    calls: Sequence[tuple[int, ToolCall]], results: Sequence[ToolResult], asked: set[str | None]
+) -> bool:
+    """Return whether results that fit no call by their ids can answer these calls, each one."""
+    return len(calls) == len(results) and all(
+        result.call_id and result.call_id not in asked and result.tool in (None, call.tool)
+        for (_, call), result in zip(calls, results, strict=True)
+    )

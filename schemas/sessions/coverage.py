@@ -13,10 +13,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..event import Content
-from ..step import INPUT, OUTPUT, RETOLD, SpanContent, SpanRole, ToolCall
+from ..span_content import INPUT, OUTPUT, RETOLD, SpanContent, SpanRole, ToolCall
 
 if TYPE_CHECKING:
-    from .resolve import SpanReading
+    from .span_reading import SpanReading
 
 _HALVES = (INPUT, OUTPUT)
 _SPEAKING = (SpanRole.CHAT, SpanRole.AGENT)

@@ -12,11 +12,11 @@ from ..candidate import Candidate
 from ..event import Event, Kind
 from ..frames.candidates import SPAN_KEY, candidates_of, claim_of
 from ..frames.events import event_frame
-from ..step import SpanRole
+from ..span_content import SpanRole
 from ..time import NS
 from .assemble import SessionAssembler
+from .claim_log import ClaimLog, DropReason
 from .order_rows import OrderedEvents, judged_order, numbered_order
-from .readings import ClaimLog, DropReason
 
 _COPY_ORDER = ("span_start", "span_end", "agent", "model", "service", "nested", "covered", "call_id", "args")
 """Which of several copies of one span goes first, as `Candidate.copy_order` has it."""

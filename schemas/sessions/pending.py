@@ -12,9 +12,11 @@ from typing import TypeAlias
 from ..candidate import Candidate
 from ..chat.find import InputFlaw
 from ..dialects.parts.log_record import LogRecord
-from ..step import SpanRole
+from ..span_content import SpanRole
 from .coverage import Coverage
-from .resolve import SpanReading, Trace, candidate_of, join_records, unblocked
+from .resolve import candidate_of
+from .span_reading import SpanReading, join_records
+from .trace import Trace, unblocked
 
 TRACES_MAX = 100_000
 """Traces that one source remembers; those with spans that wait are kept beyond it."""

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from ...schemas.event import Event
 from ...schemas.instrumentations.lacks import Diagnosed, Instrumentations, as_json
 from ...schemas.span import Span
-from ...schemas.step import SpanContent, SpanRole
+from ...schemas.span_content import SpanContent, SpanRole
 
 PATH = "/doctor"
 SENDERS_MAX = 200_000

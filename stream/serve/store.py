@@ -19,7 +19,7 @@ from ...schemas.event import Event
 from ...schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
 from ...schemas.otlp.signal import Signal
 from ...schemas.span import Span
-from ...schemas.step import SpanContent
+from ...schemas.span_content import SpanContent
 from ..error import StreamError
 from ..ingest.request import Encoding, Request
 from ..messages.unjoined import Unjoined

@@ -20,7 +20,7 @@ from ...schemas.candidate import Candidate
 from ...schemas.chat.find import InputFlaw
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.signal import Signal
-from ...schemas.sessions.resolve import SpanReading
+from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.settings import SessionSettings
 from ..error import OF_THE_PROCESS, StreamError
 from ..ingest.request import Encoding, decode

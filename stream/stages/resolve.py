@@ -12,7 +12,7 @@ from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
 from ...schemas.sessions.pending import Change, Changes, OpenTrace, Released, Traces
-from ...schemas.sessions.resolve import SpanReading, read_span
+from ...schemas.sessions.span_reading import SpanReading, read_span
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..messages.unjoined import Unjoined

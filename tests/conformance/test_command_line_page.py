@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 from tracline.cli import COMMANDS
-from tracline.schemas.sessions.readings import DropReason
+from tracline.schemas.sessions.claim_log import DropReason
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 

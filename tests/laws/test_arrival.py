@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Event
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.schemas.sessions.resolve import SpanReading, Trace, candidate_of
-from tracline.schemas.step import RETOLD, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
+from tracline.schemas.sessions.resolve import candidate_of
+from tracline.schemas.sessions.span_reading import SpanReading
+from tracline.schemas.sessions.trace import Trace
+from tracline.schemas.span_content import RETOLD, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 
 IDLE = 10**6
 NAMES = st.sampled_from([None, "a", "b"])

@@ -29,7 +29,9 @@ from tracline.schemas.dialects.names import (
 )
 from tracline.schemas.event import Event, canonical_text
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.schemas.sessions.resolve import Trace, candidate_of, read_span
+from tracline.schemas.sessions.resolve import candidate_of
+from tracline.schemas.sessions.span_reading import read_span
+from tracline.schemas.sessions.trace import Trace
 from tracline.schemas.span import Span, SpanEvent
 from tracline.schemas.time import NS
 

@@ -15,7 +15,7 @@ from tracline.schemas.dialects import read_content
 from tracline.schemas.dialects.parts import messages
 from tracline.schemas.dialects.parts.messages import KEPT_BYTES_MAX, message_of
 from tracline.schemas.span import Span, Value
-from tracline.schemas.step import Message, Role, SpanContent
+from tracline.schemas.span_content import Message, Role, SpanContent
 
 from .test_dialects import SPANS, VALUES
 

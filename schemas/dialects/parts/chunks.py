@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...span import Value
-from ...step import Message, Role, ToolCall
+from ...span_content import Message, Role, ToolCall
 from .reading import Half
 from .values import is_object, parsed_if_nested
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...event import Content
 from ...span import SpanEvent
-from ...step import INPUT, OUTPUT, Message, SpanContent, SpanRole
+from ...span_content import INPUT, OUTPUT, Message, SpanContent, SpanRole
 from ..names import opentelemetry_1_41 as otel
 from ..names import scopes
 from . import span_events

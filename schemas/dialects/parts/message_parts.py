@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ...chat.message import flagged_error, string_of
 from ...event import Content
 from ...span import Value
-from ...step import ToolCall, ToolResult
+from ...span_content import ToolCall, ToolResult
 from .reading import worst
 from .values import REDACTIONS, arguments, is_cut, is_object, result, whole
 

@@ -10,7 +10,7 @@ from typing import cast
 
 from ...event import Content
 from ...span import Value
-from ...step import Message, Role
+from ...span_content import Message, Role
 from .message_parts import (
     CALLS,
     NO_ANSWER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...event import Content
-from ...step import INPUT, OUTPUT, Message, Role, SpanRole, ToolCall, ToolResult
+from ...span_content import INPUT, OUTPUT, Message, Role, SpanRole, ToolCall, ToolResult
 
 _OTHERS = (Role.USER, Role.TOOL)
 _WORSE = (Content.CAPTURED, Content.TRUNCATED, Content.REDACTED, Content.ABSENT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...span import Span, SpanEvent, Value
-from ...step import Role, ToolCall, ToolResult
+from ...span_content import Role, ToolCall, ToolResult
 from ..names import frameworks as fw
 from ..names import opentelemetry_1_36 as old
 from ..names import opentelemetry_1_41 as otel

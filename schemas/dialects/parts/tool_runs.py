@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...event import Content
 from ...span import Value
-from ...step import Role, ToolResult
+from ...span_content import Role, ToolResult
 from .message_parts import name_of
 from .messages import is_message, message_of
 from .reading import Half

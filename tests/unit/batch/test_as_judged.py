@@ -26,7 +26,7 @@ from tracline.rules.packs.load import load_texts, pack_text
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Kind
 from tracline.schemas.settings import SessionSettings
-from tracline.schemas.step import SpanRole
+from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.messages.codec import Activation, Batch, Message, decode_verdicts, encode
 from tracline.stream.messages.topics import Topic

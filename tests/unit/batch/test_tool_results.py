@@ -19,7 +19,7 @@ from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.claims import claims_of
-from tracline.schemas.step import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
+from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import decode
 

@@ -12,7 +12,7 @@ from tracline.cli import tracline
 from tracline.schemas.event import Content, Kind
 from tracline.schemas.instrumentations.lacks import NAME_CHARS_MAX, OTHERS, SCOPES_MAX, Instrumentations, Lack
 from tracline.schemas.span import Span
-from tracline.schemas.step import SpanContent, SpanRole
+from tracline.schemas.span_content import SpanContent, SpanRole
 
 SPANS_MD = Path(__file__).parents[3] / "docs" / "spans.md"
 

@@ -25,7 +25,7 @@ from tracline.examples.spans.wire import requests, to_otlp, to_otlp_json
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.otlp.decode import decode_json, decode_protobuf
 from tracline.schemas.span import Span
-from tracline.schemas.step import Role
+from tracline.schemas.span_content import Role
 
 pytestmark = pytest.mark.slow
 

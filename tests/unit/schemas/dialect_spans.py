@@ -6,7 +6,7 @@ from typing import Any
 
 from tracline.schemas.dialects import read_content
 from tracline.schemas.span import Span, SpanEvent
-from tracline.schemas.step import Message, SpanContent
+from tracline.schemas.span_content import Message, SpanContent
 
 SpokenEvent = tuple[str, dict[str, Any]]
 

@@ -19,17 +19,11 @@ from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.coverage import Coverage
 from tracline.schemas.sessions.order import session_order
 from tracline.schemas.sessions.pending import Released, Traces
-from tracline.schemas.sessions.resolve import (
-    ANCESTORS_MAX,
-    SpanReading,
-    Trace,
-    candidate_of,
-    cut_links,
-    orphans,
-    read_span,
-)
+from tracline.schemas.sessions.resolve import candidate_of
+from tracline.schemas.sessions.span_reading import SpanReading, read_span
+from tracline.schemas.sessions.trace import ANCESTORS_MAX, Trace, cut_links, orphans
 from tracline.schemas.span import Span, Value
-from tracline.schemas.step import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
+from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 
 IDLE_S = 3600

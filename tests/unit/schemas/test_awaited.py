@@ -11,7 +11,7 @@ import pytest
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.schemas.step import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
+from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 
 from ..batch.test_tool_results import DENIED, LOG_IN, REFUND, asking, candidate, found, talk

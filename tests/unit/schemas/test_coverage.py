@@ -10,9 +10,11 @@ from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.pending import Traces
-from tracline.schemas.sessions.resolve import CLOCK_ERROR, SpanReading, Trace, candidate_of, read_span
+from tracline.schemas.sessions.resolve import candidate_of
+from tracline.schemas.sessions.span_reading import CLOCK_ERROR, SpanReading, read_span
+from tracline.schemas.sessions.trace import Trace
 from tracline.schemas.span import Span
-from tracline.schemas.step import RETOLD, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
+from tracline.schemas.span_content import RETOLD, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 
 HI = (Message(Role.USER, "Hi"),)

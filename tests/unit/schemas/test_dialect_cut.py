@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from tracline.schemas.dialects import read_content
 from tracline.schemas.event import Content
 from tracline.schemas.span import Span, SpanEvent
-from tracline.schemas.step import Role, SpanContent, SpanRole
+from tracline.schemas.span_content import Role, SpanContent, SpanRole
 
 KIND = {"openinference.span.kind": "LLM"}
 REQUEST = {"llm.request.type": "chat"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tracline.schemas.event import Content
-from tracline.schemas.step import SpanContent, SpanRole, ToolCall, ToolResult
+from tracline.schemas.span_content import SpanContent, SpanRole, ToolCall, ToolResult
 
 from .dialect_spans import step_of, words
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tracline.schemas.event import Content
-from tracline.schemas.step import SpanContent
+from tracline.schemas.span_content import SpanContent
 
 from .dialect_spans import chat, step_of, words
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tracline.schemas.event import Content
 from tracline.schemas.sessions.claims import claims_of
-from tracline.schemas.step import SpanRole, ToolCall, ToolResult
+from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
 from .dialect_spans import step_of, words
 

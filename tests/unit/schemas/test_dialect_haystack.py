@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tracline.schemas.dialects.names import scopes
 from tracline.schemas.event import Content
-from tracline.schemas.step import SpanContent, SpanRole
+from tracline.schemas.span_content import SpanContent, SpanRole
 
 from .dialect_spans import step_of, words
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tracline.schemas.event import Content
-from tracline.schemas.step import SpanContent, SpanRole
+from tracline.schemas.span_content import SpanContent, SpanRole
 
 from .dialect_spans import step_of, words
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tracline.schemas.event import Kind
-from tracline.schemas.sessions.claims import claims_of
-from tracline.schemas.sessions.history import with_ids_of_results
-from tracline.schemas.step import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
+from tracline.schemas.sessions.claims import claims_of, with_ids_of_results
+from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 
 USER = Message(Role.USER, "Hi")
 

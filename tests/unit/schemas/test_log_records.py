@@ -23,9 +23,9 @@ from tracline.schemas.dialects.parts.log_record import LogRecord, content_of
 from tracline.schemas.event import Content
 from tracline.schemas.otlp.decode import decode_json, decode_logs_protobuf, is_span_dump
 from tracline.schemas.otlp.decoded import Decoded
-from tracline.schemas.sessions.resolve import join_records, read_span
+from tracline.schemas.sessions.span_reading import join_records, read_span
 from tracline.schemas.span import Span, Value
-from tracline.schemas.step import Role, SpanContent
+from tracline.schemas.span_content import Role, SpanContent
 
 from ...laws.otlp_messages import otlp_json
 

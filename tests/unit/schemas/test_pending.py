@@ -10,10 +10,10 @@ from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.sessions import pending as traces_module
 from tracline.schemas.sessions.pending import SPAN_CHARS, Released, Traces
-from tracline.schemas.sessions.resolve import SpanReading
+from tracline.schemas.sessions.span_reading import SpanReading
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
-from tracline.schemas.step import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
+from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 from tracline.stream.stages.resolve import Source
 

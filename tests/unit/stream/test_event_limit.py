@@ -16,7 +16,7 @@ from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Content, Event, Kind, end_event
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
-from tracline.schemas.step import SpanRole
+from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.messages.status import Standing

@@ -14,7 +14,7 @@ from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.settings import SessionSettings
-from tracline.schemas.step import SpanRole
+from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import (

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from ..candidate import Candidate, Claim
 from ..event import Event, Kind, content_of
-from ..step import SpanRole
+from ..span_content import SpanRole
 from .tool_use import ToolUse
 
 

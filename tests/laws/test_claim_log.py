@@ -24,10 +24,12 @@ from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
 from tracline.schemas.frames.candidates import candidate_frame
+from tracline.schemas.sessions.claim_log import ClaimLog, DropReason
 from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.sessions.order import session_order
-from tracline.schemas.sessions.readings import ClaimLog, DropReason
-from tracline.schemas.sessions.resolve import SpanReading, Trace, candidate_of, omitted_claims, read_span
+from tracline.schemas.sessions.resolve import candidate_of, omitted_claims
+from tracline.schemas.sessions.span_reading import SpanReading, read_span
+from tracline.schemas.sessions.trace import Trace
 
 from .test_arrival import SPANS
 from .test_dialects import MANNERS, RANDOM, SUPPORT
