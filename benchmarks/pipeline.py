@@ -176,7 +176,7 @@ def obvious(broker: Broker) -> tuple[Spent, Spent]:
     for span in every:
         open_traces.add(read_span(span))
     released = [one.made for one in open_traces.release(every[-1].end + NS, every[-1].end)]
-    candidates = [one for one in released if isinstance(one, Candidate) and one.tellings]
+    candidates = [one for one in released if isinstance(one, Candidate) and one.claims]
     candidates.sort(key=lambda one: one.end)
     return (
         measure(broker.bootstrap, "obvious", candidates, tuned=False),

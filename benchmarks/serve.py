@@ -61,7 +61,7 @@ def main() -> None:
                 released = [one.made for one in traces.release(watermark, watermark)]
                 # Nothing is stored of them here.
                 traces.changed.clear()
-            candidates = [one for one in released if isinstance(one, Candidate) and one.tellings]
+            candidates = [one for one in released if isinstance(one, Candidate) and one.claims]
             with _timed(spent, "assemble: events in order"):
                 for session in _added(alone, candidates):
                     session.advance(watermark)

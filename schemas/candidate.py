@@ -7,7 +7,6 @@ Stage (a) makes them, in `schemas/sessions/resolve.py`; stage (b) makes events o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -41,8 +40,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     answered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "tellings"}):
     """A span with its session and what it inherits; times in nanoseconds since the epoch.
 
     `digest` tells a span from another that was sent under its ids. `within` are the keys of the spans around
@@ -51,10 +49,10 @@ class Candidate:
     """
 
     session_id: str
-    part: SpanRole
+    role: SpanRole
     start: int
     end: int
-    tellings: tuple[Claim, ...]
+    claims: tuple[Claim, ...]
     trace_id: str = ""
     span_id: str = ""
     digest: str = ""
@@ -65,24 +63,24 @@ class Candidate:
     model: str | None = None
     service: str | None = None
     nested: bool = False
-    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+    attributes: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
 
     @property
     def chars(self) -> int:
         """Return how many characters the texts have that it tells."""
-        told = sum(len(text or "") for one in self.tellings for text in _texts(one))
+        told = sum(len(text or "") for one in self.claims for text in _texts(one))
         return told + sum(len(name) + len(value) for name, value in self.attributes.items())
 
     @property
     def copy_order(self) -> tuple[object, ...]:
         """Which of several copies of a span goes first: the earlier, then by what they inherited."""
         named = ((one is None, one or "") for one in (self.agent, self.model, self.service))
-        return self.start, self.end, *named, self.nested, self.covered, -len(self.tellings), self._said
+        return self.start, self.end, *named, self.nested, self.covered, -len(self.claims), self._said
 
     @property
     def _said(self) -> str:
         """Return what copies of a span, which say the same, were told by others of its trace."""
-        return "" if self.part is not SpanRole.TOOL else repr(self.tellings)
+        return "" if self.role is not SpanRole.TOOL else repr(self.claims)
 
     @property
     def halves(self) -> tuple[tuple[str, int], ...]:
@@ -90,7 +88,7 @@ class Candidate:
 
         None where these are one time: nothing says which half a telling is of.
         """
-        is_one = self.part is SpanRole.TOOL or self.start == self.end
+        is_one = self.role is SpanRole.TOOL or self.start == self.end
         return () if is_one else ((INPUT, self.start), (OUTPUT, self.end))
 
     @property
@@ -101,7 +99,7 @@ class Candidate:
     @property
     def key(self) -> str:
         """Return what `within` calls this span."""
-        return role_key(self.part, self.trace_id, self.span_id)
+        return role_key(self.role, self.trace_id, self.span_id)
 
 
 def _texts(telling: Claim) -> tuple[str | None, ...]:

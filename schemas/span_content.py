@@ -6,8 +6,10 @@ The dialects (`schemas/dialects/`) read spans into steps; session assembly makes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from .event import Content
 
@@ -71,8 +73,7 @@ class Message:
     content: Content = Content.CAPTURED
 
 
-@dataclass(frozen=True, slots=True)
-class SpanContent:
+class SpanContent(msgspec.Struct, frozen=True, rename={"role": "part"}):
     """What a span says itself; what it inherits from others is not here.
 
     `session` is its own session key; `own_conversation` is whether that is the id of a conversation, which a
@@ -84,7 +85,7 @@ class SpanContent:
     else a rule may name. `lacks` are the halves whose content may stand in log records.
     """
 
-    part: SpanRole
+    role: SpanRole
     session: str | None = None
     agent: str | None = None
     model: str | None = None
@@ -99,7 +100,7 @@ class SpanContent:
     ends: bool = False
     own_conversation: bool = False
     response_id: str | None = None
-    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+    attributes: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     lacks: tuple[str, ...] = ()
 
     @property

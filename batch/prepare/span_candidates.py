@@ -116,7 +116,7 @@ def _found(parts: Sequence[Part], population: Population, scope: Sequence[str]) 
                 population.flaw(part.name, flaw)
             for span in decoded.spans:
                 heard = read_span(span, scope)
-                census.count(span.scope, 1, heard.tells)
+                census.count(span.scope, 1, heard.has_claims)
                 yield _Entry(Found(file, number, heard))
             for record in decoded.records:
                 yield _Entry(record=replace(record, request=read))
@@ -146,7 +146,7 @@ def _resolved(
         population.cut_links += cut_links(trace)
         if as_of is not None:
             trace, told = _as_of(trace, told, as_of)
-        inside = trace.told_inside()
+        inside = trace.coverage()
         for one in told:
             candidate = candidate_of(trace, one.heard, inside)
             if not isinstance(candidate, Candidate):
@@ -156,7 +156,7 @@ def _resolved(
             if readings is not None and candidate.session_id == readings.session_id:
                 left = omitted_claims(trace, one.heard, inside)
                 readings.leave(DropReason.OTHER_SPAN, candidate.span_key, candidate, left)
-            if candidate.tellings:
+            if candidate.claims:
                 yield Resolved(one.file, one.request, candidate)
 
 
@@ -165,11 +165,11 @@ def _joined(spans: Sequence[Found], records: Iterable[LogRecord], population: Po
     by_span: dict[str, list[LogRecord]] = {}
     for record in records:
         by_span.setdefault(record.span_id, []).append(record)
-    adding = {one.heard.span_id for one in spans if one.heard.step.part is not SpanRole.OTHER}
+    adding = {one.heard.span_id for one in spans if one.heard.content.role is not SpanRole.OTHER}
     population.log_records.unjoined += sum(len(own) for name, own in by_span.items() if name not in adding)
     return [
         replace(one, heard=join_records(one.heard, by_span[one.heard.span_id]))
-        if one.heard.step.lacks and one.heard.span_id in by_span
+        if one.heard.content.lacks and one.heard.span_id in by_span
         else one
         for one in spans
     ]

@@ -236,16 +236,16 @@ def _every_dropped(
 ) -> Iterator[dict[str, Any]]:
     """Yield what is no event: the readings of spans, and the rows of an archive."""
     for one in readings.dropped():
-        if as_of is None or one.telling.time <= as_of:
+        if as_of is None or one.claim.time <= as_of:
             yield _dropped(one)
     yield from _dropped_rows(rows, judged)
 
 
 def _dropped(one: DroppedClaim) -> dict[str, Any]:
     """Return a reading that was dropped as it is shown."""
-    read: dict[str, Any] = {name: getattr(one.telling, name) for name in _READING}
+    read: dict[str, Any] = {name: getattr(one.claim, name) for name in _READING}
     read |= {name: getattr(one.candidate, name) for name in _SPAN}
-    read["time"] = rfc3339(one.telling.time)
+    read["time"] = rfc3339(one.claim.time)
     return {"dropped": one.reason.value, "of": one.of, "session_id": one.candidate.session_id, **read}
 
 

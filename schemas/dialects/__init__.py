@@ -36,7 +36,7 @@ def read_content(span: Span) -> SpanContent:
     session, own_conversation = session_of(span.attributes)
     output = _EMPTY if error is not None and said.output is ABSENT and is_whole else said.output
     return SpanContent(
-        part=said.part,
+        role=said.role,
         session=session,
         agent=said.agent or agent_of(span.attributes),
         model=said.model,
@@ -50,7 +50,7 @@ def read_content(span: Span) -> SpanContent:
         error=error,
         ends=truth_of(span.attributes.get(END)) is True,
         own_conversation=own_conversation,
-        response_id=response_of(span) if said.part is SpanRole.CHAT else None,
+        response_id=response_of(span) if said.role is SpanRole.CHAT else None,
         attributes=attributes_of(span),
         lacks=said.lacks,
     )
@@ -66,7 +66,7 @@ def _said(span: Span) -> DialectReading:
                 break
     if said is None:
         return DialectReading(SpanRole.OTHER)
-    said = replace(said, output=own_output(said.part, said.output))
+    said = replace(said, output=own_output(said.role, said.output))
     if span.scope in scopes.ADK:
         result = None if said.result is None else marked_if_failed(said.result)
         said = replace(said, input=marked_in(said.input), result=result)

@@ -42,11 +42,11 @@ _SHARED = ("session_id", "trace_id", "span_id", "agent", "model", "service", "ne
 
 def candidate_frame(candidates: Sequence[Candidate]) -> pl.DataFrame:
     """The tellings of candidates as rows without `seq`, in their order; columns as in `CANDIDATE_SCHEMA`."""
-    pairs = [(one, telling) for one in candidates for telling in one.tellings]
+    pairs = [(one, telling) for one in candidates for telling in one.claims]
     events = event_frame([_event(one, telling) for one, telling in pairs])
-    numbers = [number for one in candidates for number in range(len(one.tellings))]
+    numbers = [number for one in candidates for number in range(len(one.claims))]
     columns: dict[str, Any] = {
-        "part": [one.part.value for one, _ in pairs],
+        "part": [one.role.value for one, _ in pairs],
         "span_start": [one.start for one, _ in pairs],
         "span_end": [one.end for one, _ in pairs],
         "span_digest": [one.digest for one, _ in pairs],
@@ -75,10 +75,10 @@ def candidates_of(rows: pl.DataFrame) -> Iterator[Candidate]:
 def _candidate(rows: list[dict[str, Any]]) -> Candidate:
     first = rows[0]
     return Candidate(
-        part=SpanRole(first["part"]),
+        role=SpanRole(first["part"]),
         start=first["span_start"],
         end=first["span_end"],
-        tellings=tuple(map(claim_of, rows)),
+        claims=tuple(map(claim_of, rows)),
         digest=first["span_digest"],
         failed=bool(first["failed"]),
         within=tuple(first["within"] or ()),

@@ -99,7 +99,7 @@ class Instrumentations:
         counts = self._counts[number]
         counts.spans += 1
         counts.dropping += bool(span.dropped_attributes or span.dropped_events)
-        if step.part is not SpanRole.OTHER:
+        if step.role is not SpanRole.OTHER:
             counts.read += 1
         elif not counts.read and any(map(_is_of_agents, span.attributes)):
             counts.unread += 1

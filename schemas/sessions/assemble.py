@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
 from typing import TypeAlias
 
+import msgspec
 import orjson
 
 from ..candidate import Candidate, Claim
@@ -63,8 +64,7 @@ class OpenOccurrence:
     caller: str | None = None
 
 
-@dataclass(slots=True)
-class SessionAssembler:
+class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
     """One session being assembled; all of it is plain data, so that it can be stored and continued.
 
     `held` are candidates that the time has not passed, by what tells their spans apart. `taken` says of those
@@ -78,15 +78,15 @@ class SessionAssembler:
 
     session_id: str
     idle: int
-    held: dict[str, Candidate] = field(default_factory=dict[str, Candidate])
+    held: dict[str, Candidate] = msgspec.field(default_factory=dict[str, Candidate])
     open: OpenOccurrence | None = None
-    told: list[SeenClaims] = field(default_factory=lambda: [SeenClaims()])
+    seen: list[SeenClaims] = msgspec.field(default_factory=lambda: [SeenClaims()])
     begun: int | None = None
     repeats: int = 0
     late: int = 0
     stray_ends: int = 0
-    taken: dict[str, int] = field(default_factory=dict[str, int])
-    awaited: list[Awaited] = field(default_factory=list[Awaited])
+    taken: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    awaited: list[Awaited] = msgspec.field(default_factory=list[Awaited])
 
     def add(self, candidate: Candidate) -> None:
         """Hold a candidate of this session until the time has passed the end of its span.
@@ -95,7 +95,7 @@ class SessionAssembler:
         """
         key = candidate.span_key
         before = self.held.get(key)
-        is_repeat = before is not None or any(key in told.spans for told in self.told)
+        is_repeat = before is not None or any(key in told.spans for told in self.seen)
         self.repeats += is_repeat
         is_first = before is not None and candidate.copy_order < before.copy_order and key not in self.taken
         if not is_repeat or is_first:
@@ -110,7 +110,7 @@ class SessionAssembler:
         belongs to it. What becomes of each reading is reported to `readings`.
         """
         ready = {key: one for key, one in self.held.items() if one.end <= watermark}
-        covered = {one for told in self.told for one in told.within}
+        covered = {one for told in self.seen for one in told.within}
         covered.update(one for candidate in self.held.values() for one in candidate.within)
         until = self._until(watermark, covered)
         items = [
@@ -122,17 +122,17 @@ class SessionAssembler:
             for event in self._take(telling, key, candidate, readings)
         ]
         for key, candidate in ready.items():
-            if any(telling.time >= until for telling in candidate.tellings):
+            if any(telling.time >= until for telling in candidate.claims):
                 self.taken[key] = until
                 continue
             del self.held[key]
             self.taken.pop(key, None)
             if readings is not None:
-                readings.leave(DropReason.OTHER_SPAN, key, candidate, candidate.tellings)
-            if len(self.told[-1].spans) < REMEMBERED_MAX:
-                self.told[-1].spans.add(key)
-                if len(self.told[-1].within) < REMEMBERED_MAX:
-                    self.told[-1].within.update(candidate.within)
+                readings.leave(DropReason.OTHER_SPAN, key, candidate, candidate.claims)
+            if len(self.seen[-1].spans) < REMEMBERED_MAX:
+                self.seen[-1].spans.add(key)
+                if len(self.seen[-1].within) < REMEMBERED_MAX:
+                    self.seen[-1].within.update(candidate.within)
         if self.open is not None and self._is_over(self.open.last_time + self.idle, watermark):
             events += self._close(self.open.last_time + self.idle, Close.IDLE, readings)
         self._forget(watermark)
@@ -149,7 +149,7 @@ class SessionAssembler:
         times = [one.end for key, one in self.held.items() if key not in self.taken]
         if self.open is not None:
             times.append(self.open.last_time + self.idle + 1)
-        times += [told.closed + 2 * self.idle + 1 for told in self.told if told.closed is not None]
+        times += [told.closed + 2 * self.idle + 1 for told in self.seen if told.closed is not None]
         return min(times, default=None)
 
     def _until(self, watermark: int, covered: set[str]) -> int:
@@ -161,7 +161,7 @@ class SessionAssembler:
 
     def _is_over(self, until: int, watermark: int) -> bool:
         """Return whether nothing can come any more for an occurrence that lasts until then."""
-        held = any(telling.time <= until for one in self.held.values() for telling in one.tellings)
+        held = any(telling.time <= until for one in self.held.values() for telling in one.claims)
         return watermark > until and not held
 
     def _take(
@@ -174,7 +174,7 @@ class SessionAssembler:
             yield from self._end(telling, key, candidate, readings)
             return
         known = [
-            one for one in reversed(self.told) if one.closed is None or telling.time <= one.closed + self.idle
+            one for one in reversed(self.seen) if one.closed is None or telling.time <= one.closed + self.idle
         ]
         if self.awaited and telling.place is not None:
             uses = [use for one in known for use in one.uses]
@@ -192,7 +192,7 @@ class SessionAssembler:
             before, use = claim_use(known, telling, candidate, key)
             telling, candidate = of_its_call(known, use, telling, candidate)
             if before is None and self.open is not None and is_awaited(telling, use, self.awaited):
-                self.awaited.append(Awaited(key, telling, replace(candidate, tellings=())))
+                self.awaited.append(Awaited(key, telling, msgspec.structs.replace(candidate, claims=())))
                 self.open.last_time = max(self.open.last_time, telling.time)
                 return
         if before is None:
@@ -212,7 +212,7 @@ class SessionAssembler:
 
     def _note_message(self, telling: Claim, candidate: Candidate, before: int | None) -> None:
         """Remember who told a message last; `before` is the time of its event if that was judged before."""
-        messages = self.told[-1].messages
+        messages = self.seen[-1].messages
         if telling.key and (telling.key in messages or len(messages) < REMEMBERED_MAX):
             time = telling.time if before is None else before
             messages[telling.key] = SeenMessage(candidate.start, candidate.end, candidate.failed, time)
@@ -237,8 +237,8 @@ class SessionAssembler:
         for one in awaited:
             event = self._judge(completed_result(one, found), one.run, one.candidate)
             if readings is not None:
-                uses = (use for told in self.told for use in told.uses if use.run == one.run)
-                readings.judge(event, one.telling, one.run, one.candidate, next(uses, None))
+                uses = (use for told in self.seen for use in told.uses if use.run == one.run)
+                readings.judge(event, one.claim, one.run, one.candidate, next(uses, None))
             yield event
 
     def _judge(self, telling: Claim, key: str, candidate: Candidate) -> Event:
@@ -246,7 +246,7 @@ class SessionAssembler:
         content = content_of(telling)
         said = _said(telling.kind, content)
         place = (*_place((telling, key, candidate)), said)
-        closed = self.told[-2].closed if len(self.told) > 1 else None
+        closed = self.seen[-2].closed if len(self.seen) > 1 else None
         late = closed is not None and telling.time <= closed
         if self.open is None:
             # An occurrence is known by its time, so a late one must not have that of an earlier one.
@@ -273,10 +273,10 @@ class SessionAssembler:
             return
         if telling.kind is Kind.TOOL_RESULT:
             # A call is answered once; another result of its id answers none that is known.
-            for told in self.told:
+            for told in self.seen:
                 told.calls.pop(telling.call_id, None)
         else:
-            expect(self.told, telling)
+            expect(self.seen, telling)
 
     def _close(self, time: int, reason: Close, readings: ClaimLog | None) -> Iterator[Event]:
         """Close the open occurrence: what comes now belongs to the next one."""
@@ -284,17 +284,17 @@ class SessionAssembler:
         yield from self._judge_awaited({}, readings)
         ended = self.open
         self.open = None
-        self.told[-1].closed = time
-        self.told.append(SeenClaims())
+        self.seen[-1].closed = time
+        self.seen.append(SeenClaims())
         yield end_event(self.session_id, ended.time, time, ended.seq + 1, {"end": reason.value})
 
     def _forget(self, watermark: int) -> None:
         """Forget what closed occurrences told, when no span that is in time can repeat it any more."""
-        self.told = [
-            one for one in self.told if one.closed is None or watermark <= one.closed + 2 * self.idle
+        self.seen = [
+            one for one in self.seen if one.closed is None or watermark <= one.closed + 2 * self.idle
         ][-CLOSED_MAX - 1 :]
-        while len(self.told) > 1 and sum(one.size for one in self.told) > REMEMBERED_MAX:
-            del self.told[0]
+        while len(self.seen) > 1 and sum(one.size for one in self.seen) > REMEMBERED_MAX:
+            del self.seen[0]
 
 
 _Item: TypeAlias = tuple[Claim, str, Candidate]
@@ -305,7 +305,7 @@ def _items(ready: dict[str, Candidate], covered: set[str]) -> Iterator[_Item]:
     for key, candidate in ready.items():
         is_covered = candidate.covered or candidate.key in covered
         halves = {time for half, time in candidate.halves if half_key(candidate.key, half) in covered}
-        for telling in candidate.tellings:
+        for telling in candidate.claims:
             if telling.kind is Kind.END or not (is_covered or telling.time in halves):
                 yield telling, key, candidate
 

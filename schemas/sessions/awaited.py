@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -15,12 +14,11 @@ WAITING_MAX = 1_000
 """Results of an occurrence that wait at once."""
 
 
-@dataclass(slots=True)
-class Awaited:
+class Awaited(msgspec.Struct, rename={"claim": "telling"}):
     """The result of a run that waits; `run` is the key of its span, `candidate` has no tellings."""
 
     run: str
-    telling: Claim
+    claim: Claim
     candidate: Candidate
 
 
@@ -44,7 +42,7 @@ def answers(
     """Return what a model's call is told anew of the results that are awaited, by the key of the run."""
     runs = {one.run for one in awaited}
     left, found = [*uses], dict[str, Claim]()
-    for telling in candidate.tellings:
+    for telling in candidate.claims:
         if telling.kind is not Kind.TOOL_RESULT or telling.place is None or telling.past:
             continue
         use = matching_use(left, claimed_use(telling, candidate, key), telling.kind)
@@ -59,7 +57,7 @@ def answers(
 
 def completed_result(awaited: Awaited, found: Mapping[str, Claim]) -> Claim:
     """Return the result with what a model was told of it; without that, as its run told it."""
-    telling, answer = awaited.telling, found.get(awaited.run)
+    telling, answer = awaited.claim, found.get(awaited.run)
     if answer is None or not _is_bare(telling):
         return telling
     return msgspec.structs.replace(

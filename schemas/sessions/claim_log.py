@@ -43,7 +43,7 @@ class DroppedClaim:
     """A reading that is no event of its own. `of` is the id of the event that says the same, where known."""
 
     reason: DropReason
-    telling: Claim
+    claim: Claim
     candidate: Candidate
     of: str | None
 
@@ -86,7 +86,7 @@ class ClaimLog:
         if event.tool != telling.tool or event.call_id != telling.call_id or event.args != telling.args:
             # What the event took of its call, others may say themselves.
             insort(self._said.setdefault(_content(event), []), (telling.time, event.event_id))
-        if candidate.part is SpanRole.TOOL:
+        if candidate.role is SpanRole.TOOL:
             for outer in candidate.within:
                 self._runs[outer, telling.kind] = event.event_id
 

@@ -28,9 +28,9 @@ def claims_of(
     conversation are left out; the digest covers them all the same.
     """
     told: list[Claim] = []
-    if step.part in (SpanRole.CHAT, SpanRole.AGENT):
+    if step.role in (SpanRole.CHAT, SpanRole.AGENT):
         told.extend(_conversation(step, start, end))
-    elif step.part is SpanRole.TOOL:
+    elif step.role is SpanRole.TOOL:
         told.extend(_run(step, start, end))
     if step.ends:
         told.append(Claim(Kind.END, end))
@@ -62,7 +62,7 @@ def _conversation(step: SpanContent, start: int, end: int) -> Iterator[Claim]:
     """The messages of a model's call, or of an agent's, in their order."""
     heard, spoken = with_ids_of_results(step.input or ()), step.output or ()
     calls = OpenCalls()
-    if step.input is None and step.part is SpanRole.CHAT:
+    if step.input is None and step.role is SpanRole.CHAT:
         # Before the outputs, which begin at 0, also where the span's clock has but one time.
         yield Claim(Kind.UNKNOWN, start, content=step.content, place=-1)
     last = max((i for i, message in enumerate(heard) if message.role is Role.ASSISTANT), default=-1)
@@ -77,7 +77,7 @@ def _conversation(step: SpanContent, start: int, end: int) -> Iterator[Claim]:
             setting = _Setting(end, place, False, key, answered, step.error)
         yield from _message(message, setting, calls)
         answered = answered or message.role is Role.ASSISTANT
-    if step.output is None and step.part is SpanRole.CHAT:
+    if step.output is None and step.role is SpanRole.CHAT:
         yield Claim(Kind.UNKNOWN, end, content=step.content, place=len(heard))
 
 

@@ -48,7 +48,7 @@ def half_key(key: str, half: str) -> str:
 
 def captured_halves(step: SpanContent) -> tuple[str, ...]:
     """The halves of which a step has content: of a conversation, or of a tool's run."""
-    if step.part is SpanRole.TOOL:
+    if step.role is SpanRole.TOOL:
         has = [one is not None and one.content is Content.CAPTURED for one in (step.call, step.result)]
     else:
         has = [step.input is not None, step.output is not None]
@@ -57,7 +57,7 @@ def captured_halves(step: SpanContent) -> tuple[str, ...]:
 
 def coverage_of(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> Coverage:
     """Return what need not be told of these spans, each with those above it, nearest first."""
-    keys = {key for heard, above in chains if heard.tells for key in covers(heard, above)}
+    keys = {key for heard, above in chains if heard.has_claims for key in covers(heard, above)}
     for heard, above in chains:
         keys.update(_hidden(heard, above, keys))
     for same in _same_answers([heard for heard, _ in chains]):
@@ -72,7 +72,7 @@ def covers(heard: SpanReading, above: Sequence[SpanReading]) -> Iterator[str]:
     it works for; of a tool's run the runs around it of the same call, unless they know more of it.
     """
     for upper in _around(heard, above):
-        if heard.step.part is SpanRole.TOOL:
+        if heard.content.role is SpanRole.TOOL:
             if len(upper.halves) <= len(heard.halves):
                 yield upper.key
             continue
@@ -81,28 +81,28 @@ def covers(heard: SpanReading, above: Sequence[SpanReading]) -> Iterator[str]:
 
 
 def _covers_half(inner: SpanReading, outer: SpanReading, half: str) -> bool:
-    return half in inner.halves or (inner.step.part is SpanRole.CHAT and half not in outer.halves)
+    return half in inner.halves or (inner.content.role is SpanRole.CHAT and half not in outer.halves)
 
 
 def _around(heard: SpanReading, above: Sequence[SpanReading]) -> Iterator[SpanReading]:
     """The spans above that may tell the same call of a model, or the same run of a tool."""
-    part, agent = heard.step.part, heard.step.agent if heard.step.part is SpanRole.AGENT else None
+    part, agent = heard.content.role, heard.content.agent if heard.content.role is SpanRole.AGENT else None
     is_run = heard.apart and part is SpanRole.AGENT
     for upper in above:
-        step = upper.step
-        if part is SpanRole.TOOL and step.part is SpanRole.TOOL and _same_call(heard.step, step):
+        step = upper.content
+        if part is SpanRole.TOOL and step.role is SpanRole.TOOL and _same_call(heard.content, step):
             yield upper
-        elif part in _SPEAKING and step.part in _SPEAKING:
-            if upper.apart and step.part is SpanRole.AGENT:
+        elif part in _SPEAKING and step.role in _SPEAKING:
+            if upper.apart and step.role is SpanRole.AGENT:
                 if is_run:
                     return
                 is_run = True
-            if step.part is SpanRole.AGENT and step.agent is not None:
+            if step.role is SpanRole.AGENT and step.agent is not None:
                 if agent is not None and step.agent != agent:
                     return
                 agent = step.agent
             yield upper
-        elif SpanRole.TOOL in (part, step.part) and step.part is not SpanRole.OTHER:
+        elif SpanRole.TOOL in (part, step.role) and step.role is not SpanRole.OTHER:
             return
 
 
@@ -121,12 +121,12 @@ def _same_call(inner: SpanContent, outer: SpanContent) -> bool:
 
 def _hidden(heard: SpanReading, above: Sequence[SpanReading], keys: set[str]) -> Iterator[str]:
     """Yield what a span does not know and a span above tells: no `unknown` event stands beside it."""
-    part = heard.step.part
+    part = heard.content.role
     if part is SpanRole.TOOL and any(len(u.halves) > len(heard.halves) for u in _around(heard, above)):
         yield heard.key
     if part is not SpanRole.CHAT:
         return
-    wrappers = [upper for upper in _around(heard, above) if upper.step.part is SpanRole.CHAT]
+    wrappers = [upper for upper in _around(heard, above) if upper.content.role is SpanRole.CHAT]
     for half in _HALVES:
         if half not in heard.halves and any(half in u.halves and not _is_in(keys, u, half) for u in wrappers):
             yield half_key(heard.key, half)
@@ -142,9 +142,11 @@ def _same_answers(spans: Iterable[SpanReading]) -> Iterator[list[SpanReading]]:
     They overlap: some give all answers one id. A call that is told again when it is over is told by one more.
     """
     groups: dict[str, list[list[SpanReading]]] = {}
-    named = [one for one in spans if one.step.part is SpanRole.CHAT and one.step.response_id is not None]
+    named = [
+        one for one in spans if one.content.role is SpanRole.CHAT and one.content.response_id is not None
+    ]
     for heard in sorted(named, key=lambda one: one.age):
-        name = heard.step.response_id or ""
+        name = heard.content.response_id or ""
         same = groups.setdefault(name, [])
         if same and _is_same(name, same[-1], heard):
             same[-1].append(heard)
@@ -171,10 +173,10 @@ def _runs(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> dict[s
     """Return the runs of tools of which others know more: spans of the same run, and what started it."""
     known: dict[str, Run] = {}
     for heard, above in chains:
-        if heard.step.part is not SpanRole.TOOL or heard.step.call is None:
+        if heard.content.role is not SpanRole.TOOL or heard.content.call is None:
             continue
         same = [heard, *_around(heard, above)]
-        found = [known.get(one.key) or (one.step.call, one.step.error) for one in same]
+        found = [known.get(one.key) or (one.content.call, one.content.error) for one in same]
         runs = [(call, error) for call, error in found if call is not None]
         call = completed_call(runs[0][0], _starter(above))
         for other, _ in runs[1:]:
@@ -183,7 +185,7 @@ def _runs(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> dict[s
         known.update(
             {one.key: (completed_call(own, call), error) for one, (own, _) in zip(same, runs, strict=True)}
         )
-    told = {heard.key: (heard.step.call, heard.step.error) for heard, _ in chains}
+    told = {heard.key: (heard.content.call, heard.content.error) for heard, _ in chains}
     return {key: run for key, run in known.items() if run != told[key]}
 
 
@@ -191,14 +193,14 @@ def _helpers(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> Ite
     """Return the keys of the agents that ran, from beginning to end, while a tool of one beside them did."""
     runs: dict[str | None, list[tuple[int, int]]] = {}
     for heard, above in chains:
-        if heard.beside and heard.step.part is SpanRole.TOOL and above:
+        if heard.beside and heard.content.role is SpanRole.TOOL and above:
             runs.setdefault(above[0].parent_id, []).append((heard.began, heard.ended))
     ends = {
         parent: (sorted(times), list(accumulate((end for _, end in sorted(times)), max)))
         for parent, times in runs.items()
     }
     for heard, _ in chains:
-        if heard.beside and heard.step.part is SpanRole.AGENT and heard.parent_id in ends:
+        if heard.beside and heard.content.role is SpanRole.AGENT and heard.parent_id in ends:
             times, latest = ends[heard.parent_id]
             before = bisect_left(times, (heard.began, 0))
             if before and latest[before - 1] >= heard.ended:
@@ -207,8 +209,8 @@ def _helpers(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> Ite
 
 def _starter(above: Sequence[SpanReading]) -> ToolCall | None:
     """The call that the node of a graph right above a tool's run was given."""
-    upper = above[0].step if above else None
-    return upper.call if upper is not None and upper.part is SpanRole.OTHER else None
+    upper = above[0].content if above else None
+    return upper.call if upper is not None and upper.role is SpanRole.OTHER else None
 
 
 def completed_call(call: ToolCall, other: ToolCall | None) -> ToolCall:

@@ -95,7 +95,7 @@ def _assembled(
     if readings is not None:
         copies = told.filter(~is_first & (pl.col("session_id") == readings.session_id))
         for candidate in candidates_of(copies):
-            readings.leave(DropReason.COPY, candidate.span_key, candidate, candidate.tellings)
+            readings.leave(DropReason.COPY, candidate.span_key, candidate, candidate.claims)
     return OrderedEvents(event_frame(events), repeats=again, stray_ends=strays)
 
 
@@ -108,10 +108,10 @@ def _untold(rows: pl.DataFrame) -> Iterator[Candidate]:
     for number, row in enumerate(named):
         shared: dict[str, Any] = {name: row[name] for name in who}
         yield Candidate(
-            part=SpanRole.OTHER,
+            role=SpanRole.OTHER,
             start=row["time"],
             end=row["time"],
-            tellings=(claim_of(row),),
+            claims=(claim_of(row),),
             digest=f"row {number}",
             attributes=dict(row["attributes"] or {}),
             **shared,

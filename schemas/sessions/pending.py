@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+import msgspec
+
 from ..candidate import Candidate
 from ..chat.find import InputFlaw
 from ..dialects.parts.log_record import LogRecord
@@ -61,7 +63,9 @@ class OpenTrace:
     def take(self, heard: SpanReading) -> bool:
         """Let a span wait; False where it is one again that went on with its records."""
         self.touched = max(self.touched, heard.record_time)
-        if heard.step.lacks and any(_is_again(heard, one) for one in self.trace.spans.get(heard.span_id, ())):
+        if heard.content.lacks and any(
+            _is_again(heard, one) for one in self.trace.spans.get(heard.span_id, ())
+        ):
             return False
         # Roots come last, and say the most.
         if self.size < TRACE_SPANS_MAX * (1 if heard.parent_id else 2):
@@ -86,7 +90,7 @@ class OpenTrace:
         self.waiting = [one for place, one in enumerate(self.waiting) if place not in left]
         joined = [self._joined(heard) for heard in going]
         awaited = {one.span_id for one in self.waiting} if self.records else frozenset[str]()
-        for span_id in {one.span_id for one in going if one.step.part is not SpanRole.OTHER}.difference(
+        for span_id in {one.span_id for one in going if one.content.role is not SpanRole.OTHER}.difference(
             awaited
         ):
             gone += sum(map(_chars, self.records.pop(span_id, ())))
@@ -114,7 +118,7 @@ class OpenTrace:
     def _joined(self, heard: SpanReading) -> SpanReading:
         """Return the span with its log records, which the others of its trace see as well."""
         records = self.records.get(heard.span_id)
-        if not records or not heard.step.lacks:
+        if not records or not heard.content.lacks:
             return heard
         joined = join_records(heard, records, is_cut=heard.span_id in self.cut)
         self.trace.replace(heard.bare(), joined.bare())
@@ -136,7 +140,7 @@ class Released:
     `is_early`: it asked what is above it, and its root had not come.
     """
 
-    heard: SpanReading
+    reading: SpanReading
     made: Candidate | InputFlaw
     is_early: bool
 
@@ -238,10 +242,10 @@ class Traces:
                 self.waiting.discard(trace_id)
             if not going:
                 continue
-            told_inside = opened.trace.told_inside()
+            coverage = opened.trace.coverage()
             for heard in going:
                 is_early = not opened.trace.speaks_for_itself(heard) and opened.trace.root(heard) is None
-                yield Released(heard, _made(opened.trace, heard, told_inside), is_early)
+                yield Released(heard, _made(opened.trace, heard, coverage), is_early)
 
     def _drop_records(self, trace_id: str, opened: OpenTrace, until: int) -> None:
         """Drop the log records whose span has gone on, or has not come in time."""
@@ -251,9 +255,9 @@ class Traces:
             if not known and max(record.record_time for record in opened.records[span_id]) > until:
                 continue
             dropped = opened.drop(span_id)
-            if any(one.step.lacks for one in known):
+            if any(one.content.lacks for one in known):
                 self.late += len(dropped)
-            elif all(one.step.part is SpanRole.OTHER for one in known):
+            elif all(one.content.role is SpanRole.OTHER for one in known):
                 self.unjoined += len(dropped)
             gone = sum(map(_chars, dropped))
             self.chars -= gone
@@ -277,11 +281,11 @@ class Traces:
             changes.gone += gone
 
 
-def _made(trace: Trace, heard: SpanReading, told_inside: Coverage) -> Candidate | InputFlaw:
+def _made(trace: Trace, heard: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
     """Return what comes of a span, whatever it says."""
     place = f"trace {heard.trace_id}, span {heard.span_id}"
     try:
-        made = candidate_of(trace, heard, told_inside)
+        made = candidate_of(trace, heard, coverage)
     except Exception as error:
         if isinstance(error, MemoryError):
             # It says nothing of the span.
@@ -292,13 +296,13 @@ def _made(trace: Trace, heard: SpanReading, told_inside: Coverage) -> Candidate 
 
 def _chars(one: SpanReading | LogRecord) -> int:
     """Return how much of `WAITING_CHARS_MAX` a span or a record takes."""
-    return SPAN_CHARS + (one.step.chars if isinstance(one, SpanReading) else one.chars)
+    return SPAN_CHARS + (one.content.chars if isinstance(one, SpanReading) else one.chars)
 
 
 def _is_again(heard: SpanReading, known: SpanReading) -> bool:
     """Return whether a span is one that went on with its log records, sent a second time."""
-    same = (heard.start, heard.end, heard.parent_id, heard.step.part)
-    return known.is_joined and same == (known.start, known.end, known.parent_id, known.step.part)
+    same = (heard.start, heard.end, heard.parent_id, heard.content.role)
+    return known.is_joined and same == (known.start, known.end, known.parent_id, known.content.role)
 
 
 def _ready(opened: OpenTrace, watermark: int, until: int) -> list[int]:
@@ -311,7 +315,7 @@ def _ready(opened: OpenTrace, watermark: int, until: int) -> list[int]:
     waiting: list[SpanReading] = []
     places: dict[int, int] = {}
     for place, heard in enumerate(opened.waiting):
-        one = replace(heard, tells=True) if _will_tell(opened, heard) else heard
+        one = msgspec.structs.replace(heard, has_claims=True) if _will_tell(opened, heard) else heard
         places[id(one)] = place
         if _is_ready(opened.trace, one, watermark):
             ready.append(one)
@@ -329,7 +333,7 @@ def _ready(opened: OpenTrace, watermark: int, until: int) -> list[int]:
 
 def _will_tell(opened: OpenTrace, heard: SpanReading) -> bool:
     """Return whether only its log records tell something of a span."""
-    return not heard.tells and bool(heard.step.lacks) and heard.span_id in opened.records
+    return not heard.has_claims and bool(heard.content.lacks) and heard.span_id in opened.records
 
 
 def _is_ready(trace: Trace, heard: SpanReading, watermark: int) -> bool:

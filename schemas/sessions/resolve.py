@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+import msgspec
 
 from ..candidate import Candidate, Claim
 from ..chat.find import InputFlaw
@@ -16,7 +17,7 @@ from .trace import Trace
 _SPEAKING = (SpanRole.CHAT, SpanRole.AGENT)
 
 
-def candidate_of(trace: Trace, heard: SpanReading, told_inside: Coverage) -> Candidate | InputFlaw:
+def candidate_of(trace: Trace, heard: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
     """The span with its session, by what is known of its trace; a flaw where nothing says when it was.
 
     `told_inside` is that of the trace.
@@ -26,49 +27,49 @@ def candidate_of(trace: Trace, heard: SpanReading, told_inside: Coverage) -> Can
     times = _times(chain)
     if times is None:
         return InputFlaw("", "span-time", "has no time, nor has its parent, and nobody noted when it came")
-    told, digest = claims_of(heard.step, *times)
-    left = told_inside.halves(heard.key)
+    told, digest = claims_of(heard.content, *times)
+    left = coverage.halves(heard.key)
     if len(left) == 1:
-        told, _ = claims_of(heard.step, *times, without=left)
-    elif (run := told_inside.runs.get(heard.key)) is not None:
-        told, _ = claims_of(_with_run(heard.step, *run), *times)
+        told, _ = claims_of(heard.content, *times, without=left)
+    elif (run := coverage.runs.get(heard.key)) is not None:
+        told, _ = claims_of(_with_run(heard.content, *run), *times)
     return Candidate(
         session_id=heard.scope + _session_key(trace, chain),
-        part=heard.step.part,
+        role=heard.content.role,
         start=times[0],
         end=times[1],
-        tellings=told,
+        claims=told,
         trace_id=heard.trace_id,
         span_id=heard.span_id,
         digest=digest,
-        failed=heard.step.error is not None,
+        failed=heard.content.error is not None,
         within=tuple(covers(heard, above)),
         covered=len(left) > 1,
-        agent=_nearest(one.step.agent for one in chain),
-        model=_nearest(one.step.model for one in chain),
-        service=_nearest(one.step.service for one in chain),
-        nested=_is_nested(chain, told_inside),
-        attributes=heard.step.attributes,
+        agent=_nearest(one.content.agent for one in chain),
+        model=_nearest(one.content.model for one in chain),
+        service=_nearest(one.content.service for one in chain),
+        nested=_is_nested(chain, coverage),
+        attributes=heard.content.attributes,
     )
 
 
-def omitted_claims(trace: Trace, heard: SpanReading, told_inside: Coverage) -> tuple[Claim, ...]:
+def omitted_claims(trace: Trace, heard: SpanReading, coverage: Coverage) -> tuple[Claim, ...]:
     """Return the readings of a span that its candidate lacks: other spans of its trace are read instead.
 
     Where that is so of both halves of a conversation the candidate has them, and is `covered`.
     """
-    left, times = told_inside.halves(heard.key), _times((heard, *trace.above(heard)))
+    left, times = coverage.halves(heard.key), _times((heard, *trace.above(heard)))
     if len(left) != 1 or times is None:
         return ()
-    inputs = len(heard.step.input or ())
-    return tuple(one for one in claims_of(heard.step, *times)[0] if half_of(one, inputs) in left)
+    inputs = len(heard.content.input or ())
+    return tuple(one for one in claims_of(heard.content, *times)[0] if half_of(one, inputs) in left)
 
 
 def _with_run(step: SpanContent, call: ToolCall, error: str | None) -> SpanContent:
     """Return a tool's run with what others know of it; another span under its ids may run another tool."""
     if step.call is None or step.call.tool != call.tool:
         return step
-    return replace(step, call=completed_call(step.call, call), error=step.error or error)
+    return msgspec.structs.replace(step, call=completed_call(step.call, call), error=step.error or error)
 
 
 def _session_key(trace: Trace, chain: Sequence[SpanReading]) -> str:
@@ -78,12 +79,12 @@ def _session_key(trace: Trace, chain: Sequence[SpanReading]) -> str:
     """
     said: SpanReading | None = None
     for one in chain:
-        if one.step.part is SpanRole.TOOL and one is not chain[0] and said is not None:
+        if one.content.role is SpanRole.TOOL and one is not chain[0] and said is not None:
             said = None if trace.may_be_sub_agents(said) else said
-        if said is None and one.step.session is not None:
+        if said is None and one.content.session is not None:
             said = one
     keyed = said or trace.keyed
-    own = None if keyed is None else keyed.step.session
+    own = None if keyed is None else keyed.content.session
     return chain[0].trace_id if own is None else own
 
 
@@ -107,11 +108,11 @@ def _inside(end: int, above: Sequence[SpanReading]) -> int:
 
     JavaScript's SDK takes the ends of spans from clocks that differ by less than a millisecond.
     """
-    tools = (upper.ended for upper in above if upper.step.part is SpanRole.TOOL)
+    tools = (upper.ended for upper in above if upper.content.role is SpanRole.TOOL)
     return min((told for told in tools if told < end <= told + CLOCK_ERROR), default=end)
 
 
-def _is_nested(chain: Sequence[SpanReading], told_inside: Coverage) -> bool:
+def _is_nested(chain: Sequence[SpanReading], coverage: Coverage) -> bool:
     """Whether a span belongs to a sub-agent: to an agent below another one, or to one that works for a tool.
 
     What a span says of itself and of those below it goes before.
@@ -120,16 +121,16 @@ def _is_nested(chain: Sequence[SpanReading], told_inside: Coverage) -> bool:
     runs = 0
     works = False
     for one in chain:
-        if one.step.nested is not None:
-            return one.step.nested
-        if (one.step.part is SpanRole.TOOL and works) or one.key in told_inside.helpers:
+        if one.content.nested is not None:
+            return one.content.nested
+        if (one.content.role is SpanRole.TOOL and works) or one.key in coverage.helpers:
             return True
-        works = works or one.step.part in _SPEAKING
-        runs += one.apart and one.step.part is SpanRole.AGENT
+        works = works or one.content.role in _SPEAKING
+        runs += one.apart and one.content.role is SpanRole.AGENT
         if runs > 1:
             return True
-        if one.step.part is SpanRole.AGENT and one.step.agent is not None:
-            agents.add(one.step.agent)
+        if one.content.role is SpanRole.AGENT and one.content.agent is not None:
+            agents.add(one.content.agent)
             if len(agents) > 1:
                 return True
     return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -174,7 +174,7 @@ def of_its_call(
     if telling.kind is not Kind.TOOL_RESULT or use.known > candidate.end:
         return telling, candidate
     if use.called is not None and use.nested != candidate.nested:
-        candidate = replace(candidate, nested=use.nested)
+        candidate = msgspec.structs.replace(candidate, nested=use.nested)
     if telling.call_id is None or (is_item(use.call_id) and not is_item(telling.call_id)):
         # The id of an item is all that was known when the call was judged.
         call_id = _whole(use.call_id)

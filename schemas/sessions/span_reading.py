@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
 
 from ..candidate import role_key
 from ..chat.message import string_of
@@ -30,8 +31,7 @@ _NEVER = 1 << 64
 _NO_CALL = ToolCall(None, None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class SpanReading:
+class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_claims": "tells"}):
     """A span as it came, with what it says; times in nanoseconds since the epoch (0: not said).
 
     `scope` is what is put before its session's id. `record_time` is when it was received, 0 where nobody
@@ -48,10 +48,10 @@ class SpanReading:
     parent_id: str | None
     start: int
     end: int
-    step: SpanContent
+    content: SpanContent
     scope: str = ""
     record_time: int = 0
-    tells: bool = True
+    has_claims: bool = True
     origin: tuple[int, bytes] | None = None
     captured: tuple[str, ...] | None = None
     beside: bool = False
@@ -62,12 +62,12 @@ class SpanReading:
     @property
     def is_named(self) -> bool:
         """Return whether it says session and agent."""
-        return self.step.session is not None and self.step.agent is not None
+        return self.content.session is not None and self.content.agent is not None
 
     @property
     def halves(self) -> tuple[str, ...]:
         """The halves of what it tells whose content was captured."""
-        return captured_halves(self.step) if self.captured is None else self.captured
+        return captured_halves(self.content) if self.captured is None else self.captured
 
     @property
     def age(self) -> tuple[int | str, ...]:
@@ -87,13 +87,13 @@ class SpanReading:
     @property
     def key(self) -> str:
         """Return what `Candidate.within` calls it."""
-        return role_key(self.step.part, self.trace_id, self.span_id)
+        return role_key(self.content.role, self.trace_id, self.span_id)
 
     def bare(self) -> SpanReading:
         """Return what others inherit from it, without what it tells."""
-        step = self.step
+        step = self.content
         said = SpanContent(
-            part=step.part,
+            role=step.role,
             session=step.session,
             agent=step.agent,
             model=step.model,
@@ -113,7 +113,7 @@ class SpanReading:
             self.end,
             said,
             record_time=self.record_time,
-            tells=self.tells,
+            has_claims=self.has_claims,
             captured=self.halves,
             beside=self.beside,
             coarse=self.coarse,
@@ -133,11 +133,11 @@ def read_span(
         span_id=span.span_id,
         parent_id=span.parent_id,
         start=span.start,
-        end=_whole(span, step.part) if is_coarse else span.end,
-        step=step,
+        end=_whole(span, step.role) if is_coarse else span.end,
+        content=step,
         scope="".join(f"{_escaped(span.resource.get(name))}/" for name in scope),
         record_time=record_time,
-        tells=_tells(step),
+        has_claims=_tells(step),
         origin=origin,
         beside=span.scope in scopes.AGENTS_BESIDE,
         coarse=is_coarse,
@@ -151,8 +151,8 @@ def join_records(heard: SpanReading, records: Iterable[LogRecord], *, is_cut: bo
     `is_cut` is whether some of them are known to be missing.
     """
     events, missing = events_of(records)
-    step = joined(heard.step, events, missing + is_cut, int(is_cut))
-    return replace(heard, step=step, tells=_tells(step), is_joined=True)
+    step = joined(heard.content, events, missing + is_cut, int(is_cut))
+    return msgspec.structs.replace(heard, content=step, has_claims=_tells(step), is_joined=True)
 
 
 def _whole(span: Span, part: SpanRole) -> int:
@@ -170,8 +170,8 @@ def _whole(span: Span, part: SpanRole) -> int:
 
 def _tells(step: SpanContent) -> bool:
     has_messages = bool(step.input or step.output)
-    is_told = step.part is SpanRole.CHAT and (step.input is None or step.output is None)
-    return step.part is SpanRole.TOOL or is_told or (step.part in _SPEAKING and has_messages)
+    is_told = step.role is SpanRole.CHAT and (step.input is None or step.output is None)
+    return step.role is SpanRole.TOOL or is_told or (step.role in _SPEAKING and has_messages)
 
 
 def _escaped(value: Value) -> str:
@@ -184,10 +184,10 @@ def _escaped(value: Value) -> str:
 
 def _age(heard: SpanReading) -> tuple[int | str, ...]:
     """What is earlier: by start (one without any is last), then by span id, then by what others inherit."""
-    step, call = heard.step, heard.step.call or _NO_CALL
+    step, call = heard.content, heard.content.call or _NO_CALL
     said = (step.session, step.agent, step.model, step.service, call.call_id, call.tool, call.args)
     said += (step.response_id, str(step.own_conversation), step.error, *heard.halves)
     return (
-        *(heard.start or heard.end or _NEVER, heard.span_id, heard.end, heard.parent_id or "", step.part),
+        *(heard.start or heard.end or _NEVER, heard.span_id, heard.end, heard.parent_id or "", step.role),
         *("" if one is None else f"={one}" for one in (*said, step.nested)),
     )

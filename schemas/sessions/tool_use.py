@@ -77,7 +77,7 @@ def claimed_use(telling: Claim, candidate: Candidate, key: str) -> ToolUse:
     elif telling.place is not None:
         use.answered, use.result = telling.time, _result(telling)
     else:
-        halves = {one.kind: one for one in candidate.tellings if one.kind in _HALVES and one.place is None}
+        halves = {one.kind: one for one in candidate.claims if one.kind in _HALVES and one.place is None}
         call, result = (halves.get(half, telling) for half in _HALVES)
         use.run = key if len(halves) == len(_HALVES) else UNLINKED
         use.began, use.ended, use.result = call.time, result.time, _result(result)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
+
+import msgspec
 
 from ..span_content import SpanRole
 from .coverage import Coverage, coverage_of
@@ -28,8 +29,7 @@ _AGE = attrgetter("age")
 _NEVER = 1 << 64
 
 
-@dataclass(slots=True)
-class Trace:
+class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
     """The spans of one trace that have come so far.
 
     `spans` are by id, the earliest first of those that share one. `keyed` is the earliest span that says a
@@ -37,19 +37,21 @@ class Trace:
     when the first model's call ended that says none.
     """
 
-    spans: dict[str, list[SpanReading]] = field(default_factory=dict[str, list[SpanReading]])
+    spans: dict[str, list[SpanReading]] = msgspec.field(default_factory=dict[str, list[SpanReading]])
     keyed: SpanReading | None = None
-    said: dict[str, int] = field(default_factory=dict[str, int])
+    ended_by_key: dict[str, int] = msgspec.field(default_factory=dict[str, int])
 
     def add(self, heard: SpanReading) -> None:
         """Add a span."""
         insort(self.spans.setdefault(heard.span_id, []), heard, key=_AGE)
-        step = heard.step
+        step = heard.content
         if step.session is not None and (self.keyed is None or heard.age < self.keyed.age):
             self.keyed = heard
         key = "" if step.session is None else str(step.session)
-        if (key or step.part is SpanRole.CHAT) and (key in self.said or len(self.said) < KEYS_MAX):
-            self.said[key] = min(heard.ended, self.said.get(key, heard.ended))
+        if (key or step.role is SpanRole.CHAT) and (
+            key in self.ended_by_key or len(self.ended_by_key) < KEYS_MAX
+        ):
+            self.ended_by_key[key] = min(heard.ended, self.ended_by_key.get(key, heard.ended))
 
     def replace(self, heard: SpanReading, other: SpanReading) -> None:
         """Put a span in the place of one that differs from it in what it tells."""
@@ -97,9 +99,11 @@ class Trace:
 
     def may_be_sub_agents(self, heard: SpanReading) -> bool:
         """Whether a span's conversation may be a sub-agent's: before it ended a model spoke in another."""
-        if not heard.step.own_conversation or heard.parent_id is None:
+        if not heard.content.own_conversation or heard.parent_id is None:
             return False
-        return any(ended <= heard.ended and key != heard.step.session for key, ended in self.said.items())
+        return any(
+            ended <= heard.ended and key != heard.content.session for key, ended in self.ended_by_key.items()
+        )
 
     def settled(self, heard: SpanReading) -> int:
         """The time at which it is said whose a span is and who did it.
@@ -111,7 +115,7 @@ class Trace:
             one.ended for one in (heard, *(() if self.speaks_for_itself(heard) else self.above(heard)))
         )
 
-    def told_inside(self) -> Coverage:
+    def coverage(self) -> Coverage:
         """Return what of its spans need not be told: others of them tell the same."""
         return coverage_of([(heard, self.above(heard)) for heard in self.all()])
 
@@ -123,9 +127,9 @@ def unblocked(ready: Sequence[SpanReading], waiting: Iterable[SpanReading]) -> l
     until it goes on the other waits, and so does what that one holds up.
     """
     going = list(ready)
-    bound = min((one.began for one in waiting if one.tells), default=_NEVER)
-    while held := [one for one in going if one.tells and one.ended > bound]:
-        going = [one for one in going if not (one.tells and one.ended > bound)]
+    bound = min((one.began for one in waiting if one.has_claims), default=_NEVER)
+    while held := [one for one in going if one.has_claims and one.ended > bound]:
+        going = [one for one in going if not (one.has_claims and one.ended > bound)]
         bound = min(one.began for one in held)
     return going
 

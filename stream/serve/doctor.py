@@ -41,7 +41,7 @@ class Doctor:
             self._found.log_records = self._found.log_records or log_records
             for span, step in spans:
                 number = self._found.add(span, step)
-                if step.part is not SpanRole.OTHER:
+                if step.role is not SpanRole.OTHER:
                     self._remember(hash((span.trace_id, span.span_id)), number)
             for event in events:
                 self._add_event(event)

@@ -285,9 +285,9 @@ class Pipeline:
             for flaw in work.decoded.flaws:
                 batch.dead_letters.append(_letter(work, flaw.place, flaw.code, flaw.text))
             heard = self._source.hear(work.decoded, work.received, signal=work.signal)
-            batch.spans += zip(work.decoded.spans, (one.step for one in heard), strict=True)
+            batch.spans += zip(work.decoded.spans, (one.content for one in heard), strict=True)
             for span, one in zip(work.decoded.spans, heard, strict=True):
-                batch.census.count(span.scope, 1, one.tells)
+                batch.census.count(span.scope, 1, one.has_claims)
             batch.log_records = batch.log_records or bool(work.decoded.records)
         if batch.received is not None:
             # Log records that came before are in hand.

@@ -252,7 +252,7 @@ class Rekeyer:
         for flaw in decoded.flaws:
             self._bury(done, record.input, record.time, origin, flaw)
         for span, one in zip(decoded.spans, heard, strict=True):
-            done.census.count(span.scope, 1, one.tells)
+            done.census.count(span.scope, 1, one.has_claims)
         done.items[record.topic] += decoded.items
         done.rejected[record.topic] += decoded.rejected
         done.unjoined[Unjoined.UNLINKED] += decoded.unlinked
@@ -292,11 +292,11 @@ class Rekeyer:
         told_by: dict[int, SpanReading] = {}
         for one in source.release(source.record_time):
             if isinstance(one.made, InputFlaw):
-                self._bury_span(done, number, one.heard, one.made)
+                self._bury_span(done, number, one.reading, one.made)
                 continue
             target = partition_of(one.made.session_id, self._partitions)
             by_partition.setdefault(target, []).append(one.made)
-            told_by[id(one.made)] = one.heard
+            told_by[id(one.made)] = one.reading
             done.early += one.is_early
         for target, own in sorted(by_partition.items()):
             batch = Batch(number, self._sources, offset, source.watermark, own)

@@ -173,7 +173,7 @@ class Source:
         """The spans that need not wait any more at record time `now`, and tell something or are flawed."""
         released = self._traces.release(self.watermark, now)
         # A span that tells nothing has said whose the others are.
-        return [one for one in released if isinstance(one.made, InputFlaw) or one.made.tellings]
+        return [one for one in released if isinstance(one.made, InputFlaw) or one.made.claims]
 
     def changes(self) -> dict[str, tuple[int, bytes] | None]:
         """The traces to store again since the last time, with when they were heard of; None: to forget."""

@@ -54,7 +54,7 @@ SPANS = st.builds(
     st.none() | IDS,
     start=TIMES,
     end=TIMES,
-    step=STEPS,
+    content=STEPS,
     record_time=st.just(9),
     beside=st.booleans(),
 )
@@ -65,7 +65,7 @@ def told(spans: Sequence[SpanReading]) -> dict[str, list[Event]]:
     trace = Trace()
     for one in spans:
         trace.add(one)
-    inside = trace.told_inside()
+    inside = trace.coverage()
     sessions: dict[str, SessionAssembler] = defaultdict(lambda: SessionAssembler("", IDLE))
     for one in spans:
         candidate = candidate_of(trace, one, inside)

@@ -87,7 +87,7 @@ def tool(number: int, start: int, end: int, call: ToolCall, run: Run, result: st
 def candidate(number: int, start: int, end: int, step: SpanContent) -> Candidate:
     """Return what a span says."""
     told, digest = claims_of(step, start + 1, end + 1)
-    return Candidate("s", step.part, start + 1, end + 1, told, "t", f"{number:03}", digest)
+    return Candidate("s", step.role, start + 1, end + 1, told, "t", f"{number:03}", digest)
 
 
 def live(sent: list[Candidate], random: Random) -> tuple[list[Event], int]:

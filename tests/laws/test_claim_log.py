@@ -43,7 +43,7 @@ Place = tuple[str, str, int, str]
 
 def all_readings(heard: Iterable[SpanReading]) -> Said:
     """Return what spans say, each by itself. An end mark is no message and no use of a tool."""
-    said = ((one.span_id, telling.kind) for one in heard for telling in claims_of(one.step, 1, 2)[0])
+    said = ((one.span_id, telling.kind) for one in heard for telling in claims_of(one.content, 1, 2)[0])
     return Counter((span, kind.value) for span, kind in said if kind is not Kind.END)
 
 
@@ -54,7 +54,7 @@ def accounted(heard: Sequence[SpanReading]) -> Said:
         traces.setdefault(one.trace_id, Trace()).add(one)
     found: list[tuple[Candidate, tuple]] = []
     for trace in traces.values():
-        inside = trace.told_inside()
+        inside = trace.coverage()
         for one in trace.all():
             candidate = candidate_of(trace, one, inside)
             assert isinstance(candidate, Candidate)
@@ -69,8 +69,8 @@ def accounted(heard: Sequence[SpanReading]) -> Said:
         rows = session_order(frame, 3600, readings=readings).events.filter(session_id=name)
         events = rows.filter(pl.col("kind") != Kind.END.value)
         said.update(events.select("span_id", "kind").rows())
-        dropped = [one for one in readings.dropped() if one.telling.kind is not Kind.END]
-        said.update((one.candidate.span_id, one.telling.kind.value) for one in dropped)
+        dropped = [one for one in readings.dropped() if one.claim.kind is not Kind.END]
+        said.update((one.candidate.span_id, one.claim.kind.value) for one in dropped)
         assert {one.of for one in dropped} - {None} <= set(rows["event_id"])
         for event_id, told in readings.spans().items():
             first = rows.filter(event_id=event_id)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
+import msgspec
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -68,11 +69,11 @@ def assembled(sent: Iterable[Span]) -> dict[str, list[Event]]:
     sessions: dict[str, SessionAssembler] = {}
     last = 0
     for trace in traces.values():
-        inside = trace.told_inside()
+        inside = trace.coverage()
         for heard in trace.all():
             candidate = candidate_of(trace, heard, inside)
             assert isinstance(candidate, Candidate)
-            if candidate.tellings:
+            if candidate.claims:
                 sessions.setdefault(
                     candidate.session_id, SessionAssembler(candidate.session_id, IDLE_NS)
                 ).add(candidate)
@@ -273,5 +274,5 @@ SPANS = st.builds(
 def test_nothing_that_telemetry_may_hold_is_refused(span: Span) -> None:
     """Known names with any value give a step, and one that can be written down; so does what follows."""
     step = read_content(span)
-    assert orjson.dumps(asdict(step))
+    assert orjson.dumps(msgspec.to_builtins(step))
     assembled([span])

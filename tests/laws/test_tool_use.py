@@ -22,7 +22,7 @@ Truth = list[tuple[Kind, str | None, str | None, str | None]]
 def candidate(number: int, start: int, end: int, step: SpanContent) -> Candidate:
     """A span of the session; times in seconds."""
     told, digest = claims_of(step, start * NS, end * NS)
-    return Candidate("s", step.part, start * NS, end * NS, told, "t", str(number), digest)
+    return Candidate("s", step.role, start * NS, end * NS, told, "t", str(number), digest)
 
 
 def conversation(random: Random, ids: str) -> tuple[list[Candidate], Truth]:

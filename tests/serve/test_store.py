@@ -97,8 +97,8 @@ def test_a_state_that_is_not_understood_is_refused(data: bytes) -> None:
 def test_a_state_is_read_as_it_was_written() -> None:
     """Sets, numbers as keys and None come back as they were."""
     state = SessionState(SessionAssembler("s", 7), "digest", {"seq": [1, None], "late": [True]}, 5, {3, 1})
-    state.session.told[-1].spans |= {"b", "a"}
-    state.session.told[-1].calls["c"] = (None, "{}")
+    state.session.seen[-1].spans |= {"b", "a"}
+    state.session.seen[-1].calls["c"] = (None, "{}")
     assert decode(encode(state)) == state
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
+
 from ...event import Content
 from ...span import SpanEvent
 from ...span_content import INPUT, OUTPUT, Message, SpanContent, SpanRole
@@ -23,9 +25,9 @@ def joined(
     What the span has itself goes before. The numbers are of records that are known to be missing, of those
     that hold the prompt and of those that hold the answer.
     """
-    if step.part is SpanRole.TOOL:
+    if step.role is SpanRole.TOOL:
         return _run(step, events)
-    answer = own_output(step.part, span_events.output_of(events, answers_missing))
+    answer = own_output(step.role, span_events.output_of(events, answers_missing))
     # Exporters send in order: without the answer, which comes last, some of the prompt may be missing, too.
     is_cut_short = answer is ABSENT and OUTPUT in step.lacks and step.error is None
     prompt = span_events.input_of(events, prompts_missing + is_cut_short)
@@ -33,7 +35,7 @@ def joined(
         prompt = marked_in(prompt)
     first = _filled(step, INPUT, step.input, _captured(prompt))
     second = _filled(step, OUTPUT, step.output, _captured(answer))
-    return replace(
+    return msgspec.structs.replace(
         step, input=first.messages, output=second.messages, content=worst(first.content, second.content)
     )
 
@@ -48,7 +50,7 @@ def _run(step: SpanContent, events: Sequence[SpanEvent]) -> SpanContent:
         DialectReading(SpanRole.TOOL, call=call, result=answer),
     )
     filled = own.filled(recorded)
-    return replace(step, call=filled.call, result=filled.result)
+    return msgspec.structs.replace(step, call=filled.call, result=filled.result)
 
 
 def _filled(step: SpanContent, name: str, own: tuple[Message, ...] | None, recorded: Half) -> Half:

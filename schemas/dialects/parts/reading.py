@@ -28,7 +28,7 @@ REDACTED = Half(None, Content.REDACTED)
 class DialectReading:
     """What one dialect finds on a span; None and `ABSENT` stand for what it does not find."""
 
-    part: SpanRole
+    role: SpanRole
     agent: str | None = None
     model: str | None = None
     input: Half = ABSENT
@@ -39,16 +39,16 @@ class DialectReading:
     @property
     def has_gaps(self) -> bool:
         """Return whether another dialect on the same span may still have something to add."""
-        if self.part is SpanRole.TOOL:
+        if self.role is SpanRole.TOOL:
             return _has_gap(self.call) or _has_gap(self.result)
-        return self.part is not SpanRole.OTHER and (self.input is ABSENT or self.output is ABSENT)
+        return self.role is not SpanRole.OTHER and (self.input is ABSENT or self.output is ABSENT)
 
     @property
     def lacks(self) -> tuple[str, ...]:
         """Return the halves without content, though not hidden on purpose: log records may have it."""
-        if self.part is SpanRole.OTHER:
+        if self.role is SpanRole.OTHER:
             return ()
-        if self.part is SpanRole.TOOL:
+        if self.role is SpanRole.TOOL:
             gaps = (_has_gap(self.call), _has_gap(self.result))
         else:
             halves = (self.input, self.output)
@@ -57,7 +57,7 @@ class DialectReading:
 
     def filled(self, other: DialectReading) -> DialectReading:
         """This with what only the other dialect tells of the same part."""
-        if other.part is not self.part:
+        if other.role is not self.role:
             return self
         return replace(
             self,

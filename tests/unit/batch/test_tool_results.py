@@ -162,7 +162,7 @@ def test_integers_beyond_doubles_make_no_second_call(tmp_path: Path) -> None:
 def candidate(name: str, start: int, end: int, step: SpanContent) -> Candidate:
     """A span of the session `s`; times in seconds."""
     told, digest = claims_of(step, start * NS, end * NS)
-    return Candidate("s", step.part, start * NS, end * NS, told, "t", name, digest)
+    return Candidate("s", step.role, start * NS, end * NS, told, "t", name, digest)
 
 
 def assembled(session: SessionAssembler, *spans: Candidate) -> list[tuple[Kind, str | None]]:
@@ -234,7 +234,7 @@ def asking(name: str, start: int, end: int, *calls: ToolCall) -> Candidate:
 def test_a_result_has_the_id_and_the_nesting_of_its_call(began: int) -> None:
     """A run without an id belongs to the call that a model asked, even if it began before that was told."""
     call = ToolCall("c1", "look", '{"order": 1}')
-    ask = replace(asking("a", 0, 2, call), nested=began == 3)
+    ask = msgspec.structs.replace(asking("a", 0, 2, call), nested=began == 3)
     run = SpanContent(
         SpanRole.TOOL, call=ToolCall(None, "look", call.args), result=ToolResult(None, "look", "ok")
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.event import Content, Event
@@ -85,11 +86,11 @@ def resolved(spans: Iterable[SpanReading]) -> list[Candidate]:
         traces.setdefault(one.trace_id, Trace()).add(one)
     found: list[Candidate] = []
     for trace in traces.values():
-        inside = trace.told_inside()
+        inside = trace.coverage()
         for one in trace.all():
             candidate = candidate_of(trace, one, inside)
             assert isinstance(candidate, Candidate)
-            found += [candidate] if candidate.tellings else []
+            found += [candidate] if candidate.claims else []
     return found
 
 
@@ -389,8 +390,8 @@ def test_a_tool_that_nobody_names_was_not_captured() -> None:
     """A run without its name, a result of a call that nobody told, a second answer: their tool is unknown."""
     nameless = run("b", 1, 2, ToolCall("c", None, "{}"), ToolResult("c", None, "x"))
     assert [(one.tool, one.content) for one in events(root(), nameless)] == [(None, "absent")] * 2
-    again = replace(FOUND, tool=None, result="found again")
-    once = replace(FOUND, tool=None)
+    again = dataclasses.replace(FOUND, tool=None, result="found again")
+    once = dataclasses.replace(FOUND, tool=None)
     found = events(root(), TURN[0], chat("c", 5, 6, [user("hi"), agent(None, LOOK_UP), answer(once, again)]))
     results = [(one.tool, one.result, one.content) for one in found if one.kind == "tool_result"]
     assert results == [("look_up", "found", "captured"), (None, "found again", "absent")]
@@ -455,7 +456,7 @@ def test_spans_of_one_id_and_time_are_told_apart_by_what_they_say(field: str) ->
 )
 def test_copies_of_a_span_that_differ_are_one_in_any_order(other: dict[str, Any]) -> None:
     """Sent twice with other times, or resolved at two times: whichever comes first, the same one is told."""
-    (one,) = resolved([replace(TURN[0], parent_id=None, step=replace(TURN[0].step, session="s"))])
+    (one,) = resolved([replace(TURN[0], parent_id=None, content=replace(TURN[0].content, session="s"))])
     copies = [one, replace(one, **other)]
     live = [assembled(order) for order in permutations(copies)]
     assert live[0][0] == live[1][0]
@@ -475,7 +476,7 @@ def test_a_trace_that_never_ends_is_remembered_so_far(monkeypatch: pytest.Monkey
     assert list(traces.release(20 * NS, 0)) == []
     for _ in range(10):
         traces.add(root(end=9))
-    found = [one for one in made(traces.release(20 * NS, 0)) if one.tellings]
+    found = [one for one in made(traces.release(20 * NS, 0)) if one.claims]
     assert told(assembled(found)[0]) == [f"user: {n}" for n in range(10)]
     assert len(list(traces.traces["t"].trace.all())) == 6
 
@@ -527,7 +528,7 @@ def test_a_span_waits_for_its_root() -> None:
     assert {one.session_id for one in made(traces.release(40 * NS, 21 * NS))} == {"s"}
     held = replace(TURN[0], trace_id="v", record_time=30 * NS)
     speaks = chat("k", 1, 45, [user("x")], trace="w", session="s", agent=None)
-    speaks = replace(speaks, step=replace(speaks.step, agent="bot"), record_time=30 * NS)
+    speaks = replace(speaks, content=replace(speaks.content, agent="bot"), record_time=30 * NS)
     traces.add(held)
     traces.add(speaks)
     assert list(traces.release(44 * NS, 31 * NS)) == []
@@ -542,7 +543,7 @@ def test_a_span_waits_for_its_root() -> None:
 def test_a_span_that_breaks_stops_no_other() -> None:
     """It is a flaw with the name of the error, never its text; what waits beside it goes on."""
     broken = chat("b", 1, 2, [], session="s")
-    broken = replace(broken, step=replace(broken.step, session=["what a customer wrote"]))  # type: ignore
+    broken = replace(broken, content=replace(broken.content, session=["what a customer wrote"]))  # type: ignore
     traces = Traces(hold=60 * NS, keep=3600 * NS)
     for one in (broken, chat("c", 3, 4, [user("x")], session="s"), root(end=5)):
         traces.add(one)

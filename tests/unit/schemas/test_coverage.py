@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.sessions.assemble import SessionAssembler
@@ -50,7 +50,7 @@ def candidates(*spans: SpanReading) -> list[Candidate]:
     trace = Trace()
     for one in spans:
         trace.add(one)
-    inside = trace.told_inside()
+    inside = trace.coverage()
     found = [candidate_of(trace, one, inside) for one in spans]
     return [one for one in found if isinstance(one, Candidate)]
 
@@ -198,9 +198,9 @@ def test_a_conversation_of_its_own_below_a_tool_is_the_callers() -> None:
     )
     inner = chat("inner", 3.2, 3.8, parent="sub", input=HI, output=HELLO)
     asked = chat("asked", 2, 2.9, input=HI)
-    given = replace(sub, step=replace(sub.step, own_conversation=False))
+    given = replace(sub, content=replace(sub.content, own_conversation=False))
     for session in (None, "s"):
-        caller = replace(asked, step=replace(asked.step, session=session))
+        caller = replace(asked, content=replace(asked.content, session=session))
         found = {one.span_id: one for one in candidates(ROOT, caller, tool, sub, inner)}
         assert (found["inner"].session_id, found["inner"].nested) == ("s", True)
         assert not speaks(caller, sub)
@@ -221,7 +221,7 @@ def gone_without_root(*spans: SpanReading) -> bool:
     traces = Traces(hold=60 * NS, keep=60 * NS)
     for one in spans:
         traces.add(one)
-    return spans[-1] in [one.heard for one in traces.release(spans[-1].end, 0)]
+    return spans[-1] in [one.reading for one in traces.release(spans[-1].end, 0)]
 
 
 def test_an_agents_own_spans_do_not_wait_for_its_root() -> None:
@@ -232,7 +232,7 @@ def test_an_agents_own_spans_do_not_wait_for_its_root() -> None:
     first, second = span("a", 1, 2, step, "agent"), span("b", 3, 4, step, "agent")
     assert gone_without_root(first)
     assert gone_without_root(first, second)
-    other = replace(first, step=replace(step, session="other"))
+    other = replace(first, content=replace(step, session="other"))
     assert not gone_without_root(other, second)
 
 

@@ -168,5 +168,5 @@ def test_a_tool_is_named_without_the_method_that_runs_it(method: str) -> None:
 def test_a_react_is_an_agent() -> None:
     """So that what works for a tool is nested; other modules are not."""
     told = {"openinference.span.kind": "CHAIN"}
-    parts = [step_of(told, scope=SCOPE, name=name).part for name in ("ReAct.forward", "Predict.forward")]
+    parts = [step_of(told, scope=SCOPE, name=name).role for name in ("ReAct.forward", "Predict.forward")]
     assert parts == [SpanRole.AGENT, SpanRole.OTHER]

@@ -79,14 +79,14 @@ def test_what_a_program_wrote_as_json_is_not_what_a_model_said() -> None:
 def test_a_hand_off_is_no_run_of_a_tool() -> None:
     """The model called a tool for it; its span, which names none, tells nothing more."""
     told = {"openinference.span.kind": "TOOL", "input.value": "desk", "output.value": "refunds"}
-    assert step_of(told, name="handoff to refunds", scope=AGENTS).part is SpanRole.OTHER
-    assert step_of({**told, "tool.name": "look"}, name="look", scope=AGENTS).part is SpanRole.TOOL
+    assert step_of(told, name="handoff to refunds", scope=AGENTS).role is SpanRole.OTHER
+    assert step_of({**told, "tool.name": "look"}, name="look", scope=AGENTS).role is SpanRole.TOOL
 
 
 def test_the_adks_merged_tools_are_no_tool() -> None:
     """The span puts the answers of several runs into one."""
     told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "(merged tools)"}
-    assert step_of(told).part is SpanRole.OTHER
+    assert step_of(told).role is SpanRole.OTHER
 
 
 # smolagents, AutoGen, LangChain, LlamaIndex
@@ -168,9 +168,9 @@ def test_a_tool_whose_name_holds_agent_is_no_agent() -> None:
     metadata = {"metadata": json.dumps({"lc_agent_name": "desk", "thread_id": "s1"})}
     tool = {"openinference.span.kind": "AGENT", "tool.name": "ask_agent", "input.value": '{"q": 1, "n": 2}'}
     step = step_of({**tool, **metadata}, scope=LANGCHAIN)
-    assert (step.part, step.agent, step.session) == (SpanRole.TOOL, "desk", "s1")
+    assert (step.role, step.agent, step.session) == (SpanRole.TOOL, "desk", "s1")
     step = step_of({"openinference.span.kind": "AGENT", **metadata}, scope=LANGCHAIN)
-    assert (step.part, step.agent) == (SpanRole.AGENT, "desk")
+    assert (step.role, step.agent) == (SpanRole.AGENT, "desk")
     assert step_of({**LLM, "metadata": "{thread_id"}).session is None
 
 
@@ -180,8 +180,8 @@ def test_a_tool_whose_name_holds_agent_is_no_agent() -> None:
 def test_of_llama_indexs_methods_some_call_a_model(method: str, part: SpanRole) -> None:
     """The others prepare a call, and would say the prompt."""
     told = {**LLM, "input.value": '{"chat_history": []}', "output.value": '{"messages": []}'}
-    assert step_of(told, name=f"OpenAI.{method}", scope=LLAMA_INDEX).part is part
-    assert step_of(told, name=f"OpenAI.{method}").part is SpanRole.CHAT
+    assert step_of(told, name=f"OpenAI.{method}", scope=LLAMA_INDEX).role is part
+    assert step_of(told, name=f"OpenAI.{method}").role is SpanRole.CHAT
 
 
 # Google's ADK, LiteLLM
@@ -297,7 +297,7 @@ def test_langsmiths_tools_tell_what_they_were_given_and_gave_back(back: Any) -> 
         "langsmith.metadata.lc_agent_name": "desk",
     }
     step = step_of(langsmith("tool", {"id": 1}, back, **named))
-    assert (step.part, step.agent, step.call) == (SpanRole.TOOL, "desk", ToolCall("c1", "look", '{"id": 1}'))
+    assert (step.role, step.agent, step.call) == (SpanRole.TOOL, "desk", ToolCall("c1", "look", '{"id": 1}'))
     assert step.result is not None
     assert (step.result.tool, step.result.result) == ("look", "user_1")
     other = step_of(langsmith("tool", {"id": 1}, {"output": "x", "ok": True}, **named)).result
@@ -309,9 +309,9 @@ def test_langsmiths_chains_are_no_models() -> None:
     call = {"name": "look", "args": {"id": 1}, "id": "c1", "type": "tool_call"}
     for kind in ("chain", "retriever", "prompt", "parser", "embedding"):
         step = step_of(langsmith(kind, {"input": [call]}, {"messages": [TOOL_MESSAGE]}))
-        assert (step.part, step.input, step.output) == (SpanRole.OTHER, None, None)
+        assert (step.role, step.input, step.output) == (SpanRole.OTHER, None, None)
     made = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "HumanMessage"]}
     asked = {"messages": [[{**made, "kwargs": {"content": "Hi", "type": "human"}}]]}
     model = step_of(langsmith("llm", asked, {"generations": [[{"text": "Hello", "generation_info": None}]]}))
-    assert (model.part, words(model.input)) == (SpanRole.CHAT, [("user", "Hi", [], [])])
+    assert (model.role, words(model.input)) == (SpanRole.CHAT, [("user", "Hi", [], [])])
     assert words(model.output) == [("assistant", "Hello", [], [])]

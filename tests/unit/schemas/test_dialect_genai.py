@@ -33,7 +33,7 @@ SAID = [("assistant", "Rain.", [], [])]
 def test_messages_are_read_from_json_and_from_structured_values(write: Any) -> None:
     """Both ways in which the conventions let `gen_ai.input.messages` be written say the same."""
     step = step_of(chat(gen_ai__input__messages=write(CONVERSATION), gen_ai__output__messages=write(ANSWER)))
-    assert step.part is SpanRole.CHAT
+    assert step.role is SpanRole.CHAT
     assert words(step.input) == HEARD
     assert words(step.output) == SAID
     assert (step.model, step.content) == ("birch-2", Content.CAPTURED)
@@ -432,7 +432,7 @@ def test_any_agents_outputs_are_calls_or_text() -> None:
     """`gen_ai.output` of any-agent lists calls by `tool.name` and `tool.args`, or is what the model said."""
     calls = json.dumps([{"tool.name": "write", "tool.args": {"text": "2025"}}, {"tool.name": "stop"}])
     step = step_of({"gen_ai.operation.name": "call_llm", "gen_ai.output": calls})
-    assert step.part is SpanRole.CHAT
+    assert step.role is SpanRole.CHAT
     assert words(step.output) == [
         ("assistant", None, [(None, "write", '{"text":"2025"}')], []),
         ("assistant", None, [(None, "stop", None)], []),
@@ -451,7 +451,7 @@ def test_googles_adk_is_read() -> None:
     assert words(step.input) == [("user", "Hi", [], [])]
     assert words(step.output) == [("assistant", None, [(None, "look", "{}")], [])]
     step = step_of({**told, names[0]: "{}", names[1]: "{}"})
-    assert (step.part, step.input, step.output) == (SpanRole.CHAT, None, None)
+    assert (step.role, step.input, step.output) == (SpanRole.CHAT, None, None)
 
 
 # Parts
@@ -477,7 +477,7 @@ def test_googles_adk_is_read() -> None:
 )
 def test_a_span_plays_the_part_that_its_operation_says(attributes: dict[str, Any], part: SpanRole) -> None:
     """Of operations that nobody knows, those are model calls in which a model answered."""
-    assert step_of(attributes).part is part
+    assert step_of(attributes).role is part
 
 
 def test_an_agents_output_does_not_tell_its_input_again() -> None:
@@ -485,7 +485,7 @@ def test_an_agents_output_does_not_tell_its_input_again() -> None:
     told = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     step = step_of({**told, "gen_ai.input.messages": messages[:1], "gen_ai.output.messages": messages})
-    assert (step.part, step.agent) == (SpanRole.AGENT, "desk")
+    assert (step.role, step.agent) == (SpanRole.AGENT, "desk")
     assert (words(step.input), words(step.output)) == (
         [("user", "Hi", [], [])],
         [("assistant", "Hello", [], [])],
@@ -514,7 +514,7 @@ def test_a_tools_run_is_read_by_all_names(given: str, returned: str) -> None:
     step = step_of({**TOOL, given: '{"id": 1}', returned: {"found": True}})
     assert step.call == ToolCall("c1", "look", '{"id": 1}')
     assert step.result == ToolResult("c1", "look", '{"found":true}')
-    assert (step.part, step.input, step.output) == (SpanRole.TOOL, None, None)
+    assert (step.role, step.input, step.output) == (SpanRole.TOOL, None, None)
 
 
 def test_a_run_without_content_says_its_tool() -> None:

@@ -100,7 +100,7 @@ def test_an_agents_run_tells_all_that_was_said_in_it() -> None:
     """Its output holds the conversation before it, too: what is new stands behind the last user's message."""
     given = {"messages": shown(TALK[:1]), "streaming_callback": None}
     step = component("Agent.run", "CHAIN", given, {"messages": shown(TALK), "last_message": "x"})
-    assert (step.part, words(step.input)) == (SpanRole.AGENT, [("user", ODD, [], [])])
+    assert (step.role, words(step.input)) == (SpanRole.AGENT, [("user", ODD, [], [])])
     assert words(step.output) == SPOKEN
     assert [one.error for message in step.output or () for one in message.results] == [None, "tool_error"]
 
@@ -110,7 +110,7 @@ def test_a_generator_tells_calls_and_results() -> None:
     step = component(
         "OpenAIChatGenerator.run", "LLM", {"messages": shown(TALK[:3])}, {"replies": shown(TALK[-1:])}
     )
-    assert (step.part, words(step.input)) == (SpanRole.CHAT, [("user", ODD, [], []), *SPOKEN[:2]])
+    assert (step.role, words(step.input)) == (SpanRole.CHAT, [("user", ODD, [], []), *SPOKEN[:2]])
     assert words(step.output) == SPOKEN[-1:]
 
 
@@ -118,7 +118,7 @@ def test_other_spans_are_no_agents() -> None:
     """A pipeline's span holds the same, and other instrumentations name spans as they like."""
     given, back = {"messages": shown(TALK[:1])}, {"messages": shown(TALK)}
     for name, scope in (("Pipeline.run", scopes.HAYSTACK), ("Agent.run", "app")):
-        assert component(name, "CHAIN", given, back, scope).part is SpanRole.OTHER
+        assert component(name, "CHAIN", given, back, scope).role is SpanRole.OTHER
 
 
 @pytest.mark.parametrize("cut", [20, 60, 90])

@@ -51,7 +51,7 @@ def test_flattened_messages_are_read() -> None:
             **flat(SAID, {"role": "assistant", "content": "Rain."}),
         }
     )
-    assert (step.part, step.model, step.content) == (SpanRole.CHAT, "birch-2", Content.CAPTURED)
+    assert (step.role, step.model, step.content) == (SpanRole.CHAT, "birch-2", Content.CAPTURED)
     assert words(step.input) == [
         ("instruction", "Be brief.", [], []),
         ("user", "Hi", [], []),
@@ -166,7 +166,7 @@ def test_a_tools_run_is_read(key: str) -> None:
     """Name, id, arguments and result, as they were written."""
     told = {"tool.name": "look", key: "c1", "input.value": '{"id": 1}', "output.value": '{"found": true}'}
     step = step_of({"openinference.span.kind": "TOOL", **told})
-    assert (step.part, step.call, step.result) == (
+    assert (step.role, step.call, step.result) == (
         SpanRole.TOOL,
         ToolCall("c1", "look", '{"id": 1}'),
         ToolResult(None, "look", '{"found": true}'),
@@ -199,7 +199,7 @@ def test_agents_say_their_name_and_may_say_messages() -> None:
         "output.value": "Hello",
     }
     step = step_of(told)
-    assert (step.part, step.agent) == (SpanRole.AGENT, "desk")
+    assert (step.role, step.agent) == (SpanRole.AGENT, "desk")
     assert (words(step.input), words(step.output)) == (
         [("user", "Hi", [], [])],
         [("assistant", "Hello", [], [])],
@@ -223,7 +223,7 @@ def test_a_node_of_a_graph_names_an_agent_that_nothing_else_names() -> None:
 def test_other_kinds_tell_no_conversation(kind: str) -> None:
     """They may still say whose session it is."""
     step = step_of({"openinference.span.kind": kind, "input.value": "x", "session.id": "s1"})
-    assert (step.part, step.session, step.input) == (SpanRole.OTHER, "s1", None)
+    assert (step.role, step.session, step.input) == (SpanRole.OTHER, "s1", None)
 
 
 def test_a_span_that_speaks_two_conventions_is_read_whole() -> None:

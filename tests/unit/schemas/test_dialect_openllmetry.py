@@ -44,7 +44,7 @@ def test_flattened_prompts_and_completions_are_read(old: bool) -> None:
     for new, before in names.items():
         told = {key.replace(new, before): value for key, value in told.items()}
     step = step_of({**CHAT, **told})
-    assert (step.part, step.model, step.content) == (SpanRole.CHAT, "birch-2", Content.CAPTURED)
+    assert (step.role, step.model, step.content) == (SpanRole.CHAT, "birch-2", Content.CAPTURED)
     assert words(step.input) == HEARD
     assert words(step.output) == [("assistant", "Two.", [], [])]
 
@@ -62,14 +62,14 @@ def test_flattened_prompts_are_read_under_an_operations_name_too() -> None:
 def test_the_type_of_the_request_says_the_part(request_type: str, part: SpanRole) -> None:
     """What was embedded is no conversation, though it stands in `gen_ai.prompt`, too."""
     told = {"llm.request.type": request_type, "gen_ai.prompt.0.content": "x", "gen_ai.request.model": "m"}
-    assert step_of(told).part is part
+    assert step_of(told).role is part
 
 
 @pytest.mark.parametrize("kind", ["workflow", "task", "unknown"])
 def test_workflows_and_tasks_are_others(kind: str) -> None:
     """They are functions of the program."""
     step = step_of({"traceloop.span.kind": kind, "traceloop.entity.input": '{"args": ["Hi"], "kwargs": {}}'})
-    assert (step.part, step.input, step.attributes) == (SpanRole.OTHER, None, {"traceloop.span.kind": kind})
+    assert (step.role, step.input, step.attributes) == (SpanRole.OTHER, None, {"traceloop.span.kind": kind})
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_agents_say_their_name_and_may_say_messages() -> None:
             "traceloop.entity.output": '"Hello"',
         }
     )
-    assert (step.part, step.agent) == (SpanRole.AGENT, "desk")
+    assert (step.role, step.agent) == (SpanRole.AGENT, "desk")
     assert (words(step.input), words(step.output)) == (
         [("user", "Hi", [], [])],
         [("assistant", "Hello", [], [])],

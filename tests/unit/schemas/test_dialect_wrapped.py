@@ -119,7 +119,7 @@ def test_the_node_of_a_graph_says_which_call_it_runs(wrapped: bool) -> None:
     given = json.dumps({"tool_call": call, "state": {}} if wrapped else [call])
     told = {"openinference.span.kind": "CHAIN", "input.value": given}
     step = step_of(told, scope=LANGCHAIN)
-    assert (step.part, step.call) == (SpanRole.OTHER, ToolCall("c1", "look", '{"id":1}'))
+    assert (step.role, step.call) == (SpanRole.OTHER, ToolCall("c1", "look", '{"id":1}'))
     assert step_of(told).call is None
     assert step_of({**told, "input.value": json.dumps([call, call])}, scope=LANGCHAIN).call is None
 

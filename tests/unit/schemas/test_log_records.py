@@ -207,7 +207,7 @@ def step(*told: tuple[str, Value], attributes: dict[str, Value] | None = None, *
         LogRecord(TRACE, SPAN, START + place, name, content_of(name, body, {})[0], place=place)
         for place, (name, body) in enumerate(told)
     ]
-    return join_records(read_span(span), records).step
+    return join_records(read_span(span), records).content
 
 
 def said(one: SpanContent) -> list[tuple[str, str | None]]:
@@ -244,10 +244,10 @@ def test_a_prompt_of_which_a_place_is_missing_is_truncated() -> None:
     ]
     answer = content_of("", {"message": {"content": "yes"}}, {})[0]
     records.append(LogRecord(TRACE, SPAN, START + 1, "gen_ai.choice", answer))
-    one = join_records(read_span(span), records).step
+    one = join_records(read_span(span), records).content
     assert (one.input, said(one), one.content) == (None, [("assistant", "yes")], Content.TRUNCATED)
     whole = [*records, LogRecord(TRACE, SPAN, START, "gen_ai.user.message", "{}", order=1)]
-    assert len(join_records(read_span(span), whole).step.input or ()) == 3
+    assert len(join_records(read_span(span), whole).content.input or ()) == 3
 
 
 def test_a_prompt_without_its_answer_may_not_be_whole() -> None:

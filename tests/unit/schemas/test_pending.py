@@ -40,7 +40,7 @@ def waiting(n: int, *, of: str | None = None, end: int | None = None) -> SpanRea
 
 def names(released: Iterable[Released]) -> list[str]:
     """The spans that went on, in their order."""
-    return [one.heard.span_id for one in released]
+    return [one.reading.span_id for one in released]
 
 
 @pytest.mark.parametrize("order", [range(1, 12), range(11, 0, -1), (6, 1, 11, 2, 10, 3, 9, 4, 8, 5, 7)])
@@ -71,7 +71,7 @@ def test_what_can_go_on_makes_room_first() -> None:
     )
     traces.add(root)
     gone = list(traces.release(LATER, 0))
-    assert {one.heard.trace_id for one in gone} == {"one"}
+    assert {one.reading.trace_id for one in gone} == {"one"}
     assert not any(one.is_early for one in gone)
 
 

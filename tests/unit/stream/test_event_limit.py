@@ -134,7 +134,7 @@ def test_memory_of_a_session_is_bounded() -> None:
     for number in range(REMEMBERED_MAX + 10):
         session.add(waiting(number))
     assert len(session.advance(START)) == REMEMBERED_MAX + 10
-    [told] = session.told
+    [told] = session.seen
     assert session.open is not None
     assert {len(told.spans), len(session.open.equals)} == {REMEMBERED_MAX}
     assert len(told.calls) == WAITING_MAX
@@ -190,4 +190,4 @@ def test_few_closed_occurrences_are_remembered() -> None:
         )
         session.add(Candidate("a", SpanRole.CHAT, time, time + 1, told, trace_id="t", span_id=str(number)))
         session.advance(time + 1)
-    assert len(session.told) == CLOSED_MAX + 1
+    assert len(session.seen) == CLOSED_MAX + 1

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
+import msgspec
 import pytest
 from tracline.rules.engine.judge import statute_of
 from tracline.rules.model import digest
@@ -207,7 +208,7 @@ def test_a_large_state_stands_in_pieces_wherever_a_crash_cuts() -> None:
             assert monitor.table == whole.table, (offset, cut)
     done = whole.take(len(LARGE), Tick(1, {0: START + 9_000 * NS}))
     assert [event.text for event in done.judged.events if event.text and len(event.text) > 10] == [
-        much(second).tellings[0].text for second in (3, 4)
+        much(second).claims[0].text for second in (3, 4)
     ]
     assert not any(key.startswith(("s/", "c/")) for key in whole.table)
 
@@ -297,7 +298,7 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
     [
         Batch(0, 1, 0, START, [], more=True),
         Tick(0, {}),
-        batch(0, replace(says(SECOND, 1, "well!"), end=(1 << 64) - 1)),
+        batch(0, msgspec.structs.replace(says(SECOND, 1, "well!"), end=(1 << 64) - 1)),
     ],
     ids=["more of nothing", "no source", "no time that there is"],
 )
