@@ -10,6 +10,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 from tracline.batch.audit.audit import audit
