@@ -84,7 +84,7 @@ class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "
 
     @property
     def halves(self) -> tuple[tuple[str, int], ...]:
-        """The halves of a conversation with the times at which they are told.
+        """Return the halves of a conversation with the times at which they are told.
 
         None where these are one time: nothing says which half a telling is of.
         """
@@ -102,10 +102,10 @@ class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "
         return role_key(self.role, self.trace_id, self.span_id)
 
 
-def _texts(telling: Claim) -> tuple[str | None, ...]:
-    return (telling.text, telling.tool, telling.call_id, telling.args, telling.result, telling.error)
+def _texts(claim: Claim) -> tuple[str | None, ...]:
+    return (claim.text, claim.tool, claim.call_id, claim.args, claim.result, claim.error)
 
 
 def role_key(part: SpanRole, trace_id: str, span_id: str) -> str:
-    """A span that plays this part: an agent's span and a model call's may have been sent under one id."""
+    """Return a span that plays this part: an agent's span and a model call's may have been sent under one id."""
     return f"{part}.{trace_id}.{span_id}"

@@ -21,7 +21,7 @@ def shortened(text: str, chars_max: int = QUOTED_CHARS_MAX) -> str:
 
 
 def visible(text: str) -> str:
-    """The text, one character for each: a tab is a space, any other hidden one U+FFFD."""
+    """Return the text, one character for each: a tab is a space, any other hidden one U+FFFD."""
     return "".join(map(_visible, text))
 
 

@@ -111,7 +111,7 @@ class EventLike(Protocol):
 
 
 def content_of(saying: EventLike) -> list[str | None]:
-    """The `event_content` of something that has the fields of an event."""
+    """Return the `event_content` of something that has the fields of an event."""
     return event_content(
         saying.kind,
         text=saying.text,
@@ -123,7 +123,7 @@ def content_of(saying: EventLike) -> list[str | None]:
 
 
 def end_event(session_id: str, occurrence: int, time: int, seq: int, attributes: Mapping[str, str]) -> Event:
-    """The `end` row that closes an occurrence at that time; `seq` is one above its last event's."""
+    """Return the `end` row that closes an occurrence at that time; `seq` is one above its last event's."""
     return Event(
         session_id=session_id,
         occurrence=occurrence,
@@ -136,7 +136,7 @@ def end_event(session_id: str, occurrence: int, time: int, seq: int, attributes:
 
 
 def event_id(session_id: str, occurrence: int, kind: str, content: list[str | None], ordinal: int) -> str:
-    """The id of an event: the first 32 hex digits of the SHA-256 of a canonical JSON array (RFC 8785).
+    """Return the id of an event: the first 32 hex digits of the SHA-256 of a canonical JSON array (RFC 8785).
 
     The array is `[session_id, occurrence, kind, content, ordinal]`: the occurrence as RFC 3339 text with nine
     digits, `content` as `event_content` gives it, and `ordinal` the number of events before it in the

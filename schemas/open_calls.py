@@ -41,7 +41,7 @@ class OpenCalls:
             groups[-1].append(call)
 
     def answer(self, call_id: str | None, tool: str | None, *, strict: bool) -> OpenCall | None:
-        """The call that a result answers, which then waits no more.
+        """Return the call that a result answers, which then waits no more.
 
         With `strict` a result with an id answers a call of that id or none; without, an id that no waiting
         call has is taken for something else, and the result for one without.

@@ -20,7 +20,7 @@ _TEXT = re.compile(
 
 
 def rfc3339(ns: int) -> str:
-    """The instant as RFC 3339 text in UTC with nine digits: `2026-02-17T22:55:18.802031000Z`.
+    """Return the instant as RFC 3339 text in UTC with nine digits: `2026-02-17T22:55:18.802031000Z`.
 
     `ns` is nanoseconds since 1970-01-01T00:00:00Z, of either sign, inside the years 1 to 9999.
     """

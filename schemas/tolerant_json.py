@@ -20,7 +20,7 @@ class NotJson:
 
 
 def read_json(data: bytes) -> object:
-    """The value of one JSON text in UTF-8.
+    """Return the value of one JSON text in UTF-8.
 
     What strict JSON refuses but common writers emit is let through so that its neighbours can be read: lone
     surrogates stay in the strings, `NaN` and infinities become `NotJson`; `encode` refuses both later.
@@ -53,7 +53,7 @@ def _tolerantly(data: bytes, integer: Callable[[str], object]) -> object:
 
 
 def encode(value: object) -> bytes | None:
-    """The value as compact JSON with sorted keys, or None where JSON in UTF-8 cannot carry it.
+    """Return the value as compact JSON with sorted keys, or None where JSON in UTF-8 cannot carry it.
 
     None means a lone surrogate, a `NotJson`, or nesting beyond 254 levels.
     """
@@ -64,7 +64,7 @@ def encode(value: object) -> bytes | None:
 
 
 def json_text(value: object) -> str:
-    """The value as compact JSON text, keys in their order; it must be one that `encode` can carry."""
+    """Return the value as compact JSON text, keys in their order; it must be one that `encode` can carry."""
     return orjson.dumps(value, option=_STRICT).decode()
 
 

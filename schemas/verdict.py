@@ -32,7 +32,7 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The place in the order from `info` (0) to `critical` (4)."""
+        """Return the place in the order from `info` (0) to `critical` (4)."""
         return list(Severity).index(self)
 
 

@@ -73,7 +73,7 @@ def resolved(
     scratch: Path,
     scope: Sequence[str] = (),
     as_of: int | None = None,
-    readings: ClaimLog | None = None,
+    claim_log: ClaimLog | None = None,
 ) -> Iterator[list[Resolved]]:
     """The candidates of all dumps, whole traces at a time, those that tell nothing left out.
 
@@ -82,12 +82,12 @@ def resolved(
     candidates are of the spans that had ended; one that does not say itself whose it is waits until all above
     it have ended, as it does live. More spans than memory holds are written to `scratch`, which is not there
     yet and is gone afterwards. What spans of one session leave to others of their traces is reported to
-    `readings`.
+    `claim_log`.
     """
     size = sum(part.path.stat().st_size for part in parts)
     found = _found(parts, population, scope)
     if size <= MEMORY_BYTES:
-        yield list(_resolved(found, parts, population, as_of, readings))
+        yield list(_resolved(found, parts, population, as_of, claim_log))
         return
     scratch.mkdir()
     count = min(BUCKETS_MAX, size // BUCKET_BYTES + 1)
@@ -97,7 +97,7 @@ def resolved(
             data = _ENCODER.encode(one)
             files[crc32(one.trace_id.encode()) % count].write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
     for path in paths:
-        yield list(_resolved(_read(path), parts, population, as_of, readings))
+        yield list(_resolved(_read(path), parts, population, as_of, claim_log))
         path.unlink()
     scratch.rmdir()
 
@@ -127,7 +127,7 @@ def _resolved(
     parts: Sequence[Part],
     population: Population,
     as_of: int | None,
-    readings: ClaimLog | None,
+    claim_log: ClaimLog | None,
 ) -> Iterator[Resolved]:
     """The candidates of whole traces."""
     spans: dict[str, list[Found]] = {}
@@ -153,9 +153,9 @@ def _resolved(
                 place = f"request {one.request + 1}, span {one.heard.span_id}"
                 population.reject(Reject(parts[one.file].name, place, candidate.code, candidate.text))
                 continue
-            if readings is not None and candidate.session_id == readings.session_id:
+            if claim_log is not None and candidate.session_id == claim_log.session_id:
                 left = omitted_claims(trace, one.heard, inside)
-                readings.leave(DropReason.OTHER_SPAN, candidate.span_key, candidate, left)
+                claim_log.leave(DropReason.OTHER_SPAN, candidate.span_key, candidate, left)
             if candidate.claims:
                 yield Resolved(one.file, one.request, candidate)
 

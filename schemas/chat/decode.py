@@ -52,7 +52,7 @@ class _Progress:
 def decode(
     conversation: RecordedConversation, zone: tzinfo = UTC, session_id: str | None = None
 ) -> DecodedConversation:
-    """The judged events of one complete conversation, in message order.
+    """Return the judged events of one complete conversation, in message order.
 
     The session is `session_id` where that is given, else the log's own id, else task, trial and digest. In
     a message, its text comes before its calls and those in their order. Times without an offset are
@@ -83,7 +83,7 @@ def decode(
 
 
 def identity(conversation: RecordedConversation) -> tuple[str, str] | None:
-    """The session id and the digest that `decode` gives a conversation, without reading its events.
+    """Return the session id and the digest that `decode` gives a conversation, without reading its events.
 
     None where `decode` gives no events for its length or its id.
     """
@@ -106,7 +106,7 @@ def origin_fields(header: Mapping[str, object]) -> tuple[str | None, str | None,
 
 
 def _digest(encoded: Iterable[bytes | None]) -> str:
-    """The first 32 hex digits of the SHA-256 of the messages, each as JSON on a line of its own."""
+    """Return the first 32 hex digits of the SHA-256 of the messages, each as JSON on a line of its own."""
     sha = hashlib.sha256()
     for message in encoded:
         # A message that no JSON can carry is told apart from others only by standing there.
@@ -164,7 +164,7 @@ def _add_calls(reading: _Progress, index: int, message: Mapping[str, object], pl
 
 
 def _session_id(header: Mapping[str, object], digest: str) -> str:
-    """The log's own id, else task, trial and sixteen digits of the digest, those that there are."""
+    """Return the log's own id, else task, trial and sixteen digits of the digest, those that there are."""
     for key in SESSION_KEYS:
         own = name_of(header.get(key))
         if own is not None:
@@ -179,7 +179,7 @@ def _session_id(header: Mapping[str, object], digest: str) -> str:
 
 
 def _clock(times: list[int | None]) -> list[int]:
-    """A time for every message, from those that say theirs."""
+    """Return a time for every message, from those that say theirs."""
     now = next((time for time in times if time is not None), None)
     if now is None:
         return [index * NS for index in range(len(times))]
@@ -193,7 +193,7 @@ def _clock(times: list[int | None]) -> list[int]:
 def _finish(
     header: Mapping[str, object], session_id: str, drafts: list[tuple[int, Event]], clock: list[int]
 ) -> list[Event]:
-    """The drafts with session, occurrence, time, place and id, and with what is said of all of them."""
+    """Return the drafts with session, occurrence, time, place and id, and with what is said of all of them."""
     agent, model, service = origin_fields(header)
     ordinals: dict[tuple[str | None, ...], int] = {}
     events: list[Event] = []
@@ -219,7 +219,7 @@ def _finish(
 
 
 def _end(events: list[Event], digest: str) -> Event:
-    """The `end` row behind a conversation's events: it was told whole."""
+    """Return the `end` row behind a conversation's events: it was told whole."""
     first = events[0]
     last = max(event.time for event in events)
     attributes = {"end": "complete", END_CONVERSATION: digest}

@@ -35,7 +35,7 @@ class InputFlaw:
 
 
 def conversations(value: object, place: str = "") -> Iterator[RecordedConversation | InputFlaw]:
-    """The conversations in one JSON value, in their order.
+    """Yield the conversations in one JSON value, in their order.
 
     A list of messages is one conversation, any other list holds one in each member. An object is one when
     it has `messages` or `traj`, and holds many when it has `simulations` (tau2). Anything else is a flaw.
@@ -70,7 +70,7 @@ def is_message_list(members: list[object]) -> bool:
 
 
 def messages_of(value: Mapping[str, object]) -> list[object] | None:
-    """The list of messages that an object holds, or None."""
+    """Return the list of messages that an object holds, or None."""
     for key in MESSAGE_KEYS:
         found = value.get(key)
         if isinstance(found, list):

@@ -58,7 +58,7 @@ def time_of(message: Mapping[str, object], zone: tzinfo) -> int | None:
 
 
 def message_event(message: Mapping[str, object], kind: Kind) -> Event | None:
-    """The user or assistant event of a message; None where it only calls tools."""
+    """Return the user or assistant event of a message; None where it only calls tools."""
     text = _text(message.get("content"))
     attributes = _attributes(message, without="name" if kind is Kind.ASSISTANT else "")
     if not text and message.get("refusal"):
@@ -109,7 +109,7 @@ def _part(part: object) -> str | None:
 
 
 def call_of(call: object, message: Mapping[str, object]) -> Event:
-    """The event of one call of a message, nested or flat. Raises Unreadable where it is none."""
+    """Return the event of one call of a message, nested or flat. Raises Unreadable where it is none."""
     if not is_object(call):
         raise UnreadableMessage("chat-call", "is not an object")
     inner = next((item for key in ("function", "custom") if is_object(item := call.get(key))), call)
@@ -135,7 +135,7 @@ def call_of(call: object, message: Mapping[str, object]) -> Event:
 
 
 def result_of(message: Mapping[str, object], calls: OpenCalls) -> Event:
-    """The event of a tool's message, with the arguments of the call that it answers."""
+    """Return the event of a tool's message, with the arguments of the call that it answers."""
     told = name_of(message.get("tool_call_id", message.get("call_id")))
     own = name_of(message.get("id")) if told is None else None
     name = name_of(message.get("name"))
@@ -169,7 +169,7 @@ def returned(content: object) -> str | None:
 
 
 def flagged_error(message: Mapping[str, object]) -> str | None:
-    """The error type that the log itself flags: its own text, or `tool_error` where it only says that.
+    """Return the error type that the log itself flags: its own text, or `tool_error` where it only says that.
 
     Text that reads like an error is not a flag: "Error: ..." may be what the tool is for.
     """
@@ -190,12 +190,12 @@ def _by_user(value: Mapping[str, object]) -> bool:
 
 
 def _agent(message: Mapping[str, object], sender: object = None) -> str | None:
-    """The agent that a message names, else its sender."""
+    """Return the agent that a message names, else its sender."""
     return string_of(message.get("agent")) or string_of(sender)
 
 
 def _attributes(message: Mapping[str, object], without: str = "") -> dict[str, str]:
-    """The message's other plain fields as text, those of `usage` and `metadata` behind their name."""
+    """Return the message's other plain fields as text, those of `usage` and `metadata` behind their name."""
     found: dict[str, str] = {}
     for key, value in _plain(message):
         text = value if isinstance(value, str) else json_text(value)
@@ -217,14 +217,14 @@ def _plain(message: Mapping[str, object]) -> Iterator[tuple[str, str | int | flo
 
 
 def string_of(value: object) -> str | None:
-    """A field's text, or None where it is empty, too long, or no text that UTF-8 can carry."""
+    """Return a field's text, or None where it is empty, too long, or no text that UTF-8 can carry."""
     if not isinstance(value, str) or not 0 < len(value) <= ID_CHARS_MAX:
         return None
     return value if value.isascii() or encode(value) is not None else None
 
 
 def name_of(value: object) -> str | None:
-    """An id or a name: text, or an integer's digits; None where there is none."""
+    """Return an id or a name: text, or an integer's digits; None where there is none."""
     if value is None or value == "":
         return None
     if isinstance(value, int) and not isinstance(value, bool):

@@ -74,7 +74,7 @@ def _half_of(
     older: tuple[str, Sequence[str]],
     speaker: Role,
 ) -> Half:
-    """A half from its messages, else from events, else from what older conventions flattened or wrote out.
+    """Return a half from its messages, else from events, else from what older conventions flattened or wrote out.
 
     Where attributes are missing, what stands in the place of messages may not be all that they told.
     """
@@ -102,7 +102,7 @@ def _first_worded(attributes: Mapping[str, Value], names: Sequence[str], speaker
 
 
 def _tool(span: Span) -> DialectReading:
-    """A tool's run; what its attributes do not tell may stand in span events, as messages."""
+    """Return a tool's run; what its attributes do not tell may stand in span events, as messages."""
     attributes = span.attributes
     if attributes.get(fw.LANGSMITH_KIND) == fw.LANGSMITH_TOOL:
         return _langsmith_tool(attributes)

@@ -133,7 +133,7 @@ def _output(span: Span, unread: Half | None = None) -> Half:
 
 
 def _listed(span: Span, names: tuple[str, str, str], speaker: Role) -> Half:
-    """The flattened messages, else the texts of a completion; absent where there are neither."""
+    """Return the flattened messages, else the texts of a completion; absent where there are neither."""
     messages, texts, wrapper = names
     try:
         found = flattened(span, messages)
@@ -156,7 +156,7 @@ def _valued(
 
 
 def _texts(span: Span, prefix: str, wrapper: str) -> list[Value] | None:
-    """The texts of a completion's prompts or choices."""
+    """Return the texts of a completion's prompts or choices."""
     found = flattened(span, prefix)
     if found is None:
         return None

@@ -48,7 +48,7 @@ def read(span: Span) -> DialectReading | None:
 
 
 def flat_half(span: Span, prefix: str, speaker: Role) -> Half:
-    """The messages that were flattened behind a prefix; absent where there are none."""
+    """Return the messages that were flattened behind a prefix; absent where there are none."""
     try:
         found = flattened(span, prefix)
     except Cut:
@@ -86,7 +86,7 @@ def _model_half(span: Span, prefixes: tuple[str, ...], speaker: Role) -> Half:
 
 
 def _opened(message: Value) -> Value:
-    """A message whose content was a list of parts, which stands there as JSON."""
+    """Return a message whose content was a list of parts, which stands there as JSON."""
     if not is_object(message):
         return message
     content = parsed_if_nested(message.get("content"))

@@ -41,9 +41,9 @@ _SHARED = ("session_id", "trace_id", "span_id", "agent", "model", "service", "ne
 
 
 def candidate_frame(candidates: Sequence[Candidate]) -> pl.DataFrame:
-    """The tellings of candidates as rows without `seq`, in their order; columns as in `CANDIDATE_SCHEMA`."""
-    pairs = [(one, telling) for one in candidates for telling in one.claims]
-    events = event_frame([_event(one, telling) for one, telling in pairs])
+    """Return the tellings of candidates as rows without `seq`, in their order; columns as in `CANDIDATE_SCHEMA`."""
+    pairs = [(one, claim) for one in candidates for claim in one.claims]
+    events = event_frame([_event(one, claim) for one, claim in pairs])
     numbers = [number for one in candidates for number in range(len(one.claims))]
     columns: dict[str, Any] = {
         "part": [one.role.value for one, _ in pairs],
@@ -54,18 +54,18 @@ def candidate_frame(candidates: Sequence[Candidate]) -> pl.DataFrame:
         "within": [list(one.within) for one, _ in pairs],
         "covered": [one.covered for one, _ in pairs],
         "telling": numbers,
-        "conversation_place": [telling.place for _, telling in pairs],
-        "message_place": [telling.rank for _, telling in pairs],
-        "past": [telling.past for _, telling in pairs],
-        "message_key": [telling.key for _, telling in pairs],
-        "answered": [telling.answered for _, telling in pairs],
+        "conversation_place": [claim.place for _, claim in pairs],
+        "message_place": [claim.rank for _, claim in pairs],
+        "past": [claim.past for _, claim in pairs],
+        "message_key": [claim.key for _, claim in pairs],
+        "answered": [claim.answered for _, claim in pairs],
     }
     unjudged = {name: pl.lit(None, EVENT_SCHEMA[name]) for name in ("occurrence", "seq", "event_id")}
     return events.with_columns(**unjudged).hstack(pl.DataFrame(columns, schema=SPAN_COLUMNS))
 
 
 def candidates_of(rows: pl.DataFrame) -> Iterator[Candidate]:
-    """The candidates that the rows tell; the rows of a span stand together, in their order, none twice."""
+    """Yield the candidates that the rows tell; the rows of a span stand together, in their order, none twice."""
     times = [pl.col(name).to_physical() for name in ("time", "span_start", "span_end")]
     named: Any = rows.with_columns(*times).iter_rows(named=True)
     for _, told in groupby(named, key=itemgetter("session_id", *SPAN_KEY)):
@@ -88,9 +88,9 @@ def _candidate(rows: list[dict[str, Any]]) -> Candidate:
     )
 
 
-def _event(candidate: Candidate, telling: Claim) -> Event:
+def _event(candidate: Candidate, claim: Claim) -> Event:
     shared: dict[str, Any] = {name: getattr(candidate, name) for name in _SHARED}
-    own: dict[str, Any] = {name: getattr(telling, name) for name in _EVENT_FIELDS}
+    own: dict[str, Any] = {name: getattr(claim, name) for name in _EVENT_FIELDS}
     return Event(occurrence=0, seq=0, attributes=candidate.attributes, **shared, **own)
 
 

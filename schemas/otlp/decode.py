@@ -40,7 +40,7 @@ _LOOKED_AT = 20
 
 
 def read_span_json(data: bytes) -> object:
-    """The value of one JSON text as `read_json` gives it; integer ids of span dumps keep their digits.
+    """Return the value of one JSON text as `read_json` gives it; integer ids of span dumps keep their digits.
 
     Raises ValueError for what is no JSON.
     """
@@ -108,7 +108,7 @@ def decode_json(value: object) -> Decoded:
 
 
 def _lists(value: object) -> Iterator[list[object]]:
-    """The lists in which an SDK dump may have its spans."""
+    """Yield the lists in which an SDK dump may have its spans."""
     if isinstance(value, list):
         yield cast("list[object]", value)
     elif is_object(value):
@@ -200,7 +200,7 @@ def _log_resource(value: object, place: str, reading: Decoding) -> None:
 
 
 def _list(value: object, place: str, reading: Decoding) -> list[object]:
-    """The list; a flaw where something else stands in its place, and nothing where nothing does."""
+    """Return the list; a flaw where something else stands in its place, and nothing where nothing does."""
     if isinstance(value, list):
         return cast("list[object]", value)
     if value is not None:

@@ -107,7 +107,7 @@ class Decoding:
             self.flaws.append(InputFlaw(at, code, text))
 
     def done(self) -> Decoded:
-        """All that was found."""
+        """Return all that was found."""
         flaws = self.flaws
         if self.untold:
             text = f"has {self.untold} more flaws, which are not told one by one"

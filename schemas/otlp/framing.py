@@ -84,7 +84,7 @@ def frames(read: Callable[[int], bytes], bytes_max: int = REQUEST_BYTES_MAX) -> 
 
 
 def unpacked(data: bytes, bytes_max: int = REQUEST_BYTES_MAX) -> bytes:
-    """A request out of gzip or zstd by its first bytes; other bytes as they are.
+    """Return a request out of gzip or zstd by its first bytes; other bytes as they are.
 
     Raises Unreadable where the compressed data is damaged or cut off, or where it unpacks to more than
     `bytes_max` or `REQUEST_RATIO_MAX` times its size; it stops there.
@@ -104,7 +104,7 @@ def _skip(read: Callable[[int], bytes], size: int) -> int:
 
 
 def _from_zstd(data: bytes, limit: int) -> bytes:
-    """The content of the one frame; where it says no size itself, room for all that is allowed is taken."""
+    """Return the content of the one frame; where it says no size itself, room for all that is allowed is taken."""
     unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
     try:
         size = zstandard.frame_content_size(data)
@@ -166,7 +166,7 @@ def _begins_request(data: bytes, size: int) -> bool:
 
 
 def _length(data: bytes, at: int) -> tuple[int, int]:
-    """The varint at that place and where it ends; zero bytes stand for what is not there."""
+    """Return the varint at that place and where it ends; zero bytes stand for what is not there."""
     value = shift = 0
     while shift < 35:
         byte = data[at] if at < len(data) else 0

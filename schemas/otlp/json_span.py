@@ -35,7 +35,7 @@ NO_SCOPE = "", ""
 
 
 def first(value: Mapping[str, object], names: tuple[str, ...]) -> object:
-    """The member of the first of these names that the object has and that is not null, else None."""
+    """Return the member of the first of these names that the object has and that is not null, else None."""
     for name in names:
         found = value.get(name)
         if found is not None:
@@ -107,7 +107,7 @@ def decode_span(
 
 
 def decode_resource(value: object, place: Place, reading: Decoding) -> dict[str, Value]:
-    """The attributes of a resource, empty where there is none."""
+    """Return the attributes of a resource, empty where there is none."""
     if value is None:
         return {}
     if not is_object(value):
@@ -125,7 +125,7 @@ def decode_scope(value: object, place: Place, reading: Decoding) -> tuple[str, s
 
 
 def hex_id(value: object, size: int) -> str | None:
-    """An id of `size` bytes in lower-case hex, or None where the value is none or all zero.
+    """Return an id of `size` bytes in lower-case hex, or None where the value is none or all zero.
 
     It may be hex (after `0x` also without its leading zeros), base64, or an integer.
     """
@@ -151,7 +151,7 @@ def _bytes_of(text: str, size: int) -> bytes | None:
 
 
 def _ids(value: dict[str, object]) -> dict[str, object]:
-    """The object in which a span's ids stand: itself, or its context."""
+    """Return the object in which a span's ids stand: itself, or its context."""
     context = first(value, _CONTEXTS)
     return context if is_object(context) and first(value, TRACE_IDS) is None else value
 
@@ -191,7 +191,7 @@ def time_of(
     place: Place,
     reading: Decoding,
 ) -> int:
-    """A time in nanoseconds, 0 where it is not said; the first names are OTLP's, which count nanoseconds."""
+    """Return a time in nanoseconds, 0 where it is not said; the first names are OTLP's, which count nanoseconds."""
     try:
         given = first(value, names[0])
         if given is not None:
@@ -220,7 +220,7 @@ def _sdk_time(given: object) -> int:
 
 
 def _attributes(value: Mapping[str, object], place: Place, reading: Decoding) -> tuple[dict[str, Value], int]:
-    """The attributes of a span or an event, and how many more there were."""
+    """Return the attributes of a span or an event, and how many more there were."""
     lost = reading.lost
     attributes = from_json(value.get("attributes"), place, reading)
     return attributes, count_of(value, _LOST_ATTRIBUTES, place, reading) + reading.lost - lost
@@ -241,7 +241,7 @@ def count_of(value: Mapping[str, object], names: tuple[str, ...], place: Place, 
 def _events(
     value: Mapping[str, object], place: Place, reading: Decoding
 ) -> tuple[tuple[SpanEvent, ...], int]:
-    """A span's events, and how many more there were."""
+    """Return a span's events, and how many more there were."""
     dropped, events = count_of(value, _LOST_EVENTS, place, reading), value.get("events")
     if not events:
         return (), dropped

@@ -23,7 +23,7 @@ _LIBRARY_SPANS = 1000
 
 
 def decode_protobuf(data: bytes) -> Decoded:
-    """The spans of an ExportTraceServiceRequest (TracesData on the wire), and what of it cannot be read.
+    """Return the spans of an ExportTraceServiceRequest (TracesData on the wire), and what of it cannot be read.
 
     Never raises for what the bytes may hold. Bytes that are no protobuf give one flaw and no span. Where only
     a part is damaged, the least part that holds the damage is left out: an attribute's value, a span.
@@ -53,7 +53,7 @@ def _resource(message: ResourceSpans, place: str, reading: Decoding) -> None:
 
 
 def _library_spans(message: ResourceSpans, place: str, reading: Decoding) -> Iterator[ScopeSpans]:
-    """The spans of exporters from before scopes, which today's messages hold as an unknown field."""
+    """Yield the spans of exporters from before scopes, which today's messages hold as an unknown field."""
     for field in cast("Iterable[object]", UnknownFieldSet(message)):
         if getattr(field, "field_number", 0) != _LIBRARY_SPANS:
             continue

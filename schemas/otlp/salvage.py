@@ -61,7 +61,7 @@ class _TooManyFields(Exception):
 
 
 def salvaged(data: bytes, reading: Decoding, kind: type[Message] = TracesData) -> bytes | None:
-    """The request without what is damaged in it, as bytes that parse; None where nothing can be kept.
+    """Return the request without what is damaged in it, as bytes that parse; None where nothing can be kept.
 
     Each part that is taken out is told to `reading`. A span, resource or attribute that is lost stays as an
     empty message, so that the others keep their numbers, and its place is excused from being told again.
@@ -80,7 +80,7 @@ def salvaged(data: bytes, reading: Decoding, kind: type[Message] = TracesData) -
 
 
 def _sound(kind: type[Message], data: bytes, place: str, reading: Decoding, left: list[int]) -> bytes:
-    """The message without what is damaged; empty, and its place excused, where nothing can be kept."""
+    """Return the message without what is damaged; empty, and its place excused, where nothing can be kept."""
     if _parses(kind, data):
         return data
     if kind is AnyValue:
@@ -112,7 +112,7 @@ def _part(
     reading: Decoding,
     left: list[int],
 ) -> bytes:
-    """The bytes of a message's field, the nth of its number, without what is damaged in it."""
+    """Return the bytes of a message's field, the nth of its number, without what is damaged in it."""
     whole = data[field.start : field.end]
     if field.wire != BYTES:
         return whole
@@ -146,7 +146,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _fields(data: bytes, left: list[int]) -> Iterator[WireField]:
-    """The fields of a message; ValueError where the bytes are none."""
+    """Yield the fields of a message; ValueError where the bytes are none."""
     for field in fields_of(data, 0, len(data)):
         left[0] -= 1
         if left[0] < 0:

@@ -101,8 +101,8 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         if not is_repeat or is_first:
             self.held[key] = candidate
 
-    def advance(self, watermark: int, readings: ClaimLog | None = None) -> list[Event]:
-        """The events, and `end` rows, of what the time has passed, in judged order.
+    def advance(self, watermark: int, claim_log: ClaimLog | None = None) -> list[Event]:
+        """Return the events, and `end` rows, of what the time has passed, in judged order.
 
         Nothing that ends up to the watermark is expected any more. What the time has passed waits all the
         same while a span that it has not passed, and that has come, tells something earlier. An occurrence
@@ -118,34 +118,34 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         ]
         events = [
             event
-            for telling, key, candidate in _in_order(items)
-            for event in self._take(telling, key, candidate, readings)
+            for claim, key, candidate in _in_order(items)
+            for event in self._take(claim, key, candidate, claim_log)
         ]
         for key, candidate in ready.items():
-            if any(telling.time >= until for telling in candidate.claims):
+            if any(claim.time >= until for claim in candidate.claims):
                 self.taken[key] = until
                 continue
             del self.held[key]
             self.taken.pop(key, None)
-            if readings is not None:
-                readings.leave(DropReason.OTHER_SPAN, key, candidate, candidate.claims)
+            if claim_log is not None:
+                claim_log.leave(DropReason.OTHER_SPAN, key, candidate, candidate.claims)
             if len(self.seen[-1].spans) < REMEMBERED_MAX:
                 self.seen[-1].spans.add(key)
                 if len(self.seen[-1].within) < REMEMBERED_MAX:
                     self.seen[-1].within.update(candidate.within)
         if self.open is not None and self._is_over(self.open.last_time + self.idle, watermark):
-            events += self._close(self.open.last_time + self.idle, Close.IDLE, readings)
+            events += self._close(self.open.last_time + self.idle, Close.IDLE, claim_log)
         self._forget(watermark)
         return events
 
-    def finish(self, as_of: int | None, readings: ClaimLog | None = None) -> list[Event]:
-        """The results that are still awaited, where nothing more comes: all has, or by then it has closed."""
+    def finish(self, as_of: int | None, claim_log: ClaimLog | None = None) -> list[Event]:
+        """Return the results that are still awaited, where nothing more comes: all has, or by then it has closed."""
         is_over = self.open is not None and (as_of is None or as_of > self.open.last_time + self.idle)
-        return list(self._judge_awaited({}, readings)) if is_over else []
+        return list(self._judge_awaited({}, claim_log)) if is_over else []
 
     @property
     def due(self) -> int | None:
-        """The watermark from which `advance` has something to do; None once the session may be forgotten."""
+        """Return the watermark from which `advance` has something to do; None once the session may be forgotten."""
         times = [one.end for key, one in self.held.items() if key not in self.taken]
         if self.open is not None:
             times.append(self.open.last_time + self.idle + 1)
@@ -153,135 +153,135 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         return min(times, default=None)
 
     def _until(self, watermark: int, covered: set[str]) -> int:
-        """The first thing that a span tells which the time has not passed; what is late anyway aside."""
+        """Return the first thing that a span tells which the time has not passed; what is late anyway aside."""
         waiting = {key: one for key, one in self.held.items() if one.end > watermark}
         since = _EVER if self.open is None else self.open.last_time
-        times = (telling.time for telling, _, _ in _items(waiting, covered) if telling.time >= since)
+        times = (claim.time for claim, _, _ in _items(waiting, covered) if claim.time >= since)
         return min(times, default=_NEVER)
 
     def _is_over(self, until: int, watermark: int) -> bool:
         """Return whether nothing can come any more for an occurrence that lasts until then."""
-        held = any(telling.time <= until for one in self.held.values() for telling in one.claims)
+        held = any(claim.time <= until for one in self.held.values() for claim in one.claims)
         return watermark > until and not held
 
     def _take(
-        self, telling: Claim, key: str, candidate: Candidate, readings: ClaimLog | None
+        self, claim: Claim, key: str, candidate: Candidate, claim_log: ClaimLog | None
     ) -> Iterator[Event]:
-        """The event of a telling, none where it was told before, and what closes before it."""
-        if self.open is not None and telling.time > self.open.last_time + self.idle:
-            yield from self._close(self.open.last_time + self.idle, Close.IDLE, readings)
-        if telling.kind is Kind.END:
-            yield from self._end(telling, key, candidate, readings)
+        """Yield the event of a telling, none where it was told before, and what closes before it."""
+        if self.open is not None and claim.time > self.open.last_time + self.idle:
+            yield from self._close(self.open.last_time + self.idle, Close.IDLE, claim_log)
+        if claim.kind is Kind.END:
+            yield from self._end(claim, key, candidate, claim_log)
             return
         known = [
-            one for one in reversed(self.seen) if one.closed is None or telling.time <= one.closed + self.idle
+            one for one in reversed(self.seen) if one.closed is None or claim.time <= one.closed + self.idle
         ]
-        if self.awaited and telling.place is not None:
+        if self.awaited and claim.place is not None:
             uses = [use for one in known for use in one.uses]
             if found := answers(self.awaited, uses, candidate, key):
-                yield from self._judge_awaited(found, readings)
-        if telling.past and self.open is not None and self.open.caller not in (None, key):
-            if readings is not None:
-                readings.drop(DropReason.RETOLD_HISTORY, telling, key, candidate)
+                yield from self._judge_awaited(found, claim_log)
+        if claim.past and self.open is not None and self.open.caller not in (None, key):
+            if claim_log is not None:
+                claim_log.drop(DropReason.RETOLD_HISTORY, claim, key, candidate)
             return
-        reading, use = telling, None
-        teller = seen_message(known, candidate, telling)
+        reading, use = claim, None
+        teller = seen_message(known, candidate, claim)
         before = None if teller is None else teller.time
-        if before is None and telling.kind in _OF_TOOLS:
-            telling = answering(known, telling)
-            before, use = claim_use(known, telling, candidate, key)
-            telling, candidate = of_its_call(known, use, telling, candidate)
-            if before is None and self.open is not None and is_awaited(telling, use, self.awaited):
-                self.awaited.append(Awaited(key, telling, msgspec.structs.replace(candidate, claims=())))
-                self.open.last_time = max(self.open.last_time, telling.time)
+        if before is None and claim.kind in _OF_TOOLS:
+            claim = answering(known, claim)
+            before, use = claim_use(known, claim, candidate, key)
+            claim, candidate = of_its_call(known, use, claim, candidate)
+            if before is None and self.open is not None and is_awaited(claim, use, self.awaited):
+                self.awaited.append(Awaited(key, claim, msgspec.structs.replace(candidate, claims=())))
+                self.open.last_time = max(self.open.last_time, claim.time)
                 return
         if before is None:
-            yield from self._judge_awaited({}, readings)
-            event = self._judge(telling, key, candidate)
-            if readings is not None:
-                readings.judge(event, reading, key, candidate, use)
+            yield from self._judge_awaited({}, claim_log)
+            event = self._judge(claim, key, candidate)
+            if claim_log is not None:
+                claim_log.judge(event, reading, key, candidate, use)
             yield event
         else:
             self.repeats += 1
-            self.late += telling.time < before
-            if readings is not None:
-                readings.drop(
+            self.late += claim.time < before
+            if claim_log is not None:
+                claim_log.drop(
                     DropReason.REPEAT if use is None else DropReason.PAIRED, reading, key, candidate, use
                 )
-        self._note_message(telling, candidate, before)
+        self._note_message(claim, candidate, before)
 
-    def _note_message(self, telling: Claim, candidate: Candidate, before: int | None) -> None:
+    def _note_message(self, claim: Claim, candidate: Candidate, before: int | None) -> None:
         """Remember who told a message last; `before` is the time of its event if that was judged before."""
         messages = self.seen[-1].messages
-        if telling.key and (telling.key in messages or len(messages) < REMEMBERED_MAX):
-            time = telling.time if before is None else before
-            messages[telling.key] = SeenMessage(candidate.start, candidate.end, candidate.failed, time)
+        if claim.key and (claim.key in messages or len(messages) < REMEMBERED_MAX):
+            time = claim.time if before is None else before
+            messages[claim.key] = SeenMessage(candidate.start, candidate.end, candidate.failed, time)
 
     def _end(
-        self, telling: Claim, key: str, candidate: Candidate, readings: ClaimLog | None
+        self, claim: Claim, key: str, candidate: Candidate, claim_log: ClaimLog | None
     ) -> Iterator[Event]:
         """Close the open occurrence at the end mark of a span, if there is one."""
         if self.open is not None:
-            for event in self._close(telling.time, Close.MARK, readings):
-                if readings is not None and event.kind is Kind.END:
-                    readings.judge(event, telling, key, candidate)
+            for event in self._close(claim.time, Close.MARK, claim_log):
+                if claim_log is not None and event.kind is Kind.END:
+                    claim_log.judge(event, claim, key, candidate)
                 yield event
             return
         self.stray_ends += 1
-        if readings is not None:
-            readings.drop(DropReason.STRAY_END, telling, key, candidate)
+        if claim_log is not None:
+            claim_log.drop(DropReason.STRAY_END, claim, key, candidate)
 
-    def _judge_awaited(self, found: Mapping[str, Claim], readings: ClaimLog | None) -> Iterator[Event]:
-        """The events of the results that were awaited, with what was found of them."""
+    def _judge_awaited(self, found: Mapping[str, Claim], claim_log: ClaimLog | None) -> Iterator[Event]:
+        """Yield the events of the results that were awaited, with what was found of them."""
         awaited, self.awaited = self.awaited, []
         for one in awaited:
             event = self._judge(completed_result(one, found), one.run, one.candidate)
-            if readings is not None:
+            if claim_log is not None:
                 uses = (use for told in self.seen for use in told.uses if use.run == one.run)
-                readings.judge(event, one.claim, one.run, one.candidate, next(uses, None))
+                claim_log.judge(event, one.claim, one.run, one.candidate, next(uses, None))
             yield event
 
-    def _judge(self, telling: Claim, key: str, candidate: Candidate) -> Event:
-        """The next event of the session; it opens an occurrence where none is open."""
-        content = content_of(telling)
-        said = _said(telling.kind, content)
-        place = (*_place((telling, key, candidate)), said)
+    def _judge(self, claim: Claim, key: str, candidate: Candidate) -> Event:
+        """Return the next event of the session; it opens an occurrence where none is open."""
+        content = content_of(claim)
+        said = _said(claim.kind, content)
+        place = (*_place((claim, key, candidate)), said)
         closed = self.seen[-2].closed if len(self.seen) > 1 else None
-        late = closed is not None and telling.time <= closed
+        late = closed is not None and claim.time <= closed
         if self.open is None:
             # An occurrence is known by its time, so a late one must not have that of an earlier one.
-            time = telling.time if self.begun is None else max(telling.time, self.begun + 1)
-            self.open = OpenOccurrence(time, telling.time, place)
+            time = claim.time if self.begun is None else max(claim.time, self.begun + 1)
+            self.open = OpenOccurrence(time, claim.time, place)
             self.begun = time
         now = self.open
         late = late or place < now.last
         self.late += late
-        now.last, now.last_time = max(now.last, place), max(now.last_time, telling.time)
+        now.last, now.last_time = max(now.last, place), max(now.last_time, claim.time)
         now.seq += 1
         ordinal = now.equals.get(said, 0)
         if ordinal or len(now.equals) < REMEMBERED_MAX:
             now.equals[said] = ordinal + 1
-        if telling.place is not None and now.caller is None:
+        if claim.place is not None and now.caller is None:
             now.caller = key
-        self._note_call(telling)
-        named = event_id(self.session_id, now.time, telling.kind, content, ordinal)
-        return _event(telling, candidate, occurrence=now.time, seq=now.seq, late=late, event_id=named)
+        self._note_call(claim)
+        named = event_id(self.session_id, now.time, claim.kind, content, ordinal)
+        return _event(claim, candidate, occurrence=now.time, seq=now.seq, late=late, event_id=named)
 
-    def _note_call(self, telling: Claim) -> None:
+    def _note_call(self, claim: Claim) -> None:
         """Let a call with an id wait for its result, or end that."""
-        if telling.kind not in _OF_TOOLS or telling.call_id is None:
+        if claim.kind not in _OF_TOOLS or claim.call_id is None:
             return
-        if telling.kind is Kind.TOOL_RESULT:
+        if claim.kind is Kind.TOOL_RESULT:
             # A call is answered once; another result of its id answers none that is known.
             for told in self.seen:
-                told.calls.pop(telling.call_id, None)
+                told.calls.pop(claim.call_id, None)
         else:
-            expect(self.seen, telling)
+            expect(self.seen, claim)
 
-    def _close(self, time: int, reason: Close, readings: ClaimLog | None) -> Iterator[Event]:
+    def _close(self, time: int, reason: Close, claim_log: ClaimLog | None) -> Iterator[Event]:
         """Close the open occurrence: what comes now belongs to the next one."""
         assert self.open is not None
-        yield from self._judge_awaited({}, readings)
+        yield from self._judge_awaited({}, claim_log)
         ended = self.open
         self.open = None
         self.seen[-1].closed = time
@@ -305,13 +305,13 @@ def _items(ready: dict[str, Candidate], covered: set[str]) -> Iterator[_Item]:
     for key, candidate in ready.items():
         is_covered = candidate.covered or candidate.key in covered
         halves = {time for half, time in candidate.halves if half_key(candidate.key, half) in covered}
-        for telling in candidate.claims:
-            if telling.kind is Kind.END or not (is_covered or telling.time in halves):
-                yield telling, key, candidate
+        for claim in candidate.claims:
+            if claim.kind is Kind.END or not (is_covered or claim.time in halves):
+                yield claim, key, candidate
 
 
 def _in_order(items: list[_Item]) -> Iterator[_Item]:
-    """The tellings as they sort; what they say is looked at only where nothing else tells two apart."""
+    """Yield the tellings as they sort; what they say is looked at only where nothing else tells two apart."""
     items.sort(key=_place)
     for _, same in groupby(items, key=_place):
         tied = list(same)
@@ -320,47 +320,47 @@ def _in_order(items: list[_Item]) -> Iterator[_Item]:
 
 def _place(item: _Item) -> tuple[int, int, int, int]:
     """Return where a telling sorts: by time, place in the conversation, kind, place in the message."""
-    telling = item[0]
-    place = _NO_PLACE if telling.place is None else telling.place
-    return telling.time, place, _KINDS[telling.kind], telling.rank
+    claim = item[0]
+    place = _NO_PLACE if claim.place is None else claim.place
+    return claim.time, place, _KINDS[claim.kind], claim.rank
 
 
 def _tie(item: _Item) -> tuple[str, int, int, str]:
-    telling, key, candidate = item
-    return _said(telling.kind, content_of(telling)), candidate.start, candidate.end, key
+    claim, key, candidate = item
+    return _said(claim.kind, content_of(claim)), candidate.start, candidate.end, key
 
 
 def _said(kind: Kind, content: list[str | None]) -> str:
-    """A digest of what an event says, for telling equals apart from others."""
+    """Return a digest of what an event says, for telling equals apart from others."""
     return hashlib.blake2b(orjson.dumps([kind, content]), digest_size=8).hexdigest()
 
 
 def _event(
-    telling: Claim, candidate: Candidate, *, occurrence: int, seq: int, late: bool, event_id: str
+    claim: Claim, candidate: Candidate, *, occurrence: int, seq: int, late: bool, event_id: str
 ) -> Event:
-    """The event of a telling, at its place in its session."""
-    content = telling.content
-    if content is Content.CAPTURED and telling.tool is None and telling.kind in _OF_TOOLS:
+    """Return the event of a telling, at its place in its session."""
+    content = claim.content
+    if content is Content.CAPTURED and claim.tool is None and claim.kind in _OF_TOOLS:
         # Every call is of some tool: where nobody told which, that was not captured.
         content = Content.ABSENT
     return Event(
         session_id=candidate.session_id,
         occurrence=occurrence,
-        time=telling.time,
+        time=claim.time,
         seq=seq,
-        kind=telling.kind,
+        kind=claim.kind,
         late=late,
-        history=telling.past,
+        history=claim.past,
         agent=candidate.agent,
         model=candidate.model,
         service=candidate.service,
         nested=candidate.nested,
-        text=telling.text,
-        tool=telling.tool,
-        call_id=telling.call_id,
-        args=telling.args,
-        result=telling.result,
-        error=telling.error,
+        text=claim.text,
+        tool=claim.tool,
+        call_id=claim.call_id,
+        args=claim.args,
+        result=claim.result,
+        error=claim.error,
         content=content,
         trace_id=candidate.trace_id or None,
         span_id=candidate.span_id or None,

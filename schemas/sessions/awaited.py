@@ -22,18 +22,18 @@ class Awaited(msgspec.Struct, rename={"claim": "telling"}):
     candidate: Candidate
 
 
-def is_awaited(telling: Claim, use: ToolUse, awaited: Sequence[Awaited]) -> bool:
+def is_awaited(claim: Claim, use: ToolUse, awaited: Sequence[Awaited]) -> bool:
     """Return whether a run's result has no content, though a model's span told the call, or follows such.
 
     The input of the model's next call is then likely to be told, too, and to hold the results of all runs.
     """
-    if telling.kind is not Kind.TOOL_RESULT or telling.place is not None or use.asked is None:
+    if claim.kind is not Kind.TOOL_RESULT or claim.place is not None or use.asked is None:
         return False
-    return len(awaited) < WAITING_MAX if awaited else _is_bare(telling)
+    return len(awaited) < WAITING_MAX if awaited else _is_bare(claim)
 
 
-def _is_bare(telling: Claim) -> bool:
-    return telling.content is Content.ABSENT and telling.result is None
+def _is_bare(claim: Claim) -> bool:
+    return claim.content is Content.ABSENT and claim.result is None
 
 
 def answers(
@@ -42,30 +42,30 @@ def answers(
     """Return what a model's call is told anew of the results that are awaited, by the key of the run."""
     runs = {one.run for one in awaited}
     left, found = [*uses], dict[str, Claim]()
-    for telling in candidate.claims:
-        if telling.kind is not Kind.TOOL_RESULT or telling.place is None or telling.past:
+    for claim in candidate.claims:
+        if claim.kind is not Kind.TOOL_RESULT or claim.place is None or claim.past:
             continue
-        use = matching_use(left, claimed_use(telling, candidate, key), telling.kind)
+        use = matching_use(left, claimed_use(claim, candidate, key), claim.kind)
         if use is None:
             continue
         # Each use is answered once, and so the next claim looks among the others.
         left = [one for one in left if one is not use]
-        if use.run in runs and telling.content is not Content.ABSENT:
-            found[use.run] = telling
+        if use.run in runs and claim.content is not Content.ABSENT:
+            found[use.run] = claim
     return found
 
 
 def completed_result(awaited: Awaited, found: Mapping[str, Claim]) -> Claim:
     """Return the result with what a model was told of it; without that, as its run told it."""
-    telling, answer = awaited.claim, found.get(awaited.run)
-    if answer is None or not _is_bare(telling):
-        return telling
+    claim, answer = awaited.claim, found.get(awaited.run)
+    if answer is None or not _is_bare(claim):
+        return claim
     return msgspec.structs.replace(
-        telling,
-        call_id=telling.call_id if telling.call_id is not None else answer.call_id,
-        tool=telling.tool if telling.tool is not None else answer.tool,
-        args=telling.args if telling.args is not None else answer.args,
+        claim,
+        call_id=claim.call_id if claim.call_id is not None else answer.call_id,
+        tool=claim.tool if claim.tool is not None else answer.tool,
+        args=claim.args if claim.args is not None else answer.args,
         result=answer.result,
-        error=telling.error or answer.error,
+        error=claim.error or answer.error,
         content=answer.content,
     )

@@ -76,38 +76,38 @@ class ClaimLog:
     _runs: dict[tuple[str, Kind], str] = field(default_factory=dict[tuple[str, Kind], str])
 
     def judge(
-        self, event: Event, telling: Claim, key: str, candidate: Candidate, use: ToolUse | None = None
+        self, event: Event, claim: Claim, key: str, candidate: Candidate, use: ToolUse | None = None
     ) -> None:
         """Note the event that a reading of the span `key` is."""
-        self._known[_reading(key, telling)] = event.event_id
+        self._known[_reading(key, claim)] = event.event_id
         self._first[event.event_id] = candidate.span_id
-        self._note(event.event_id, telling, use)
-        insort(self._said.setdefault(_content(telling), []), (telling.time, event.event_id))
-        if event.tool != telling.tool or event.call_id != telling.call_id or event.args != telling.args:
+        self._note(event.event_id, claim, use)
+        insort(self._said.setdefault(_content(claim), []), (claim.time, event.event_id))
+        if event.tool != claim.tool or event.call_id != claim.call_id or event.args != claim.args:
             # What the event took of its call, others may say themselves.
-            insort(self._said.setdefault(_content(event), []), (telling.time, event.event_id))
+            insort(self._said.setdefault(_content(event), []), (claim.time, event.event_id))
         if candidate.role is SpanRole.TOOL:
             for outer in candidate.within:
-                self._runs[outer, telling.kind] = event.event_id
+                self._runs[outer, claim.kind] = event.event_id
 
     def drop(
-        self, reason: DropReason, telling: Claim, key: str, candidate: Candidate, use: ToolUse | None = None
+        self, reason: DropReason, claim: Claim, key: str, candidate: Candidate, use: ToolUse | None = None
     ) -> None:
         """Note that a reading of the span `key` says what an event says already."""
         if use is not None:
-            _, of = self._uses.get((id(use), telling.kind), (use, None))
+            _, of = self._uses.get((id(use), claim.kind), (use, None))
         else:
-            of = self._messages.get(telling.key) if telling.key else None
+            of = self._messages.get(claim.key) if claim.key else None
         if of is not None:
-            self._note(of, telling, use)
-        self._known[_reading(key, telling)] = of
-        self._found.append((reason, telling, key, candidate, of))
+            self._note(of, claim, use)
+        self._known[_reading(key, claim)] = of
+        self._found.append((reason, claim, key, candidate, of))
 
     def leave(self, reason: DropReason, key: str, candidate: Candidate, tellings: Iterable[Claim]) -> None:
         """Note the readings of a span that session assembly leaves to others, as far as nothing is known."""
-        for telling in tellings:
-            if reason is DropReason.COPY or _reading(key, telling) not in self._known:
-                self._found.append((reason, telling, key, candidate, None))
+        for claim in tellings:
+            if reason is DropReason.COPY or _reading(key, claim) not in self._known:
+                self._found.append((reason, claim, key, candidate, None))
 
     @property
     def is_empty(self) -> bool:
@@ -118,8 +118,8 @@ class ClaimLog:
         """Return what was dropped, by time, span and place."""
         found = sorted(self._found, key=_order)
         return [
-            DroppedClaim(reason, telling, candidate, of or self._of(telling, key, candidate))
-            for reason, telling, key, candidate, of in found
+            DroppedClaim(reason, claim, candidate, of or self._of(claim, key, candidate))
+            for reason, claim, key, candidate, of in found
         ]
 
     def spans(self) -> dict[str, list[str]]:
@@ -130,35 +130,35 @@ class ClaimLog:
                 spans[one.of].setdefault(one.candidate.span_id)
         return {event_id: [span for span in some if span] for event_id, some in spans.items()}
 
-    def _note(self, event_id: str, telling: Claim, use: ToolUse | None) -> None:
-        if telling.key:
-            self._messages[telling.key] = event_id
+    def _note(self, event_id: str, claim: Claim, use: ToolUse | None) -> None:
+        if claim.key:
+            self._messages[claim.key] = event_id
         if use is not None:
             # The use itself stays here, so that no other has its number.
-            self._uses[id(use), telling.kind] = use, event_id
+            self._uses[id(use), claim.kind] = use, event_id
 
-    def _of(self, telling: Claim, key: str, candidate: Candidate) -> str | None:
+    def _of(self, claim: Claim, key: str, candidate: Candidate) -> str | None:
         """Return the event of a reading that assembly compared with none.
 
         That is the event of its copy, or of the run inside its own, else the one nearest in time of those
         that say the same.
         """
-        known = self._known.get(_reading(key, telling)) or self._runs.get((candidate.key, telling.kind))
-        said = self._said.get(_content(telling))
-        if known is not None or said is None or telling.kind is Kind.END:
+        known = self._known.get(_reading(key, claim)) or self._runs.get((candidate.key, claim.kind))
+        said = self._said.get(_content(claim))
+        if known is not None or said is None or claim.kind is Kind.END:
             return known
-        place = bisect(said, telling.time, key=itemgetter(0))
+        place = bisect(said, claim.time, key=itemgetter(0))
         near = said[max(place - 1, 0) : place + 1]
-        return min(near, key=lambda one: abs(one[0] - telling.time))[1]
+        return min(near, key=lambda one: abs(one[0] - claim.time))[1]
 
 
 def _order(found: _Found) -> tuple[int, str, int, Kind, int]:
-    _, telling, key, _, _ = found
-    return telling.time, key, telling.place or 0, telling.kind, telling.rank
+    _, claim, key, _, _ = found
+    return claim.time, key, claim.place or 0, claim.kind, claim.rank
 
 
-def _reading(key: str, telling: Claim) -> _Reading:
-    return key, telling.kind, telling.place, telling.rank
+def _reading(key: str, claim: Claim) -> _Reading:
+    return key, claim.kind, claim.place, claim.rank
 
 
 def _content(saying: Claim | Event) -> tuple[str | None, ...]:

@@ -19,32 +19,32 @@ _DIGEST_BYTES = 16
 
 
 def claims_of(
-    step: SpanContent, start: int, end: int, *, without: Container[str] = ()
+    content: SpanContent, start: int, end: int, *, without: Container[str] = ()
 ) -> tuple[tuple[Claim, ...], str]:
-    """The tellings of a step that began and ended then, and a digest of them, 32 hex digits.
+    """Return the tellings of a step that began and ended then, and a digest of them, 32 hex digits.
 
     A model's input is told at its start, its output at its end, and so are a tool's call and result. A half
     whose messages were not captured is one `unknown` event. The halves `without` (`INPUT`, `OUTPUT`) of a
     conversation are left out; the digest covers them all the same.
     """
     told: list[Claim] = []
-    if step.role in (SpanRole.CHAT, SpanRole.AGENT):
-        told.extend(_conversation(step, start, end))
-    elif step.role is SpanRole.TOOL:
-        told.extend(_run(step, start, end))
-    if step.ends:
+    if content.role in (SpanRole.CHAT, SpanRole.AGENT):
+        told.extend(_conversation(content, start, end))
+    elif content.role is SpanRole.TOOL:
+        told.extend(_run(content, start, end))
+    if content.ends:
         told.append(Claim(Kind.END, end))
     said = [[t.kind, t.key, t.place, t.rank, t.tool, t.call_id, t.args, t.result, t.error] for t in told]
     digest = hashlib.blake2b(orjson.dumps(said), digest_size=_DIGEST_BYTES).hexdigest()
-    inputs = len(step.input or ())
+    inputs = len(content.input or ())
     return tuple(one for one in told if half_of(one, inputs) not in without), digest
 
 
-def half_of(telling: Claim, inputs: int) -> str:
-    """The half of a conversation of which a telling is; empty for what is no part of one."""
-    if telling.place is None:
+def half_of(claim: Claim, inputs: int) -> str:
+    """Return the half of a conversation of which a telling is; empty for what is no part of one."""
+    if claim.place is None:
         return ""
-    return INPUT if telling.place < inputs else OUTPUT
+    return INPUT if claim.place < inputs else OUTPUT
 
 
 class _Setting(msgspec.Struct, frozen=True):
@@ -58,13 +58,13 @@ class _Setting(msgspec.Struct, frozen=True):
     error: str | None
 
 
-def _conversation(step: SpanContent, start: int, end: int) -> Iterator[Claim]:
-    """The messages of a model's call, or of an agent's, in their order."""
-    heard, spoken = with_ids_of_results(step.input or ()), step.output or ()
+def _conversation(content: SpanContent, start: int, end: int) -> Iterator[Claim]:
+    """Yield the messages of a model's call, or of an agent's, in their order."""
+    heard, spoken = with_ids_of_results(content.input or ()), content.output or ()
     calls = OpenCalls()
-    if step.input is None and step.role is SpanRole.CHAT:
+    if content.input is None and content.role is SpanRole.CHAT:
         # Before the outputs, which begin at 0, also where the span's clock has but one time.
-        yield Claim(Kind.UNKNOWN, start, content=step.content, place=-1)
+        yield Claim(Kind.UNKNOWN, start, content=content.content, place=-1)
     last = max((i for i, message in enumerate(heard) if message.role is Role.ASSISTANT), default=-1)
     key, answered = "", False
     for place, message in enumerate((*heard, *spoken)):
@@ -74,11 +74,11 @@ def _conversation(step: SpanContent, start: int, end: int) -> Iterator[Claim]:
         if place < len(heard):
             setting = _Setting(start, place, place <= last, key, answered, None)
         else:
-            setting = _Setting(end, place, False, key, answered, step.error)
+            setting = _Setting(end, place, False, key, answered, content.error)
         yield from _message(message, setting, calls)
         answered = answered or message.role is Role.ASSISTANT
-    if step.output is None and step.role is SpanRole.CHAT:
-        yield Claim(Kind.UNKNOWN, end, content=step.content, place=len(heard))
+    if content.output is None and content.role is SpanRole.CHAT:
+        yield Claim(Kind.UNKNOWN, end, content=content.content, place=len(heard))
 
 
 def _message(message: Message, setting: _Setting, calls: OpenCalls) -> Iterator[Claim]:
@@ -142,9 +142,9 @@ def _telling(
     )
 
 
-def _run(step: SpanContent, start: int, end: int) -> Iterator[Claim]:
-    """A tool's run: the call at its start, what it returned at its end."""
-    call, result = step.call, step.result
+def _run(content: SpanContent, start: int, end: int) -> Iterator[Claim]:
+    """Yield a tool's run: the call at its start, what it returned at its end."""
+    call, result = content.call, content.result
     tool = (call and call.tool) or (result and result.tool)
     call_id = (call and call.call_id) or (result and result.call_id)
     args = call.args if call else None
@@ -163,13 +163,13 @@ def _run(step: SpanContent, start: int, end: int) -> Iterator[Claim]:
         call_id=call_id,
         args=args,
         result=result.result if result else None,
-        error=(result and result.error) or step.error,
+        error=(result and result.error) or content.error,
         content=result.content if result else Content.ABSENT,
     )
 
 
 def _key(before: str, message: Message) -> str:
-    """The digest of a message and all before it; arguments in canonical form."""
+    """Return the digest of a message and all before it; arguments in canonical form."""
     said = [
         before,
         message.role,

@@ -23,9 +23,9 @@ _COPY_ORDER = ("span_start", "span_end", "agent", "model", "service", "nested", 
 
 
 def session_order(
-    rows: pl.DataFrame, idle_s: float, as_of: int | None = None, readings: ClaimLog | None = None
+    rows: pl.DataFrame, idle_s: float, as_of: int | None = None, claim_log: ClaimLog | None = None
 ) -> OrderedEvents:
-    """The rows of whole sessions in judged order: those with `seq` are judged events, others candidates.
+    """Return the rows of whole sessions in judged order: those with `seq` are judged events, others candidates.
 
     Rows have the columns of the event frame and may have `SPAN_COLUMNS`, or of these `PLACES` alone. Where
     spans told any of a session's candidates, all of these are assembled as `SessionAssembler` does it.
@@ -52,7 +52,7 @@ def session_order(
         candidates = _sound(candidates)
         by_spans = pl.col("telling").is_not_null().any().over("session_id")
         assembled, candidates = candidates.filter(by_spans), candidates.filter(~by_spans)
-        told += [_assembled(assembled, idle_s, as_of, readings)] if assembled.height else []
+        told += [_assembled(assembled, idle_s, as_of, claim_log)] if assembled.height else []
     told += [judged_order(candidates, idle_s)] if candidates.height or not told else []
     return OrderedEvents(
         pl.concat([one.events for one in told]),
@@ -62,7 +62,7 @@ def session_order(
 
 
 def _sound(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows, of which those that lack something of what a span tells are taken for rows of no span."""
+    """Return the rows, of which those that lack something of what a span tells are taken for rows of no span."""
     needed = (*SPAN_KEY, "span_start", "span_end", "telling")
     is_told = pl.all_horizontal(pl.col(name).is_not_null() for name in needed)
     is_told &= pl.col("part").is_in([part.value for part in SpanRole]).fill_null(False)
@@ -70,7 +70,7 @@ def _sound(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _assembled(
-    rows: pl.DataFrame, idle_s: float, as_of: int | None, readings: ClaimLog | None
+    rows: pl.DataFrame, idle_s: float, as_of: int | None, claim_log: ClaimLog | None
 ) -> OrderedEvents:
     """Return the events of the candidates of whole sessions, of which nothing more comes."""
     ordered = rows.sort("session_id", "span_start", *SPAN_KEY, "telling", *_COPY_ORDER, nulls_last=True)
@@ -88,14 +88,14 @@ def _assembled(
         for candidate in candidates:
             session.add(candidate)
             last = max(last, candidate.end)
-        own = readings if readings is not None and readings.session_id == session_id else None
+        own = claim_log if claim_log is not None and claim_log.session_id == session_id else None
         events += session.advance(last, own) + session.finish(as_of, own)
         again += session.repeats
         strays += session.stray_ends
-    if readings is not None:
-        copies = told.filter(~is_first & (pl.col("session_id") == readings.session_id))
+    if claim_log is not None:
+        copies = told.filter(~is_first & (pl.col("session_id") == claim_log.session_id))
         for candidate in candidates_of(copies):
-            readings.leave(DropReason.COPY, candidate.span_key, candidate, candidate.claims)
+            claim_log.leave(DropReason.COPY, candidate.span_key, candidate, candidate.claims)
     return OrderedEvents(event_frame(events), repeats=again, stray_ends=strays)
 
 

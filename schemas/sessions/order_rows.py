@@ -116,7 +116,7 @@ def numbered_order(rows: pl.DataFrame) -> OrderedEvents:
 
 
 def _name_ends(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows, where an `end` without place names the last occurrence that its session began before it."""
+    """Return the rows, where an `end` without place names the last occurrence that its session began before it."""
     loose = (pl.col("kind") == Kind.END) & pl.col("seq").is_null() & pl.col("occurrence").is_null()
     ends = rows.filter(loose)
     begun = rows.filter(pl.col("occurrence").is_not_null()).select("session_id", "occurrence").unique()
@@ -133,7 +133,7 @@ def _name_ends(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _attributes() -> pl.Expr:
-    """The attributes as one text."""
+    """Return the attributes as one text."""
     pair = pl.concat_str(pl.element().struct.field("key"), pl.element().struct.field("value"), separator="\0")
     return pl.col("attributes").map.entries().list.eval(pair).list.join("\0", ignore_nulls=True)
 
@@ -149,7 +149,7 @@ def _opens(idle_s: float) -> pl.Expr:
 
 
 def _said(frame: pl.DataFrame) -> pl.Series:
-    """A digest of what each row says; null where every id is known."""
+    """Return a digest of what each row says; null where every id is known."""
     if not frame["event_id"].has_nulls():
         return pl.repeat(None, frame.height, dtype=pl.String, eager=True).alias("said")
     # Rows come a few at a time: as Python's texts they are many times as large.

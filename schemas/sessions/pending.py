@@ -60,18 +60,18 @@ class OpenTrace:
         """Return whether a span or a record waits."""
         return bool(self.waiting or self.records)
 
-    def take(self, heard: SpanReading) -> bool:
+    def take(self, reading: SpanReading) -> bool:
         """Let a span wait; False where it is one again that went on with its records."""
-        self.touched = max(self.touched, heard.record_time)
-        if heard.content.lacks and any(
-            _is_again(heard, one) for one in self.trace.spans.get(heard.span_id, ())
+        self.touched = max(self.touched, reading.record_time)
+        if reading.content.lacks and any(
+            _is_again(reading, one) for one in self.trace.spans.get(reading.span_id, ())
         ):
             return False
         # Roots come last, and say the most.
-        if self.size < TRACE_SPANS_MAX * (1 if heard.parent_id else 2):
-            self.trace.add(heard.bare())
+        if self.size < TRACE_SPANS_MAX * (1 if reading.parent_id else 2):
+            self.trace.add(reading.bare())
             self.size += 1
-        self.waiting.append(heard)
+        self.waiting.append(reading)
         return True
 
     def take_record(self, record: LogRecord) -> None:
@@ -88,7 +88,7 @@ class OpenTrace:
         gone, going = 0, [self.waiting[place] for place in places]
         left = frozenset(places)
         self.waiting = [one for place, one in enumerate(self.waiting) if place not in left]
-        joined = [self._joined(heard) for heard in going]
+        joined = [self._joined(reading) for reading in going]
         awaited = {one.span_id for one in self.waiting} if self.records else frozenset[str]()
         for span_id in {one.span_id for one in going if one.content.role is not SpanRole.OTHER}.difference(
             awaited
@@ -115,13 +115,13 @@ class OpenTrace:
         places = [one for one in change if isinstance(one, int)]
         return gone + (self.let_go(places)[1] if places else 0)
 
-    def _joined(self, heard: SpanReading) -> SpanReading:
+    def _joined(self, reading: SpanReading) -> SpanReading:
         """Return the span with its log records, which the others of its trace see as well."""
-        records = self.records.get(heard.span_id)
-        if not records or not heard.content.lacks:
-            return heard
-        joined = join_records(heard, records, is_cut=heard.span_id in self.cut)
-        self.trace.replace(heard.bare(), joined.bare())
+        records = self.records.get(reading.span_id)
+        if not records or not reading.content.lacks:
+            return reading
+        joined = join_records(reading, records, is_cut=reading.span_id in self.cut)
+        self.trace.replace(reading.bare(), joined.bare())
         return joined
 
 
@@ -170,13 +170,13 @@ class Traces:
         """Count what waits."""
         self.chars = sum(map(_chars, self._waiting()))
 
-    def add(self, heard: SpanReading) -> None:
+    def add(self, reading: SpanReading) -> None:
         """Let a span wait in its trace."""
-        opened = self._touched(heard.trace_id)
-        if opened.take(heard):
-            self.chars += _chars(heard)
-            self.waiting.add(heard.trace_id)
-        self._note(heard.trace_id, heard)
+        opened = self._touched(reading.trace_id)
+        if opened.take(reading):
+            self.chars += _chars(reading)
+            self.waiting.add(reading.trace_id)
+        self._note(reading.trace_id, reading)
 
     def add_records(self, records: Sequence[LogRecord]) -> None:
         """Let the log records of one request wait for their spans."""
@@ -210,7 +210,7 @@ class Traces:
         return opened
 
     def _waiting(self) -> Iterator[SpanReading | LogRecord]:
-        """The spans and records that wait."""
+        """Yield the spans and records that wait."""
         for trace_id in self.waiting:
             opened = self.traces[trace_id]
             yield from opened.waiting
@@ -218,7 +218,7 @@ class Traces:
                 yield from records
 
     def _crowded(self) -> int:
-        """The record time of the last span that may not wait any more, so that there is room for others."""
+        """Return the record time of the last span that may not wait any more, so that there is room for others."""
         left = self.chars
         for time, chars in sorted((one.record_time, _chars(one)) for one in self._waiting()):
             left -= chars
@@ -243,9 +243,9 @@ class Traces:
             if not going:
                 continue
             coverage = opened.trace.coverage()
-            for heard in going:
-                is_early = not opened.trace.speaks_for_itself(heard) and opened.trace.root(heard) is None
-                yield Released(heard, _made(opened.trace, heard, coverage), is_early)
+            for reading in going:
+                is_early = not opened.trace.speaks_for_itself(reading) and opened.trace.root(reading) is None
+                yield Released(reading, _made(opened.trace, reading, coverage), is_early)
 
     def _drop_records(self, trace_id: str, opened: OpenTrace, until: int) -> None:
         """Drop the log records whose span has gone on, or has not come in time."""
@@ -281,11 +281,11 @@ class Traces:
             changes.gone += gone
 
 
-def _made(trace: Trace, heard: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
+def _made(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
     """Return what comes of a span, whatever it says."""
-    place = f"trace {heard.trace_id}, span {heard.span_id}"
+    place = f"trace {reading.trace_id}, span {reading.span_id}"
     try:
-        made = candidate_of(trace, heard, coverage)
+        made = candidate_of(trace, reading, coverage)
     except Exception as error:
         if isinstance(error, MemoryError):
             # It says nothing of the span.
@@ -299,14 +299,14 @@ def _chars(one: SpanReading | LogRecord) -> int:
     return SPAN_CHARS + (one.content.chars if isinstance(one, SpanReading) else one.chars)
 
 
-def _is_again(heard: SpanReading, known: SpanReading) -> bool:
+def _is_again(reading: SpanReading, known: SpanReading) -> bool:
     """Return whether a span is one that went on with its log records, sent a second time."""
-    same = (heard.start, heard.end, heard.parent_id, heard.content.role)
+    same = (reading.start, reading.end, reading.parent_id, reading.content.role)
     return known.is_joined and same == (known.start, known.end, known.parent_id, known.content.role)
 
 
 def _ready(opened: OpenTrace, watermark: int, until: int) -> list[int]:
-    """The places of the spans of a trace that need not wait any more.
+    """Return the places of the spans of a trace that need not wait any more.
 
     Those of a record time up to `until` are among them.
     """
@@ -314,8 +314,8 @@ def _ready(opened: OpenTrace, watermark: int, until: int) -> list[int]:
     overdue: list[SpanReading] = []
     waiting: list[SpanReading] = []
     places: dict[int, int] = {}
-    for place, heard in enumerate(opened.waiting):
-        one = msgspec.structs.replace(heard, has_claims=True) if _will_tell(opened, heard) else heard
+    for place, reading in enumerate(opened.waiting):
+        one = msgspec.structs.replace(reading, has_claims=True) if _will_tell(opened, reading) else reading
         places[id(one)] = place
         if _is_ready(opened.trace, one, watermark):
             ready.append(one)
@@ -331,13 +331,13 @@ def _ready(opened: OpenTrace, watermark: int, until: int) -> list[int]:
     return [places[id(one)] for one in going + overdue]
 
 
-def _will_tell(opened: OpenTrace, heard: SpanReading) -> bool:
+def _will_tell(opened: OpenTrace, reading: SpanReading) -> bool:
     """Return whether only its log records tell something of a span."""
-    return not heard.has_claims and bool(heard.content.lacks) and heard.span_id in opened.records
+    return not reading.has_claims and bool(reading.content.lacks) and reading.span_id in opened.records
 
 
-def _is_ready(trace: Trace, heard: SpanReading, watermark: int) -> bool:
-    if heard.ended > watermark:
+def _is_ready(trace: Trace, reading: SpanReading, watermark: int) -> bool:
+    if reading.ended > watermark:
         return False
-    is_known = trace.speaks_for_itself(heard) or trace.root(heard) is not None
-    return is_known and trace.settled(heard) <= watermark
+    is_known = trace.speaks_for_itself(reading) or trace.root(reading) is not None
+    return is_known and trace.settled(reading) <= watermark

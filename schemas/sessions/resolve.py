@@ -17,59 +17,61 @@ from .trace import Trace
 _SPEAKING = (SpanRole.CHAT, SpanRole.AGENT)
 
 
-def candidate_of(trace: Trace, heard: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
-    """The span with its session, by what is known of its trace; a flaw where nothing says when it was.
+def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
+    """Return the span with its session, by what is known of its trace; a flaw where nothing says when it was.
 
     `told_inside` is that of the trace.
     """
-    above = trace.above(heard)
-    chain = (heard, *above)
+    above = trace.above(reading)
+    chain = (reading, *above)
     times = _times(chain)
     if times is None:
         return InputFlaw("", "span-time", "has no time, nor has its parent, and nobody noted when it came")
-    told, digest = claims_of(heard.content, *times)
-    left = coverage.halves(heard.key)
+    told, digest = claims_of(reading.content, *times)
+    left = coverage.halves(reading.key)
     if len(left) == 1:
-        told, _ = claims_of(heard.content, *times, without=left)
-    elif (run := coverage.runs.get(heard.key)) is not None:
-        told, _ = claims_of(_with_run(heard.content, *run), *times)
+        told, _ = claims_of(reading.content, *times, without=left)
+    elif (run := coverage.runs.get(reading.key)) is not None:
+        told, _ = claims_of(_with_run(reading.content, *run), *times)
     return Candidate(
-        session_id=heard.scope + _session_key(trace, chain),
-        role=heard.content.role,
+        session_id=reading.scope + _session_key(trace, chain),
+        role=reading.content.role,
         start=times[0],
         end=times[1],
         claims=told,
-        trace_id=heard.trace_id,
-        span_id=heard.span_id,
+        trace_id=reading.trace_id,
+        span_id=reading.span_id,
         digest=digest,
-        failed=heard.content.error is not None,
-        within=tuple(covers(heard, above)),
+        failed=reading.content.error is not None,
+        within=tuple(covers(reading, above)),
         covered=len(left) > 1,
         agent=_nearest(one.content.agent for one in chain),
         model=_nearest(one.content.model for one in chain),
         service=_nearest(one.content.service for one in chain),
         nested=_is_nested(chain, coverage),
-        attributes=heard.content.attributes,
+        attributes=reading.content.attributes,
     )
 
 
-def omitted_claims(trace: Trace, heard: SpanReading, coverage: Coverage) -> tuple[Claim, ...]:
+def omitted_claims(trace: Trace, reading: SpanReading, coverage: Coverage) -> tuple[Claim, ...]:
     """Return the readings of a span that its candidate lacks: other spans of its trace are read instead.
 
     Where that is so of both halves of a conversation the candidate has them, and is `covered`.
     """
-    left, times = coverage.halves(heard.key), _times((heard, *trace.above(heard)))
+    left, times = coverage.halves(reading.key), _times((reading, *trace.above(reading)))
     if len(left) != 1 or times is None:
         return ()
-    inputs = len(heard.content.input or ())
-    return tuple(one for one in claims_of(heard.content, *times)[0] if half_of(one, inputs) in left)
+    inputs = len(reading.content.input or ())
+    return tuple(one for one in claims_of(reading.content, *times)[0] if half_of(one, inputs) in left)
 
 
-def _with_run(step: SpanContent, call: ToolCall, error: str | None) -> SpanContent:
+def _with_run(content: SpanContent, call: ToolCall, error: str | None) -> SpanContent:
     """Return a tool's run with what others know of it; another span under its ids may run another tool."""
-    if step.call is None or step.call.tool != call.tool:
-        return step
-    return msgspec.structs.replace(step, call=completed_call(step.call, call), error=step.error or error)
+    if content.call is None or content.call.tool != call.tool:
+        return content
+    return msgspec.structs.replace(
+        content, call=completed_call(content.call, call), error=content.error or error
+    )
 
 
 def _session_key(trace: Trace, chain: Sequence[SpanReading]) -> str:

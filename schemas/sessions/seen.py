@@ -84,86 +84,86 @@ class SeenClaims:
         return len(self.spans) + len(self.within) + len(self.messages) + len(self.uses)
 
 
-def seen_message(told: Iterable[SeenClaims], candidate: Candidate, telling: Claim) -> SeenMessage | None:
+def seen_message(told: Iterable[SeenClaims], candidate: Candidate, claim: Claim) -> SeenMessage | None:
     """Who told this message before, if this call retries that one, runs beside it, or tells its history.
 
     All before the message is equal then, too. Where that holds no answer yet, a customer may have said the
     same twice: only a call that overlaps the earlier one, or comes after it failed, repeats it.
     """
-    for one in told if telling.key else ():
-        before = one.messages.get(telling.key)
+    for one in told if claim.key else ():
+        before = one.messages.get(claim.key)
         if before is not None:
             overlaps = candidate.start < before.end and before.start < candidate.end
-            return before if telling.past or telling.answered or overlaps or before.failed else None
+            return before if claim.past or claim.answered or overlaps or before.failed else None
     return None
 
 
 def claim_use(
-    told: Sequence[SeenClaims], telling: Claim, candidate: Candidate, key: str
+    told: Sequence[SeenClaims], claim: Claim, candidate: Candidate, key: str
 ) -> tuple[int | None, ToolUse]:
     """Join a call or a result to the use of a tool that it belongs to; `told` has the open occurrence first.
 
     Return the time of the event that says the same already, None where there is none, and the use.
     """
-    claim = claimed_use(telling, candidate, key)
+    claimed = claimed_use(claim, candidate, key)
     newest = told[0].uses
     known = newest if len(told) == 1 else [use for one in told for use in one.uses]
-    use = matching_use(known, claim, telling.kind)
+    use = matching_use(known, claimed, claim.kind)
     if use is None:
-        use = claim
+        use = claimed
         newest.append(use)
         if len(newest) > WAITING_MAX:
             del newest[0]
     else:
-        join(use, claim)
-    if telling.kind is Kind.TOOL_CALL:
+        join(use, claimed)
+    if claim.kind is Kind.TOOL_CALL:
         before = use.called
         if before is None:
-            use.called, use.nested, use.known = telling.time, candidate.nested, max(use.known, candidate.end)
+            use.called, use.nested, use.known = claim.time, candidate.nested, max(use.known, candidate.end)
     else:
         before = use.returned
-        use.returned = telling.time if before is None else before
+        use.returned = claim.time if before is None else before
     if use.is_complete:
         for one in told:
             one.uses = [other for other in one.uses if other is not use]
     return before, use
 
 
-def expect(told: Sequence[SeenClaims], telling: Claim) -> None:
+def expect(told: Sequence[SeenClaims], claim: Claim) -> None:
     """Let a call with an id wait for its result; of more than `WAITING_MAX` the oldest is given up."""
-    call_id, tool, args = telling.call_id or "", telling.tool or "", telling.args
+    call_id, tool, args = claim.call_id or "", claim.tool or "", claim.args
     if len(call_id) + len(tool) > NAME_CHARS_MAX:
         return
     # One character more says that they are longer.
-    told[-1].calls[call_id] = telling.tool, None if args is None else args[: CARRIED_CHARS_MAX + 1]
+    told[-1].calls[call_id] = claim.tool, None if args is None else args[: CARRIED_CHARS_MAX + 1]
     if sum(len(one.calls) for one in told) > WAITING_MAX:
         oldest = next(one.calls for one in told if one.calls)
         del oldest[next(iter(oldest))]
 
 
-def answering(told: Iterable[SeenClaims], telling: Claim) -> Claim:
-    """A result with the tool and the arguments of its call, where it lacks them and the call is known.
+def answering(told: Iterable[SeenClaims], claim: Claim) -> Claim:
+    """Return a result with the tool and the arguments of its call, where it lacks them and the call is known.
 
     Arguments beyond `CARRIED_CHARS_MAX` are not carried, and called absent.
     """
-    if telling.kind is not Kind.TOOL_RESULT or (telling.tool is not None and telling.args is not None):
-        return telling
+    if claim.kind is not Kind.TOOL_RESULT or (claim.tool is not None and claim.args is not None):
+        return claim
     for one in told:
-        if telling.call_id not in one.calls:
+        if claim.call_id not in one.calls:
             continue
-        tool, args = one.calls[telling.call_id]
-        if telling.tool is not None and telling.tool != tool:
+        tool, args = one.calls[claim.call_id]
+        if claim.tool is not None and claim.tool != tool:
             continue
-        if telling.args is None and args is not None and len(args) > CARRIED_CHARS_MAX:
-            content = Content.ABSENT if telling.content is Content.CAPTURED else telling.content
-            return msgspec.structs.replace(telling, tool=tool, content=content)
-        args = telling.args if telling.args is not None else args
-        return msgspec.structs.replace(telling, tool=tool, args=args)
-    return telling
+        if claim.args is None and args is not None and len(args) > CARRIED_CHARS_MAX:
+            content = Content.ABSENT if claim.content is Content.CAPTURED else claim.content
+            return msgspec.structs.replace(claim, tool=tool, content=content)
+        args = claim.args if claim.args is not None else args
+        return msgspec.structs.replace(claim, tool=tool, args=args)
+    return claim
 
 
 def of_its_call(
-    told: Sequence[SeenClaims], use: ToolUse, telling: Claim, candidate: Candidate
+    told: Sequence[SeenClaims], use: ToolUse, claim: Claim, candidate: Candidate
 ) -> tuple[Claim, Candidate]:
     """Return a result with the id, tool and arguments of its call where it lacks them, and its `nested`.
 
@@ -171,21 +171,21 @@ def of_its_call(
 
     What a span says that ends after the result's is not taken: it may not have come yet.
     """
-    if telling.kind is not Kind.TOOL_RESULT or use.known > candidate.end:
-        return telling, candidate
+    if claim.kind is not Kind.TOOL_RESULT or use.known > candidate.end:
+        return claim, candidate
     if use.called is not None and use.nested != candidate.nested:
         candidate = msgspec.structs.replace(candidate, nested=use.nested)
-    if telling.call_id is None or (is_item(use.call_id) and not is_item(telling.call_id)):
+    if claim.call_id is None or (is_item(use.call_id) and not is_item(claim.call_id)):
         # The id of an item is all that was known when the call was judged.
         call_id = _whole(use.call_id)
-        telling = answering(told, msgspec.structs.replace(telling, call_id=call_id))
-    if telling.tool is not None and use.tool is not None and is_qualified(telling.tool, use.tool):
-        telling = msgspec.structs.replace(telling, tool=use.tool)
-    if telling.tool is None or telling.args is None:
-        tool = _whole(use.tool) if telling.tool is None else telling.tool
-        args = _whole(use.args) if telling.args is None else telling.args
-        telling = msgspec.structs.replace(telling, tool=tool, args=args)
-    return telling, candidate
+        claim = answering(told, msgspec.structs.replace(claim, call_id=call_id))
+    if claim.tool is not None and use.tool is not None and is_qualified(claim.tool, use.tool):
+        claim = msgspec.structs.replace(claim, tool=use.tool)
+    if claim.tool is None or claim.args is None:
+        tool = _whole(use.tool) if claim.tool is None else claim.tool
+        args = _whole(use.args) if claim.args is None else claim.args
+        claim = msgspec.structs.replace(claim, tool=tool, args=args)
+    return claim, candidate
 
 
 def _whole(text: str | None) -> str | None:
@@ -195,21 +195,21 @@ def _whole(text: str | None) -> str | None:
 
 def _note(uses: list[ToolUse], waiting: WaitingClaim) -> None:
     """Add what an earlier release stored of a call or a result whose event it had judged."""
-    claim = ToolUse(_stored(waiting.call_id), _stored(waiting.tool), _stored(waiting.args))
-    claim.lacks_id = claim.call_id is None
+    claimed = ToolUse(_stored(waiting.call_id), _stored(waiting.tool), _stored(waiting.args))
+    claimed.lacks_id = claimed.call_id is None
     is_call = waiting.kind is Kind.TOOL_CALL
     if not waiting.by_model:
-        claim.run, claim.began, claim.ended = UNLINKED, waiting.time, waiting.time
-        claim.is_ended = not is_call
+        claimed.run, claimed.began, claimed.ended = UNLINKED, waiting.time, waiting.time
+        claimed.is_ended = not is_call
     elif is_call:
-        claim.since = claim.asked = waiting.time
+        claimed.since = claimed.asked = waiting.time
     else:
-        claim.answered = waiting.time
-    use = matching_use(uses, claim, waiting.kind)
+        claimed.answered = waiting.time
+    use = matching_use(uses, claimed, waiting.kind)
     if use is None:
-        uses.append(use := claim)
+        uses.append(use := claimed)
     else:
-        join(use, claim)
+        join(use, claimed)
     if is_call:
         use.called = waiting.time
     else:

@@ -66,7 +66,7 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
 
     @property
     def halves(self) -> tuple[str, ...]:
-        """The halves of what it tells whose content was captured."""
+        """Return the halves of what it tells whose content was captured."""
         return captured_halves(self.content) if self.captured is None else self.captured
 
     @property
@@ -91,19 +91,19 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
 
     def bare(self) -> SpanReading:
         """Return what others inherit from it, without what it tells."""
-        step = self.content
+        content = self.content
         said = SpanContent(
-            role=step.role,
-            session=step.session,
-            agent=step.agent,
-            model=step.model,
-            service=step.service,
-            nested=step.nested,
-            call=step.call,
-            own_conversation=step.own_conversation,
-            response_id=step.response_id,
-            error=step.error,
-            lacks=step.lacks,
+            role=content.role,
+            session=content.session,
+            agent=content.agent,
+            model=content.model,
+            service=content.service,
+            nested=content.nested,
+            call=content.call,
+            own_conversation=content.own_conversation,
+            response_id=content.response_id,
+            error=content.error,
+            lacks=content.lacks,
         )
         return SpanReading(
             self.trace_id,
@@ -125,19 +125,19 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
 def read_span(
     span: Span, scope: Sequence[str] = (), record_time: int = 0, origin: tuple[int, bytes] | None = None
 ) -> SpanReading:
-    """A span with what it says; `scope` are the resource attributes that go before its session's id."""
-    step = read_content(span)
+    """Return a span with what it says; `scope` are the resource attributes that go before its session's id."""
+    content = read_content(span)
     is_coarse = any(string_of(span.resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES)
     return SpanReading(
         trace_id=span.trace_id,
         span_id=span.span_id,
         parent_id=span.parent_id,
         start=span.start,
-        end=_whole(span, step.role) if is_coarse else span.end,
-        content=step,
+        end=_whole(span, content.role) if is_coarse else span.end,
+        content=content,
         scope="".join(f"{_escaped(span.resource.get(name))}/" for name in scope),
         record_time=record_time,
-        has_claims=_tells(step),
+        has_claims=_tells(content),
         origin=origin,
         beside=span.scope in scopes.AGENTS_BESIDE,
         coarse=is_coarse,
@@ -145,14 +145,14 @@ def read_span(
     )
 
 
-def join_records(heard: SpanReading, records: Iterable[LogRecord], *, is_cut: bool = False) -> SpanReading:
+def join_records(reading: SpanReading, records: Iterable[LogRecord], *, is_cut: bool = False) -> SpanReading:
     """Return a span that lacks content with what its log records add to it, in whatever order they came.
 
     `is_cut` is whether some of them are known to be missing.
     """
     events, missing = events_of(records)
-    step = joined(heard.content, events, missing + is_cut, int(is_cut))
-    return msgspec.structs.replace(heard, content=step, has_claims=_tells(step), is_joined=True)
+    content = joined(reading.content, events, missing + is_cut, int(is_cut))
+    return msgspec.structs.replace(reading, content=content, has_claims=_tells(content), is_joined=True)
 
 
 def _whole(span: Span, part: SpanRole) -> int:
@@ -168,26 +168,40 @@ def _whole(span: Span, part: SpanRole) -> int:
     return end if is_cut and least is not None and least <= end else span.end
 
 
-def _tells(step: SpanContent) -> bool:
-    has_messages = bool(step.input or step.output)
-    is_told = step.role is SpanRole.CHAT and (step.input is None or step.output is None)
-    return step.role is SpanRole.TOOL or is_told or (step.role in _SPEAKING and has_messages)
+def _tells(content: SpanContent) -> bool:
+    has_messages = bool(content.input or content.output)
+    is_told = content.role is SpanRole.CHAT and (content.input is None or content.output is None)
+    return content.role is SpanRole.TOOL or is_told or (content.role in _SPEAKING and has_messages)
 
 
 def _escaped(value: Value) -> str:
-    """A resource attribute so that no value can look like two; of one that is no name its digest."""
+    """Return a resource attribute so that no value can look like two; of one that is no name its digest."""
     text = "" if value is None else str(value)
     if text and string_of(text) is None:
         return f"%x{hashlib.blake2b(text.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
     return text.replace("%", "%25").replace("/", "%2F")
 
 
-def _age(heard: SpanReading) -> tuple[int | str, ...]:
+def _age(reading: SpanReading) -> tuple[int | str, ...]:
     """What is earlier: by start (one without any is last), then by span id, then by what others inherit."""
-    step, call = heard.content, heard.content.call or _NO_CALL
-    said = (step.session, step.agent, step.model, step.service, call.call_id, call.tool, call.args)
-    said += (step.response_id, str(step.own_conversation), step.error, *heard.halves)
+    content, call = reading.content, reading.content.call or _NO_CALL
+    said = (
+        content.session,
+        content.agent,
+        content.model,
+        content.service,
+        call.call_id,
+        call.tool,
+        call.args,
+    )
+    said += (content.response_id, str(content.own_conversation), content.error, *reading.halves)
     return (
-        *(heard.start or heard.end or _NEVER, heard.span_id, heard.end, heard.parent_id or "", step.role),
-        *("" if one is None else f"={one}" for one in (*said, step.nested)),
+        *(
+            reading.start or reading.end or _NEVER,
+            reading.span_id,
+            reading.end,
+            reading.parent_id or "",
+            content.role,
+        ),
+        *("" if one is None else f"={one}" for one in (*said, content.nested)),
     )

@@ -58,27 +58,27 @@ class ToolUse(msgspec.Struct, gc=False, omit_defaults=True):
 
     @property
     def placed(self) -> int:
-        """The time at which it was called, as far as that is known."""
+        """Return the time at which it was called, as far as that is known."""
         times = self.asked, None if self.run is None else self.began, self.answered
         return next(time for time in times if time is not None)
 
 
-def claimed_use(telling: Claim, candidate: Candidate, key: str) -> ToolUse:
+def claimed_use(claim: Claim, candidate: Candidate, key: str) -> ToolUse:
     """Return what one telling of a call or a result claims; `key` names its span."""
-    args = None if telling.args is None else canonical_text(telling.args)
+    args = None if claim.args is None else canonical_text(claim.args)
     use = ToolUse(
-        brief(telling.call_id),
-        brief(telling.tool),
-        brief(args, truncated=telling.content is Content.TRUNCATED and telling.kind is Kind.TOOL_CALL),
+        brief(claim.call_id),
+        brief(claim.tool),
+        brief(args, truncated=claim.content is Content.TRUNCATED and claim.kind is Kind.TOOL_CALL),
     )
-    is_call = telling.kind is Kind.TOOL_CALL
-    if telling.place is not None and is_call:
-        use.since, use.asked = EVER if telling.past else candidate.start, telling.time
-    elif telling.place is not None:
-        use.answered, use.result = telling.time, _result(telling)
+    is_call = claim.kind is Kind.TOOL_CALL
+    if claim.place is not None and is_call:
+        use.since, use.asked = EVER if claim.past else candidate.start, claim.time
+    elif claim.place is not None:
+        use.answered, use.result = claim.time, _result(claim)
     else:
         halves = {one.kind: one for one in candidate.claims if one.kind in _HALVES and one.place is None}
-        call, result = (halves.get(half, telling) for half in _HALVES)
+        call, result = (halves.get(half, claim) for half in _HALVES)
         use.run = key if len(halves) == len(_HALVES) else UNLINKED
         use.began, use.ended, use.result = call.time, result.time, _result(result)
         use.is_ended = not is_call
@@ -87,98 +87,98 @@ def claimed_use(telling: Claim, candidate: Candidate, key: str) -> ToolUse:
     return use
 
 
-def _result(telling: Claim) -> str | None:
+def _result(claim: Claim) -> str | None:
     """Return a result in brief; None of a failure, which each side may put into other words."""
-    if telling.error is not None or telling.kind is not Kind.TOOL_RESULT:
+    if claim.error is not None or claim.kind is not Kind.TOOL_RESULT:
         return None
-    return brief(telling.result, truncated=telling.content is Content.TRUNCATED)
+    return brief(claim.result, truncated=claim.content is Content.TRUNCATED)
 
 
-def matching_use(uses: Sequence[ToolUse], claim: ToolUse, kind: Kind) -> ToolUse | None:
+def matching_use(uses: Sequence[ToolUse], claimed: ToolUse, kind: Kind) -> ToolUse | None:
     """Return the use that a claim of a call or a result belongs to, or None where the claim is a new use.
 
     Of several that fit, the one called last counts, since a result answers the nearest call; among calls of
     one message the one whose result is most like the claim's, then one that has run, then the one with its
     id, else the first.
     """
-    if claim.asked is not None:
-        return min(_asked(uses, claim), key=lambda one: one.began, default=None)
-    if claim.answered is not None:
-        fitting = _answered(uses, claim)
+    if claimed.asked is not None:
+        return min(_asked(uses, claimed), key=lambda one: one.began, default=None)
+    if claimed.answered is not None:
+        fitting = _answered(uses, claimed)
     else:
-        fitting = _ran(uses, claim) if kind is Kind.TOOL_CALL else _returned(uses, claim)
-    return max(fitting, key=lambda use: _nearness(use, claim), default=None)
+        fitting = _ran(uses, claimed) if kind is Kind.TOOL_CALL else _returned(uses, claimed)
+    return max(fitting, key=lambda use: _nearness(use, claimed), default=None)
 
 
-def join(use: ToolUse, claim: ToolUse) -> None:
+def join(use: ToolUse, claimed: ToolUse) -> None:
     """Add to a use what a claim of it says that nobody had said."""
     if use.asked is None:
-        use.asked, use.since = claim.asked, claim.since
+        use.asked, use.since = claimed.asked, claimed.since
     if use.run is None:
-        use.run, use.began, use.ended = claim.run, claim.began, claim.ended
-    use.is_ended = use.is_ended or claim.is_ended
-    use.lacks_id = use.lacks_id or claim.lacks_id
-    use.answered = claim.answered if use.answered is None else use.answered
-    mine, others = (use.call_id, use.tool, use.args), (claim.call_id, claim.tool, claim.args)
+        use.run, use.began, use.ended = claimed.run, claimed.began, claimed.ended
+    use.is_ended = use.is_ended or claimed.is_ended
+    use.lacks_id = use.lacks_id or claimed.lacks_id
+    use.answered = claimed.answered if use.answered is None else use.answered
+    mine, others = (use.call_id, use.tool, use.args), (claimed.call_id, claimed.tool, claimed.args)
     if any(one is None and other is not None for one, other in zip(mine, others, strict=True)):
-        use.known = max(use.known, claim.known)
-    use.call_id = claim.call_id if use.call_id is None else use.call_id
-    use.tool = claim.tool if use.tool is None else use.tool
-    use.args = claim.args if use.args is None else use.args
-    use.result = claim.result if use.result is None else use.result
+        use.known = max(use.known, claimed.known)
+    use.call_id = claimed.call_id if use.call_id is None else use.call_id
+    use.tool = claimed.tool if use.tool is None else use.tool
+    use.args = claimed.args if use.args is None else use.args
+    use.result = claimed.result if use.result is None else use.result
 
 
-def _asked(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
+def _asked(uses: Sequence[ToolUse], claimed: ToolUse) -> Iterator[ToolUse]:
     """Runs of a call that a model asks: they began while it spoke, or in a history before it."""
-    assert claim.asked is not None
+    assert claimed.asked is not None
     for use in uses:
         if (
             use.asked is None
             and use.run is not None
-            and claim.since <= use.began
-            and (claim.since != EVER or use.began <= claim.asked)
-            and (use.answered is None or claim.asked <= use.answered)
-            and _same_call(use, claim)
+            and claimed.since <= use.began
+            and (claimed.since != EVER or use.began <= claimed.asked)
+            and (use.answered is None or claimed.asked <= use.answered)
+            and _same_call(use, claimed)
         ):
             yield use
 
 
-def _ran(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
+def _ran(uses: Sequence[ToolUse], claimed: ToolUse) -> Iterator[ToolUse]:
     """Calls that a model asked before this run, or whose results a model told after it."""
     for use in uses:
         if (
             use.run is None
-            and use.since <= claim.began
-            and (use.answered is None or _is_in_time(claim, use.answered, use.result))
-            and _same_call(use, claim)
-            and _same_result(use, claim, uses)
+            and use.since <= claimed.began
+            and (use.answered is None or _is_in_time(claimed, use.answered, use.result))
+            and _same_call(use, claimed)
+            and _same_result(use, claimed, uses)
         ):
             yield use
 
 
-def _returned(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
-    """The use of the run that this result ends; of a run in two candidates the call of the other."""
-    if claim.run != UNLINKED:
-        yield from (use for use in uses if use.run == claim.run)
+def _returned(uses: Sequence[ToolUse], claimed: ToolUse) -> Iterator[ToolUse]:
+    """Yield the use of the run that this result ends; of a run in two candidates the call of the other."""
+    if claimed.run != UNLINKED:
+        yield from (use for use in uses if use.run == claimed.run)
         return
     for use in uses:
-        is_open = use.run == UNLINKED and use.returned is None and use.began <= claim.ended
-        if (is_open or use.run is None) and _same_call(use, claim):
-            in_time = use.answered is None or claim.ended <= use.answered
-            if in_time and use.since <= claim.ended and _same_result(use, claim, uses):
+        is_open = use.run == UNLINKED and use.returned is None and use.began <= claimed.ended
+        if (is_open or use.run is None) and _same_call(use, claimed):
+            in_time = use.answered is None or claimed.ended <= use.answered
+            if in_time and use.since <= claimed.ended and _same_result(use, claimed, uses):
                 yield use
 
 
-def _answered(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
+def _answered(uses: Sequence[ToolUse], claimed: ToolUse) -> Iterator[ToolUse]:
     """Calls that no model has told the result of, asked and run before this one tells it."""
-    assert claim.answered is not None
+    assert claimed.answered is not None
     for use in uses:
         if (
             use.answered is None
-            and (use.asked is None or use.asked <= claim.answered)
-            and (use.run is None or _is_in_time(use, claim.answered, claim.result))
-            and _same_call(use, claim)
-            and _same_result(use, claim, uses)
+            and (use.asked is None or use.asked <= claimed.answered)
+            and (use.run is None or _is_in_time(use, claimed.answered, claimed.result))
+            and _same_call(use, claimed)
+            and _same_result(use, claimed, uses)
         ):
             yield use
 
@@ -219,26 +219,26 @@ def is_qualified(one: str, other: str) -> bool:
     return one.endswith(f"{_AFTER_PLUGIN}{other}") or other.endswith(f"{_AFTER_PLUGIN}{one}")
 
 
-def _same_result(use: ToolUse, claim: ToolUse, uses: Sequence[ToolUse]) -> bool:
+def _same_result(use: ToolUse, claimed: ToolUse, uses: Sequence[ToolUse]) -> bool:
     """Return whether a result can be that of a use.
 
     Where model and run share an id that nothing else has, the text decides nothing: frameworks mask, cut and
     rewrite results.
     """
-    if agree(use.result, claim.result):
+    if agree(use.result, claimed.result):
         return True
-    by_id = use.call_id == claim.call_id and not (use.lacks_id or claim.lacks_id)
-    by_both = use.asked is not None and not (use.run is None and claim.run is None)
+    by_id = use.call_id == claimed.call_id and not (use.lacks_id or claimed.lacks_id)
+    by_both = use.asked is not None and not (use.run is None and claimed.run is None)
     return by_id and by_both and sum(one.call_id == use.call_id for one in uses) == 1
 
 
-def _nearness(use: ToolUse, claim: ToolUse) -> tuple[int, int, bool, bool]:
+def _nearness(use: ToolUse, claimed: ToolUse) -> tuple[int, int, bool, bool]:
     """Return how near a use that fits is to a claim: by time, by the result, by a run that ended, by id.
 
     A run without an id may stand at another of several equal calls than the one that a model tells the result
     of: if it were passed over for the id, that result would be an event twice.
     """
-    is_known = use.result is not None and claim.result is not None
-    likeness = (1 + (use.result == claim.result)) if is_known else 0
-    is_same_id = use.call_id is not None and use.call_id == claim.call_id
+    is_known = use.result is not None and claimed.result is not None
+    likeness = (1 + (use.result == claimed.result)) if is_known else 0
+    is_same_id = use.call_id is not None and use.call_id == claimed.call_id
     return use.placed, likeness, use.is_ended, is_same_id

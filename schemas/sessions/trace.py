@@ -41,40 +41,40 @@ class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
     keyed: SpanReading | None = None
     ended_by_key: dict[str, int] = msgspec.field(default_factory=dict[str, int])
 
-    def add(self, heard: SpanReading) -> None:
+    def add(self, reading: SpanReading) -> None:
         """Add a span."""
-        insort(self.spans.setdefault(heard.span_id, []), heard, key=_AGE)
-        step = heard.content
-        if step.session is not None and (self.keyed is None or heard.age < self.keyed.age):
-            self.keyed = heard
-        key = "" if step.session is None else str(step.session)
-        if (key or step.role is SpanRole.CHAT) and (
+        insort(self.spans.setdefault(reading.span_id, []), reading, key=_AGE)
+        content = reading.content
+        if content.session is not None and (self.keyed is None or reading.age < self.keyed.age):
+            self.keyed = reading
+        key = "" if content.session is None else str(content.session)
+        if (key or content.role is SpanRole.CHAT) and (
             key in self.ended_by_key or len(self.ended_by_key) < KEYS_MAX
         ):
-            self.ended_by_key[key] = min(heard.ended, self.ended_by_key.get(key, heard.ended))
+            self.ended_by_key[key] = min(reading.ended, self.ended_by_key.get(key, reading.ended))
 
-    def replace(self, heard: SpanReading, other: SpanReading) -> None:
+    def replace(self, reading: SpanReading, other: SpanReading) -> None:
         """Put a span in the place of one that differs from it in what it tells."""
-        same = self.spans.get(heard.span_id, [])
-        if heard in same:
-            same.remove(heard)
+        same = self.spans.get(reading.span_id, [])
+        if reading in same:
+            same.remove(reading)
             insort(same, other, key=_AGE)
 
     def all(self) -> Iterator[SpanReading]:
-        """Every span that has come."""
-        return (heard for same in self.spans.values() for heard in same)
+        """Return every span that has come."""
+        return (reading for same in self.spans.values() for reading in same)
 
-    def parent(self, heard: SpanReading) -> SpanReading | None:
-        """The span above; None at a root, where it has not come, and where a span calls itself its parent."""
-        found = [] if heard.parent_id is None else self.spans.get(heard.parent_id, [])
-        if heard.parent_id == heard.span_id:
+    def parent(self, reading: SpanReading) -> SpanReading | None:
+        """Return the span above; None at a root, where it has not come, and where a span calls itself its parent."""
+        found = [] if reading.parent_id is None else self.spans.get(reading.parent_id, [])
+        if reading.parent_id == reading.span_id:
             # Another span may have been sent under the same id, and be meant.
             found = [one for one in islice(found, SAME_ID_MAX) if one.parent_id != one.span_id]
         return found[0] if found else None
 
-    def above(self, heard: SpanReading) -> Sequence[SpanReading]:
-        """The spans above, nearest first, `ANCESTORS_MAX` at most; in a cycle none above its earliest."""
-        chain, met = [heard], {id(heard): 0}
+    def above(self, reading: SpanReading) -> Sequence[SpanReading]:
+        """Return the spans above, nearest first, `ANCESTORS_MAX` at most; in a cycle none above its earliest."""
+        chain, met = [reading], {id(reading): 0}
         while len(chain) <= ANCESTORS_MAX and (upper := self.parent(chain[-1])) is not None:
             if id(upper) in met:
                 # The span itself may stand there a second time, without what it tells.
@@ -84,40 +84,41 @@ class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
             chain.append(upper)
         return chain[1:]
 
-    def root(self, heard: SpanReading) -> SpanReading | None:
-        """The root above a span, or itself; None where it is not known."""
-        *_, last = (heard, *self.above(heard))
+    def root(self, reading: SpanReading) -> SpanReading | None:
+        """Return the root above a span, or itself; None where it is not known."""
+        *_, last = (reading, *self.above(reading))
         return last if last.parent_id is None else None
 
-    def speaks_for_itself(self, heard: SpanReading) -> bool:
+    def speaks_for_itself(self, reading: SpanReading) -> bool:
         """Return whether a span says session and agent, so that nothing above it need be waited for.
 
         A conversation of its own may be that of a sub-agent, whose caller is known to have spoken before in
         another one, or without saying any: then the session is said above it.
         """
-        return heard.is_named and not self.may_be_sub_agents(heard)
+        return reading.is_named and not self.may_be_sub_agents(reading)
 
-    def may_be_sub_agents(self, heard: SpanReading) -> bool:
+    def may_be_sub_agents(self, reading: SpanReading) -> bool:
         """Whether a span's conversation may be a sub-agent's: before it ended a model spoke in another."""
-        if not heard.content.own_conversation or heard.parent_id is None:
+        if not reading.content.own_conversation or reading.parent_id is None:
             return False
         return any(
-            ended <= heard.ended and key != heard.content.session for key, ended in self.ended_by_key.items()
+            ended <= reading.ended and key != reading.content.session
+            for key, ended in self.ended_by_key.items()
         )
 
-    def settled(self, heard: SpanReading) -> int:
-        """The time at which it is said whose a span is and who did it.
+    def settled(self, reading: SpanReading) -> int:
+        """Return the time at which it is said whose a span is and who did it.
 
         That is its own end where it says so itself, else the latest end of it and of all that is known to be
         above it.
         """
         return max(
-            one.ended for one in (heard, *(() if self.speaks_for_itself(heard) else self.above(heard)))
+            one.ended for one in (reading, *(() if self.speaks_for_itself(reading) else self.above(reading)))
         )
 
     def coverage(self) -> Coverage:
         """Return what of its spans need not be told: others of them tell the same."""
-        return coverage_of([(heard, self.above(heard)) for heard in self.all()])
+        return coverage_of([(reading, self.above(reading)) for reading in self.all()])
 
 
 def unblocked(ready: Sequence[SpanReading], waiting: Iterable[SpanReading]) -> list[SpanReading]:

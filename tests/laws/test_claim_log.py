@@ -62,17 +62,17 @@ def accounted(heard: Sequence[SpanReading]) -> Said:
     frame = candidate_frame([candidate for candidate, _ in found])
     said: Said = Counter()
     for name in {candidate.session_id for candidate, _ in found}:
-        readings = ClaimLog(name)
+        claim_log = ClaimLog(name)
         for candidate, left in found:
             if candidate.session_id == name:
-                readings.leave(DropReason.OTHER_SPAN, candidate.span_key, candidate, left)
-        rows = session_order(frame, 3600, readings=readings).events.filter(session_id=name)
+                claim_log.leave(DropReason.OTHER_SPAN, candidate.span_key, candidate, left)
+        rows = session_order(frame, 3600, claim_log=claim_log).events.filter(session_id=name)
         events = rows.filter(pl.col("kind") != Kind.END.value)
         said.update(events.select("span_id", "kind").rows())
-        dropped = [one for one in readings.dropped() if one.claim.kind is not Kind.END]
+        dropped = [one for one in claim_log.dropped() if one.claim.kind is not Kind.END]
         said.update((one.candidate.span_id, one.claim.kind.value) for one in dropped)
         assert {one.of for one in dropped} - {None} <= set(rows["event_id"])
-        for event_id, told in readings.spans().items():
+        for event_id, told in claim_log.spans().items():
             first = rows.filter(event_id=event_id)
             assert first["kind"][0] == Kind.END or first["span_id"][0] == told[0]
             assert len(told) == len(set(told))

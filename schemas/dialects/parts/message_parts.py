@@ -60,7 +60,7 @@ class Parts:
 
     @property
     def text(self) -> str | None:
-        """The texts, a line each; empty where the message holds pictures and the like alone."""
+        """Return the texts, a line each; empty where the message holds pictures and the like alone."""
         return "\n".join(self.texts) if self.texts or self.wordless else None
 
     def say(self, text: str) -> None:
@@ -130,7 +130,7 @@ def text_of_parts(message: Mapping[str, Value]) -> str | None:
 
 
 def call_of(value: Mapping[str, Value]) -> ToolCall:
-    """A tool call, nested (`function`, `tool_call`) or flat. A tool that nobody names was not captured."""
+    """Return a tool call, nested (`function`, `tool_call`) or flat. A tool that nobody names was not captured."""
     outer = _keyed(value, ("tool_call",)) or value
     inner = _keyed(outer, ("function", "custom", "function_call")) or outer
     tool = first_name(inner, _NAMES)
@@ -142,7 +142,7 @@ def call_of(value: Mapping[str, Value]) -> ToolCall:
 
 
 def marked_if_cut(call: ToolCall) -> ToolCall:
-    """The call, whose arguments stood in an attribute of their own, marked where they were cut.
+    """Return the call, whose arguments stood in an attribute of their own, marked where they were cut.
 
     What is left of them stays: what is found in it was there.
     """
@@ -174,7 +174,7 @@ _OUTPUTS = _FAILED_OUTPUTS | {"text", "json", "content"}
 
 
 def first_name(value: Mapping[str, Value], keys: tuple[str, ...]) -> str | None:
-    """The first of the fields that holds an id or a name: text that is not empty, or an integer's digits."""
+    """Return the first of the fields that holds an id or a name: text that is not empty, or an integer's digits."""
     for key in keys:
         if key in value:
             found = name_of(value[key])
@@ -184,7 +184,7 @@ def first_name(value: Mapping[str, Value], keys: tuple[str, ...]) -> str | None:
 
 
 def name_of(value: Value) -> str | None:
-    """An id or a name, None where the value is none or too long for one."""
+    """Return an id or a name, None where the value is none or too long for one."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value) if -(2**64) < value < 2**64 else None
     return string_of(value)

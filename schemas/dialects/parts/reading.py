@@ -75,7 +75,7 @@ def _has_gap(one: ToolCall | ToolResult | None) -> bool:
 
 
 def worst(*contents: Content) -> Content:
-    """The one that leaves least to be read."""
+    """Return the one that leaves least to be read."""
     return max(contents, key=_WORSE.index)
 
 
@@ -88,7 +88,7 @@ def own_output(part: SpanRole, output: Half) -> Half:
 
 
 def _new(output: Half) -> Half:
-    """An agent's output without the conversation before it, which graphs give back whole."""
+    """Return an agent's output without the conversation before it, which graphs give back whole."""
     messages = output.messages or ()
     last = max((place for place, one in enumerate(messages) if one.role is Role.USER), default=-1)
     return output if last < 0 else replace(output, messages=messages[last + 1 :])

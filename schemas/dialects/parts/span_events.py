@@ -19,7 +19,7 @@ _PARTS = frozenset(["text", "type", "toolUse", "toolResult", "functionCall", "fu
 
 
 def all_of(span: Span) -> Sequence[SpanEvent]:
-    """The span's events, and those that stand as JSON in an attribute (Pydantic AI)."""
+    """Return the span's events, and those that stand as JSON in an attribute (Pydantic AI)."""
     listed_events = parsed_if_nested(span.attributes.get(fw.PYDANTIC_EVENTS))
     if not isinstance(listed_events, list):
         return span.events
@@ -82,7 +82,7 @@ def _of_all(events: Sequence[SpanEvent], event_name: str, attribute: str) -> Val
 
 
 def _half(each: Sequence[SpanEvent], speaker_of: Callable[[SpanEvent], Role], dropped: int) -> Half:
-    """The messages of events with one each, if all of them are there and whole."""
+    """Return the messages of events with one each, if all of them are there and whole."""
     if dropped or len(each) > MESSAGES_MAX or any(event.dropped for event in each):
         return TRUNCATED
     speakers = [speaker_of(event) for event in each]
@@ -118,7 +118,7 @@ def _body(event: SpanEvent) -> dict[str, Value]:
 
 
 def _opened(key: str, value: Value) -> Value:
-    """A field's value, out of JSON where it holds calls, a message or the parts of one."""
+    """Return a field's value, out of JSON where it holds calls, a message or the parts of one."""
     if key not in ("content", "message", "tool_calls", "function_call"):
         return value
     told = parsed_if_nested(value)

@@ -32,7 +32,7 @@ def unquoted(value: Value) -> Value:
 
 
 def unwrapped_arguments(value: Value) -> Value:
-    """A tool's arguments without the call of the Python function around them (OpenLLMetry, LangChain)."""
+    """Return a tool's arguments without the call of the Python function around them (OpenLLMetry, LangChain)."""
     told = parsed_if_nested(value)
     if not is_object(told):
         return value
