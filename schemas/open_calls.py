@@ -1,4 +1,4 @@
-"""Which call a tool's result answers, where a log reuses call ids or has none."""
+"""The pairing of results with calls, where a log reuses call ids or has none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class OpenCall:
-    """A tool call that was asked for, by the index of its message, and whether it was answered."""
+    """A requested call of a tool, with the index of its message, and whether it was answered."""
 
     message: int
     call_id: str | None
@@ -31,7 +31,7 @@ class OpenCalls:
         self._by_tool: dict[str | None, list[deque[OpenCall]]] = {}
 
     def add(self, call: OpenCall) -> None:
-        """A call that was asked for, after all that were added before."""
+        """Add a requested call, after all that were added before."""
         if call.call_id is not None:
             self._by_id.setdefault(call.call_id, []).append(call)
         for tool in {call.tool, None}:
@@ -41,10 +41,10 @@ class OpenCalls:
             groups[-1].append(call)
 
     def answer(self, call_id: str | None, tool: str | None, *, strict: bool) -> OpenCall | None:
-        """Return the call that a result answers, which then waits no more.
+        """Return the call that a result answers, and close it.
 
-        With `strict` a result with an id answers a call of that id or none; without, an id that no waiting
-        call has is taken for something else, and the result for one without.
+        With `strict` a result with an id answers a call with that id or none; otherwise an id that no open call
+        has is ignored, as if the result had none.
         """
         found = self._of_id(call_id) if call_id is not None else None
         if found is None and not (strict and call_id is not None):

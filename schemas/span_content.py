@@ -1,6 +1,6 @@
-"""What one span says of an agent's session, in words that no dialect owns.
+"""The content of one span for an agent's session, in terms that no dialect owns.
 
-The dialects (`schemas/dialects/`) read spans into steps; session assembly makes events of them.
+The dialects (`schemas/dialects/`) read the content of spans; session assembly makes events of it.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import msgspec
 from .event import Content
 
 INPUT, OUTPUT = "in", "out"
-"""The halves of a conversation, or of a tool's run, that one span tells."""
+"""The halves of a conversation, or of a tool's run, in one span."""
 RETOLD = "retold "
-"""Begins a `SpanContent.response_id` that stands for one, of a call that one span begins and another ends."""
+"""Prefix of a `SpanContent.response_id` that replaces a missing one where two spans describe one call."""
 
 
 class SpanRole(StrEnum):
-    """The part that a span plays in a session."""
+    """The role of a span in a session."""
 
     CHAT = "chat"
-    """A model was called."""
+    """A call of a model."""
     TOOL = "tool"
-    """A tool was run."""
+    """A tool's run."""
     AGENT = "agent"
-    """An agent did what the spans below it tell; it may tell messages itself, as a model does."""
+    """An agent's run; the span may have messages itself, as a model's has."""
     OTHER = "other"
-    """Anything else: it may still say whose session it is."""
+    """Anything else; the span may still name its session."""
 
 
 class Role(StrEnum):
-    """Who speaks in a message; instructions are no events."""
+    """The author of a message; instructions are no events."""
 
     INSTRUCTION = "instruction"
     USER = "user"
@@ -43,7 +43,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call that was asked for; `args` is JSON text, None where they were not captured."""
+    """A requested call of a tool; `args` is JSON text, None where the arguments were not captured."""
 
     call_id: str | None
     tool: str | None
@@ -53,7 +53,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool returned, JSON text or plain; `error` is the error type where it failed."""
+    """The result of a tool, JSON text or plain; `error` is the error type of a failed run."""
 
     call_id: str | None
     tool: str | None
@@ -64,7 +64,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a model's input or output: its text (None where it has none), calls, and results."""
+    """One message of a model's input or output: its text (None without one), calls and results."""
 
     role: Role
     text: str | None = None
@@ -74,15 +74,15 @@ class Message:
 
 
 class SpanContent(msgspec.Struct, frozen=True, rename={"role": "part"}):
-    """What a span says itself; what it inherits from others is not here.
+    """The content of one span, without anything inherited from other spans.
 
-    `session` is its own session key; `own_conversation` is whether that is the id of a conversation, which a
-    sub-agent's run may have of its own. `response_id` names a model's answer: two spans with the same one
-    tell of one call. `input` and `output` are None where messages were not captured (then
-    `content` says why), and empty where there were none, as of a call that failed. `call`
-    and `result` are those of a tool's run. `error` is the error type of a failed span. `ends` marks the end
-    of the session. `nested` is whether it belongs to a sub-agent, where it says so. `attributes` are what
-    else a rule may name. `lacks` are the halves whose content may stand in log records.
+    `session` is the span's session key; `own_conversation` is whether the key is a conversation id, which a
+    sub-agent's run may have separately. `response_id` identifies a model's answer: two spans with the same
+    one describe one call. `input` and `output` are None where messages were not captured (then `content`
+    gives the reason), and empty where there were none, as in a failed call. `call` and `result` are a tool
+    run's. `error` is the error type of a failed span. `ends` marks the end of the session. `nested` is
+    whether the span belongs to a sub-agent, None where it has no such attribute. `attributes` are further
+    ones that rules may name. `lacks` are the halves for which log records may have the content.
     """
 
     role: SpanRole
@@ -105,19 +105,19 @@ class SpanContent(msgspec.Struct, frozen=True, rename={"role": "part"}):
 
     @property
     def chars(self) -> int:
-        """Return how many characters the texts have that it tells, and its attributes."""
-        told = sum(len(name) + len(value) for name, value in self.attributes.items())
+        """Return the number of characters in its texts and attributes."""
+        chars = sum(len(name) + len(value) for name, value in self.attributes.items())
         for message in (*(self.input or ()), *(self.output or ())):
             if message.text:
-                told += len(message.text)
+                chars += len(message.text)
             if message.calls or message.results:
-                told += sum(map(_length, (*message.calls, *message.results)))
-        return told + _length(self.call) + _length(self.result)
+                chars += sum(map(_length, (*message.calls, *message.results)))
+        return chars + _length(self.call) + _length(self.result)
 
 
-def _length(asked: ToolCall | ToolResult | None) -> int:
-    """Return how many characters the texts of a call or a result have."""
-    if asked is None:
+def _length(half: ToolCall | ToolResult | None) -> int:
+    """Return the number of characters in the texts of a call or a result."""
+    if half is None:
         return 0
-    said = asked.args if isinstance(asked, ToolCall) else asked.result
-    return sum(len(text) for text in (asked.call_id, asked.tool, said) if text)
+    body = half.args if isinstance(half, ToolCall) else half.result
+    return sum(len(text) for text in (half.call_id, half.tool, body) if text)

@@ -184,7 +184,7 @@ def _as_of(whole: Trace, told: Sequence[Found], as_of: int) -> tuple[Trace, list
     waiting += [
         one.heard
         for one in told
-        if one.heard.ended > as_of >= one.heard.began and whole.speaks_for_itself(one.heard)
+        if one.heard.ended > as_of >= one.heard.began and whole.is_self_described(one.heard)
     ]
     going = {id(one) for one in unblocked(settled, waiting)}
     return _trace(ended), [one for one in ended if id(one.heard) in going]

@@ -20,7 +20,7 @@ MESSAGES_MAX = 100_000
 END_CONVERSATION = "conversation"
 """The attribute of an `end` row that holds the digest of its conversation's messages."""
 SESSION_KEYS = ("session_id", "conversation_id", "thread_id", "chat_id", "id")
-"""Where a conversation says its own id, in order of preference."""
+"""Keys of a conversation's id, in order of preference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class DecodedConversation:
     """One conversation as events, in judged order and with an `end` row last; none where it has no event.
 
     `digest` (32 hex digits) is that of its messages: two conversations with equal ids and digests are one
-    conversation told twice. `instructions` counts its system and developer messages, which are no events.
+    conversation recorded twice. `instructions` counts its system and developer messages, which are no events.
     """
 
     session_id: str
@@ -40,7 +40,7 @@ class DecodedConversation:
 
 @dataclass(slots=True)
 class _Progress:
-    """What has been read of a conversation so far; events have no time, place or id yet."""
+    """The part of a conversation decoded so far; events have no time, place or id yet."""
 
     place: str
     calls: OpenCalls = field(default_factory=OpenCalls)
@@ -57,10 +57,10 @@ def decode(
     The session is `session_id` where that is given, else the log's own id, else task, trial and digest. In
     a message, its text comes before its calls and those in their order. Times without an offset are
     local to `zone`; a message without a time has that of the message before it (the first ones that of the
-    first that has one), and where none has any they stand one second apart from 1970-01-01T00:00:00Z.
-    Never raises for what a log may hold: a message or call that cannot be read is a flaw, and left out.
+    first that has one), and where none has one they are one second apart from 1970-01-01T00:00:00Z.
+    Never raises for any log: a message or call that cannot be decoded is a flaw, and left out.
     """
-    reading = _Progress(conversation.place)
+    progress = _Progress(conversation.place)
     if len(conversation.messages) > MESSAGES_MAX:
         flaw = InputFlaw(
             conversation.place, "chat-length", f"has more than {MESSAGES_MAX} messages; split it"
@@ -69,21 +69,23 @@ def decode(
     encoded = [encode(message) for message in conversation.messages]
     digest = _digest(encoded)
     times = [
-        _read(reading, index, message, encoded[index] is not None, zone)
+        _read(progress, index, message, encoded[index] is not None, zone)
         for index, message in enumerate(conversation.messages)
     ]
     try:
         session_id = session_id or _session_id(conversation.header, digest)
     except UnreadableMessage as error:
         return DecodedConversation("", digest, (), 0, (InputFlaw(conversation.place, *error.args),))
-    events = _finish(conversation.header, session_id, reading.drafts, _clock(times))
+    events = _finish(conversation.header, session_id, progress.drafts, _clock(times))
     if events:
         events.append(_end(events, digest))
-    return DecodedConversation(session_id, digest, tuple(events), reading.instructions, tuple(reading.flaws))
+    return DecodedConversation(
+        session_id, digest, tuple(events), progress.instructions, tuple(progress.flaws)
+    )
 
 
 def identity(conversation: RecordedConversation) -> tuple[str, str] | None:
-    """Return the session id and the digest that `decode` gives a conversation, without reading its events.
+    """Return the session id and the digest that `decode` gives a conversation, without progress its events.
 
     None where `decode` gives no events for its length or its id.
     """
@@ -97,7 +99,7 @@ def identity(conversation: RecordedConversation) -> tuple[str, str] | None:
 
 
 def origin_fields(header: Mapping[str, object]) -> tuple[str | None, str | None, str | None]:
-    """Agent, model and service, as a conversation's header says them."""
+    """Return agent, model and service from a conversation's header."""
     return (
         string_of(header.get("agent", header.get("agent_name"))),
         string_of(header.get("model")),
@@ -109,14 +111,14 @@ def _digest(encoded: Iterable[bytes | None]) -> str:
     """Return the first 32 hex digits of the SHA-256 of the messages, each as JSON on a line of its own."""
     sha = hashlib.sha256()
     for message in encoded:
-        # A message that no JSON can carry is told apart from others only by standing there.
+        # Of a message that no JSON can carry only its place counts.
         sha.update((b"unreadable" if message is None else message) + b"\n")
     return sha.hexdigest()[:32]
 
 
-def _read(reading: _Progress, index: int, message: object, carried: bool, zone: tzinfo) -> int | None:
-    """Add one message's events; its time where it says one."""
-    place, time = f"{reading.place}, message {index + 1}", None
+def _read(progress: _Progress, index: int, message: object, carried: bool, zone: tzinfo) -> int | None:
+    """Add one message's events; return its time, None where it has none."""
+    place, time = f"{progress.place}, message {index + 1}", None
     try:
         if not is_object(message):
             raise UnreadableMessage("chat-message", "is not an object")
@@ -125,30 +127,30 @@ def _read(reading: _Progress, index: int, message: object, carried: bool, zone: 
                 "chat-value", "holds a number, text or nesting that JSON in UTF-8 cannot carry"
             )
         time = time_of(message, zone)
-        _read_role(reading, index, message, place)
+        _read_role(progress, index, message, place)
     except UnreadableMessage as error:
-        reading.flaws.append(InputFlaw(place, *error.args))
+        progress.flaws.append(InputFlaw(place, *error.args))
     return time
 
 
-def _read_role(reading: _Progress, index: int, message: Mapping[str, object], place: str) -> None:
+def _read_role(progress: _Progress, index: int, message: Mapping[str, object], place: str) -> None:
     role = message.get("role")
     if role in ("system", "developer"):
-        reading.instructions += 1
+        progress.instructions += 1
     elif role in ("tool", "function"):
-        reading.drafts.append((index, result_of(message, reading.calls)))
+        progress.drafts.append((index, result_of(message, progress.calls)))
     elif role in ("user", "assistant"):
         text = message_event(message, Kind(cast("str", role)))
         if text is not None:
-            reading.drafts.append((index, text))
-        _add_calls(reading, index, message, place)
+            progress.drafts.append((index, text))
+        _add_calls(progress, index, message, place)
     else:
         raise UnreadableMessage(
             "chat-role", "has none of the roles user, assistant, tool, function, system, developer"
         )
 
 
-def _add_calls(reading: _Progress, index: int, message: Mapping[str, object], place: str) -> None:
+def _add_calls(progress: _Progress, index: int, message: Mapping[str, object], place: str) -> None:
     calls = message.get("tool_calls")
     legacy = message.get("function_call")
     if calls is not None and not isinstance(calls, list):
@@ -157,29 +159,29 @@ def _add_calls(reading: _Progress, index: int, message: Mapping[str, object], pl
         try:
             draft = call_of(call, message)
         except UnreadableMessage as error:
-            reading.flaws.append(InputFlaw(f"{place}, call {number + 1}", *error.args))
+            progress.flaws.append(InputFlaw(f"{place}, call {number + 1}", *error.args))
             continue
-        reading.drafts.append((index, draft))
-        reading.calls.add(OpenCall(index, draft.call_id, draft.tool, draft.args, draft.nested))
+        progress.drafts.append((index, draft))
+        progress.calls.add(OpenCall(index, draft.call_id, draft.tool, draft.args, draft.nested))
 
 
 def _session_id(header: Mapping[str, object], digest: str) -> str:
     """Return the log's own id, else task, trial and sixteen digits of the digest, those that there are."""
     for key in SESSION_KEYS:
-        own = name_of(header.get(key))
-        if own is not None:
+        session_id = name_of(header.get(key))
+        if session_id is not None:
             break
     else:
         task = name_of(header.get("task_id"))
         trial = name_of(header.get("trial"))
-        own = "/".join(part for part in (task, trial, digest[:16]) if part is not None)
-    if encode(own) is None:
+        session_id = "/".join(part for part in (task, trial, digest[:16]) if part is not None)
+    if encode(session_id) is None:
         raise UnreadableMessage("chat-id", "has an id that UTF-8 cannot carry")
-    return own
+    return session_id
 
 
 def _clock(times: list[int | None]) -> list[int]:
-    """Return a time for every message, from those that say theirs."""
+    """Return a time for every message, from those that have one."""
     now = next((time for time in times if time is not None), None)
     if now is None:
         return [index * NS for index in range(len(times))]
@@ -193,7 +195,7 @@ def _clock(times: list[int | None]) -> list[int]:
 def _finish(
     header: Mapping[str, object], session_id: str, drafts: list[tuple[int, Event]], clock: list[int]
 ) -> list[Event]:
-    """Return the drafts with session, occurrence, time, place and id, and with what is said of all of them."""
+    """Return the drafts with session, occurrence, time, place and id, and with the header's fields."""
     agent, model, service = origin_fields(header)
     ordinals: dict[tuple[str | None, ...], int] = {}
     events: list[Event] = []
@@ -219,7 +221,7 @@ def _finish(
 
 
 def _end(events: list[Event], digest: str) -> Event:
-    """Return the `end` row behind a conversation's events: it was told whole."""
+    """Return the `end` row after a conversation's events: a log holds it whole."""
     first = events[0]
     last = max(event.time for event in events)
     attributes = {"end": "complete", END_CONVERSATION: digest}

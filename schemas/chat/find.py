@@ -1,4 +1,4 @@
-"""Finding the conversations in a chat log's JSON, whatever list or object they stand in."""
+"""Finding the conversations in a chat log's JSON, in any list or object."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MESSAGE_KEYS = ("messages", "traj")
 
 @dataclass(frozen=True, slots=True)
 class RecordedConversation:
-    """The messages of one recorded session, not looked at yet.
+    """The messages of one recorded session, not decoded yet.
 
-    `header` is the object they were found in (empty for a bare list); `place` says where in the file.
+    `header` is the object that holds them (empty for a bare list); `place` is where it is in the file.
     """
 
     messages: list[object]
@@ -24,9 +24,9 @@ class RecordedConversation:
 
 @dataclass(frozen=True, slots=True)
 class InputFlaw:
-    """Something in a chat log that cannot be read: where, a stable code, and what is wrong with it.
+    """A part of a chat log or of telemetry that cannot be decoded: its place, a stable code and the reason.
 
-    The text never quotes the log.
+    The text never quotes the data.
     """
 
     place: str
@@ -45,10 +45,10 @@ def conversations(value: object, place: str = "") -> Iterator[RecordedConversati
         return
     members = cast("list[object]", value) if isinstance(value, list) else None
     if members is None or is_message_list(members):
-        yield _one(cast("object", value), place or "session 1", {})
+        yield _conversation(cast("object", value), place or "session 1", {})
         return
     for index, member in enumerate(members):
-        yield _one(member, _at(place, f"session {index + 1}"), {})
+        yield _conversation(member, _at(place, f"session {index + 1}"), {})
 
 
 def is_object(value: object) -> TypeGuard[dict[str, object]]:
@@ -85,10 +85,12 @@ def _simulations(value: dict[str, object], place: str) -> Iterator[RecordedConve
     if is_object(agent):
         inherited["model"] = agent.get("llm")
     for index, member in enumerate(cast("list[object]", value["simulations"])):
-        yield _one(member, _at(place, f"session {index + 1}"), inherited)
+        yield _conversation(member, _at(place, f"session {index + 1}"), inherited)
 
 
-def _one(value: object, place: str, inherited: Mapping[str, object]) -> RecordedConversation | InputFlaw:
+def _conversation(
+    value: object, place: str, inherited: Mapping[str, object]
+) -> RecordedConversation | InputFlaw:
     if isinstance(value, list):
         return RecordedConversation(cast("list[object]", value), {}, place)
     found = messages_of(value) if is_object(value) else None

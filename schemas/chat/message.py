@@ -1,6 +1,6 @@
-"""One chat message as events: what was said, which tools were called, what they returned.
+"""One chat message as events: its text, its calls and its results.
 
-The events have no session, time, place or id yet: `schemas/chat/decode.py` knows those.
+The events have no session, time, place or id yet: `schemas/chat/decode.py` adds them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .find import is_object
 ATTRIBUTES_MAX = 64
 """Attributes of one event; further ones are left out."""
 ATTRIBUTE_CHARS_MAX = 1_000
-"""Characters of an attribute; longer text is none."""
+"""Characters of an attribute; longer text is left out."""
 ID_CHARS_MAX = 1_000
 """Characters of a session id, call id or tool name; a longer one is a flaw."""
 
 TIME_KEYS = ("timestamp", "created_at", "time", "created", "ts")
-"""Where a message says when it was, in order of preference."""
+"""Keys of a message's time, in order of preference."""
 
 _COLUMNS = frozenset(
     [
@@ -35,15 +35,15 @@ _COLUMNS = frozenset(
 
 
 _UNPLACED = ("", 0, 0, 0)
-"""Session, occurrence, time and place of an event that has none of them yet."""
+"""Session, occurrence, time and place of an event before it has them."""
 
 
 class UnreadableMessage(Exception):
-    """A message, or a call in one, that cannot be an event: `args` are a code and a text."""
+    """A message, or a call in one, that cannot be an event; `args` are a code and a text."""
 
 
 def time_of(message: Mapping[str, object], zone: tzinfo) -> int | None:
-    """When a message says it was, in nanoseconds since the epoch; None where it says nothing."""
+    """Return a message's time in nanoseconds since the epoch; None where it has none."""
     for key in TIME_KEYS:
         value = message.get(key)
         if value is not None:
@@ -52,9 +52,6 @@ def time_of(message: Mapping[str, object], zone: tzinfo) -> int | None:
                 raise UnreadableMessage("chat-time", f"has a `{key}` that is no time between 1678 and 2262")
             return ns
     return None
-
-
-# What is said
 
 
 def message_event(message: Mapping[str, object], kind: Kind) -> Event | None:
@@ -66,7 +63,7 @@ def message_event(message: Mapping[str, object], kind: Kind) -> Event | None:
         attributes["refusal"] = "true"
     if not text and (message.get("tool_calls") or message.get("function_call")):
         return None
-    # A null that is written down is what was said; only a field that is not there was not captured.
+    # An explicit null is captured content; only a missing field was not captured.
     content = Content.CAPTURED if "content" in message or text else Content.ABSENT
     sender = (message.get("sender") or message.get("name")) if kind is Kind.ASSISTANT else None
     return Event(
@@ -81,7 +78,7 @@ def message_event(message: Mapping[str, object], kind: Kind) -> Event | None:
 
 
 def _text(content: object) -> str | None:
-    """Message text: a string as it is, of a list of parts those that are text, a line each."""
+    """Return message text: a string as it is, of a list of parts the texts, a line each."""
     if content is None or isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -103,9 +100,6 @@ def _part(part: object) -> str | None:
         )
     text = part.get("text", part.get("content"))
     return text if isinstance(text, str) else None
-
-
-# Calls and results
 
 
 def call_of(call: object, message: Mapping[str, object]) -> Event:
@@ -136,13 +130,13 @@ def call_of(call: object, message: Mapping[str, object]) -> Event:
 
 def result_of(message: Mapping[str, object], calls: OpenCalls) -> Event:
     """Return the event of a tool's message, with the arguments of the call that it answers."""
-    told = name_of(message.get("tool_call_id", message.get("call_id")))
-    own = name_of(message.get("id")) if told is None else None
+    call_id = name_of(message.get("tool_call_id", message.get("call_id")))
+    message_id = name_of(message.get("id")) if call_id is None else None
     name = name_of(message.get("name"))
-    call = calls.answer(told if told is not None else own, name, strict=told is not None)
+    call = calls.answer(call_id if call_id is not None else message_id, name, strict=call_id is not None)
     tool = name if name is not None or call is None else call.tool
     attributes = _attributes(message, without="name")
-    if own is not None and call is not None and call.call_id == own:
+    if message_id is not None and call is not None and call.call_id == message_id:
         attributes.pop("id", None)
     return Event(
         *_UNPLACED,
@@ -151,11 +145,11 @@ def result_of(message: Mapping[str, object], calls: OpenCalls) -> Event:
         model=string_of(message.get("model")),
         nested=_by_user(message) or (call is not None and call.nested),
         tool=tool,
-        call_id=told if told is not None or call is None else call.call_id,
+        call_id=call_id if call_id is not None or call is None else call.call_id,
         args=None if call is None else call.args,
         result=returned(message.get("content")),
         error=flagged_error(message),
-        # Every result is of some tool: where nobody names it, the name was not captured.
+        # Every result is of a tool: where the log does not name it, the name was not captured.
         content=Content.CAPTURED if "content" in message and tool is not None else Content.ABSENT,
         attributes=attributes,
     )
@@ -164,14 +158,14 @@ def result_of(message: Mapping[str, object], calls: OpenCalls) -> Event:
 def returned(content: object) -> str | None:
     """Return what a tool returned: text as it is, text parts a line each, any other value as JSON text."""
     parts = cast("list[object]", content) if isinstance(content, list) else []
-    told = [is_object(part) and isinstance(part.get("text"), str) and "type" in part for part in parts]
-    return _text(parts) if told and all(told) else _json(cast("object", content))
+    are_texts = [is_object(part) and isinstance(part.get("text"), str) and "type" in part for part in parts]
+    return _text(parts) if are_texts and all(are_texts) else _json(cast("object", content))
 
 
 def flagged_error(message: Mapping[str, object]) -> str | None:
-    """Return the error type that the log itself flags: its own text, or `tool_error` where it only says that.
+    """Return the error type that the log itself flags: the flag's text, or `tool_error` for a bare flag.
 
-    Text that reads like an error is not a flag: "Error: ..." may be what the tool is for.
+    Text that reads like an error is no flag: "Error: ..." may be a tool's proper result.
     """
     flag = message.get("error")
     if is_object(flag):
@@ -182,11 +176,8 @@ def flagged_error(message: Mapping[str, object]) -> str | None:
 
 
 def _by_user(value: Mapping[str, object]) -> bool:
-    # tau2: the customer works a device of their own; the agent neither asks for that nor sees it.
+    # tau2: the customer operates a device; the agent neither requests that nor sees it.
     return value.get("requestor") == "user"
-
-
-# Fields
 
 
 def _agent(message: Mapping[str, object], sender: object = None) -> str | None:
@@ -195,7 +186,7 @@ def _agent(message: Mapping[str, object], sender: object = None) -> str | None:
 
 
 def _attributes(message: Mapping[str, object], without: str = "") -> dict[str, str]:
-    """Return the message's other plain fields as text, those of `usage` and `metadata` behind their name."""
+    """Return the message's other plain fields as text, those of `usage` and `metadata` with that prefix."""
     found: dict[str, str] = {}
     for key, value in _plain(message):
         text = value if isinstance(value, str) else json_text(value)

@@ -1,4 +1,4 @@
-"""Results that a tool's run did not capture: a model may be told them next (session assembly, stage b)."""
+"""Results that a tool's run did not capture, and the next model call may have (session assembly, stage b)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WAITING_MAX = 1_000
 
 
 class Awaited(msgspec.Struct, rename={"claim": "telling"}):
-    """The result of a run that waits; `run` is the key of its span, `candidate` has no tellings."""
+    """The result of a run that waits; `run` is the key of its span, `candidate` has no claims."""
 
     run: str
     claim: Claim
@@ -23,9 +23,9 @@ class Awaited(msgspec.Struct, rename={"claim": "telling"}):
 
 
 def is_awaited(claim: Claim, use: ToolUse, awaited: Sequence[Awaited]) -> bool:
-    """Return whether a run's result has no content, though a model's span told the call, or follows such.
+    """Return whether a run's result lacks content though a model's span has the call, or follows such one.
 
-    The input of the model's next call is then likely to be told, too, and to hold the results of all runs.
+    The input of the model's next call is then likely to be captured, too, with the results of all runs.
     """
     if claim.kind is not Kind.TOOL_RESULT or claim.place is not None or use.asked is None:
         return False
@@ -39,8 +39,8 @@ def _is_bare(claim: Claim) -> bool:
 def answers(
     awaited: Iterable[Awaited], uses: Sequence[ToolUse], candidate: Candidate, key: str
 ) -> dict[str, Claim]:
-    """Return what a model's call is told anew of the results that are awaited, by the key of the run."""
-    runs = {one.run for one in awaited}
+    """Return the new results in a model call's input that are awaited, by the key of the run."""
+    runs = {result.run for result in awaited}
     left, found = [*uses], dict[str, Claim]()
     for claim in candidate.claims:
         if claim.kind is not Kind.TOOL_RESULT or claim.place is None or claim.past:
@@ -48,15 +48,15 @@ def answers(
         use = matching_use(left, claimed_use(claim, candidate, key), claim.kind)
         if use is None:
             continue
-        # Each use is answered once, and so the next claim looks among the others.
-        left = [one for one in left if one is not use]
+        # Each use is answered once, so the next claim cannot match it.
+        left = [known for known in left if known is not use]
         if use.run in runs and claim.content is not Content.ABSENT:
             found[use.run] = claim
     return found
 
 
 def completed_result(awaited: Awaited, found: Mapping[str, Claim]) -> Claim:
-    """Return the result with what a model was told of it; without that, as its run told it."""
+    """Return an awaited result completed from the model call's input, or as its run has it."""
     claim, answer = awaited.claim, found.get(awaited.run)
     if answer is None or not _is_bare(claim):
         return claim

@@ -1,7 +1,7 @@
-"""The choice, among spans that say the same thing, of the one that tells it.
+"""The choice, among spans that make the same claims, of the one whose claims become events.
 
-One call is often told by several instrumentations, and not all of them capture content. A conversation is
-told half by half, by the innermost span that captured the half; a span without content hides nothing.
+Several instrumentations often report one call, and not all of them capture content. Each half of a
+conversation is taken from the innermost span that captured it; a span without content hides nothing.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ if TYPE_CHECKING:
     from .span_reading import SpanReading
 
 _HALVES = (INPUT, OUTPUT)
-_SPEAKING = (SpanRole.CHAT, SpanRole.AGENT)
+_MODEL_OR_AGENT = (SpanRole.CHAT, SpanRole.AGENT)
 Run: TypeAlias = tuple[ToolCall, str | None]
+Chains: TypeAlias = "Sequence[tuple[SpanReading, Sequence[SpanReading]]]"
+"""Spans, each with its ancestors, nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the spans of a trace leave to others of it.
+    """The claims of a trace's spans that other spans of it make.
 
-    `keys` are of spans, or of their halves (`half_key`), that need not be told. `runs` are the call and the
-    error of a tool's run, by the key of the span that tells it, with what others know of it. `helpers` are
-    the keys of agents that work for a tool, though not below it.
+    `keys` are of covered spans, or of covered halves (`half_key`). `runs` are the call and the error of tool
+    runs, by the key of their span, completed from other spans. `helpers` are the keys of agents that work for
+    a tool, though not below it.
     """
 
     keys: frozenset[str] = frozenset()
@@ -37,26 +39,28 @@ class Coverage:
     helpers: frozenset[str] = frozenset()
 
     def halves(self, key: str) -> tuple[str, ...]:
-        """Return the halves of a span that need not be told."""
+        """Return the covered halves of a span."""
         return tuple(half for half in _HALVES if key in self.keys or half_key(key, half) in self.keys)
 
 
 def half_key(key: str, half: str) -> str:
-    """Return the name of one half of what a span tells."""
+    """Return the key of one half of a span."""
     return f"{key}/{half}"
 
 
 def captured_halves(content: SpanContent) -> tuple[str, ...]:
-    """Return the halves of which a step has content: of a conversation, or of a tool's run."""
+    """Return the captured halves of a conversation, or of a tool's run."""
     if content.role is SpanRole.TOOL:
-        has = [one is not None and one.content is Content.CAPTURED for one in (content.call, content.result)]
+        has = [
+            half is not None and half.content is Content.CAPTURED for half in (content.call, content.result)
+        ]
     else:
         has = [content.input is not None, content.output is not None]
     return tuple(half for half, is_there in zip(_HALVES, has, strict=True) if is_there)
 
 
-def coverage_of(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> Coverage:
-    """Return what need not be told of these spans, each with those above it, nearest first."""
+def coverage_of(chains: Chains) -> Coverage:
+    """Return which claims of these spans others of them make."""
     keys = {key for reading, above in chains if reading.has_claims for key in covers(reading, above)}
     for reading, above in chains:
         keys.update(_hidden(reading, above, keys))
@@ -66,36 +70,35 @@ def coverage_of(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> 
 
 
 def covers(reading: SpanReading, above: Sequence[SpanReading]) -> Iterator[str]:
-    """Yield the keys of the spans above, or of their halves, that this one tells.
+    """Yield the keys of the ancestors, or of their halves, that a span covers.
 
-    Of a model call or an agent these are its wrappers and its agent, up to the tool or the other agent that
-    it works for; of a tool's run the runs around it of the same call, unless they know more of it.
+    A model call or an agent covers its wrappers and its agent, up to the tool or the other agent that it
+    works for; a tool's run covers the enclosing runs of the same call, unless they captured more of it.
     """
-    for upper in _around(reading, above):
+    for upper in _enclosing(reading, above):
         if reading.content.role is SpanRole.TOOL:
             if len(upper.halves) <= len(reading.halves):
                 yield upper.key
             continue
-        told = [half for half in _HALVES if _covers_half(reading, upper, half)]
-        yield from [upper.key] if len(told) == len(_HALVES) else [half_key(upper.key, half) for half in told]
+        covered = [half for half in _HALVES if _covers_half(reading, upper, half)]
+        is_whole = len(covered) == len(_HALVES)
+        yield from [upper.key] if is_whole else [half_key(upper.key, half) for half in covered]
 
 
 def _covers_half(inner: SpanReading, outer: SpanReading, half: str) -> bool:
     return half in inner.halves or (inner.content.role is SpanRole.CHAT and half not in outer.halves)
 
 
-def _around(reading: SpanReading, above: Sequence[SpanReading]) -> Iterator[SpanReading]:
-    """Yield the spans above that may tell the same call of a model, or the same run of a tool."""
-    part, agent = (
-        reading.content.role,
-        reading.content.agent if reading.content.role is SpanRole.AGENT else None,
-    )
-    is_run = reading.apart and part is SpanRole.AGENT
+def _enclosing(reading: SpanReading, above: Sequence[SpanReading]) -> Iterator[SpanReading]:
+    """Yield the ancestors that may be of the same call of a model, or of the same run of a tool."""
+    role = reading.content.role
+    agent = reading.content.agent if role is SpanRole.AGENT else None
+    is_run = reading.apart and role is SpanRole.AGENT
     for upper in above:
         content = upper.content
-        if part is SpanRole.TOOL and content.role is SpanRole.TOOL and _same_call(reading.content, content):
+        if role is SpanRole.TOOL and content.role is SpanRole.TOOL and _same_call(reading.content, content):
             yield upper
-        elif part in _SPEAKING and content.role in _SPEAKING:
+        elif role in _MODEL_OR_AGENT and content.role in _MODEL_OR_AGENT:
             if upper.apart and content.role is SpanRole.AGENT:
                 if is_run:
                     return
@@ -105,31 +108,31 @@ def _around(reading: SpanReading, above: Sequence[SpanReading]) -> Iterator[Span
                     return
                 agent = content.agent
             yield upper
-        elif SpanRole.TOOL in (part, content.role) and content.role is not SpanRole.OTHER:
+        elif SpanRole.TOOL in (role, content.role) and content.role is not SpanRole.OTHER:
             return
 
 
 def _same_call(inner: SpanContent, outer: SpanContent) -> bool:
-    """Return whether two nested runs of a tool are one: by id where both have one, else by arguments.
+    """Return whether two nested runs of a tool are of one call: by id where both have one, else by arguments.
 
-    Where one lacks the arguments it is the same, too.
+    Runs without arguments match any.
     """
-    one, other = inner.call, outer.call
-    if one is None or other is None or one.tool != other.tool:
+    call, enclosing = inner.call, outer.call
+    if call is None or enclosing is None or call.tool != enclosing.tool:
         return False
-    if one.call_id is not None and other.call_id is not None:
-        return one.call_id == other.call_id
-    return one.args is None or other.args is None or one.args == other.args
+    if call.call_id is not None and enclosing.call_id is not None:
+        return call.call_id == enclosing.call_id
+    return call.args is None or enclosing.args is None or call.args == enclosing.args
 
 
 def _hidden(reading: SpanReading, above: Sequence[SpanReading], keys: set[str]) -> Iterator[str]:
-    """Yield what a span does not know and a span above tells: no `unknown` event stands beside it."""
-    part = reading.content.role
-    if part is SpanRole.TOOL and any(len(u.halves) > len(reading.halves) for u in _around(reading, above)):
+    """Yield what a span lacks and an ancestor has, so that no `unknown` event appears beside it."""
+    role = reading.content.role
+    if role is SpanRole.TOOL and any(len(u.halves) > len(reading.halves) for u in _enclosing(reading, above)):
         yield reading.key
-    if part is not SpanRole.CHAT:
+    if role is not SpanRole.CHAT:
         return
-    wrappers = [upper for upper in _around(reading, above) if upper.content.role is SpanRole.CHAT]
+    wrappers = [upper for upper in _enclosing(reading, above) if upper.content.role is SpanRole.CHAT]
     for half in _HALVES:
         if half not in reading.halves and any(
             half in u.halves and not _is_in(keys, u, half) for u in wrappers
@@ -142,15 +145,14 @@ def _is_in(keys: set[str], reading: SpanReading, half: str) -> bool:
 
 
 def _same_answers(spans: Iterable[SpanReading]) -> Iterator[list[SpanReading]]:
-    """Return the model calls that tell of one answer, the earliest first.
+    """Return groups of model calls with one answer, the earliest first.
 
-    They overlap: some give all answers one id. A call that is told again when it is over is told by one more.
+    The calls of a group overlap, since some providers give all answers one id. A stand-in id joins the calls
+    up to the first that has the answer.
     """
     groups: dict[str, list[list[SpanReading]]] = {}
-    named = [
-        one for one in spans if one.content.role is SpanRole.CHAT and one.content.response_id is not None
-    ]
-    for reading in sorted(named, key=lambda one: one.age):
+    calls = [s for s in spans if s.content.role is SpanRole.CHAT and s.content.response_id is not None]
+    for reading in sorted(calls, key=lambda call: call.age):
         name = reading.content.response_id or ""
         same = groups.setdefault(name, [])
         if same and _is_same(name, same[-1], reading):
@@ -162,40 +164,39 @@ def _same_answers(spans: Iterable[SpanReading]) -> Iterator[list[SpanReading]]:
 
 def _is_same(name: str, same: Sequence[SpanReading], reading: SpanReading) -> bool:
     if name.startswith(RETOLD):
-        return not any(OUTPUT in one.halves for one in same)
-    return any(one.began <= reading.ended and reading.began <= one.ended for one in same)
+        return not any(OUTPUT in call.halves for call in same)
+    return any(call.began <= reading.ended and reading.began <= call.ended for call in same)
 
 
 def _repeated(same: Sequence[SpanReading], keys: set[str]) -> Iterator[str]:
-    """Yield the halves of one call that need not be told twice, or need not be called unknown."""
+    """Yield the halves of one call that a second span repeats, or lacks where the first has them."""
     for half in _HALVES:
-        left = [one for one in same if not _is_in(keys, one, half)]
-        tellers = [one for one in left if half in one.halves] or left
-        yield from (half_key(one.key, half) for one in left if one.key != tellers[0].key)
+        uncovered = [call for call in same if not _is_in(keys, call, half)]
+        first = next((call for call in uncovered if half in call.halves), uncovered[0] if uncovered else None)
+        yield from (half_key(call.key, half) for call in uncovered if first and call.key != first.key)
 
 
-def _runs(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> dict[str, Run]:
-    """Return the runs of tools of which others know more: spans of the same run, and what started it."""
+def _runs(chains: Chains) -> dict[str, Run]:
+    """Return the runs of tools that other spans complete: spans of the same run, and what started it."""
     known: dict[str, Run] = {}
     for reading, above in chains:
         if reading.content.role is not SpanRole.TOOL or reading.content.call is None:
             continue
-        same = [reading, *_around(reading, above)]
-        found = [known.get(one.key) or (one.content.call, one.content.error) for one in same]
+        same = [reading, *_enclosing(reading, above)]
+        found = [known.get(span.key) or (span.content.call, span.content.error) for span in same]
         runs = [(call, error) for call, error in found if call is not None]
         call = completed_call(runs[0][0], _starter(above))
-        for other, _ in runs[1:]:
-            call = completed_call(call, other)
+        for enclosing, _ in runs[1:]:
+            call = completed_call(call, enclosing)
         error = next((error for _, error in runs if error is not None), None)
-        known.update(
-            {one.key: (completed_call(own, call), error) for one, (own, _) in zip(same, runs, strict=True)}
-        )
-    told = {reading.key: (reading.content.call, reading.content.error) for reading, _ in chains}
-    return {key: run for key, run in known.items() if run != told[key]}
+        for span, (former, _) in zip(same, runs, strict=True):
+            known[span.key] = completed_call(former, call), error
+    before = {reading.key: (reading.content.call, reading.content.error) for reading, _ in chains}
+    return {key: run for key, run in known.items() if run != before[key]}
 
 
-def _helpers(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> Iterator[str]:
-    """Return the keys of the agents that ran, from beginning to end, while a tool of one beside them did."""
+def _helpers(chains: Chains) -> Iterator[str]:
+    """Yield the keys of the agents that ran, from start to end, during the run of a sibling tool."""
     runs: dict[str | None, list[tuple[int, int]]] = {}
     for reading, above in chains:
         if reading.beside and reading.content.role is SpanRole.TOOL and above:
@@ -213,17 +214,17 @@ def _helpers(chains: Sequence[tuple[SpanReading, Sequence[SpanReading]]]) -> Ite
 
 
 def _starter(above: Sequence[SpanReading]) -> ToolCall | None:
-    """Return the call that the node of a graph right above a tool's run was given."""
+    """Return the call of the graph node right above a tool's run."""
     upper = above[0].content if above else None
     return upper.call if upper is not None and upper.role is SpanRole.OTHER else None
 
 
-def completed_call(call: ToolCall, other: ToolCall | None) -> ToolCall:
-    """Return the call with what it lacks of another telling of it."""
-    if other is None or other.tool != call.tool:
+def completed_call(call: ToolCall, source: ToolCall | None) -> ToolCall:
+    """Return the call with the id and the arguments that it lacks from another report of it."""
+    if source is None or source.tool != call.tool:
         return call
-    if call.call_id is None and other.call_id is not None:
-        call = replace(call, call_id=other.call_id)
-    if call.args is None and call.content is Content.ABSENT and other.args is not None:
-        call = replace(call, args=other.args, content=other.content)
+    if call.call_id is None and source.call_id is not None:
+        call = replace(call, call_id=source.call_id)
+    if call.args is None and call.content is Content.ABSENT and source.args is not None:
+        call = replace(call, args=source.args, content=source.content)
     return call

@@ -1,4 +1,4 @@
-"""What a session has been told, so that whoever tells it again is known (session assembly, stage b)."""
+"""The claims that a session has seen, by which repeated ones are recognised (session assembly, stage b)."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from .claimed_text import brief, is_whole
 from .tool_use import UNLINKED, ToolUse, claimed_use, is_item, is_qualified, join, matching_use
 
 WAITING_MAX = 1_000
-"""Uses of tools of an occurrence that spans may still claim, and open calls; the oldest is given up."""
+"""Tool uses of an occurrence that may still get claims, and open calls; beyond it the oldest is dropped."""
 
 REMEMBERED_MAX = 50_000
 """Spans, messages, open calls and distinct events that are remembered of an occurrence, of each so many.
 
-What is told again beyond that is taken for new; its rules are unjudged by then
-(`rules.engine.kernel.EVENTS_MAX`).
-What closed occurrences told is forgotten beyond as much in all, and beyond `CLOSED_MAX` of them.
+Beyond it a repeated claim counts as new; the occurrence's rules are unjudged by then
+(`rules.engine.kernel.EVENTS_MAX`). Closed occurrences are forgotten beyond the same number of entries in all,
+and beyond `CLOSED_MAX` occurrences.
 """
 CLOSED_MAX = 1_000
 CARRIED_CHARS_MAX = 30_000
 """Characters of a call's arguments that its result carries: an event then fits where its span did."""
 NAME_CHARS_MAX = 1_000
-"""Characters of a call's id and tool together beyond which it is not remembered for its result."""
+"""Characters of a call's id and tool together beyond which the call is not remembered for its result."""
 _STORED_DIGEST_CHARS = 64
 
 
 @dataclass(slots=True)
 class SeenMessage:
-    """The span that last told a message: when it ran, whether it failed; and the time of the event."""
+    """The last span with a message: its start and end and whether it failed; and the time of the event."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ class SeenMessage:
 
 @dataclass(slots=True)
 class WaitingClaim:
-    """A call or a result that only one side had claimed, as earlier releases stored it."""
+    """A call or a result with claims of one side only, as earlier releases stored it."""
 
     by_model: bool
     kind: Kind
@@ -54,12 +54,12 @@ class WaitingClaim:
 
 @dataclass(slots=True)
 class SeenClaims:
-    """What one occurrence of a session was told; `closed` is when it closed, None while it is open.
+    """The claims that an occurrence of a session has seen; `closed` is when it closed, None while open.
 
-    `spans` are the digests of the spans that told it, `within` the spans that need not tell it any more,
-    `messages` who last told each message of a model's call, `calls` the tool and arguments of each call
-    that was not answered, by its id. `uses` are the uses of tools that a span may still claim. `waiting`
-    holds what earlier releases stored instead of `uses`, and is empty once it was read.
+    `spans` are the keys of the spans with its claims, `within` the keys of the spans that these cover,
+    `messages` the last span with each message, by the message's key, `calls` the tool and arguments of each
+    open call, by its id. `uses` are the tool uses that may still get claims. `waiting` is what earlier
+    releases stored instead of `uses`, and is empty after `__post_init__`.
     """
 
     closed: int | None = None
@@ -74,24 +74,24 @@ class SeenClaims:
 
     def __post_init__(self) -> None:
         """Read what an earlier release stored."""
-        for one in self.waiting:
-            _note(self.uses, one)
+        for waiting in self.waiting:
+            _restore(self.uses, waiting)
         self.waiting = []
 
     @property
     def size(self) -> int:
-        """Return how much is remembered."""
+        """Return the number of remembered entries."""
         return len(self.spans) + len(self.within) + len(self.messages) + len(self.uses)
 
 
-def seen_message(told: Iterable[SeenClaims], candidate: Candidate, claim: Claim) -> SeenMessage | None:
-    """Who told this message before, if this call retries that one, runs beside it, or tells its history.
+def seen_message(seen: Iterable[SeenClaims], candidate: Candidate, claim: Claim) -> SeenMessage | None:
+    """Return the last span with this message, if the call retries it, runs beside it, or has it as history.
 
-    All before the message is equal then, too. Where that holds no answer yet, a customer may have said the
-    same twice: only a call that overlaps the earlier one, or comes after it failed, repeats it.
+    All messages before it are equal then, too. Where no answer is among them, a customer may have written the
+    same text twice: then only a call that overlaps the earlier one, or follows its failure, repeats it.
     """
-    for one in told if claim.key else ():
-        before = one.messages.get(claim.key)
+    for occurrence in seen if claim.key else ():
+        before = occurrence.messages.get(claim.key)
         if before is not None:
             overlaps = candidate.start < before.end and before.start < candidate.end
             return before if claim.past or claim.answered or overlaps or before.failed else None
@@ -99,15 +99,15 @@ def seen_message(told: Iterable[SeenClaims], candidate: Candidate, claim: Claim)
 
 
 def claim_use(
-    told: Sequence[SeenClaims], claim: Claim, candidate: Candidate, key: str
+    seen: Sequence[SeenClaims], claim: Claim, candidate: Candidate, key: str
 ) -> tuple[int | None, ToolUse]:
-    """Join a call or a result to the use of a tool that it belongs to; `told` has the open occurrence first.
+    """Join a call or a result to its tool use; `seen` has the open occurrence first.
 
-    Return the time of the event that says the same already, None where there is none, and the use.
+    Return the time of the event that already states it, None where there is none, and the use.
     """
     claimed = claimed_use(claim, candidate, key)
-    newest = told[0].uses
-    known = newest if len(told) == 1 else [use for one in told for use in one.uses]
+    newest = seen[0].uses
+    known = newest if len(seen) == 1 else [use for occurrence in seen for use in occurrence.uses]
     use = matching_use(known, claimed, claim.kind)
     if use is None:
         use = claimed
@@ -124,34 +124,34 @@ def claim_use(
         before = use.returned
         use.returned = claim.time if before is None else before
     if use.is_complete:
-        for one in told:
-            one.uses = [other for other in one.uses if other is not use]
+        for occurrence in seen:
+            occurrence.uses = [known for known in occurrence.uses if known is not use]
     return before, use
 
 
-def expect(told: Sequence[SeenClaims], claim: Claim) -> None:
-    """Let a call with an id wait for its result; of more than `WAITING_MAX` the oldest is given up."""
+def remember_call(seen: Sequence[SeenClaims], claim: Claim) -> None:
+    """Remember an open call with an id for its result; beyond `WAITING_MAX` drop the oldest."""
     call_id, tool, args = claim.call_id or "", claim.tool or "", claim.args
     if len(call_id) + len(tool) > NAME_CHARS_MAX:
         return
-    # One character more says that they are longer.
-    told[-1].calls[call_id] = claim.tool, None if args is None else args[: CARRIED_CHARS_MAX + 1]
-    if sum(len(one.calls) for one in told) > WAITING_MAX:
-        oldest = next(one.calls for one in told if one.calls)
+    # One character more shows that the arguments are longer.
+    seen[-1].calls[call_id] = claim.tool, None if args is None else args[: CARRIED_CHARS_MAX + 1]
+    if sum(len(occurrence.calls) for occurrence in seen) > WAITING_MAX:
+        oldest = next(occurrence.calls for occurrence in seen if occurrence.calls)
         del oldest[next(iter(oldest))]
 
 
-def answering(told: Iterable[SeenClaims], claim: Claim) -> Claim:
+def completed_by_call(seen: Iterable[SeenClaims], claim: Claim) -> Claim:
     """Return a result with the tool and the arguments of its call, where it lacks them and the call is known.
 
-    Arguments beyond `CARRIED_CHARS_MAX` are not carried, and called absent.
+    Arguments beyond `CARRIED_CHARS_MAX` are left out, and the content is then absent.
     """
     if claim.kind is not Kind.TOOL_RESULT or (claim.tool is not None and claim.args is not None):
         return claim
-    for one in told:
-        if claim.call_id not in one.calls:
+    for occurrence in seen:
+        if claim.call_id not in occurrence.calls:
             continue
-        tool, args = one.calls[claim.call_id]
+        tool, args = occurrence.calls[claim.call_id]
         if claim.tool is not None and claim.tool != tool:
             continue
         if claim.args is None and args is not None and len(args) > CARRIED_CHARS_MAX:
@@ -162,23 +162,22 @@ def answering(told: Iterable[SeenClaims], claim: Claim) -> Claim:
     return claim
 
 
-def of_its_call(
-    told: Sequence[SeenClaims], use: ToolUse, claim: Claim, candidate: Candidate
+def completed_by_use(
+    seen: Sequence[SeenClaims], use: ToolUse, claim: Claim, candidate: Candidate
 ) -> tuple[Claim, Candidate]:
     """Return a result with the id, tool and arguments of its call where it lacks them, and its `nested`.
 
-    Where a name has the tool's plugin before it, the call's name is taken.
-
-    What a span says that ends after the result's is not taken: it may not have come yet.
+    The call's name replaces a name with the tool's plugin before it. Nothing is taken from a span that ends
+    after the result's, since it may not have come yet.
     """
     if claim.kind is not Kind.TOOL_RESULT or use.known > candidate.end:
         return claim, candidate
     if use.called is not None and use.nested != candidate.nested:
         candidate = msgspec.structs.replace(candidate, nested=use.nested)
     if claim.call_id is None or (is_item(use.call_id) and not is_item(claim.call_id)):
-        # The id of an item is all that was known when the call was judged.
+        # Only the id of an item was known when the call was judged.
         call_id = _whole(use.call_id)
-        claim = answering(told, msgspec.structs.replace(claim, call_id=call_id))
+        claim = completed_by_call(seen, msgspec.structs.replace(claim, call_id=call_id))
     if claim.tool is not None and use.tool is not None and is_qualified(claim.tool, use.tool):
         claim = msgspec.structs.replace(claim, tool=use.tool)
     if claim.tool is None or claim.args is None:
@@ -189,12 +188,12 @@ def of_its_call(
 
 
 def _whole(text: str | None) -> str | None:
-    """Return a text that is remembered whole."""
+    """Return a text that is remembered whole, None for a shortened one."""
     return text if text is not None and is_whole(text) else None
 
 
-def _note(uses: list[ToolUse], waiting: WaitingClaim) -> None:
-    """Add what an earlier release stored of a call or a result whose event it had judged."""
+def _restore(uses: list[ToolUse], waiting: WaitingClaim) -> None:
+    """Add what an earlier release stored of a call or a result with a judged event."""
     claimed = ToolUse(_stored(waiting.call_id), _stored(waiting.tool), _stored(waiting.args))
     claimed.lacks_id = claimed.call_id is None
     is_call = waiting.kind is Kind.TOOL_CALL

@@ -32,7 +32,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The bytes of a trace's entries, and about how many are of spans that went on (`OpenTrace.let_go`)."""
+    """The bytes of a trace's entries, and about how many are of spans that went on (`OpenTrace.release`)."""
 
     bytes: int
     gone: int
@@ -214,7 +214,7 @@ class Source:
         """A trace as its entries say that it is."""
         opened, gone = _DECODER.decode(entries[0]), 0
         for entry in entries[1:]:
-            gone += sum(opened.redo(change) for change in _CHANGES_DECODER.decode(entry))
+            gone += sum(opened.replay(change) for change in _CHANGES_DECODER.decode(entry))
         self._stored[trace_id] = _Stored(sum(map(len, entries)), gone)
         return opened
 

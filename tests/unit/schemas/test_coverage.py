@@ -213,7 +213,7 @@ def speaks(*spans: SpanReading) -> bool:
     trace = Trace()
     for one in spans:
         trace.add(one)
-    return trace.speaks_for_itself(spans[-1])
+    return trace.is_self_described(spans[-1])
 
 
 def gone_without_root(*spans: SpanReading) -> bool:
