@@ -20,9 +20,9 @@ from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.otlp.decode import decode_protobuf
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.pending import Traces
-from tracline.schemas.sessions.resolve import hear
+from tracline.schemas.sessions.span_reading import read_span
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.serve.rows import add_changes
@@ -46,7 +46,7 @@ def main() -> None:
         store = open_store(Path(folder), "benchmark")
         traces = Traces(60 * NS, IDLE_NS)
         states: dict[str, SessionState] = {}
-        alone: dict[str, Session] = {}
+        alone: dict[str, SessionAssembler] = {}
         watermark = 0
         for body in bodies:
             with _timed(spent, "accept: the request on disk"):
@@ -54,7 +54,7 @@ def main() -> None:
             with _timed(spent, "decode: bytes to spans"):
                 decoded = decode_protobuf(body)
             with _timed(spent, "tell: what spans say"):
-                heard = [hear(span) for span in decoded.spans]
+                heard = [read_span(span) for span in decoded.spans]
             watermark = max(watermark, *(one.end - LATENESS_NS for one in heard))
             with _timed(spent, "resolve: whose session"):
                 for one in heard:
@@ -62,12 +62,12 @@ def main() -> None:
                 released = [one.made for one in traces.release(watermark, watermark)]
                 # Nothing is stored of them here.
                 traces.changed.clear()
-            candidates = [one for one in released if isinstance(one, Candidate) and one.tellings]
+            candidates = [one for one in released if isinstance(one, Candidate) and one.claims]
             with _timed(spent, "assemble: events in order"):
                 for session in _added(alone, candidates):
                     session.advance(watermark)
             for name in {one.session_id for one in candidates}.difference(states):
-                states[name] = SessionState(Session(name, IDLE_NS))
+                states[name] = SessionState(SessionAssembler(name, IDLE_NS))
             touched = {one.session_id: states[one.session_id] for one in candidates}
             with _timed(spent, "judge"):
                 outputs = worker.step(touched, candidates, watermark)
@@ -92,10 +92,10 @@ def _bodies(wanted: int) -> tuple[list[bytes], int]:
     return [request.SerializeToString() for request in requests(every, SPANS_A_REQUEST)], len(every)
 
 
-def _added(sessions: dict[str, Session], candidates: Sequence[Candidate]) -> list[Session]:
-    touched: dict[str, Session] = {}
+def _added(sessions: dict[str, SessionAssembler], candidates: Sequence[Candidate]) -> list[SessionAssembler]:
+    touched: dict[str, SessionAssembler] = {}
     for one in candidates:
-        session = sessions.setdefault(one.session_id, Session(one.session_id, IDLE_NS))
+        session = sessions.setdefault(one.session_id, SessionAssembler(one.session_id, IDLE_NS))
         session.add(one)
         touched[one.session_id] = session
     return list(touched.values())

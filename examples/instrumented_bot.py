@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from ..schemas.step import Role
+from ..schemas.span_content import Role
 from .desk.bot import Break, Desk, DeskConversation, conversations
 from .spans.dialects import genai_message
 from .spans.plan import Manner, turn_bounds

@@ -127,7 +127,7 @@ def _import_spans(
         told = resolved([part for part, _ in new], imported.population, scratch / "traces", scope)
         for number, some in enumerate(told):
             numbers = {"file": [one.file for one in some], "request": [one.request for one in some]}
-            each = pl.Series([len(one.candidate.tellings) for one in some])
+            each = pl.Series([len(one.candidate.claims) for one in some])
             places = pl.DataFrame(numbers, {"file": pl.Int64, "request": pl.Int64}).select(
                 pl.all().repeat_by(each).explode(empty_as_null=False)
             )

@@ -8,8 +8,8 @@ from datetime import UTC, tzinfo
 
 import polars as pl
 
-from ...schemas.chat.decode import Decoded, decode
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.decode import DecodedConversation, decode
+from ...schemas.chat.find import InputFlaw
 from ...schemas.event import Event, Kind
 from ...schemas.frames.events import event_frame
 from ..sources.chat_files import read_conversations
@@ -70,7 +70,7 @@ class _Conversation:
     """A conversation of a file by its number there, and whether its events are to be judged."""
 
     number: int
-    decoded: Decoded
+    decoded: DecodedConversation
     is_kept: bool
 
 
@@ -119,7 +119,7 @@ def _conversations(
 ) -> Iterator[_Conversation]:
     """The conversations of one chat log that have events, counted."""
     for number, found in enumerate(read_conversations(part.path)):
-        if isinstance(found, Flaw):
+        if isinstance(found, InputFlaw):
             population.flaw(part.name, found)
             continue
         decoded = decode(found, zone)
@@ -138,7 +138,7 @@ def _conversations(
         )
 
 
-def _count(fate: Fate, decoded: Decoded, population: Population, file: str, place: str) -> bool:
+def _count(fate: Fate, decoded: DecodedConversation, population: Population, file: str, place: str) -> bool:
     """Count a conversation by what becomes of it; whether it is to be judged."""
     if fate is Fate.DUPLICATE:
         population.duplicates += 1

@@ -10,8 +10,8 @@ import polars as pl
 
 from ...archive.error import SourceError
 from ...schemas.frames.candidates import SPAN_COLUMNS, candidate_frame
+from ...schemas.sessions.claim_log import ClaimLog
 from ...schemas.sessions.order import session_order
-from ...schemas.sessions.readings import Readings
 from ..sources.discover import FileFormat, Population, Reject, SourceFile, discover
 from ..sources.event_files import bytes_of, null_count, reading, reject_rows, row_count
 from .chat_frames import chat_frames
@@ -30,15 +30,15 @@ def prepare(
     scratch: Path,
     population: Population,
     terms: AuditOptions | None = None,
-    readings: Readings | None = None,
+    claim_log: ClaimLog | None = None,
 ) -> tuple[SourceFile, ...]:
     """The source as files of judged events: `scan` gives rows with occurrence, seq and event_id, none null.
 
     Files that already are so stay where they are. Chat logs, spans, and event Parquet that lacks order or ids
     are written to `scratch` (a folder of the caller's, empty) in bounded memory. Rows, duplicates and
     rejected input are counted in the population; of sessions and events only those of chat logs are: the
-    caller counts what it judges. What becomes of the readings of one session's spans is reported to
-    `readings`. Raises SourceError where there is nothing to read or a column is wrong.
+    caller counts what it judges. What becomes of the claims of one session's spans is reported to
+    `claim_log`. Raises SourceError where there is nothing to read or a column is wrong.
     """
     terms = terms or AuditOptions()
     ready: list[SourceFile] = []
@@ -48,7 +48,7 @@ def prepare(
         ready.append(_write(scratch, f"chat-{len(ready):06d}", frame))
     rest: list[SourceFile] = []
     spans = [part for part in found if part.format is FileFormat.SPANS]
-    traces = resolved(spans, population, scratch / "traces", terms.scope, terms.as_of, readings)
+    traces = resolved(spans, population, scratch / "traces", terms.scope, terms.as_of, claim_log)
     for told in traces if spans else ():
         if told:
             frame = candidate_frame([one.candidate for one in told])
@@ -57,7 +57,7 @@ def prepare(
         if part.format is FileFormat.PARQUET and _is_readable(part, population):
             (ready if all(null_count(part, name) == 0 for name in _READY) else rest).append(part)
     for frame in _by_session(rest, scratch / "sessions", terms.as_of):
-        judged = session_order(frame, terms.idle_s, terms.as_of, readings)
+        judged = session_order(frame, terms.idle_s, terms.as_of, claim_log)
         population.duplicates += judged.repeats + judged.stray_ends
         ready.append(_write(scratch, f"ordered-{len(ready):06d}", judged.events))
     return tuple(ready)

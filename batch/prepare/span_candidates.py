@@ -13,19 +13,11 @@ import msgspec
 
 from ...schemas.candidate import Candidate
 from ...schemas.dialects.parts.log_record import LogRecord
-from ...schemas.sessions.readings import Drop, Readings
-from ...schemas.sessions.resolve import (
-    Heard,
-    Trace,
-    candidate_of,
-    cut_links,
-    hear,
-    in_turn,
-    join,
-    left_to_others,
-    orphans,
-)
-from ...schemas.step import Part as SpanPart
+from ...schemas.sessions.claim_log import ClaimLog, DropReason
+from ...schemas.sessions.resolve import candidate_of, omitted_claims
+from ...schemas.sessions.span_reading import SpanReading, join_records, read_span
+from ...schemas.sessions.trace import Trace, cut_links, orphans, unblocked
+from ...schemas.span_content import SpanRole
 from ..sources.discover import Population, Reject, SourceFile
 from ..sources.span_files import requests
 
@@ -44,7 +36,7 @@ class LocatedSpan:
 
     file: int
     request: int
-    heard: Heard
+    heard: SpanReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +73,7 @@ def resolved(
     scratch: Path,
     scope: Sequence[str] = (),
     as_of: int | None = None,
-    readings: Readings | None = None,
+    claim_log: ClaimLog | None = None,
 ) -> Iterator[list[LocatedCandidate]]:
     """The candidates of all dumps, whole traces at a time, those that tell nothing left out.
 
@@ -90,12 +82,12 @@ def resolved(
     candidates are of the spans that had ended; one that does not say itself whose it is waits until all above
     it have ended, as it does live. More spans than memory holds are written to `scratch`, which is not there
     yet and is gone afterwards. What spans of one session leave to others of their traces is reported to
-    `readings`.
+    `claim_log`.
     """
     size = sum(part.path.stat().st_size for part in parts)
     found = _found(parts, population, scope)
     if size <= MEMORY_BYTES:
-        yield list(_resolved(found, parts, population, as_of, readings))
+        yield list(_resolved(found, parts, population, as_of, claim_log))
         return
     scratch.mkdir()
     count = min(BUCKETS_MAX, size // BUCKET_BYTES + 1)
@@ -105,7 +97,7 @@ def resolved(
             data = _ENCODER.encode(one)
             files[crc32(one.trace_id.encode()) % count].write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
     for path in paths:
-        yield list(_resolved(_read(path), parts, population, as_of, readings))
+        yield list(_resolved(_read(path), parts, population, as_of, claim_log))
         path.unlink()
     scratch.rmdir()
 
@@ -125,8 +117,8 @@ def _found(
             for flaw in decoded.flaws:
                 population.flaw(part.name, flaw)
             for span in decoded.spans:
-                heard = hear(span, scope)
-                census.count(span.scope, 1, heard.tells)
+                heard = read_span(span, scope)
+                census.count(span.scope, 1, heard.has_claims)
                 yield _TraceEntry(LocatedSpan(file, number, heard))
             for record in decoded.records:
                 yield _TraceEntry(record=replace(record, request=read))
@@ -137,7 +129,7 @@ def _resolved(
     parts: Sequence[SourceFile],
     population: Population,
     as_of: int | None,
-    readings: Readings | None,
+    claim_log: ClaimLog | None,
 ) -> Iterator[LocatedCandidate]:
     """The candidates of whole traces."""
     spans: dict[str, list[LocatedSpan]] = {}
@@ -156,17 +148,17 @@ def _resolved(
         population.cut_links += cut_links(trace)
         if as_of is not None:
             trace, told = _as_of(trace, told, as_of)
-        inside = trace.told_inside()
+        inside = trace.coverage()
         for one in told:
             candidate = candidate_of(trace, one.heard, inside)
             if not isinstance(candidate, Candidate):
                 place = f"request {one.request + 1}, span {one.heard.span_id}"
                 population.reject(Reject(parts[one.file].name, place, candidate.code, candidate.text))
                 continue
-            if readings is not None and candidate.session_id == readings.session_id:
-                left = left_to_others(trace, one.heard, inside)
-                readings.leave(Drop.OTHER_SPAN, candidate.span_key, candidate, left)
-            if candidate.tellings:
+            if claim_log is not None and candidate.session_id == claim_log.session_id:
+                left = omitted_claims(trace, one.heard, inside)
+                claim_log.leave(DropReason.OTHER_SPAN, candidate.span_key, candidate, left)
+            if candidate.claims:
                 yield LocatedCandidate(one.file, one.request, candidate)
 
 
@@ -177,11 +169,11 @@ def _joined(
     by_span: dict[str, list[LogRecord]] = {}
     for record in records:
         by_span.setdefault(record.span_id, []).append(record)
-    adding = {one.heard.span_id for one in spans if one.heard.step.part is not SpanPart.OTHER}
+    adding = {one.heard.span_id for one in spans if one.heard.content.role is not SpanRole.OTHER}
     population.log_records.unjoined += sum(len(own) for name, own in by_span.items() if name not in adding)
     return [
-        replace(one, heard=join(one.heard, by_span[one.heard.span_id]))
-        if one.heard.step.lacks and one.heard.span_id in by_span
+        replace(one, heard=join_records(one.heard, by_span[one.heard.span_id]))
+        if one.heard.content.lacks and one.heard.span_id in by_span
         else one
         for one in spans
     ]
@@ -196,9 +188,9 @@ def _as_of(whole: Trace, told: Sequence[LocatedSpan], as_of: int) -> tuple[Trace
     waiting += [
         one.heard
         for one in told
-        if one.heard.ended > as_of >= one.heard.began and whole.speaks_for_itself(one.heard)
+        if one.heard.ended > as_of >= one.heard.began and whole.is_self_described(one.heard)
     ]
-    going = {id(one) for one in in_turn(settled, waiting)}
+    going = {id(one) for one in unblocked(settled, waiting)}
     return _trace(ended), [one for one in ended if id(one.heard) in going]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from ...archive.error import SourceError
 from ...archive.gaps import gaps
 from ...archive.manifest import MANIFEST, RULE_SET_START, RULE_SETS, read_manifest
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.find import InputFlaw
 from ...schemas.instrumentations.census import SpanCensus, sum_of
 from ...schemas.otlp.decoded import Decoded
 from ..evidence.bundle import IN_EVERY_BUNDLE
@@ -129,7 +129,7 @@ class Population:
         self.rejected.update(counts)
         self.rejects.extend(first[: max(REJECTS_KEPT_MAX - len(self.rejects), 0)])
 
-    def flaw(self, file: str, flaw: Flaw) -> None:
+    def flaw(self, file: str, flaw: InputFlaw) -> None:
         """Count a flaw of a chat log in that file."""
         self.reject(Reject(file, flaw.place, flaw.code, flaw.text))
 

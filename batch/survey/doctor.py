@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from ...archive.error import SourceError
-from ...schemas.dialects import tell
+from ...schemas.dialects import read_content
 from ...schemas.event import Content, Kind
 from ...schemas.instrumentations.lacks import Diagnosed, Instrumentations
 from ..prepare.options import AuditOptions
@@ -56,7 +56,9 @@ def _senders(parts: Iterable[SourceFile], found: Instrumentations) -> pl.DataFra
     ids: list[tuple[str, str, int]] = []
     for part in parts:
         for _, decoded in requests(part.path):
-            ids += [(span.trace_id, span.span_id, found.add(span, tell(span))) for span in decoded.spans]
+            ids += [
+                (span.trace_id, span.span_id, found.add(span, read_content(span))) for span in decoded.spans
+            ]
             if len(ids) >= SPANS_AT_ONCE:
                 whole, ids = whole.vstack(_keyed(ids)), []
     # A span that was sent twice is one.

@@ -20,7 +20,7 @@ from ...rules.engine.sessions import Clock
 from ...rules.model.rule import RuleSet
 from ...schemas.event import Kind
 from ...schemas.frames.events import EVENT_SCHEMA
-from ...schemas.sessions.readings import Drop, Dropped, Readings
+from ...schemas.sessions.claim_log import ClaimLog, DroppedClaim, DropReason
 from ...schemas.time import NS, rfc3339
 from ..audit.audit import judged_batches
 from ..audit.sorted_runs import PlacedLine, Runs
@@ -63,7 +63,7 @@ class SessionView:
     """One session: its occurrences, and its events in judged order.
 
     `events` are rows of the event frame, without `end` rows, with times as text and `spans`: those that say
-    the event, the one that gave the fields first. `dropped` are the readings that are no events, where they
+    the event, the one that gave the fields first. `dropped` are the claims that are no events, where they
     were asked for. `was_judged` is whether the source holds events that were read from spans before: what
     was dropped then is not in it.
     """
@@ -116,8 +116,8 @@ def session(
     too. `scratch` is an empty folder of the caller's. Raises SourceError where there is nothing to read, or
     no session of that id (TRL410).
     """
-    terms, readings = terms or AuditOptions(), Readings(session_id)
-    parts = prepare(source, scratch, population, terms, readings)
+    terms, claim_log = terms or AuditOptions(), ClaimLog(session_id)
+    parts = prepare(source, scratch, population, terms, claim_log)
     rows, last = _read(session_id, parts, terms.as_of)
     if rows.is_empty():
         raise _unknown(source, session_id, parts, terms.as_of)
@@ -128,7 +128,7 @@ def session(
     found = Runs(scratch)
     for record in records(compiled, judged, {}):
         found.add(record)
-    events = _shown(rows[judged.order.rows], readings)
+    events = _shown(rows[judged.order.rows], claim_log)
     if rule_set is not None:
         verdicts: dict[tuple[str, int], list[dict[str, Any]]] = {}
         for at, line in found.merged():
@@ -139,8 +139,8 @@ def session(
     return SessionView(
         occurrences=tuple(_lines(_briefs(judged).sort("occurrence"), None)),
         events=tuple(events),
-        dropped=tuple(_every_dropped(readings, rows, judged, terms.as_of)) if repeats else (),
-        was_judged=bool(readings.is_empty and rows["span_id"].is_not_null().any()),
+        dropped=tuple(_every_dropped(claim_log, rows, judged, terms.as_of)) if repeats else (),
+        was_judged=bool(claim_log.is_empty and rows["span_id"].is_not_null().any()),
     )
 
 
@@ -214,10 +214,10 @@ def _unknown(
     return SourceError("TRL410", str(source), what, hint)
 
 
-def _shown(rows: pl.DataFrame, readings: Readings) -> list[dict[str, Any]]:
+def _shown(rows: pl.DataFrame, claim_log: ClaimLog) -> list[dict[str, Any]]:
     """Return events as they are shown: times as text, and the spans that say each."""
     times = [pl.col(name).to_physical() for name in ("occurrence", "time")]
-    spans = readings.spans()
+    spans = claim_log.spans()
     shown: list[dict[str, Any]] = []
     for row in rows.with_columns(times).iter_rows(named=True):
         own = [row["span_id"]] if row["span_id"] else []
@@ -234,20 +234,20 @@ def _shown(rows: pl.DataFrame, readings: Readings) -> list[dict[str, Any]]:
 
 
 def _every_dropped(
-    readings: Readings, rows: pl.DataFrame, judged: Judged, as_of: int | None
+    claim_log: ClaimLog, rows: pl.DataFrame, judged: Judged, as_of: int | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield what is no event: the readings of spans, and the rows of an archive."""
-    for one in readings.dropped():
-        if as_of is None or one.telling.time <= as_of:
+    """Yield what is no event: the claims of spans, and the rows of an archive."""
+    for one in claim_log.dropped():
+        if as_of is None or one.claim.time <= as_of:
             yield _dropped(one)
     yield from _dropped_rows(rows, judged)
 
 
-def _dropped(one: Dropped) -> dict[str, Any]:
-    """Return a reading that was dropped as it is shown."""
-    read: dict[str, Any] = {name: getattr(one.telling, name) for name in _READING}
+def _dropped(one: DroppedClaim) -> dict[str, Any]:
+    """Return a dropped claim as it is shown."""
+    read: dict[str, Any] = {name: getattr(one.claim, name) for name in _READING}
     read |= {name: getattr(one.candidate, name) for name in _SPAN}
-    read["time"] = rfc3339(one.telling.time)
+    read["time"] = rfc3339(one.claim.time)
     return {"dropped": one.reason.value, "of": one.of, "session_id": one.candidate.session_id, **read}
 
 
@@ -259,7 +259,7 @@ def _dropped_rows(rows: pl.DataFrame, judged: Judged) -> Iterator[dict[str, Any]
     )
     for row in rest.with_columns(pl.col("time").to_physical()).iter_rows(named=True):
         again = row["event_id"] in events
-        reason, of = (Drop.COPY, row["event_id"]) if again else (Drop.CONFLICT, None)
+        reason, of = (DropReason.COPY, row["event_id"]) if again else (DropReason.CONFLICT, None)
         read = {name: row[name] for name in (*_READING, *_SPAN)}
         read["time"] = rfc3339(row["time"])
         yield {"dropped": reason.value, "of": of, "session_id": row["session_id"], **read}

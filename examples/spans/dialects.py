@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ...schemas.span import Value
-from ...schemas.step import Role
+from ...schemas.span_content import Role
 from .plan import Dialect, Manner
 from .sessions import ScriptCall, ScriptLine
 

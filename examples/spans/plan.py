@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 
-from ...schemas.step import Role
+from ...schemas.span_content import Role
 from .sessions import START_NS, Script, ScriptCall, ScriptLine
 
 

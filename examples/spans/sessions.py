@@ -10,7 +10,7 @@ from itertools import groupby
 from random import Random
 from typing import cast
 
-from ...schemas.step import Role
+from ...schemas.span_content import Role
 from ...schemas.time import parse_time
 from ..desk.bot import DeskConversation
 from ..desk.scene import SceneStep

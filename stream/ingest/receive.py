@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from traceback import extract_tb
 
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
 from .decompress import IDENTITY, unpack
@@ -118,7 +118,7 @@ def _refused(busy: Busy) -> Refused:
     return Refused(Reason.QUEUE, "the queue of requests is full", busy.retry_after_s)
 
 
-def _flaws_text(flaws: tuple[Flaw, ...]) -> str:
+def _flaws_text(flaws: tuple[InputFlaw, ...]) -> str:
     """Return the first flaw of each code and how many more there are of it, empty without flaws."""
     count = Counter(flaw.code for flaw in flaws)
     firsts = {flaw.code: flaw for flaw in reversed(flaws)}

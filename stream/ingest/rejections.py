@@ -16,7 +16,7 @@ from google.rpc.code_pb2 import (
     UNIMPLEMENTED,
 )
 
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.find import InputFlaw
 
 
 class Reason(StrEnum):
@@ -93,7 +93,7 @@ class Refused(Exception):
     """
 
     def __init__(
-        self, reason: Reason, text: str, retry_after_s: float | None = None, flaws: tuple[Flaw, ...] = ()
+        self, reason: Reason, text: str, retry_after_s: float | None = None, flaws: tuple[InputFlaw, ...] = ()
     ) -> None:
         super().__init__(text)
         self.reason = reason

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decode import decode_json, decode_logs_protobuf, decode_protobuf, read_span_json
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
@@ -37,7 +37,7 @@ def decode(body: bytes, encoding: Encoding, signal: Signal = Signal.SPANS) -> De
     try:
         return decode_json(read_span_json(body))
     except ValueError as error:
-        return Decoded(flaws=(Flaw("request", "json", f"cannot be read: {error}"),))
+        return Decoded(flaws=(InputFlaw("request", "json", f"cannot be read: {error}"),))
 
 
 class Busy(Exception):

@@ -17,10 +17,10 @@ from typing import Protocol
 import msgspec
 
 from ...schemas.candidate import Candidate
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
-from ...schemas.sessions.assemble import Session
+from ...schemas.sessions.assemble import SessionAssembler
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..error import PROCESS_ERRORS
@@ -290,9 +290,9 @@ class Pipeline:
             for flaw in work.decoded.flaws:
                 batch.dead_letters.append(_letter(work, flaw.place, flaw.code, flaw.text))
             heard = self._source.hear(work.decoded, work.received, signal=work.signal)
-            batch.spans += zip(work.decoded.spans, (one.step for one in heard), strict=True)
+            batch.spans += zip(work.decoded.spans, (one.content for one in heard), strict=True)
             for span, one in zip(work.decoded.spans, heard, strict=True):
-                batch.census.count(span.scope, 1, one.tells)
+                batch.census.count(span.scope, 1, one.has_claims)
             batch.log_records = batch.log_records or bool(work.decoded.records)
         if batch.received is not None:
             # Log records that came before are in hand.
@@ -301,7 +301,7 @@ class Pipeline:
         released = self._source.release(now)
         batch.spans_early = sum(one.is_early for one in released)
         candidates = [one.made for one in released if isinstance(one.made, Candidate)]
-        flaws = [one.made for one in released if isinstance(one.made, Flaw)]
+        flaws = [one.made for one in released if isinstance(one.made, InputFlaw)]
         batch.dead_letters += [StoredDeadLetter(now, flaw.place, flaw.code, flaw.text, "") for flaw in flaws]
         batch.unjoined = self._source.unjoined - unjoined
         batch.watermark, batch.spans_time = self._source.watermark, self._source.spans_time
@@ -336,7 +336,7 @@ class Pipeline:
         return self._new_state(session_id) if data is None else read_state(data)
 
     def _new_state(self, session_id: str) -> SessionState:
-        return SessionState(Session(session_id, round(self._settings.idle_s * NS)))
+        return SessionState(SessionAssembler(session_id, round(self._settings.idle_s * NS)))
 
     def _forget_states(self, touched: dict[str, SessionState]) -> None:
         """Keep the states that were touched last."""

@@ -19,7 +19,7 @@ from ...schemas.event import Event
 from ...schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
 from ...schemas.otlp.signal import Signal
 from ...schemas.span import Span
-from ...schemas.step import Step
+from ...schemas.span_content import SpanContent
 from ..error import StreamError
 from ..ingest.request import Encoding, ExportRequest
 from ..messages.unjoined import Unjoined
@@ -92,7 +92,7 @@ class StoreChanges:
     records_waiting: int = 0
     unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
     open_sessions: int = 0
-    spans: list[tuple[Span, Step]] = field(default_factory=list[tuple[Span, Step]])
+    spans: list[tuple[Span, SpanContent]] = field(default_factory=list[tuple[Span, SpanContent]])
     log_records: bool = False
     judged: Sequence[Event] = ()
 

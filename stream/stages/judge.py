@@ -24,7 +24,7 @@ from ...rules.model.rule import RuleSet
 from ...schemas.candidate import Candidate
 from ...schemas.event import Content, Event, Kind
 from ...schemas.frames.events import event_frame
-from ...schemas.sessions.assemble import Session
+from ...schemas.sessions.assemble import SessionAssembler
 from ..error import PROCESS_ERRORS
 from ..messages.session_state import Columns, SessionState
 from ..messages.status import SessionStatus, StatusChange
@@ -280,7 +280,9 @@ class Worker:
             else:
                 done.poison += poison
                 return state, done
-        return SessionState(Session(session_id, load(session_id).session.idle)), Outputs(poison=poison)
+        return SessionState(SessionAssembler(session_id, load(session_id).session.idle)), Outputs(
+            poison=poison
+        )
 
     def _bench(self, state: SessionState, event: Event) -> Bench:
         """The rule set that judges an event, the first one of its occurrence here."""

@@ -18,7 +18,7 @@ import msgspec
 from ...rules.engine.judge import compile_rule_set
 from ...rules.model.problem import RuleError
 from ...rules.packs.load import load_texts
-from ...schemas.sessions.assemble import Session
+from ...schemas.sessions.assemble import SessionAssembler
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS, rfc3339
 from ..error import StreamError
@@ -356,7 +356,7 @@ class Monitoring:
         """A session's state as the table has it."""
         data = self._table.get(_SESSION + session_id)
         if data is None:
-            return SessionState(Session(session_id, round(self._terms.sessions.idle_s * NS)))
+            return SessionState(SessionAssembler(session_id, round(self._terms.sessions.idle_s * NS)))
         keys = _piece_keys(partition_of(session_id, self._terms.partitions), session_id, decode_head(data))
         return decode_session(data, map(self._table.get, keys))
 

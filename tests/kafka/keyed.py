@@ -15,7 +15,7 @@ from tracline.examples.spans.plan import Dialect, Keys, Manner
 from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
@@ -154,9 +154,9 @@ def pure(records: Sequence[Record], settings: SessionSettings = SETTINGS) -> Cou
 
 def places_of(candidates: Iterable[Candidate], idle_s: float = SETTINGS.idle_s) -> Counter[Place]:
     """Return where the events of candidates stand, by session assembly's second stage."""
-    sessions: dict[str, Session] = {}
+    sessions: dict[str, SessionAssembler] = {}
     for one in candidates:
-        sessions.setdefault(one.session_id, Session(one.session_id, round(idle_s * NS))).add(one)
+        sessions.setdefault(one.session_id, SessionAssembler(one.session_id, round(idle_s * NS))).add(one)
     return Counter(
         (event.session_id, event.occurrence, event.seq, event.event_id)
         for session in sessions.values()

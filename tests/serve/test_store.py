@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tracline.schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX
 from tracline.schemas.otlp.decoded import Decoded
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.stream.error import StreamError
 from tracline.stream.ingest.request import Encoding, ExportRequest
 from tracline.stream.messages.session_state import VERSION, SessionState, decode, encode
@@ -96,9 +96,9 @@ def test_a_state_that_is_not_understood_is_refused(data: bytes) -> None:
 
 def test_a_state_is_read_as_it_was_written() -> None:
     """Sets, numbers as keys and None come back as they were."""
-    state = SessionState(Session("s", 7), "digest", {"seq": [1, None], "late": [True]}, 5, {3, 1})
-    state.session.told[-1].spans |= {"b", "a"}
-    state.session.told[-1].calls["c"] = (None, "{}")
+    state = SessionState(SessionAssembler("s", 7), "digest", {"seq": [1, None], "late": [True]}, 5, {3, 1})
+    state.session.seen[-1].spans |= {"b", "a"}
+    state.session.seen[-1].calls["c"] = (None, "{}")
     assert decode(encode(state)) == state
 
 

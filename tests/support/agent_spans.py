@@ -35,7 +35,7 @@ from tracline.examples.spans.plan import (
 from tracline.examples.spans.sessions import Script, ScriptCall, ScriptLine
 from tracline.schemas.event import Content, Event, Kind, canonical_text, event_content, event_id
 from tracline.schemas.span import Span, SpanEvent, Value
-from tracline.schemas.step import Role
+from tracline.schemas.span_content import Role
 
 # The spans
 

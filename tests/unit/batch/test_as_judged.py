@@ -24,10 +24,10 @@ from tracline.batch.prepare.options import AuditOptions
 from tracline.cli import tracline
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_texts, pack_text
-from tracline.schemas.candidate import Candidate, Telling
+from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Kind
 from tracline.schemas.settings import SessionSettings
-from tracline.schemas.step import Part
+from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.messages.codec import Activation, CandidateBatch, Message, decode_verdicts, encode
 from tracline.stream.messages.topics import Topic
@@ -273,8 +273,8 @@ def test_the_command_takes_one_of_the_two(tmp_path: Path) -> None:
 def says(session_id: str, second: int, kind: Kind, **more: Any) -> Candidate:
     """Something that was said or done in a second of its own."""
     time = START + second * NS
-    told = (Telling(kind, time, place=0, key=f"{second}", **more),)
-    return Candidate(session_id, Part.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
+    told = (Claim(kind, time, place=0, key=f"{second}", **more),)
+    return Candidate(session_id, SpanRole.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
 
 
 def live_messages() -> list[Message]:

@@ -22,7 +22,7 @@ from tracline.batch.sources import json_files as jsonfile
 from tracline.batch.sources.chat_files import read_conversations
 from tracline.batch.sources.discover import FileFormat, Population, discover
 from tracline.cli import tracline
-from tracline.schemas.chat.find import Conversation, Flaw
+from tracline.schemas.chat.find import InputFlaw, RecordedConversation
 from tracline.schemas.frames.events import EVENT_SCHEMA
 
 
@@ -67,7 +67,7 @@ def shape(imported: ImportResult) -> tuple[int, int, int]:
 def places(path: Path) -> list[str]:
     """The place of each conversation, and place and code of each flaw, of a file."""
     found = list(read_conversations(path))
-    return [f"{one.place}: {one.code}" if isinstance(one, Flaw) else one.place for one in found]
+    return [f"{one.place}: {one.code}" if isinstance(one, InputFlaw) else one.place for one in found]
 
 
 SHAPES = {
@@ -90,7 +90,9 @@ def test_every_shape_of_log_holds_the_same_conversation(tmp_path: Path, name: st
     """JSON array, JSON lines of lists, objects or messages, `messages`, `traj`, tau2: the same messages."""
     path = tmp_path / name
     path.write_text(SHAPES[name], encoding="utf-8")
-    found = [one for one in read_conversations(path) if isinstance(one, Conversation) and one.messages]
+    found = [
+        one for one in read_conversations(path) if isinstance(one, RecordedConversation) and one.messages
+    ]
     assert [one.messages for one in found] == [talk(1)[1:2] if name == "one-message.jsonl" else talk(1)]
 
 
@@ -99,7 +101,7 @@ def test_messages_by_lines_are_put_together_by_the_session_they_name(tmp_path: P
     path = tmp_path / "log.jsonl"
     lines = [{"role": "user", "content": str(n), "session_id": f"s{n % 2}"} for n in range(4)]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    found = [one for one in read_conversations(path) if isinstance(one, Conversation)]
+    found = [one for one in read_conversations(path) if isinstance(one, RecordedConversation)]
     assert [one.header for one in found] == [{"session_id": "s0"}, {"session_id": "s1"}]
     assert [one.messages for one in found] == [[lines[0], lines[2]], [lines[1], lines[3]]]
 

@@ -19,7 +19,7 @@ from tracline.examples.desk.formats import event_frame, events
 from tracline.examples.desk.scene import Break
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.stages.judge import Bench
@@ -95,7 +95,7 @@ def test_an_archive_says_what_the_live_side_says(tmp_path: Path) -> None:
     bench, states, live = Bench(DESK), dict[str, SessionState](), list[tuple[object, ...]]()
     ways = [events(one) for one in conversations(desk)]
     for way in ways:
-        states[way[0].session_id] = SessionState(Session(way[0].session_id, 3600 * NS))
+        states[way[0].session_id] = SessionState(SessionAssembler(way[0].session_id, 3600 * NS))
     for step in zip_longest(*ways):
         _, statuses = bench.judged(states, [event for event in step if event is not None])
         live += [

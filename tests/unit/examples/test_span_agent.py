@@ -23,7 +23,7 @@ from tracline.examples.spans.sessions import (
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.otlp.decode import decode_json, decode_protobuf
 from tracline.schemas.span import Span
-from tracline.schemas.step import Role
+from tracline.schemas.span_content import Role
 
 from ...support.agent_spans import expected, spans
 from ...support.otlp_requests import requests, to_otlp, to_otlp_json

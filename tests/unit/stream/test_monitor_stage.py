@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
+import msgspec
 import pytest
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.model import digest
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import pack_text
-from tracline.schemas.candidate import Candidate, Telling
+from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.settings import SessionSettings
-from tracline.schemas.step import Part
+from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import (
@@ -46,8 +47,8 @@ FIRST, SECOND = "ann", "bob"
 def says(session_id: str, second: int, text: str) -> Candidate:
     """Something that a user said in a second of its own."""
     time = START + second * NS
-    told = (Telling(Kind.USER, time, text=text, place=0, key=f"{second}"),)
-    return Candidate(session_id, Part.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
+    told = (Claim(Kind.USER, time, text=text, place=0, key=f"{second}"),)
+    return Candidate(session_id, SpanRole.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
 
 
 def batch(until: int, *candidates: Candidate, source: int = 0, sources: int = 1) -> CandidateBatch:
@@ -207,7 +208,7 @@ def test_a_large_state_stands_in_pieces_wherever_a_crash_cuts() -> None:
             assert monitor.table == whole.table, (offset, cut)
     done = whole.take(len(LARGE), Tick(1, {0: START + 9_000 * NS}))
     assert [event.text for event in done.judged.events if event.text and len(event.text) > 10] == [
-        much(second).tellings[0].text for second in (3, 4)
+        much(second).claims[0].text for second in (3, 4)
     ]
     assert not any(key.startswith(("s/", "c/")) for key in whole.table)
 
@@ -297,7 +298,7 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
     [
         CandidateBatch(0, 1, 0, START, [], more=True),
         Tick(0, {}),
-        batch(0, replace(says(SECOND, 1, "well!"), end=(1 << 64) - 1)),
+        batch(0, msgspec.structs.replace(says(SECOND, 1, "well!"), end=(1 << 64) - 1)),
     ],
     ids=["more of nothing", "no source", "no time that there is"],
 )
@@ -422,7 +423,7 @@ def test_labels_of_another_version_of_the_semantics_are_not_gone_on_with(
 def test_rules_that_mean_the_same_change_nothing() -> None:
     """Activating the same rules in another order leaves open sessions as they are; archives hear of them."""
     monitor = Monitor(replace(TERMS, finish=False))
-    monitor.take(0, batch(2, Candidate("ann", Part.TOOL, START, START, (_asks(0),), "t", "1", "1")))
+    monitor.take(0, batch(2, Candidate("ann", SpanRole.TOOL, START, START, (_asks(0),), "t", "1", "1")))
     lines = PACK.splitlines()
     same = "\n".join([*lines[:4], lines[5], lines[4], *lines[6:]])
     again = monitor.take(1, Activation(dict(pack_text(same).sources)))
@@ -433,8 +434,8 @@ def test_rules_that_mean_the_same_change_nothing() -> None:
     assert verdicts(done.outputs) == [("ann", "answered", "unmet")]
 
 
-def _asks(second: int) -> Telling:
-    return Telling(Kind.TOOL_CALL, START + second * NS, tool="look", call_id="c1")
+def _asks(second: int) -> Claim:
+    return Claim(Kind.TOOL_CALL, START + second * NS, tool="look", call_id="c1")
 
 
 def test_rules_that_cannot_be_used_are_put_aside() -> None:

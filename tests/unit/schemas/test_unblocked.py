@@ -11,7 +11,7 @@ import pytest
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Event
 from tracline.schemas.otlp.decoded import Decoded
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.pending import Released
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span, Value
@@ -68,7 +68,11 @@ def made(released: Iterable[Released]) -> list[Candidate]:
 
 def live(spans: Sequence[Span]) -> list[Event]:
     """The events, each span heard the moment it comes, half a second of quiet at a time."""
-    source, session, events = Source(SessionSettings(lateness_s=5)), Session("s", 3_600 * NS), list[Event]()
+    source, session, events = (
+        Source(SessionSettings(lateness_s=5)),
+        SessionAssembler("s", 3_600 * NS),
+        list[Event](),
+    )
     for place in range(60):
         now = BEGUN + place * NS // 2
         ended = [one for one in spans if now - NS // 2 < one.end <= now]
@@ -82,7 +86,7 @@ def live(spans: Sequence[Span]) -> list[Event]:
 
 def at_once(spans: Sequence[Span]) -> list[Event]:
     """The events where all has come before anything is judged."""
-    source, session = Source(SessionSettings()), Session("s", 3_600 * NS)
+    source, session = Source(SessionSettings()), SessionAssembler("s", 3_600 * NS)
     source.hear(Decoded(tuple(spans)), BEGUN + 60 * NS)
     source.idle(BEGUN + 600 * NS)
     for candidate in made(source.release(BEGUN + 600 * NS)):

@@ -23,10 +23,12 @@ from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
 from tracline.schemas.frames.candidates import candidate_frame
-from tracline.schemas.sessions.claims import tellings
+from tracline.schemas.sessions.claim_log import ClaimLog, DropReason
+from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.sessions.order import session_order
-from tracline.schemas.sessions.readings import Drop, Readings
-from tracline.schemas.sessions.resolve import Heard, Trace, candidate_of, hear, left_to_others
+from tracline.schemas.sessions.resolve import candidate_of, omitted_claims
+from tracline.schemas.sessions.span_reading import SpanReading, read_span
+from tracline.schemas.sessions.trace import Trace
 
 from ..support.agent_spans import spans
 from .test_arrival import SPANS
@@ -39,38 +41,38 @@ Place = tuple[str, str, int, str]
 """An event's session, occurrence, place and id."""
 
 
-def all_readings(heard: Iterable[Heard]) -> Said:
+def all_readings(heard: Iterable[SpanReading]) -> Said:
     """Return what spans say, each by itself. An end mark is no message and no use of a tool."""
-    said = ((one.span_id, telling.kind) for one in heard for telling in tellings(one.step, 1, 2)[0])
+    said = ((one.span_id, telling.kind) for one in heard for telling in claims_of(one.content, 1, 2)[0])
     return Counter((span, kind.value) for span, kind in said if kind is not Kind.END)
 
 
-def accounted(heard: Sequence[Heard]) -> Said:
+def accounted(heard: Sequence[SpanReading]) -> Said:
     """Return what is reported of the spans, session by session: their events, and what was dropped."""
     traces: dict[str, Trace] = {}
     for one in heard:
         traces.setdefault(one.trace_id, Trace()).add(one)
     found: list[tuple[Candidate, tuple]] = []
     for trace in traces.values():
-        inside = trace.told_inside()
+        inside = trace.coverage()
         for one in trace.all():
             candidate = candidate_of(trace, one, inside)
             assert isinstance(candidate, Candidate)
-            found.append((candidate, left_to_others(trace, one, inside)))
+            found.append((candidate, omitted_claims(trace, one, inside)))
     frame = candidate_frame([candidate for candidate, _ in found])
     said: Said = Counter()
     for name in {candidate.session_id for candidate, _ in found}:
-        readings = Readings(name)
+        claim_log = ClaimLog(name)
         for candidate, left in found:
             if candidate.session_id == name:
-                readings.leave(Drop.OTHER_SPAN, candidate.span_key, candidate, left)
-        rows = session_order(frame, 3600, readings=readings).events.filter(session_id=name)
+                claim_log.leave(DropReason.OTHER_SPAN, candidate.span_key, candidate, left)
+        rows = session_order(frame, 3600, claim_log=claim_log).events.filter(session_id=name)
         events = rows.filter(pl.col("kind") != Kind.END.value)
         said.update(events.select("span_id", "kind").rows())
-        dropped = [one for one in readings.dropped() if one.telling.kind is not Kind.END]
-        said.update((one.candidate.span_id, one.telling.kind.value) for one in dropped)
+        dropped = [one for one in claim_log.dropped() if one.claim.kind is not Kind.END]
+        said.update((one.candidate.span_id, one.claim.kind.value) for one in dropped)
         assert {one.of for one in dropped} - {None} <= set(rows["event_id"])
-        for event_id, told in readings.spans().items():
+        for event_id, told in claim_log.spans().items():
             first = rows.filter(event_id=event_id)
             assert first["kind"][0] == Kind.END or first["span_id"][0] == told[0]
             assert len(told) == len(set(told))
@@ -79,7 +81,7 @@ def accounted(heard: Sequence[Heard]) -> Said:
 
 @given(st.lists(SPANS, min_size=1, max_size=6))
 @settings(max_examples=150, deadline=None)
-def test_odd_traces_lose_no_reading(heard: list[Heard]) -> None:
+def test_odd_traces_lose_no_reading(heard: list[SpanReading]) -> None:
     """Spans of one id, copies, circles, hidden halves: as many readings as the spans have, kind by kind."""
     assert accounted(heard) == all_readings(heard)
 
@@ -92,7 +94,7 @@ def test_conversations_lose_no_reading(manner: str) -> None:
         how = replace(MANNERS[manner], dialect=list(Dialect)[seed % len(Dialect)], seed=seed)
         if len(list(turn_bounds(told.lines))) <= how.skip_turns:
             continue
-        heard = [hear(span) for span in spans(told, how)]
+        heard = [read_span(span) for span in spans(told, how)]
         assert accounted(heard) == all_readings(heard)
 
 
@@ -116,11 +118,11 @@ def test_recordings_lose_no_reading_and_are_shown_as_judged(source: Path, tmp_pa
     assert events == judged(source, tmp_path)
 
 
-def heard_in(source: Path) -> Iterator[Heard]:
+def heard_in(source: Path) -> Iterator[SpanReading]:
     """Every span of the dumps of a source."""
     for part in discover(source, Population()):
         for _, decoded in requests(part.path):
-            yield from map(hear, decoded.spans)
+            yield from map(read_span, decoded.spans)
 
 
 def judged(source: Path, folder: Path) -> list[Place]:
