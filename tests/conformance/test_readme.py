@@ -1,4 +1,4 @@
-"""The README runs: its pack, its commands and its Python print what it says they print."""
+"""The README runs: its pack, its commands and its Python print the output that it shows."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def session(block: str) -> list[tuple[str, str]]:
 
 
 COMMANDS = [
-    pytest.param(line, says, id=line, marks=[pytest.mark.slow] if "demo" in line else [])
+    pytest.param(line, expected, id=line, marks=[pytest.mark.slow] if "demo" in line else [])
     for block in blocks("console")
-    for line, says in session(block)
+    for line, expected in session(block)
 ]
 
 
@@ -44,9 +44,9 @@ def printed(line: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return result.output
 
 
-@pytest.mark.parametrize(("line", "says"), COMMANDS)
-def test_commands_print_what_the_readme_says(
-    line: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("line", "expected"), COMMANDS)
+def test_commands_print_the_readmes_output(
+    line: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each command of the README, run beside its pack, gives the text under it; `make demo` runs the demo."""
     monkeypatch.chdir(tmp_path)
@@ -59,7 +59,7 @@ def test_commands_print_what_the_readme_says(
     (tmp_path / "mistake.yaml").write_text(broken, encoding="utf-8")
     found = printed(line.replace("make demo", "tracline demo"), monkeypatch)
     seconds = re.compile(r"\d[\d.]* ?m?s\b")
-    assert seconds.sub("N s", found).rstrip() == seconds.sub("N s", says).rstrip()
+    assert seconds.sub("N s", found).rstrip() == seconds.sub("N s", expected).rstrip()
 
 
 def test_the_readmes_python_runs() -> None:

@@ -191,9 +191,9 @@ def banned_names() -> Iterator[Hit]:
         names = module(path).names
         for name, line in names.items():
             words = split(name)
-            foreign = "foreign" in words and "syntax" not in words
+            is_foreign = "foreign" in words and "syntax" not in words
             noun = name in VARIABLES and not (name == "other" and "__eq__" in names)
-            if noun or foreign or BANNED_IN_NAMES.intersection(words):
+            if noun or is_foreign or BANNED_IN_NAMES.intersection(words):
                 yield Hit(room(path), path, line, name)
 
 
