@@ -79,6 +79,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_files_that_pages_name_are_there(page: Path) -> None:
     """Every file or folder of the repository that a page names between backticks exists."""
-    rooms = "schemas|rules|stream|batch|cli|examples|docker|tests|docs|benchmarks"
+    rooms = "schemas|rules|predict|archive|stream|batch|cli|examples|docker|tests|docs|benchmarks"
     for target in re.findall(rf"`((?:{rooms})/[\w./-]*)`", page.read_text(encoding="utf-8")):
         assert (ROOT / target).exists(), target
