@@ -69,11 +69,20 @@ def test_the_readmes_python_runs() -> None:
     assert test.examples
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the fragments by which GitHub addresses the page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
-    """Every relative link of the documentation names a file that is there."""
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
-        assert target.startswith("https://") or (page.parent / target).exists(), target
+    """Every relative link of the documentation names a file that exists, and a heading of it."""
+    for target, fragment in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+        if not target.startswith("https://"):
+            linked = page.parent / target if target else page
+            assert linked.exists(), target
+            assert not fragment or fragment in anchors(linked), f"{target}#{fragment}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
