@@ -14,6 +14,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -197,6 +198,9 @@ def banned_names() -> Iterator[Hit]:
                 yield Hit(room(path), path, line, name)
 
 
+_BLOCKS = re.DOTALL | re.MULTILINE
+
+
 def _prose(text: str) -> str:
     """Return the text with quotations and code blanked, its lines as they were."""
     blank = re.compile(
@@ -235,6 +239,21 @@ def banned_in_markdown() -> Iterator[Hit]:
         yield from _banned(path, 1, text_of(path), path)
 
 
+def markdown_lines() -> Iterator[Hit]:
+    """Yield the lines of Markdown prose that hold more than one sentence, or less than one, by page."""
+    for path in files(".md"):
+        prose = re.sub(r"^```.*?^```", lambda code: "\n" * code[0].count("\n"), text_of(path), flags=_BLOCKS)
+        lines = [*prose.splitlines(), ""]
+        for number, (line, after) in enumerate(pairwise(lines), 1):
+            if re.match(r"\s*([#|]|$)", line):
+                continue
+            sentence = re.sub(r"^\s*(?:- |\d+\. )?(?:\*\*[^*]*\.\*\* )?", "", line)
+            several = re.search(r"[a-z0-9`)*][.!?]\** +\**[A-Z]", _prose(sentence))
+            wrapped = not re.search(r"[.:;!?][*)\"]*$", line) and not re.match(r"\s*([-#|]|\d+\. |$)", after)
+            if several or wrapped:
+                yield Hit(path, path, number, line.strip())
+
+
 SECTIONS: dict[str, Callable[[], Iterator[Hit]]] = {
     "duplicate-types": types,
     "long-files": long_files,
@@ -244,6 +263,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Hit]]] = {
     "banned-in-docstrings": banned_in_docstrings,
     "banned-in-comments": banned_in_comments,
     "banned-in-markdown": banned_in_markdown,
+    "markdown-lines": markdown_lines,
 }
 """Each rule, and what breaks it."""
 
