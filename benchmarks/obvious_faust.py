@@ -1,8 +1,8 @@
-"""What one would write first with Faust: a message a span, `group_by` its session, a table write each.
+"""The obvious design with Faust: a message for each span, `group_by` its session, a table write each.
 
 The same rules, labels and states as the monitor's, through the same `Worker`, one span at a time. It has an
-advantage: its messages are candidates, whose session somebody else has resolved, and it waits for nothing
-that may come late. Run by `pipeline.py`; it ends once it has judged so many spans.
+advantage: its messages are candidates with a known session, and it does not wait for late spans.
+`pipeline.py` runs it; it ends once it has judged the given number of spans.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from tracline.stream.stages.judge import Bench, Worker
 
 IDLE_NS = 3600 * NS
 WARM = 50
-"""Spans that come before the clock is started."""
+"""The number of spans before the measurement starts."""
 PARTITIONS = 4
 
 
 @dataclass
 class Spent:
-    """What the spans behind the first `WARM` took: seconds on the clock, of processor, of that in judging."""
+    """The cost of the spans after the first `WARM`: wall-clock, processor and judging seconds."""
 
     spans: int = 0
     began: float = 0.0
@@ -71,7 +71,7 @@ class Judging:
         return done.records
 
     def end(self) -> None:
-        """Say what it took, and end, once all spans are judged."""
+        """Print the cost, and exit, once all spans are judged."""
         spent = self.spent
         if spent.spans == self.expected:
             spent.spans -= WARM
@@ -86,7 +86,7 @@ def _cpu() -> float:
 
 
 def work(bootstrap: str, name: str, expected: int, *, tuned: bool) -> None:
-    """The Faust program."""
+    """Run the Faust program."""
     import faust
     from faust.transport.producer import ProducerBuffer
 
@@ -109,11 +109,11 @@ def work(bootstrap: str, name: str, expected: int, *, tuned: bool) -> None:
     judging = Judging(expected)
 
     async def judge(stream: Any) -> None:
-        async for told in stream.group_by(lambda told: told["session_id"], name="session"):
-            candidate = msgspec.convert(told, Candidate)
-            kept = states.get(candidate.session_id)
+        async for value in stream.group_by(lambda value: value["session_id"], name="session"):
+            candidate = msgspec.convert(value, Candidate)
+            stored = states.get(candidate.session_id)
             empty = SessionState(Session(candidate.session_id, IDLE_NS))
-            state = empty if kept is None else msgspec.convert(kept, SessionState)
+            state = empty if stored is None else msgspec.convert(stored, SessionState)
             for verdict in judging.step(state, candidate):
                 await verdicts.send(key=candidate.session_id, value=verdict)
             states[candidate.session_id] = msgspec.to_builtins(state)
@@ -130,7 +130,7 @@ async def _forever(app: Any) -> None:
 
 
 def measure(bootstrap: str, name: str, candidates: Sequence[Candidate], *, tuned: bool) -> Spent:
-    """Send the candidates, a message each, and have the program judge them."""
+    """Send the candidates, a message each, and let the program judge them."""
     from kafka import KafkaAdminClient
 
     admin: Any = KafkaAdminClient(bootstrap_servers=[bootstrap])
@@ -138,9 +138,9 @@ def measure(bootstrap: str, name: str, candidates: Sequence[Candidate], *, tuned
     admin.create_topics({topic: {"num_partitions": PARTITIONS, "replication_factor": 1} for topic in topics})
     admin.close()
     producer: Any = KafkaProducer(bootstrap_servers=[bootstrap], linger_ms=20)
-    for one in candidates:
-        partition = crc32(one.trace_id.encode()) % PARTITIONS
-        producer.send(f"{name}-in", msgspec.json.encode(one), partition=partition)
+    for candidate in candidates:
+        partition = crc32(candidate.trace_id.encode()) % PARTITIONS
+        producer.send(f"{name}-in", msgspec.json.encode(candidate), partition=partition)
     producer.flush()
     producer.close()
     call = f"from obvious_faust import work; work({bootstrap!r}, {name!r}, {len(candidates)}, tuned={tuned})"
