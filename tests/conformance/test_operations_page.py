@@ -34,8 +34,8 @@ def test_every_metric_is_on_the_page() -> None:
     """The table has the names, types and texts that are declared, and which processes have them."""
     declared: dict[tuple[str, str, str], list[str]] = {}
     for process, registry in REGISTRIES.items():
-        for metric in described(registry):
-            declared.setdefault((metric.name, metric.type, metric.text), []).append(process)
+        for one in described(registry):
+            declared.setdefault((one.name, one.type, one.text), []).append(process)
     rows = re.findall(r"^\| `(tracline_\w+)` \| (\w+) \| ([\w, ]+) \| (.+) \|$", PAGE, re.MULTILINE)
     listed = {(name, type_, text): processes.split(", ") for name, type_, processes, text in rows}
     assert len(listed) == len(rows)
@@ -45,8 +45,7 @@ def test_every_metric_is_on_the_page() -> None:
 def test_a_name_means_the_same_in_every_process() -> None:
     """A metric of two processes has the same type and the same text in both."""
     names = [
-        {(metric.name, metric.type, metric.text) for metric in described(registry)}
-        for registry in REGISTRIES.values()
+        {(one.name, one.type, one.text) for one in described(registry)} for registry in REGISTRIES.values()
     ]
     all_of_them = set[tuple[str, str, str]]().union(*names)
     assert len({name for name, _, _ in all_of_them}) == len(all_of_them)
@@ -59,8 +58,8 @@ def test_counters_of_every_process_begin_at_nothing(process: str) -> None:
         if metric.type == "counter":
             totals = [sample.value for sample in metric.samples if sample.name.endswith("_total")]
             # A process that sends nothing has no topic to count under.
-            assert totals or metric.name == "tracline_kafka_messages_sent", metric.name
-            assert set(totals) <= {0.0}, metric.name
+            assert totals or one.name == "tracline_kafka_messages_sent", one.name
+            assert set(totals) <= {0.0}, one.name
 
 
 def test_every_alert_is_on_the_page() -> None:
