@@ -58,8 +58,8 @@ def test_counters_of_every_process_begin_at_nothing(process: str) -> None:
         if metric.type == "counter":
             totals = [sample.value for sample in metric.samples if sample.name.endswith("_total")]
             # A process that sends nothing has no topic to count under.
-            assert totals or one.name == "tracline_kafka_messages_sent", one.name
-            assert set(totals) <= {0.0}, one.name
+            assert totals or metric.name == "tracline_kafka_messages_sent", metric.name
+            assert set(totals) <= {0.0}, metric.name
 
 
 def test_every_alert_is_on_the_page() -> None:
