@@ -1,8 +1,8 @@
-"""The whole audit beside merely reading its columns, and beside a naive interpreter.
+"""The cost of an audit, beside reading its columns and beside a naive interpreter.
 
 `PYTHONPATH=. python benchmarks/audit.py [EVENTS]` (1,000,000 by default; `make bench EVENTS=10000000`: all)
-writes synthetic events as Parquet to a temporary folder. Each measurement runs in a process of its own: time
-on the wall, processor time of all threads, and the most memory it held. The naive interpreter (`naive.py`)
+writes synthetic events as Parquet to a temporary folder. Each measurement runs in a separate process:
+wall-clock time, processor time of all threads, and peak memory. The naive interpreter (`naive.py`)
 gets a small archive, and must find what the audit finds there.
 """
 
@@ -23,7 +23,7 @@ FILLER_WORDS = 130
 
 
 def main() -> None:
-    """Run the benchmark and print what it measured."""
+    """Run the benchmark and print its table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     with tempfile.TemporaryDirectory() as folder:
         big, small, out = Path(folder) / "big", Path(folder) / "small", Path(folder) / "bundle"
@@ -32,14 +32,14 @@ def main() -> None:
         read = measured("read", big)
         audited = measured("audit", big, out)
         print(f"{audited['events']:,} events, 20 rules, 25 propositions, {audited['findings']:,} findings")
-        for name, one in (("reading", read), ("the audit", audited)):
-            wall, cpu, peak = (one[key] for key in ("wall_s", "cpu_s", "peak_mb"))
+        for name, result in (("reading", read), ("the audit", audited)):
+            wall, cpu, peak = (result[key] for key in ("wall_s", "cpu_s", "peak_mb"))
             print(f"{name:>10}: {wall:7.1f} s, {cpu:7.1f} s of processors, {peak:5.0f} MB at most")
         wall, cpu = (audited[key] / read[key] for key in ("wall_s", "cpu_s"))
         print(f"the audit takes {wall:.1f} times as long as reading ({cpu:.1f} of processor time)")
         naive = measured("naive", small)
         assert naive["breaches"] == measured("audit", small, out)["breaches"], "the two do not agree"
-        rate, naive_rate = (one["events"] / one["cpu_s"] for one in (audited, naive))
+        rate, naive_rate = (result["events"] / result["cpu_s"] for result in (audited, naive))
         print(
             f"per second of processor: the audit {rate:,.0f} events, the naive interpreter {naive_rate:,.0f}"
         )
@@ -72,7 +72,7 @@ def write(folder: Path, count: int) -> None:
 
 
 def measured(what: str, *paths: Path) -> dict:
-    """Return what a process of its own says of one stage."""
+    """Return the result of one stage in a separate process."""
     run = subprocess.run([sys.executable, __file__, what, *paths], check=True, stdout=subprocess.PIPE)
     return json.loads(run.stdout)
 
@@ -88,7 +88,7 @@ def read(folder: Path) -> dict:
     events = pl.scan_parquet(sorted(folder.glob("*.parquet"))).select(list(fields))
     with Clock() as clock:
         events.sink_batches(lambda _batch: None, engine="streaming")
-    return clock.told
+    return clock.result
 
 
 def audit(folder: Path, out: Path) -> dict:
@@ -106,7 +106,7 @@ def audit(folder: Path, out: Path) -> dict:
         f"{key} {kind}": rule[kind] for key, rule in rules.items() for kind in ("violations", "unmet")
     }
     return {
-        **clock.told,
+        **clock.result,
         "events": outcome.summary["population"]["events"],
         "findings": sum(breaches.values()),
         "breaches": {name: count for name, count in sorted(breaches.items()) if count},
@@ -128,11 +128,11 @@ def naive(folder: Path) -> dict:
     breaches = {
         f"{rule} {names[verdict]}": count for (rule, verdict), count in sorted(found.items()) if count
     }
-    return {**clock.told, "events": len(events), "breaches": dict(sorted(breaches.items()))}
+    return {**clock.result, "events": len(events), "breaches": dict(sorted(breaches.items()))}
 
 
 class Clock:
-    """Time on the wall, processor time of all threads, and the most memory that the process held."""
+    """The wall-clock time, the processor time of all threads, and the peak memory of the process."""
 
     def __enter__(self) -> Clock:
         self.wall, self.cpu = time.perf_counter(), time.process_time()
@@ -140,7 +140,7 @@ class Clock:
 
     def __exit__(self, *_: object) -> None:
         status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-        self.told = {
+        self.result = {
             "wall_s": time.perf_counter() - self.wall,
             "cpu_s": time.process_time() - self.cpu,
             "peak_mb": int(status["VmHWM"].split()[0]) / 1000,

@@ -1,4 +1,4 @@
-"""What `tracline check` costs for a pack of many rules: `python benchmarks/check.py [RULES]`.
+"""The cost of `tracline check` for a pack of many rules: `python benchmarks/check.py [RULES]`.
 
 Makes a pack of 3,000 rules in the manner of the shipped ones, each over tools, words and amounts of its own,
 and prints the processor time of `tracline check` over it, best and median of three.
@@ -29,7 +29,7 @@ SUBJECT = """\
   {verb}_failed: kind == "tool_result" and tool == "{verb}" and error is not null
   confirms_{n}: kind == "assistant" and not nested and text contains "{verb}"
 """
-"""The propositions of one subject, a tool and what is said of it."""
+"""The propositions of one subject, a tool and the messages about it."""
 
 FORMULAS = (
     "always (asks_{n} -> eventually {verb})",
@@ -50,7 +50,7 @@ EXTRAS = ("", "", "", "    recover: violation\n", "    recover: none\n", "    fo
 
 
 def main() -> None:
-    """Run the benchmark and print what it measured."""
+    """Run the benchmark and print its table."""
     rules = int(sys.argv[1]) if len(sys.argv) > 1 else RULES
     with tempfile.TemporaryDirectory() as folder:
         pack = Path(folder) / "many.yaml"
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def pack_of(rules: int, seed: int = SEED) -> str:
-    """A pack of that many rules."""
+    """Return a pack of that many rules."""
     random = Random(seed)
     subjects = list(_subjects(-(-rules // RULES_A_SUBJECT), random))
     lines = ["pack: many\npropositions:\n", *(SUBJECT.format(**subject) for subject in subjects), "rules:\n"]

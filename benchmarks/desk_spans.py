@@ -14,11 +14,11 @@ from tracline.schemas.time import NS
 from tests.support.agent_spans import spans
 
 AT_ONCE = 50
-"""Conversations that go on at the same time."""
+"""The number of concurrent conversations."""
 
 
 def desk_spans(wanted: int, at_once: int = AT_ONCE) -> list[Span]:
-    """At least so many spans, in the order of their ends; a conversation begins each second."""
+    """Return at least that many spans, in the order of their ends; a conversation begins each second."""
     sessions = map(support_session, conversations(Desk(sessions=wanted)))
     every: list[Span] = []
     begins = START_NS
@@ -27,19 +27,19 @@ def desk_spans(wanted: int, at_once: int = AT_ONCE) -> list[Span]:
             later(session, begins + place * NS - session.lines[0].time)
             for place, session in enumerate(islice(sessions, at_once))
         ]
-        every += sorted((span for one in together for span in spans(one)), key=lambda span: span.end)
+        every += sorted((span for session in together for span in spans(session)), key=lambda span: span.end)
         begins = every[-1].end
     return every
 
 
 def traces(every: Sequence[Span]) -> list[list[Span]]:
-    """The spans of each trace, as collectors send them that partition by trace, in order."""
+    """Return the spans of each trace in order, as a collector sends them that partitions by trace."""
     by_trace: dict[str, list[Span]] = {}
     for span in every:
         by_trace.setdefault(span.trace_id, []).append(span)
-    return sorted(by_trace.values(), key=lambda own: own[-1].end)
+    return sorted(by_trace.values(), key=lambda trace: trace[-1].end)
 
 
 def moved(every: Sequence[Span], by_ns: int) -> Iterator[Span]:
-    """The same spans so much later."""
+    """Yield the same spans, later by that time."""
     return (replace(span, start=span.start + by_ns, end=span.end + by_ns) for span in every)

@@ -1,4 +1,4 @@
-"""How large open sessions are in the monitor's state, and how long it takes to go on with them."""
+"""The size of open sessions in the monitor's state, and the duration of a restart with them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from kafka import KafkaProducer
-from kafka_run import PARTITIONS, Ground, Reader, Running, judged_until
+from kafka_run import PARTITIONS, Reader, Running, Setup, judged_until
 from tracline.examples.local_kafka import Broker
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.time import NS, rfc3339
@@ -24,7 +24,7 @@ DAY_NS = 86_400 * NS
 
 @dataclass(frozen=True)
 class Open:
-    """The records of open sessions, and how large they are in bytes."""
+    """The records of open sessions, and their sizes in bytes."""
 
     records: Sequence[bytes]
     count: int
@@ -35,7 +35,7 @@ class Open:
 
 @dataclass(frozen=True)
 class Recovery:
-    """How long a start took, in seconds, and what it used."""
+    """The duration of a start in seconds, and its use of processor and memory."""
 
     store: str
     sessions: int
@@ -45,71 +45,71 @@ class Recovery:
     memory_mb: float
 
 
-def changelog(ground: Ground) -> str:
-    """The topic of the monitor's state."""
-    return f"{ground.kafka.group('monitor')}-state-changelog"
+def changelog(setup: Setup) -> str:
+    """Return the topic of the monitor's state."""
+    return f"{setup.kafka.group('monitor')}-state-changelog"
 
 
-def state_sizes(ground: Ground) -> Open:
-    """Return what the changelog holds of open sessions."""
-    reader = Reader(ground, changelog(ground))
+def state_sizes(setup: Setup) -> Open:
+    """Return the open sessions of the changelog."""
+    reader = Reader(setup, changelog(setup))
     table = {record.key: record.value for record in reader.all() if record.key.startswith(b"s/")}
     reader.close()
     records = [
-        one for one in table.values() if one is not None and decode_session(one).session.open is not None
+        record for record in table.values() if record is not None and decode_session(record).session.open is not None
     ]
     sizes = sorted(map(len, records))
     return Open(records, len(sizes), fmean(sizes), sizes[len(sizes) * 99 // 100], sizes[-1])
 
 
 def recoveries(broker: Broker, records: Sequence[bytes]) -> Iterator[Recovery]:
-    """Starts of a monitor over many open sessions: in memory, on an empty disk, and on the disk it left."""
-    folder = broker.folder / "shelves"
+    """Yield the starts with many open sessions: in memory, on an empty disk, and on its old disk."""
+    folder = broker.folder / "stores"
     for name, arguments in (("memory", ("memory",)), ("rocksdict", ("rocksdict", "--data", str(folder)))):
-        ground = Ground(broker, f"recovery-{name}", {"idle_s": 86_400, "lateness_s": 1})
+        setup = Setup(broker, f"recovery-{name}", {"idle_s": 86_400, "lateness_s": 1})
         command = ("monitor", "--rules", *shipped_packs(), "--store", *arguments)
-        ground.make_topics()
+        setup.make_topics()
         begun = time.time_ns()
-        with ground.running("monitor", "--rules", *shipped_packs()) as first:
-            # It writes the rules and each partition's facts.
-            _tick(ground, begun)
-            judged_until(ground, rfc3339(begun), first)
+        with setup.running("monitor", "--rules", *shipped_packs()) as first:
+            # The monitor writes the rules and each partition's record.
+            _tick(setup, begun)
+            judged_until(setup, rfc3339(begun), first)
             _end(first)
-        _fill(ground, records, begun)
-        yield _start(ground, command, begun + 1_000 * NS, name)
+        _fill(setup, records, begun)
+        yield _start(setup, command, begun + 1_000 * NS, name)
         if name == "rocksdict":
-            yield _start(ground, command, begun + 2_000 * NS, "rocksdict, again")
+            yield _start(setup, command, begun + 2_000 * NS, "rocksdict, again")
 
 
-def _start(ground: Ground, command: Sequence[str], at: int, store: str) -> Recovery:
-    """Start a monitor whose next message tells that time."""
-    _tick(ground, at)
+def _start(setup: Setup, command: Sequence[str], at: int, store: str) -> Recovery:
+    """Start a monitor whose next message is a tick of that time."""
+    _tick(setup, at)
     began = time.time()
-    with ground.running(*command) as monitor:
-        monitor.said("goes on with")
+    with setup.running(*command) as monitor:
+        monitor.wait_for_log("goes on with")
         ready_s = time.time() - began
-        judged_s = judged_until(ground, rfc3339(at), monitor) - began
-        told = Recovery(store, SESSIONS, ready_s, judged_s, monitor.cpu, monitor.memory_mb)
+        judged_s = judged_until(setup, rfc3339(at), monitor) - began
+        recovery = Recovery(store, SESSIONS, ready_s, judged_s, monitor.cpu, monitor.memory_mb)
         _end(monitor)
-    return told
+    return recovery
 
 
 def _end(monitor: Running) -> None:
-    """Ask it to end, and wait: one that is killed has its partitions for as long as it may be silent."""
+    """Terminate it and wait: the group would hold a killed process's partitions until the time-out."""
     monitor.process.terminate()
     monitor.process.wait()
 
 
-def _tick(ground: Ground, at: int) -> None:
-    """Tell every partition of events the time."""
-    told = encode(Tick(PARTITIONS, dict.fromkeys(range(PARTITIONS), at)))
-    _produce(ground, ground.kafka.topic(Topic.EVENTS), [(number, None, told) for number in range(PARTITIONS)])
+def _tick(setup: Setup, at: int) -> None:
+    """Send a tick of that time to every partition of events."""
+    tick = encode(Tick(PARTITIONS, dict.fromkeys(range(PARTITIONS), at)))
+    _produce(setup, setup.kafka.topic(Topic.EVENTS), [(number, None, tick) for number in range(PARTITIONS)])
 
 
-def _fill(ground: Ground, records: Sequence[bytes], now: int) -> None:
-    """Write open sessions to the changelog: such as were judged before, under other names, due tomorrow."""
+def _fill(setup: Setup, records: Sequence[bytes], now: int) -> None:
+    """Write copies of the judged sessions to the changelog, open, under other names, due tomorrow."""
     states = [decode_session(record) for record in records[:TEMPLATES]]
-    bytes_max = ground.kafka.message_bytes_max
+    bytes_max = setup.kafka.message_bytes_max
 
     def rows() -> Iterator[tuple[int, bytes, bytes]]:
         for number in range(SESSIONS):
@@ -118,12 +118,12 @@ def _fill(ground: Ground, records: Sequence[bytes], now: int) -> None:
             record, _ = encode_session(replace(state, session=session), 0, now + DAY_NS, bytes_max)
             yield partition_of(name, PARTITIONS), f"s/{name}".encode(), record
 
-    _produce(ground, changelog(ground), rows())
+    _produce(setup, changelog(setup), rows())
 
 
-def _produce(ground: Ground, topic: str, rows: Any) -> None:
+def _produce(setup: Setup, topic: str, rows: Any) -> None:
     """Send values to their partitions."""
-    producer: Any = KafkaProducer(bootstrap_servers=[ground.broker.bootstrap], linger_ms=20)
+    producer: Any = KafkaProducer(bootstrap_servers=[setup.broker.bootstrap], linger_ms=20)
     for partition, key, value in rows:
         producer.send(topic, value, key, partition=partition)
     producer.flush()

@@ -1,4 +1,4 @@
-"""Processes over a real Apache Kafka, and what they use: for `pipeline.py`."""
+"""Processes over a real Apache Kafka, with their use of processor and memory, for `pipeline.py`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tests.support.otlp_requests import to_otlp
 
 TRACLINE = Path(sys.executable).with_name("tracline")
 PARTITIONS = 4
-"""Of spans and of events."""
+"""The number of partitions of spans and of events."""
 SILENT_S = 120
-"""How long a process may be held before others would take over."""
+"""The time for which a process may be stopped before the group assigns its partitions to others."""
 WAIT_S = 600.0
 POLL_S = 0.05
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -38,51 +38,51 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Running:
-    """A process, and what it says in `log`."""
+    """A process and its `log`."""
 
     process: subprocess.Popen[bytes]
     log: Path
 
     @property
     def cpu(self) -> float:
-        """Seconds of processor time that it has used."""
+        """Return the seconds of processor time that it has used."""
         return cpu_of(self.process.pid)
 
     @property
     def memory_mb(self) -> float:
-        """The most memory that it has had."""
-        told = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(told.partition("VmHWM:")[2].split()[0]) / 1024
+        """Return its peak memory."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
     def hold(self) -> None:
-        """Let it stand still."""
+        """Stop the process."""
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let it go on."""
+        """Continue the process."""
         self.process.send_signal(signal.SIGCONT)
 
-    def said(self, text: str) -> None:
-        """Wait until it has said that."""
-        self.until(lambda: text in self.log.read_text(), f"it says {text!r}")
+    def wait_for_log(self, text: str) -> None:
+        """Wait until the log contains the text."""
+        self.until(lambda: text in self.log.read_text(), f"{text!r} in the log")
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Wait until that holds; AssertionError where it takes too long, or the process has ended."""
+        """Wait until the condition holds. Raises AssertionError after `WAIT_S`, or if the process ended."""
         limit = time.monotonic() + WAIT_S
         while not holds():
-            assert self.process.poll() is None, f"it has ended:\n{self.log.read_text()}"
+            assert self.process.poll() is None, f"the process has ended:\n{self.log.read_text()}"
             assert time.monotonic() < limit, f"not in time: {what}"
             time.sleep(POLL_S)
 
 
 def cpu_of(pid: int) -> float:
-    """Seconds of processor time that a process has used, all its threads together."""
+    """Return the seconds of processor time that all threads of a process have used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 @dataclass
-class Ground:
+class Setup:
     """A broker, and a name for the topics, groups and states of one measurement."""
 
     broker: Broker
@@ -91,7 +91,7 @@ class Ground:
 
     @property
     def kafka(self) -> KafkaSettings:
-        """Return how to reach it."""
+        """Return the settings of the processes."""
         return KafkaSettings(
             (self.broker.bootstrap,),
             prefix=self.prefix,
@@ -101,28 +101,28 @@ class Ground:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return what processes are told."""
-        told = {
+        """Return the environment of the processes."""
+        kafka = {
             "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": self.broker.bootstrap,
             "TRACLINE_KAFKA_PREFIX": self.prefix,
             "TRACLINE_KAFKA_SPANS_TOPIC": f"{self.prefix}-spans",
             "TRACLINE_KAFKA_LOGS_TOPIC": f"{self.prefix}-logs",
         }
         named = {f"TRACLINE_SESSIONS_{name.upper()}": str(value) for name, value in self.sessions.items()}
-        return os.environ | told | named
+        return os.environ | kafka | named
 
     def make_topics(self) -> None:
-        """Make all topics."""
+        """Create all topics."""
         with administering(self.kafka) as admin:
             create(admin, self.kafka, partitions=PARTITIONS)
 
     @contextmanager
     def running(self, *arguments: str) -> Iterator[Running]:
-        """`tracline stream` with these arguments; the process does not outlive the block."""
+        """Run `tracline stream` with these arguments until the block ends."""
         log = self.broker.folder / f"{self.prefix}-{arguments[0]}-{time.time_ns()}.log"
-        with log.open("wb") as said:
+        with log.open("wb") as output:
             command = [TRACLINE, "stream", *arguments, "--timeout-s", str(SILENT_S)]
-            process = subprocess.Popen(command, env=self.environment, stdout=said, stderr=said)
+            process = subprocess.Popen(command, env=self.environment, stdout=output, stderr=output)
         try:
             yield Running(process, log)
         finally:
@@ -132,24 +132,24 @@ class Ground:
     def carried(self) -> bool:
         """Return whether the rekeyer has read all spans."""
         with administering(self.kafka, "benchmark") as admin:
-            return not any(one.lag for one in lags(admin, self.kafka) if one.process == "rekey")
+            return not any(lag.lag for lag in lags(admin, self.kafka) if lag.process == "rekey")
 
 
 def source_of(trace_id: str) -> int:
-    """The partition to which a trace goes."""
+    """Return the partition of a trace."""
     return crc32(trace_id.encode()) % PARTITIONS
 
 
-def send(ground: Ground, requests: Iterable[Sequence[Span]]) -> None:
-    """Send the spans of each trace as a message, as a collector does that partitions by trace."""
+def send(setup: Setup, requests: Iterable[Sequence[Span]]) -> None:
+    """Send the spans of each trace as one message, like a collector that partitions by trace."""
     producer: Any = KafkaProducer(
-        bootstrap_servers=[ground.broker.bootstrap], compression_type="zstd", linger_ms=20
+        bootstrap_servers=[setup.broker.bootstrap], compression_type="zstd", linger_ms=20
     )
-    for own in requests:
-        trace_id = own[0].trace_id
+    for spans in requests:
+        trace_id = spans[0].trace_id
         producer.send(
-            ground.kafka.spans_topic,
-            to_otlp(own).SerializeToString(),
+            setup.kafka.spans_topic,
+            to_otlp(spans).SerializeToString(),
             trace_id.encode(),
             partition=source_of(trace_id),
         )
@@ -158,7 +158,7 @@ def send(ground: Ground, requests: Iterable[Sequence[Span]]) -> None:
 
 
 def closing_spans(at: int, salt: int) -> list[list[Span]]:
-    """A root in each partition of spans, which says nothing but the time."""
+    """Return a root span for each partition of spans, which only advances the watermark."""
     names = (f"{salt:016x}{number:016x}" for number in range(1, 10_000))
     by_source: dict[int, str] = {}
     for name in names:
@@ -172,11 +172,11 @@ def closing_spans(at: int, salt: int) -> list[list[Span]]:
 
 
 class Reader:
-    """Reads a topic from its beginning, what is committed; yields records in batches."""
+    """A reader of the committed records of a topic from its beginning."""
 
-    def __init__(self, ground: Ground, name: str) -> None:
+    def __init__(self, setup: Setup, name: str) -> None:
         self._consumer: Any = KafkaConsumer(
-            bootstrap_servers=[ground.broker.bootstrap],
+            bootstrap_servers=[setup.broker.bootstrap],
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
@@ -187,11 +187,11 @@ class Reader:
         self._consumer.assign(self.places)
 
     def poll(self) -> list[Any]:
-        """Return what has come."""
-        return [record for some in self._consumer.poll(100).values() for record in some]
+        """Return the new records."""
+        return [record for batch in self._consumer.poll(100).values() for record in batch]
 
     def all(self) -> list[Any]:
-        """Everything that there is now."""
+        """Return all records up to the current end."""
         ends: Any = self._consumer.end_offsets(self.places)
         records: list[Any] = []
         while any(self._consumer.position(place) < ends[place] for place in self.places):
@@ -203,15 +203,15 @@ class Reader:
         self._consumer.close()
 
 
-def judged_until(ground: Ground, watermark: str, process: Running) -> float:
-    """Wait until every partition's verdicts are known up to a time; when the last was written (seconds)."""
-    reader = Reader(ground, ground.kafka.topic(Topic.VERDICTS))
+def judged_until(setup: Setup, watermark: str, process: Running) -> float:
+    """Wait for every partition's verdicts up to a time; return when the last was written (seconds)."""
+    reader = Reader(setup, setup.kafka.topic(Topic.VERDICTS))
     reached: dict[int, int] = {}
 
     def is_so() -> bool:
         for record in reader.poll():
-            told = decode_verdicts(record.value)
-            if (told["watermark"] or "") >= watermark:
+            message = decode_verdicts(record.value)
+            if (message["watermark"] or "") >= watermark:
                 reached.setdefault(record.partition, record.timestamp)
         return len(reached) == PARTITIONS
 

@@ -1,7 +1,7 @@
-"""How fast the kernel steps rules: `python benchmarks/kernel.py [EVENTS]`.
+"""The speed of the kernel: `python benchmarks/kernel.py [EVENTS]`.
 
-Labels simulated conversations by the 20 rules of `retail.yaml` once, and judges them again and again as
-sessions of their own: the kernel alone, on one thread. Prints rule-steps per second of that thread's time,
+Labels simulated conversations by the 20 rules of `retail.yaml` once, and judges many copies of them as
+separate sessions: the kernel alone, on one thread. Prints rule-steps per second of that thread's time,
 which other work on the machine disturbs little, and beside them those of the plain stepper.
 """
 
@@ -23,15 +23,15 @@ from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 
 ROUNDS = 5
 CONVERSATIONS = 500
-KEPT = ("session_id", "occurrence", "time", "seq", "kind", "late", "history", "agent", "event_id")
+COLUMNS = ("session_id", "occurrence", "time", "seq", "kind", "late", "history", "agent", "event_id")
 
 
 def main() -> None:
-    """Run the benchmark and print what it measured."""
+    """Run the benchmark and print its table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000
     compiled = compile_rule_set(load_packs([Path(__file__).with_name("retail.yaml")]))
-    told = event_frame(conversations(Desk(sessions=CONVERSATIONS, seed=1)))
-    labelled = compiled.labeler.label(told.lazy(), keep=KEPT).collect()
+    events = event_frame(conversations(Desk(sessions=CONVERSATIONS, seed=1)))
+    labelled = compiled.labeler.label(events.lazy(), keep=COLUMNS).collect()
     judged = judge(compiled, labelled, Clock(last=0, idle=0), satisfied=False)
     rows, sessions = _repeated(judged, count)
     steps = len(rows.words) * compiled.program.columns
@@ -43,25 +43,25 @@ def main() -> None:
 
 
 def _repeated(judged: Judged, count: int) -> tuple[kernel.Rows, int]:
-    """About `count` events: the judged conversations, told so often, as sessions in judged order."""
+    """Return about `count` events: copies of the judged conversations, as sessions in judged order."""
     times = -(-count // len(judged.codes))
-    own = len(judged.sessions.open)
-    slots = np.repeat(np.arange(own), np.diff(judged.sessions.bounds))
-    every = (slots[None, :] + own * np.arange(times)[:, None]).ravel().astype(np.int32)
+    count_open = len(judged.sessions.open)
+    slots = np.repeat(np.arange(count_open), np.diff(judged.sessions.bounds))
+    every = (slots[None, :] + count_open * np.arange(times)[:, None]).ravel().astype(np.int32)
     words = np.tile(judged.codes, times)
     none = np.empty((len(words), 0), dtype=np.int32)
-    return kernel.Rows(words, every, np.arange(len(words), dtype=np.int64), none), own * times
+    return kernel.Rows(words, every, np.arange(len(words), dtype=np.int64), none), count_open * times
 
 
 def _once(program: kernel.Program, letters: kernel.U8, rows: kernel.Rows, sessions: int) -> tuple[float, int]:
     memory = kernel.remember(program, sessions, 0)
     start = time.thread_time()
-    found = sum(len(piece.stamps) for piece in kernel.judge(program, letters, rows, memory))
+    found = sum(len(findings.stamps) for findings in kernel.judge(program, letters, rows, memory))
     return time.thread_time() - start, found
 
 
 def _slowly(compiled: CompiledRules, judged: Judged) -> float:
-    """Rule-steps per second of the stepper, on the conversations told once."""
+    """Return the rule-steps per second of the stepper, on one copy of the conversations."""
     bits = [(name, *divmod(bit, WORD_BITS)) for (_, name), bit in compiled.propositions.items()]
     words = [
         SteppedEvent(frozenset(name for name, word, bit in bits if int(true[word]) >> bit & 1))

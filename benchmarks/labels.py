@@ -24,11 +24,11 @@ from tests.support.synthetic_events import synthetic_events
 
 ROUNDS = 3
 MANY_LIVE = 20
-"""Events that a live monitor labels together, at most, on a quiet day."""
+"""The most events that a live monitor labels together with little traffic."""
 
 
 class Cost(NamedTuple):
-    """Time of all threads' work, and time that passed."""
+    """The processor time of all threads, and the wall-clock time."""
 
     cpu: float
     wall: float
@@ -60,20 +60,20 @@ def main() -> None:
             soon = min(_soon(labels, few.head(size)) for _ in range(100 * ROUNDS))
             print(f"{size} events in memory: {soon * 1e3:.1f} ms on the wall")
         for name, alone in _singly(rules):
-            own = Labeler(alone)
-            extra, base = cost(own.label(events)), cost(events.select(own.fields))
+            labeler = Labeler(alone)
+            extra, base = cost(labeler.label(events)), cost(events.select(labeler.fields))
             print(f"{extra.cpu - base.cpu:8.1f}  {extra.wall - base.wall:8.1f}  beyond reading: {name}")
 
 
 def _soon(labels: Labeler, events: pl.DataFrame) -> float:
-    """The seconds that it takes to label a few events."""
+    """Return the seconds to label a few events."""
     wall = time.perf_counter()
     labels.label_few(events)
     return time.perf_counter() - wall
 
 
 def _singly(rules: RuleSet) -> list[tuple[str, RuleSet]]:
-    """Each proposition, and each slice key, as a rule set of its own."""
+    """Return each proposition, and each slice key, as a separate rule set."""
     found: dict[str, RuleSet] = {}
     for rule in rules.rules:
         bare = replace(rule, for_each=None, steps=None)
@@ -86,7 +86,7 @@ def _singly(rules: RuleSet) -> list[tuple[str, RuleSet]]:
 
 
 def _sliced(rule: Rule) -> Rule:
-    """The rule with no propositions but those of its `steps`."""
+    """Return the rule with only the propositions of its `steps`."""
     from tracline.rules.model.formula import names
 
     used = frozenset() if rule.steps is None else names(rule.steps)
@@ -94,7 +94,7 @@ def _sliced(rule: Rule) -> Rule:
 
 
 def _spent(frame: pl.LazyFrame) -> Cost:
-    """The seconds that it takes to compute the frame and keep nothing of it."""
+    """Return the seconds to compute the frame and discard it."""
     cpu, wall = time.process_time(), time.perf_counter()
     frame.sink_batches(lambda _batch: None, engine="streaming")
     return Cost(time.process_time() - cpu, time.perf_counter() - wall)

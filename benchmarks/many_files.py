@@ -1,8 +1,8 @@
-"""What `tracline import` takes for many small files beside `tracline audit` of the same folder.
+"""The cost of `tracline import` for many small files, beside `tracline audit` of the same folder.
 
-`python benchmarks/many_files.py [FILES]` (10,000 by default) writes so many chat logs of one conversation,
-and so many span dumps of one trace, to temporary folders. Each command runs in a process of its own, after a
-run that does not count; printed are seconds of the processor and of the wall, and the files of the archive.
+`python benchmarks/many_files.py [FILES]` (10,000 by default) writes that many chat logs of one conversation,
+and that many span dumps of one trace, to temporary folders. Each command runs in a separate process, after a
+run that does not count. Prints processor seconds, wall-clock seconds, and the files of the archive.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TRACLINE = str(Path(sys.executable).with_name("tracline"))
 
 
 def main() -> None:
-    """Run the benchmark and print what it measured."""
+    """Run the benchmark and print its table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def write(folder: Path, text_of: Any, count: int) -> None:
-    """Write so many files of one kind into a folder."""
+    """Write that many files of one kind into a folder."""
     folder.mkdir(exist_ok=True)
     for number in range(count):
         (folder / f"{number:06d}.json").write_text(json.dumps(text_of(number)), encoding="utf-8")

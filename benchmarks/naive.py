@@ -1,8 +1,8 @@
-"""What one would write first: an interpreter that judges a session event by event, in plain Python.
+"""The naive design: an interpreter that judges a session event by event, in plain Python.
 
 Propositions are functions of a row; a rule's formula is rewritten by progression at each event (TRAC, Table
-1) and begins anew after a verdict; past parts are looked up in their values one event before. It knows the
-operators and predicates of `retail.yaml` and no more: no slices, no steps, nothing unknown.
+1) and restarts after a verdict; past parts use their values one event before. It supports only the
+operators and predicates of `retail.yaml`: no slices, no steps, no unknown values.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Run:
         self.final = False
 
     def step(self, true: set[str], found: Counter[tuple[str, str]]) -> None:
-        """Rewrite the formula by one event, and count what was decided."""
+        """Rewrite the formula by one event, and count the verdicts."""
         now: Known = {}
         if self.invariant is not None:
             if not past(self.invariant, true, self.before, now):
@@ -73,7 +73,7 @@ class Run:
 
 
 def past(f: Formula, true: set[str], before: Known, now: Known) -> Any:
-    """The value of a past formula, with what was so one event before; counters hold numbers."""
+    """Return the value of a past formula, from the values one event before; counters are numbers."""
     if f in now:
         return now[f]
     args = [past(arg, true, before, now) for arg in f.args]
@@ -106,7 +106,7 @@ def past(f: Formula, true: set[str], before: Known, now: Known) -> Any:
 
 
 def remember(f: Formula, true: set[str], before: Known, now: Known) -> None:
-    """Note the value of every part: `and` and `or` above may have left some out."""
+    """Store the value of every part: `and` and `or` above may have skipped some."""
     past(f, true, before, now)
     for arg in f.args:
         remember(arg, true, before, now)
@@ -114,12 +114,12 @@ def remember(f: Formula, true: set[str], before: Known, now: Known) -> None:
 
 @cache
 def counter(f: Formula) -> Formula:
-    """The name under which a counter's number is kept."""
+    """Return the key of a counter's number."""
     return Formula(Op.PROP, name=f"#{f}")
 
 
 def progress(f: Formula, true: set[str]) -> Formula:
-    """Return what is left of a future formula after an event."""
+    """Return the residual of a future formula after an event."""
     match f.op:
         case Op.PROP:
             return TRUE if f.name in true else FALSE
@@ -145,14 +145,14 @@ def progress(f: Formula, true: set[str]) -> Formula:
 
 
 def negate(f: Formula) -> Formula:
-    """The negation, without two in a row."""
+    """Return the negation, without a double one."""
     if f in (TRUE, FALSE):
         return FALSE if f == TRUE else TRUE
     return f.args[0] if f.op is Op.NOT else Formula(Op.NOT, (f,))
 
 
 def joined(op: Op, parts: list[Formula]) -> Formula:
-    """`and` or `or` of the parts, flat and each once."""
+    """Return `and` or `or` of the parts, flat and each once."""
     neutral, settling = (TRUE, FALSE) if op is Op.AND else (FALSE, TRUE)
     flat: dict[Formula, None] = {}
     for part in parts:
@@ -164,7 +164,7 @@ def joined(op: Op, parts: list[Formula]) -> Formula:
 
 
 def at_end(f: Formula) -> bool:
-    """The reading of a residual when the session is over."""
+    """Return the finite-trace value of a residual."""
     match f.op:
         case Op.NOT:
             return not at_end(f.args[0])
@@ -192,7 +192,7 @@ def holds(predicate: Predicate, row: Row) -> bool:
 
 
 def answer(leaf: Leaf, row: Row) -> bool:
-    """The answer to one question of a row."""
+    """Return the value of one comparison on a row."""
     value = row[leaf.path.field]
     for step in leaf.path.steps:
         try:

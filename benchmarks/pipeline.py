@@ -24,7 +24,7 @@ from desk_spans import desk_spans, moved, traces
 from kafka_floor import Floor, floor
 from kafka_latency import Delays, delays
 from kafka_recovery import Open, Recovery, recoveries, state_sizes
-from kafka_run import Ground, Reader, Running, closing_spans, cpu_of, judged_until, send
+from kafka_run import Setup, Reader, Running, closing_spans, cpu_of, judged_until, send
 from rival_faust import Spent, Violation, measure
 from tracline.examples.local_kafka import Broker, missing
 from tracline.examples.spans.wire import to_otlp
@@ -37,13 +37,13 @@ from tracline.stream.messages.topics import Topic
 SPANS, SPANS_MAX = 20_000, 200_000
 WARM_SPANS = 1_500
 AHEAD_NS = 600 * NS
-"""How far ahead of the clock the spans are: quiet processes go by the clock, and must not pass them."""
+"""The time between the clock and the spans: idle processes follow the clock, and must not pass them."""
 SESSIONS = {"lateness_s": 5, "idle_s": 3600, "hold_s": 60, "tick_s": 1, "skew_s": 10_000_000}
 
 
 @dataclass
 class Rate:
-    """What one way of working took: spans, seconds on the clock, and of processor by process."""
+    """The cost of one design: spans, wall-clock seconds, and processor seconds by process."""
 
     name: str
     spans: int
@@ -52,30 +52,30 @@ class Rate:
 
     @property
     def a_second(self) -> float:
-        """Spans a second on the clock."""
+        """Return the spans per second of wall-clock time."""
         return self.spans / self.wall_s
 
     @property
-    def own_cpu_s(self) -> float:
-        """Seconds of processor, the broker's aside."""
+    def tracline_cpu_s(self) -> float:
+        """Return the processor seconds, without the broker's."""
         return sum(seconds for name, seconds in self.cpu.items() if name != "broker")
 
 
 @dataclass(frozen=True)
 class Load:
-    """Spans that warm the processes up, and those that count, which come after them."""
+    """The spans that warm up the processes, and the later ones, which count."""
 
     warm: Sequence[Span]
     counted: Sequence[Span]
 
     @property
     def end(self) -> int:
-        """When the last span ends."""
+        """Return the end of the last span."""
         return self.counted[-1].end
 
 
 def load(wanted: int) -> Load:
-    """The desk's spans, ahead of the clock."""
+    """Return the desk's spans, with times ahead of the clock."""
     every = desk_spans(wanted + WARM_SPANS)
     every = list(moved(every, time.time_ns() + AHEAD_NS - every[0].start))
     return Load(every[:WARM_SPANS], every[WARM_SPANS:])
@@ -87,94 +87,94 @@ def main() -> None:
         sys.exit(lack)
     wanted = min(int(sys.argv[1]), SPANS_MAX) if len(sys.argv) > 1 else SPANS
     with tempfile.TemporaryDirectory() as folder:
-        # Both ends of a delay by the broker's clock.
+        # The broker's clock measures both ends of a delay.
         broker = Broker(Path(folder) / "kafka", {"log.message.timestamp.type": "LogAppendTime"})
         broker.start()
         try:
             spans = load(wanted)
             rates = [together(broker, spans), *alone(broker, load(wanted))]
-            sizes = state_sizes(Ground(broker, "alone"))
+            sizes = state_sizes(Setup(broker, "alone"))
             print_rates(rates, rivals(broker, spans), floor(broker, _messages(spans)))
             print_sizes(sizes)
-            print_delays(delays(Ground(broker, "latency")))
-            for told in recoveries(broker, sizes.records):
-                print_recovery(told)
+            print_delays(delays(Setup(broker, "latency")))
+            for recovery in recoveries(broker, sizes.records):
+                print_recovery(recovery)
         finally:
             broker.kill()
 
 
 @contextmanager
-def both(ground: Ground) -> Iterator[tuple[Running, Running]]:
-    """A rekeyer and a monitor over new topics."""
-    ground.make_topics()
-    with ground.running("rekey") as rekey, ground.running("monitor", "--rules", *shipped_packs()) as monitor:
-        rekey.said("goes on with")
-        monitor.said("goes on with")
+def both(setup: Setup) -> Iterator[tuple[Running, Running]]:
+    """Run a rekeyer and a monitor over new topics."""
+    setup.make_topics()
+    with setup.running("rekey") as rekey, setup.running("monitor", "--rules", *shipped_packs()) as monitor:
+        rekey.wait_for_log("goes on with")
+        monitor.wait_for_log("goes on with")
         yield rekey, monitor
 
 
 @contextmanager
 def timed(rate: Rate, processes: Mapping[str, int]) -> Iterator[None]:
-    """Note what processes use meanwhile, by name."""
+    """Record the processor time of the processes during the block, by name."""
     before = {name: cpu_of(pid) for name, pid in processes.items()}
     yield
     rate.cpu = {name: cpu_of(pid) - before[name] for name, pid in processes.items()}
 
 
-def warmed(ground: Ground, rekey: Running, monitor: Running, told: Load) -> None:
-    """Have them judge the first spans, and hold them; then send those that count."""
-    first = told.warm[-1].end
-    send(ground, [*traces(told.warm), *closing_spans(first + 6 * NS, 1)])
-    judged_until(ground, rfc3339(first), monitor)
+def warmed(setup: Setup, rekey: Running, monitor: Running, spans: Load) -> None:
+    """Let the processes judge the first spans and stop them; then send the spans that count."""
+    first = spans.warm[-1].end
+    send(setup, [*traces(spans.warm), *closing_spans(first + 6 * NS, 1)])
+    judged_until(setup, rfc3339(first), monitor)
     rekey.hold()
     monitor.hold()
-    send(ground, [*traces(told.counted), *closing_spans(told.end + 6 * NS, 2)])
+    send(setup, [*traces(spans.counted), *closing_spans(spans.end + 6 * NS, 2)])
 
 
 def pids(broker: Broker, **processes: Running) -> dict[str, int]:
-    """The process ids, with the broker's."""
+    """Return the process ids, with the broker's."""
     assert broker.process is not None, "it was started"
-    return {name: one.process.pid for name, one in processes.items()} | {"broker": broker.process.pid}
+    return {name: running.process.pid for name, running in processes.items()} | {"broker": broker.process.pid}
 
 
-def together(broker: Broker, told: Load) -> Rate:
-    """Both processes at work at the same time, from spans in Kafka to the last verdict in Kafka."""
-    ground = Ground(broker, "together", SESSIONS)
-    rate = Rate("rekey and monitor", len(told.counted))
-    with both(ground) as (rekey, monitor):
-        warmed(ground, rekey, monitor, told)
+def together(broker: Broker, spans: Load) -> Rate:
+    """Measure both processes at the same time, from spans in Kafka to the last verdict in Kafka."""
+    setup = Setup(broker, "together", SESSIONS)
+    rate = Rate("rekey and monitor", len(spans.counted))
+    with both(setup) as (rekey, monitor):
+        warmed(setup, rekey, monitor, spans)
         with timed(rate, pids(broker, rekey=rekey, monitor=monitor)):
             began = time.time()
             rekey.go_on()
             monitor.go_on()
-            rate.wall_s = judged_until(ground, rfc3339(told.end), monitor) - began
+            rate.wall_s = judged_until(setup, rfc3339(spans.end), monitor) - began
     return rate
 
 
-def alone(broker: Broker, told: Load) -> tuple[Rate, Rate]:
-    """First the rekeyer over all spans, then the monitor over what that made of them."""
-    ground = Ground(broker, "alone", SESSIONS)
-    first, second = (Rate(name, len(told.counted)) for name in ("rekey alone", "monitor alone"))
-    with both(ground) as (rekey, monitor):
-        warmed(ground, rekey, monitor, told)
+def alone(broker: Broker, spans: Load) -> tuple[Rate, Rate]:
+    """Measure the rekeyer over all spans, then the monitor over the candidates."""
+    setup = Setup(broker, "alone", SESSIONS)
+    first, second = (Rate(name, len(spans.counted)) for name in ("rekey alone", "monitor alone"))
+    with both(setup) as (rekey, monitor):
+        warmed(setup, rekey, monitor, spans)
         with timed(first, pids(broker, rekey=rekey)):
             began = time.time()
             rekey.go_on()
-            rekey.until(ground.carried, "all spans are read")
+            rekey.until(setup.carried, "all spans are read")
             first.wall_s = time.time() - began
-        # One more tick tells every partition the time.
+        # One more tick advances the watermark of every partition.
         time.sleep(2 * SESSIONS["tick_s"])
         rekey.hold()
         with timed(second, pids(broker, monitor=monitor)):
             began = time.time()
             monitor.go_on()
-            second.wall_s = judged_until(ground, rfc3339(told.end), monitor) - began
+            second.wall_s = judged_until(setup, rfc3339(spans.end), monitor) - began
     return first, second
 
 
 def rivals(broker: Broker, told: Load) -> dict[str, Spent]:
     """The rival with Faust's defaults and tuned; it must find what the pipeline has found."""
-    expected = violations(Ground(broker, "together", SESSIONS))
+    expected = violations(Setup(broker, "together", SESSIONS))
     spent: dict[str, Spent] = {}
     for name, tuned in (("rival", False), ("rival, tuned", True)):
         prefix = "rival-tuned" if tuned else "rival"
@@ -183,9 +183,9 @@ def rivals(broker: Broker, told: Load) -> dict[str, Spent]:
     return spent
 
 
-def violations(ground: Ground) -> Counter[Violation]:
+def violations(setup: Setup) -> Counter[Violation]:
     """Return the violations that a run has written to the topic of verdicts."""
-    reader = Reader(ground, ground.kafka.topic(Topic.VERDICTS))
+    reader = Reader(setup, setup.kafka.topic(Topic.VERDICTS))
     records = [one for record in reader.all() for one in decode_verdicts(record.value)["verdicts"]]
     reader.close()
     violated = (one for one in records if one["verdict"] == "violated")
@@ -198,7 +198,7 @@ def _messages(told: Load) -> list[bytes]:
 
 
 def print_rates(rates: Sequence[Rate], rivals: Mapping[str, Spent], bare: Floor) -> None:
-    """The table of spans a second, and the ratios."""
+    """Print the table of spans per second, and the ratios."""
     print(f"{os.cpu_count()} cores, which the broker shares; load now: {os.getloadavg()[0]:.1f}\n")
     print(f"{'':<28}{'spans':>8}{'spans/s':>9}{'us of processor a span':>24}")
     for rate in rates:
@@ -213,40 +213,40 @@ def print_rates(rates: Sequence[Rate], rivals: Mapping[str, Spent], bare: Floor)
     whole, first, second = rates
     for name, spent in rivals.items():
         wall, cpu = spent.spans / spent.wall_s, spent.cpu_s / spent.spans
-        ends = whole.a_second / wall, cpu / (whole.own_cpu_s / whole.spans)
+        ends = whole.a_second / wall, cpu / (whole.tracline_cpu_s / whole.spans)
         print(
             f"against the {name}: {ends[1]:.1f} times as good by processor time, {ends[0]:.1f} by the clock"
         )
     for rate in (first, second):
-        print(f"{rate.name}: {rate.own_cpu_s / rate.spans * 1e6 / bare.copy_us:.1f} times the bare copy")
+        print(f"{rate.name}: {rate.tracline_cpu_s / rate.spans * 1e6 / bare.copy_us:.1f} times the bare copy")
 
 
 def print_sizes(sizes: Open) -> None:
-    """How large states are."""
+    """Print the sizes of states."""
     print(
         f"\nstate: {sizes.count:,} open sessions, {sizes.mean:,.0f} bytes each in the mean,"
         f" p99 {sizes.p99:,}, largest {sizes.largest:,}"
     )
 
 
-def print_delays(told: Delays) -> None:
-    """How long verdicts took."""
+def print_delays(delay: Delays) -> None:
+    """Print the delays of verdicts."""
     print(
-        f"\ndelay from a span's being sent to what was said of its event, at {told.rate:.0f} spans a second"
-        f" ({told.events:,} events):\n  p50 {told.p50:.2f} s, p99 {told.p99:.2f} s,"
-        f" of which {told.lateness_s:g} s are waited for late spans (lateness_s), and up to"
-        f" {told.tick_s:g} s for a tick and 0.5 s for the time to move;\n "
-        + ", ".join(f" {name} used {share:.0%} of a core" for name, share in told.busy.items())
+        f"\ndelay from sending a span to the verdicts on its event, at {delay.rate:.0f} spans a second"
+        f" ({delay.events:,} events):\n  p50 {delay.p50:.2f} s, p99 {delay.p99:.2f} s,"
+        f" of which {delay.lateness_s:g} s wait for late spans (lateness_s), and up to"
+        f" {delay.tick_s:g} s for a tick and 0.5 s for the time to move;\n "
+        + ", ".join(f" {name} used {share:.0%} of a core" for name, share in delay.busy.items())
         + f"; load now: {os.getloadavg()[0]:.1f}"
     )
 
 
-def print_recovery(told: Recovery) -> None:
-    """How long a start took."""
+def print_recovery(recovery: Recovery) -> None:
+    """Print the duration of a start."""
     print(
-        f"\nstart with {told.sessions:,} open sessions ({told.store}): goes on after {told.ready_s:.1f} s,"
-        f" the next message is judged after {told.judged_s:.1f} s; {told.cpu_s:.1f} s of processor,"
-        f" {told.memory_mb:,.0f} MB at most"
+        f"\nstart with {recovery.sessions:,} open sessions ({recovery.store}): ready after"
+        f" {recovery.ready_s:.1f} s, the next message is judged after {recovery.judged_s:.1f} s;"
+        f" {recovery.cpu_s:.1f} s of processor, {recovery.memory_mb:,.0f} MB at most"
     )
 
 

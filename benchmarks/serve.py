@@ -1,6 +1,6 @@
 """The cost of `tracline serve`, OTLP bytes to verdicts: `PYTHONPATH=. python benchmarks/serve.py [EVENTS]`.
 
-Sends the simulated support desk's conversations (GenAI spans, a trace a turn) through the stages of one
+Sends the simulated support desk's conversations (GenAI spans, a trace a turn) through the stages of item
 process, in requests of 512 spans as SDKs send them, several conversations at a time. Prints spans per second
 of processor time, all stages together, and each stage's share of it.
 """
@@ -24,6 +24,7 @@ from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.pending import Traces
 from tracline.schemas.sessions.span_reading import read_span
 from tracline.schemas.time import NS
+from tracline.stream.ingest.request import Request
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.serve.rows import add_changes
 from tracline.stream.serve.store import StoreChanges, open_store
@@ -49,26 +50,26 @@ def main() -> None:
         alone: dict[str, SessionAssembler] = {}
         watermark = 0
         for body in bodies:
-            with _timed(spent, "accept: the request on disk"):
-                (number,) = store.accept([(0, "protobuf", body)])
             with _timed(spent, "decode: bytes to spans"):
                 decoded = decode_protobuf(body)
-            with _timed(spent, "tell: what spans say"):
-                heard = [read_span(span) for span in decoded.spans]
-            watermark = max(watermark, *(one.end - LATENESS_NS for one in heard))
-            with _timed(spent, "resolve: whose session"):
-                for one in heard:
-                    traces.add(one)
-                released = [one.made for one in traces.release(watermark, watermark)]
-                # Nothing is stored of them here.
+            with _timed(spent, "accept: the request on disk"):
+                (number,) = store.accept([Request(body, "protobuf", decoded, received=0)])
+            with _timed(spent, "read: the content of spans"):
+                readings = [read_span(span) for span in decoded.spans]
+            watermark = max(watermark, *(item.end - LATENESS_NS for item in readings))
+            with _timed(spent, "resolve: the session of spans"):
+                for item in readings:
+                    traces.add(item)
+                released = [item.made for item in traces.release(watermark, watermark)]
+                # This stage stores no traces.
                 traces.changed.clear()
-            candidates = [one for one in released if isinstance(one, Candidate) and one.claims]
+            candidates = [item for item in released if isinstance(item, Candidate) and item.claims]
             with _timed(spent, "assemble: events in order"):
                 for session in _added(alone, candidates):
                     session.advance(watermark)
-            for name in {one.session_id for one in candidates}.difference(states):
+            for name in {item.session_id for item in candidates}.difference(states):
                 states[name] = SessionState(SessionAssembler(name, IDLE_NS))
-            touched = {one.session_id: states[one.session_id] for one in candidates}
+            touched = {item.session_id: states[item.session_id] for item in candidates}
             with _timed(spent, "judge"):
                 outputs = worker.step(touched, candidates, watermark)
             with _timed(spent, "write: states, events and verdicts on disk"):
@@ -87,17 +88,17 @@ def main() -> None:
 
 
 def _bodies(wanted: int) -> tuple[list[bytes], int]:
-    """Export requests in the order of time, and how many spans there are in them."""
+    """Return export requests in the order of time, and the number of their spans."""
     every = desk_spans(wanted)
     return [request.SerializeToString() for request in requests(every, SPANS_A_REQUEST)], len(every)
 
 
 def _added(sessions: dict[str, SessionAssembler], candidates: Sequence[Candidate]) -> list[SessionAssembler]:
     touched: dict[str, SessionAssembler] = {}
-    for one in candidates:
-        session = sessions.setdefault(one.session_id, SessionAssembler(one.session_id, IDLE_NS))
-        session.add(one)
-        touched[one.session_id] = session
+    for item in candidates:
+        session = sessions.setdefault(item.session_id, SessionAssembler(item.session_id, IDLE_NS))
+        session.add(item)
+        touched[item.session_id] = session
     return list(touched.values())
 
 

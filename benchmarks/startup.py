@@ -1,4 +1,4 @@
-"""How long a command takes that has next to nothing to do: `python benchmarks/startup.py`.
+"""The duration of commands with almost no work: `python benchmarks/startup.py`.
 
 Runs each command several times in a process of its own and prints the best and the median time on the wall
 and of the processor, in seconds. `tracline check` is what an editor or a commit hook waits for. A run before
@@ -31,7 +31,7 @@ rules:
 
 
 def main() -> None:
-    """Run the benchmark and print what it measured."""
+    """Run the benchmark and print its table."""
     with tempfile.TemporaryDirectory() as folder:
         pack = Path(folder) / "small.yaml"
         pack.write_text(PACK, encoding="utf-8")
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def run(words: list[str]) -> tuple[float, float]:
-    """Seconds on the wall and of the processor that the command took. Raises CalledProcessError."""
+    """Return the wall-clock and the processor seconds of the command. Raises CalledProcessError."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     command = [str(Path(sys.executable).with_name("tracline")), *words]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=ENVIRONMENT)

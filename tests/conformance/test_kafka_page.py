@@ -1,4 +1,4 @@
-"""The page on Kafka says what the settings and the topics are."""
+"""The page on Kafka lists the settings, the topics and the groups."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ PAGE = (Path(__file__).parents[2] / "docs" / "kafka.md").read_text("utf-8")
 
 
 def _rows(header: str) -> list[list[str]]:
-    """The cells of the rows below the table's header."""
+    """Return the cells of the rows below the table's header."""
     table = PAGE.split(f"| {header} |", 1)[1].split("\n\n", 1)[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
 
 
-def test_every_setting_is_told_with_its_default() -> None:
+def test_every_setting_is_listed_with_its_default() -> None:
     """In the order of the dataclass; an empty cell means there is none."""
-    told = [(row[0].strip("`"), row[1].strip("`")) for row in _rows("setting")]
+    listed = [(row[0].strip("`"), row[1].strip("`")) for row in _rows("setting")]
     defaults = [field.default for field in fields(KafkaSettings)]
-    assert [name for name, _ in told] == [field.name for field in fields(KafkaSettings)]
-    assert [text for _, text in told] == [
+    assert [name for name, _ in listed] == [field.name for field in fields(KafkaSettings)]
+    assert [text for _, text in listed] == [
         "" if default is None else json.dumps(default) for default in defaults
     ]
 
 
-def test_every_topic_is_told_with_its_partitions_and_what_it_keeps() -> None:
-    """In the order in which they are made."""
+def test_every_topic_is_listed_with_its_partitions_and_retention() -> None:
+    """In the order in which `topics --create` creates them."""
     settings = KafkaSettings()
     assert [[row[0].strip("`"), row[1], row[2]] for row in _rows("topic")] == [
         [
@@ -43,6 +43,6 @@ def test_every_topic_is_told_with_its_partitions_and_what_it_keeps() -> None:
 
 
 def test_the_page_names_the_groups() -> None:
-    """Whoever grants rights needs them."""
+    """An administrator who grants rights needs them."""
     named = set(re.findall(r"`(tracline-[a-z]+)`", PAGE))
     assert {KafkaSettings().group(process) for process in ("rekey", "monitor", "archive", "alerts")} <= named

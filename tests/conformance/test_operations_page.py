@@ -1,4 +1,4 @@
-"""The page on running the pipeline names every metric, alert and service that there is."""
+"""The page on running the pipeline names every metric, alert and port."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ REGISTRIES: dict[str, CollectorRegistry] = {
 }
 
 
-def test_every_metric_stands_on_the_page() -> None:
+def test_every_metric_is_on_the_page() -> None:
     """The table has the names, types and texts that are declared, and which processes have them."""
     declared: dict[tuple[str, str, str], list[str]] = {}
     for process, registry in REGISTRIES.items():
         for one in describe_metrics(registry):
             declared.setdefault((one.name, one.type, one.text), []).append(process)
     rows = re.findall(r"^\| `(tracline_\w+)` \| (\w+) \| ([\w, ]+) \| (.+) \|$", PAGE, re.MULTILINE)
-    told = {(name, type_, text): processes.split(", ") for name, type_, processes, text in rows}
-    assert len(told) == len(rows)
-    assert told == declared
+    listed = {(name, type_, text): processes.split(", ") for name, type_, processes, text in rows}
+    assert len(listed) == len(rows)
+    assert listed == declared
 
 
 def test_a_name_means_the_same_in_every_process() -> None:
-    """What two processes have under one name has one type and one text."""
+    """A metric of two processes has the same type and the same text in both."""
     names = [
         {(one.name, one.type, one.text) for one in describe_metrics(registry)}
         for registry in REGISTRIES.values()
@@ -52,16 +52,16 @@ def test_a_name_means_the_same_in_every_process() -> None:
 
 @pytest.mark.parametrize("process", REGISTRIES)
 def test_counters_of_every_process_begin_at_nothing(process: str) -> None:
-    """Each counter is there from the start with its labels' values, at 0: a first increase is seen."""
-    for family in REGISTRIES[process].collect():
-        if family.type == "counter":
-            totals = [sample.value for sample in family.samples if sample.name.endswith("_total")]
-            # What a process does not send to has no topic to count under.
-            assert totals or family.name == "tracline_kafka_messages_sent", family.name
-            assert set(totals) <= {0.0}, family.name
+    """Each counter starts at 0 with the values of its labels, so that a first increase shows."""
+    for metric in REGISTRIES[process].collect():
+        if metric.type == "counter":
+            totals = [sample.value for sample in metric.samples if sample.name.endswith("_total")]
+            # A process that sends nothing has no topic to count under.
+            assert totals or metric.name == "tracline_kafka_messages_sent", metric.name
+            assert set(totals) <= {0.0}, metric.name
 
 
-def test_every_alert_stands_on_the_page() -> None:
+def test_every_alert_is_on_the_page() -> None:
     """The table has the alerts of the shipped rules, and no others."""
     rules = yaml.safe_load((ROOT / "docker/prometheus/rules/alerting.yml").read_text("utf-8"))
     alerts = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
@@ -69,7 +69,7 @@ def test_every_alert_stands_on_the_page() -> None:
 
 
 def test_the_request_of_a_webhook_is_as_shown() -> None:
-    """The page's example is read as an alert, and has the fields of one and no others."""
+    """The page's example decodes as an alert and has exactly its fields."""
     (text,) = re.findall(r"```json\n(.+?)```", PAGE, re.DOTALL)
     (shown,) = json.loads(text)["alerts"]
     alert = decode(json.dumps(shown).encode())
@@ -78,7 +78,7 @@ def test_the_request_of_a_webhook_is_as_shown() -> None:
 
 
 def test_ports_on_the_page_are_those_of_the_compose_file() -> None:
-    """What is said to listen on this machine is published there."""
+    """The compose file publishes each port that the page names."""
     compose = yaml.safe_load((ROOT / "docker/compose.yaml").read_text("utf-8"))
     published = {
         port.split(":")[1] for service in compose["services"].values() for port in service.get("ports", [])

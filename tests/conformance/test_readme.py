@@ -1,4 +1,4 @@
-"""The README runs: its pack, its commands and its Python print what it says they print."""
+"""The README runs: its pack, its commands and its Python print the output that it shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracline.cli import tracline
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "tests" / "README.md"])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"])
 
 
 def blocks(language: str) -> list[str]:
@@ -29,9 +29,9 @@ def session(block: str) -> list[tuple[str, str]]:
 
 
 COMMANDS = [
-    pytest.param(line, says, id=line, marks=[pytest.mark.slow] if "demo" in line else [])
+    pytest.param(line, expected, id=line, marks=[pytest.mark.slow] if "demo" in line else [])
     for block in blocks("console")
-    for line, says in session(block)
+    for line, expected in session(block)
 ]
 
 
@@ -44,9 +44,9 @@ def printed(line: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return result.output
 
 
-@pytest.mark.parametrize(("line", "says"), COMMANDS)
-def test_commands_print_what_the_readme_says(
-    line: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("line", "expected"), COMMANDS)
+def test_commands_print_the_readmes_output(
+    line: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each command of the README, run beside its pack, gives the text under it; `make demo` runs the demo."""
     monkeypatch.chdir(tmp_path)
@@ -59,7 +59,7 @@ def test_commands_print_what_the_readme_says(
     (tmp_path / "mistake.yaml").write_text(broken, encoding="utf-8")
     found = printed(line.replace("make demo", "tracline demo"), monkeypatch)
     seconds = re.compile(r"\d[\d.]* ?m?s\b")
-    assert seconds.sub("N s", found).rstrip() == seconds.sub("N s", says).rstrip()
+    assert seconds.sub("N s", found).rstrip() == seconds.sub("N s", expected).rstrip()
 
 
 def test_the_readmes_python_runs() -> None:
@@ -69,16 +69,25 @@ def test_the_readmes_python_runs() -> None:
     assert test.examples
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the fragments by which GitHub addresses the page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
-    """Every relative link of the documentation names a file that is there."""
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
-        assert target.startswith("https://") or (page.parent / target).exists(), target
+    """Every relative link of the documentation names a file that exists, and a heading of it."""
+    for target, fragment in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+        if not target.startswith("https://"):
+            linked = page.parent / target if target else page
+            assert linked.exists(), target
+            assert not fragment or fragment in anchors(linked), f"{target}#{fragment}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_files_that_pages_name_are_there(page: Path) -> None:
     """Every file or folder of the repository that a page names between backticks exists."""
-    rooms = "schemas|rules|stream|batch|cli|examples|docker|tests|docs|benchmarks"
+    rooms = "schemas|rules|predict|archive|stream|batch|cli|examples|docker|tests|docs|benchmarks"
     for target in re.findall(rf"`((?:{rooms})/[\w./-]*)`", page.read_text(encoding="utf-8")):
         assert (ROOT / target).exists(), target

@@ -1,4 +1,4 @@
-"""The rooms: which may import which, what the pure ones may touch, and the rules of the house."""
+"""The rooms: allowed imports, the purity of `schemas` and `rules`, and rules for all files."""
 
 from __future__ import annotations
 
@@ -44,32 +44,32 @@ DOORS = {
     "rules/packs/load.py": "reads the packs that `load_packs` is given",
     "rules/language/syntax.py": "reads the grammar",
 }
-"""The modules of the pure rooms that may read a file, and which."""
+"""The modules of the pure rooms that may read a file, and the file that each reads."""
 
 SOURCES = sorted(path for room in MAY_IMPORT for path in (ROOT / room).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 
 def name(path: Path) -> str:
-    """A file's path in the repository."""
+    """Return a file's path in the repository."""
     return path.relative_to(ROOT).as_posix()
 
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """The module as a tree, parsed once for all tests."""
+    """Return the module as a tree, parsed once for all tests."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """Every node of the module."""
+    """Return every node of the module."""
     return tuple(ast.walk(parsed(path)))
 
 
 @cache
 def imports(path: Path) -> frozenset[str]:
-    """Everything the module imports, as dotted names from the top: `rules.model.formula`, `numpy`."""
+    """Return all that the module imports, as dotted names from the top: `rules.model.formula`, `numpy`."""
     package = path.relative_to(ROOT).parts[:-1]
     found: set[str] = set()
     for node in nodes(path):
@@ -84,7 +84,7 @@ def imports(path: Path) -> frozenset[str]:
 
 
 def calls(path: Path) -> Iterator[str]:
-    """Yield what the module calls by a plain or dotted name: `open`, `datetime.now`."""
+    """Yield the functions that the module calls by a plain or dotted name: `open`, `datetime.now`."""
     for node in nodes(path):
         if isinstance(node, ast.Call):
             called, names = node.func, list[str]()
@@ -96,12 +96,12 @@ def calls(path: Path) -> Iterator[str]:
 
 
 def of_room(room: str) -> list[Path]:
-    """The modules of a room."""
+    """Return the modules of a room."""
     return [path for path in SOURCES if path.relative_to(ROOT).parts[0] == room]
 
 
-def told(found: Mapping[Path, object]) -> dict[str, object]:
-    """Return what is wrong, by file, where anything is."""
+def wrong_by_file(found: Mapping[Path, object]) -> dict[str, object]:
+    """Return the violations by file, without the files that have none."""
     return {name(path): wrong for path, wrong in found.items() if wrong}
 
 
@@ -111,17 +111,19 @@ each_room = pytest.mark.parametrize("room", MAY_IMPORT)
 @each_room
 def test_rooms_import_one_way(room: str) -> None:
     """schemas <- rules <- archive and predict <- batch and stream; cli uses all; imports are relative."""
-    met = {path: {dotted.split(".")[0] for dotted in imports(path)} for path in of_room(room)}
+    found = {path: {dotted.split(".")[0] for dotted in imports(path)} for path in of_room(room)}
     known = {"tracline", *MAY_IMPORT}
-    assert told({path: (tops & known) - MAY_IMPORT[room] for path, tops in met.items()}) == {}
+    assert wrong_by_file({path: (tops & known) - MAY_IMPORT[room] for path, tops in found.items()}) == {}
 
 
 @each_room
-def test_the_meaning_is_the_tests_own(room: str) -> None:
-    """No product module imports `rules/reference/`: what is compared with it must not be made of it."""
+def test_only_tests_import_the_reference(room: str) -> None:
+    """No product module imports `rules/reference/`: an oracle must be independent of the code under test."""
     product = [path for path in of_room(room) if path.parent.name != "reference"]
-    met = {path: [one for one in imports(path) if one.startswith("rules.reference")] for path in product}
-    assert told(met) == {}
+    found = {
+        path: [dotted for dotted in imports(path) if dotted.startswith("rules.reference")] for path in product
+    }
+    assert wrong_by_file(found) == {}
 
 
 @pytest.mark.parametrize("room", PURE)
@@ -130,17 +132,17 @@ def test_pure_rooms_touch_nothing_outside(room: str) -> None:
     wrong: dict[Path, set[str]] = {}
     for path in of_room(room):
         called = set(calls(path))
-        wrong[path] = ({one.split(".")[0] for one in imports(path)} & OUTSIDE_WORLD) | (
+        wrong[path] = ({dotted.split(".")[0] for dotted in imports(path)} & OUTSIDE_WORLD) | (
             called & OUTSIDE_CALLS
         )
         if name(path) not in DOORS:
-            wrong[path] |= {one.split(".")[-1] for one in called if "." in one} & OUTSIDE_METHODS
-    assert told(wrong) == {}
+            wrong[path] |= {dotted.split(".")[-1] for dotted in called if "." in dotted} & OUTSIDE_METHODS
+    assert wrong_by_file(wrong) == {}
 
 
 @each_room
 def test_files_are_named_for_what_they_do(room: str) -> None:
-    """No drawer for odds and ends: its contents belong where their subject is."""
+    """No module is a collection of unrelated things: each part belongs with its subject."""
     drawers = {"utils", "util", "helpers", "common", "base", "core", "manager", "misc"}
     assert {path.stem for path in of_room(room)} & drawers == set()
 
@@ -156,11 +158,11 @@ def test_errors_are_not_swallowed(room: str) -> None:
                 if broad and not any(isinstance(inner, ast.Raise) for inner in ast.walk(node)):
                     yield node.lineno
 
-    assert told({path: list(swallowed(path)) for path in of_room(room)}) == {}
+    assert wrong_by_file({path: list(swallowed(path)) for path in of_room(room)}) == {}
 
 
 MODULES_MAX = 14
-"""Modules of a folder, its `__init__.py` aside: more are several ideas."""
+"""The most modules of a folder, its `__init__.py` aside."""
 
 
 def folder(path: Path) -> str:
@@ -168,8 +170,8 @@ def folder(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).parts[:-1])
 
 
-def test_folders_are_small_and_say_what_they_hold() -> None:
-    """No folder has more modules than one idea needs, and each begins with a sentence on it."""
+def test_folders_are_small_and_documented() -> None:
+    """No folder has more than `MODULES_MAX` modules, and each has a docstring."""
     counts = Counter(folder(path) for path in SOURCES if path.name != "__init__.py")
     assert {place: count for place, count in counts.items() if count > MODULES_MAX} == {}
     silent = [
@@ -185,16 +187,16 @@ def test_folders_import_without_circles() -> None:
     folders = {folder(path) for path in SOURCES}
     arrows: dict[str, set[str]] = {place: set() for place in folders}
     for path in SOURCES:
-        # A name that a folder's `__init__.py` gives away is imported from the folder itself.
+        # A name that a folder's `__init__.py` re-exports is imported from the folder itself.
         found = {
-            max((place for place in folders if f"{one}.".startswith(f"{place}.")), key=len, default="")
-            for one in imports(path)
+            max((place for place in folders if f"{dotted}.".startswith(f"{place}.")), key=len, default="")
+            for dotted in imports(path)
         }
         arrows[folder(path)] |= found - {"", folder(path)}
     TopologicalSorter(arrows).prepare()
 
 
-def test_tests_say_what_they_state() -> None:
+def test_tests_have_docstrings() -> None:
     """Every test has a docstring."""
     silent = {
         path: [
@@ -206,14 +208,14 @@ def test_tests_say_what_they_state() -> None:
         ]
         for path in TESTS
     }
-    assert told(silent) == {}
+    assert wrong_by_file(silent) == {}
 
 
 def test_tests_neither_sleep_nor_mock() -> None:
-    """What they wait for is told to them, and their doubles are written classes."""
+    """Tests wait for events, and their doubles are written classes."""
     unwanted = {"unittest.mock", "mock", "time.sleep", "asyncio.sleep"}
-    met = {path: (imports(path) & unwanted) | ({*calls(path)} & {"time.sleep"}) for path in TESTS}
-    assert told(met) == {}
+    found = {path: (imports(path) & unwanted) | ({*calls(path)} & {"time.sleep"}) for path in TESTS}
+    assert wrong_by_file(found) == {}
 
 
 def test_an_installed_tracline_is_complete() -> None:
@@ -231,7 +233,7 @@ def test_an_installed_tracline_is_complete() -> None:
 
 
 def test_each_code_means_one_thing() -> None:
-    """No two rooms give one code to two errors, and each code has a test that names it."""
+    """No two errors share a code, and a test names each code."""
     tables = [CODES, batch_error.CODES, stream_error.CODES, cli_error.CODES]
     codes = [code for table in tables for code in table]
     assert len(codes) == len(set(codes))

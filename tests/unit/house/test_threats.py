@@ -1,4 +1,4 @@
-"""The threats of docs/threats.md, a test each: what a hostile pack, trace or log may not do."""
+"""The threats of docs/threats.md, a test each: a hostile pack, trace or log must not succeed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracline.rules.packs.load import load_packs, pack_text
 from ...predicate_answers import evaluate
 
 DANGEROUS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\ud800-\udfff]")
-"""Characters that drive a terminal, turn text around or hide in it; the line break is none."""
+"""Control characters, bidirectional overrides and invisible characters; the line break is not among them."""
 
 TESTS = Path(__file__).parents[2]
 DOC = TESTS.parent / "docs" / "threats.md"
@@ -35,14 +35,14 @@ rules:
 
 
 def codes(text: str) -> set[str]:
-    """The codes with which the pack is refused."""
+    """Return the codes of the errors of the pack."""
     with pytest.raises(RuleError) as caught:
         pack_text(text)
     return {problem.code for problem in caught.value.problems}
 
 
 def test_every_threat_has_its_test() -> None:
-    """docs/threats.md names each test of this file, and of others only tests that there are."""
+    """docs/threats.md names each test of this file, and only tests of other files that exist."""
     named = set(re.findall(r"`(?:([\w./]*test_\w+\.py)::)?(test_\w+)`", DOC.read_text(encoding="utf-8")))
     here = Path(__file__)
     there = {
@@ -52,8 +52,8 @@ def test_every_threat_has_its_test() -> None:
             r"^def (test_\w+)", (TESTS / file if file else here).read_text(encoding="utf-8"), re.MULTILINE
         )
     }
-    own = {pair for pair in there if not pair[0]}
-    assert {pair for pair in named if not pair[0]} == own - {("", "test_every_threat_has_its_test")}
+    tests = {pair for pair in there if not pair[0]}
+    assert {pair for pair in named if not pair[0]} == tests - {("", "test_every_threat_has_its_test")}
     assert {pair for pair in named if pair[0]} <= there
 
 
@@ -103,7 +103,7 @@ def test_a_packs_name_is_no_path(name: str) -> None:
 
 
 def test_a_pack_extends_nothing_but_packs(tmp_path: Path) -> None:
-    """Files of other names and devices are not opened, and nothing of them is in the error."""
+    """Files with other extensions and devices are not opened, and their content is in no error."""
     (tmp_path / "secret.txt").write_text("pack: swordfish")
     (tmp_path / "endless.yaml").symlink_to("/dev/zero")
     for name in ("secret.txt", "endless.yaml", "/dev/zero", ".", ""):
@@ -115,19 +115,19 @@ def test_a_pack_extends_nothing_but_packs(tmp_path: Path) -> None:
 
 
 def test_errors_cannot_drive_the_terminal(tmp_path: Path) -> None:
-    """What an error quotes of a pack holds no control character and nothing that turns text around."""
+    """An error that quotes a pack contains no control character and no bidirectional override."""
     file = tmp_path / "hostile.yaml"
     file.write_text(PACK.replace("always (asked", "always (as\u202eked\u200b"), encoding="utf-8")
     with pytest.raises(RuleError) as caught:
         load_packs([file])
-    with pytest.raises(RuleError) as told:
+    with pytest.raises(RuleError) as formula:
         Monitor("p \x1b]0;owned\x07 q")
-    for text in (str(caught.value), str(told.value)):
+    for text in (str(caught.value), str(formula.value)):
         assert not DANGEROUS.search(text)
 
 
 def test_a_trace_is_read_line_by_line() -> None:
-    """A line without end is refused at its limit, and what it holds is not repeated."""
+    """`eval` refuses a line above the limit and does not repeat it."""
     result = CliRunner().invoke(tracline, ["eval", "p"], input=b'["' + b"4111" * 1_000_000)
     assert result.exit_code == 2
     assert "TRL602" in result.stderr
@@ -135,7 +135,7 @@ def test_a_trace_is_read_line_by_line() -> None:
 
 
 def imported(source: Path, *flags: str) -> tuple[int, str]:
-    """Exit code and everything printed by `tracline import` of the source, into `out` beside it."""
+    """Return the exit code and all output of `tracline import` of the source, into `out` beside it."""
     words = ["import", str(source), "--out", str(source.parent / "out"), *flags]
     result = CliRunner().invoke(tracline, words)
     assert result.exception is None or isinstance(result.exception, SystemExit)
@@ -144,7 +144,7 @@ def imported(source: Path, *flags: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_errors_never_repeat_a_message(tmp_path: Path, form: str) -> None:
-    """Whatever is wrong with a log, what its messages say is told nowhere."""
+    """No error about a log repeats the content of its messages."""
     secret = "4111 1111 1111 1111"
     logs = [
         f'{{"messages": [{{"role": "user", "content": "{secret}"',
@@ -159,19 +159,19 @@ def test_errors_never_repeat_a_message(tmp_path: Path, form: str) -> None:
     ]
     source = tmp_path / "log.jsonl"
     source.write_text("\n".join(["{}", *logs]), encoding="utf-8")
-    code, told = imported(source, "--format", form)
+    code, output = imported(source, "--format", form)
     assert code == 2
-    assert "rejected" in told
-    assert "4111" not in told
+    assert "rejected" in output
+    assert "4111" not in output
 
 
 def test_deep_json_is_rejected(tmp_path: Path) -> None:
     """A log that nests a hundred thousand levels deep is one rejected file, not the end of the process."""
     source = tmp_path / "log.json"
     source.write_text('{"messages": ' + "[" * 100_000 + "]" * 100_000 + "}", encoding="utf-8")
-    code, told = imported(source)
+    code, output = imported(source)
     assert code == 2
-    assert "rejected" in told
+    assert "rejected" in output
 
 
 def test_a_small_file_cannot_unpack_to_a_large_one(tmp_path: Path) -> None:
@@ -180,9 +180,9 @@ def test_a_small_file_cannot_unpack_to_a_large_one(tmp_path: Path) -> None:
     bomb = pa.Codec("zstd", compression_level=19).compress(b'[{"role": "user"}]\n' + b" " * 60_000_000)
     source.write_bytes(bomb)
     assert len(bomb) < 60_000
-    code, told = imported(source)
+    code, output = imported(source)
     assert code == 2
-    assert "unpacks to more than 1000 times its size" in told
+    assert "unpacks to more than 1000 times its size" in output
 
 
 def test_an_archives_files_are_not_named_by_what_is_in_them(tmp_path: Path) -> None:
@@ -211,16 +211,16 @@ def test_file_names_cannot_drive_the_terminal(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "a\x1b]0;owned\x07\u202e.json").write_text("[broken", encoding="utf-8")
     (folder / "b\x1b[2J.md").write_text("notes", encoding="utf-8")
-    _, told = imported(folder)
-    assert "owned" in told
-    assert not DANGEROUS.search(told)
+    _, output = imported(folder)
+    assert "owned" in output
+    assert not DANGEROUS.search(output)
 
 
 HOSTILE = "\x1b]0;owned\x07\u202e</testcase>]]>&<script>\x00\r\n| `x` [x](y) [/q][bold]:smile:[/bold]"
 
 
 def audited(folder: Path, form: str) -> tuple[str, str]:
-    """Return what `tracline audit` prints in that form, on both streams, of a hostile session."""
+    """Return both output streams of `tracline audit` over a hostile session, in that format."""
     calls = [{"id": HOSTILE, "type": "function", "function": {"name": HOSTILE, "arguments": {"id": HOSTILE}}}]
     messages = [{"role": "user", "content": HOSTILE}, {"role": "assistant", "tool_calls": calls}]
     log = {"session_id": HOSTILE, "agent": HOSTILE, "model": HOSTILE, "messages": messages}
@@ -256,15 +256,15 @@ def test_findings_cannot_drive_the_terminal(tmp_path: Path, form: str) -> None:
 
 
 def test_findings_are_no_markup(tmp_path: Path) -> None:
-    """What looks like the terminal library's own markup, or like an emoji's name, is shown as it is."""
+    """Text that looks like the terminal library's markup or an emoji's name is shown unchanged."""
     session = "[/q][bold]x[/bold]:smile:"
     events = [{"role": "user", "content": session}]
     log = tmp_path / "log.json"
     log.write_text(json.dumps([{"session_id": session, "messages": events}]), encoding="utf-8")
     pack = tmp_path / "pack.yaml"
     pack.write_text(PACK.replace("always (asked -> eventually asked)", "always not asked"), encoding="utf-8")
-    told = ["--rules", str(pack)]
-    for words in (["audit", str(log), *told, "--out", str(tmp_path / "out")], ["label", str(log), *told]):
+    rules = ["--rules", str(pack)]
+    for words in (["audit", str(log), *rules, "--out", str(tmp_path / "out")], ["label", str(log), *rules]):
         result = CliRunner().invoke(tracline, words)
         assert result.exit_code == 0, result.output
         assert session[:20] in result.stdout
@@ -299,7 +299,7 @@ def test_slices_stay_out_of_notes_and_errors(tmp_path: Path) -> None:
 
 
 def test_a_mistaken_out_destroys_nothing(tmp_path: Path) -> None:
-    """A folder that holds anything but an earlier bundle or demo is refused, and stays as it was."""
+    """A folder that holds anything but an earlier bundle or demo is refused and left unchanged."""
     home = tmp_path / "home"
     (home / "archive").mkdir(parents=True)
     (home / "archive" / "thesis.txt").write_text("years of work", encoding="utf-8")
