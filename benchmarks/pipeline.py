@@ -24,7 +24,7 @@ from desk_spans import desk_spans, moved, traces
 from kafka_floor import Floor, floor
 from kafka_latency import Delays, delays
 from kafka_recovery import Open, Recovery, recoveries, state_sizes
-from kafka_run import Setup, Reader, Running, closing_spans, cpu_of, judged_until, send
+from kafka_run import Reader, Running, Setup, closing_spans, cpu_of, judged_until, send
 from rival_faust import Spent, Violation, measure
 from tracline.examples.local_kafka import Broker, missing
 from tracline.examples.spans.wire import to_otlp

@@ -1,6 +1,6 @@
 """The cost of `tracline serve`, OTLP bytes to verdicts: `PYTHONPATH=. python benchmarks/serve.py [EVENTS]`.
 
-Sends the simulated support desk's conversations (GenAI spans, a trace a turn) through the stages of item
+Sends the simulated support desk's conversations (GenAI spans, a trace a turn) through the stages of one
 process, in requests of 512 spans as SDKs send them, several conversations at a time. Prints spans per second
 of processor time, all stages together, and each stage's share of it.
 """
