@@ -252,7 +252,7 @@ def test_what_kafka_refuses_again_and_again_is_said(
     kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A topic that takes small messages only ends the process with the reason (TRL734)."""
-    monkeypatch.setattr("tracline.stream.kafka.rekey_process.RETRY_S", 0.01)
+    monkeypatch.setattr("tracline.stream.group.process.RETRY_S", 0.01)
     small = ConfigResource(ConfigResourceType.TOPIC, f"{kafka.prefix}.events", {"max.message.bytes": "100"})
     with administering(kafka) as admin:
         admin.alter_configs([small])

@@ -98,7 +98,7 @@ def command(
     from ....stream.alerts.detector import Settings
     from ....stream.alerts.receivers import TIMEOUT_S as ANSWER_S
     from ....stream.alerts.receivers import Alertmanager, Webhook
-    from ....stream.kafka.alerts_process import LETTERS, SENDS, Surroundings, alerts_process
+    from ....stream.kafka.alerts_process import LETTERS, SENDS, AlertsRuntime, alerts_process
     from ....stream.kafka.health import serving
     from ....stream.messages.topics import Topic
     from ....stream.process.metrics import AlertMetrics
@@ -121,18 +121,18 @@ def command(
         names = [receiver.name for receiver in receivers]
         metrics = AlertMetrics([verdicts], map(kafka.topic, SENDS), names, LETTERS)
         pace = Pace(resend_s=resend_s, lease_s=4 * resend_s)
-        around = Surroundings(
+        runtime = AlertsRuntime(
             instance=instance,
             timeout_s=timeout_s,
             metrics=metrics,
-            say=lambda text: note(f"alerts: {text}"),
+            report=lambda text: note(f"alerts: {text}"),
             stopping=stopping(),
             alerting=lambda partitions: Alerting(tolerance, settings, partitions, verdicts),
             delivery=lambda: Delivery(
                 receivers, metrics, jitter=random.random, tell=lambda text: note(f"alerts: {text}"), pace=pace
             ),
         )
-        process = alerts_process(kafka, around, wait_s)
+        process = alerts_process(kafka, runtime, wait_s)
         if process is None:
             return
         with serving(metrics.kafka, address, lambda: process.is_ready) as port:

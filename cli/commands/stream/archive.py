@@ -66,7 +66,7 @@ def command(
     from hashlib import sha256
 
     from ....archive.shared_writer import LiveArchive
-    from ....stream.kafka.archive_process import LETTERS, Archiving, Surroundings, source_of
+    from ....stream.kafka.archive_process import LETTERS, ArchiveRuntime, archive_process, source_of
     from ....stream.kafka.health import serving
     from ....stream.kafka.topics import Patience
     from ....stream.messages.topics import Topic
@@ -76,15 +76,18 @@ def command(
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
     judged = kafka.topic(Topic.JUDGED)
     metrics = ArchiveMetrics([judged], LETTERS)
-    around = Surroundings(
-        metrics=metrics, say=lambda text: note(f"archive: {text}"), stopping=stopping(), timeout_s=timeout_s
+    runtime = ArchiveRuntime(
+        metrics=metrics,
+        report=lambda text: note(f"archive: {text}"),
+        stopping=stopping(),
+        timeout_s=timeout_s,
     )
-    source = source_of(kafka, Patience(wait_s, around.stopping, around.say))
+    source = source_of(kafka, Patience(wait_s, runtime.stopping, runtime.report))
     if source is None:
         return
     name, identity = source
     files = LiveArchive(archive, name, sha256(identity.encode()).hexdigest())
-    process = Archiving(kafka, files, around, Pace(rows=rows, every_s=every_s))
+    process = archive_process(kafka, files, runtime, Pace(rows=rows, every_s=every_s))
     with serving(metrics.kafka, address, lambda: process.is_ready) as port:
         note(f"archive: reads {judged}; metrics and health on {address.url(port)}")
         process.run()

@@ -37,21 +37,21 @@ def command(
     leaves the group and exits 0.
     """
     from ....stream.kafka.health import serving
-    from ....stream.kafka.rekey_process import LETTERS, SENDS, Surroundings, rekeying
+    from ....stream.kafka.rekey_process import LETTERS, SENDS, RekeyRuntime, rekey_process
     from ....stream.messages.topics import Topic
     from ....stream.process.metrics import RekeyMetrics
 
     kafka, sessions = kafka_settings({"bootstrap_servers": bootstrap_servers}), session_settings()
     reads = [kafka.topic(Topic.SPANS), kafka.topic(Topic.LOGS)]
     metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), LETTERS)
-    around = Surroundings(
+    runtime = RekeyRuntime(
         instance=instance,
         timeout_s=timeout_s,
         metrics=metrics,
-        say=lambda text: note(f"rekey: {text}"),
+        report=lambda text: note(f"rekey: {text}"),
         stopping=stopping(),
     )
-    process = rekeying(kafka, sessions, around, wait_s)
+    process = rekey_process(kafka, sessions, runtime, wait_s)
     if process is None:
         return
     with serving(metrics.kafka, address, lambda: process.is_ready) as port:

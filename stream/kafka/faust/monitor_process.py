@@ -27,6 +27,7 @@ from ....schemas.settings import SessionSettings
 from ....schemas.time import NS
 from ....schemas.verdict import Verdict
 from ...error import StreamError
+from ...group.inputs import CHECK_S
 from ...messages.codec import RuleTexts
 from ...messages.superseded import activation_in, digest_of, in_force
 from ...messages.topics import Topic
@@ -38,7 +39,7 @@ from ...stages.rekey import Output, Record
 from ..assignment import not_taken
 from ..care.activate import activation_of
 from ..settings import KafkaSettings, faust_broker
-from ..topic_checks import CHECK_S, TopicChecks, topic_id
+from ..topic_checks import TopicChecks, topic_id
 from ..topics import Count, Patience, Spec, ask_at_start, config_of, look, require
 from .activations import activations_after
 from .queue import Lane

@@ -12,7 +12,8 @@ from faust.types import TP
 from kafka.errors import KafkaError
 
 from ...error import StreamError
-from ..topic_checks import Loss, TopicChecks
+from ...group.client import Loss
+from ..topic_checks import TopicChecks
 
 MARKS = 1
 """Offsets that may be no messages: the mark of the last transaction has one, too."""
