@@ -29,7 +29,7 @@ from tracline.schemas.candidate import Candidate
 from tracline.schemas.sessions.assemble import Session
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
-from tracline.stream.stages.judge import Bench, Worker
+from tracline.stream.stages.judge import RuleSetJudge, Worker
 
 IDLE_NS = 3600 * NS
 WARM = 50
@@ -55,7 +55,9 @@ class Judging:
     """The worker, one span at a time."""
 
     expected: int
-    worker: Worker = field(default_factory=lambda: Worker(Bench(statute_of(load_packs(shipped_packs())))))
+    worker: Worker = field(
+        default_factory=lambda: Worker(RuleSetJudge(statute_of(load_packs(shipped_packs()))))
+    )
     spent: Spent = field(default_factory=Spent)
 
     def step(self, state: SessionState, candidate: Candidate) -> list[Any]:

@@ -28,7 +28,7 @@ from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.serve.rows import fill
 from tracline.stream.serve.store import Batch, open_store
-from tracline.stream.stages.judge import Bench, Worker
+from tracline.stream.stages.judge import RuleSetJudge, Worker
 
 SPANS_A_REQUEST = 512
 IDLE_NS, LATENESS_NS = 3600 * NS, 5 * NS
@@ -38,7 +38,7 @@ def main() -> None:
     """Run the benchmark and print its table."""
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     bodies, count = _bodies(wanted)
-    worker = Worker(Bench(statute_of(load_packs(shipped_packs()))))
+    worker = Worker(RuleSetJudge(statute_of(load_packs(shipped_packs()))))
     spent: dict[str, float] = {}
     verdicts = 0
     with tempfile.TemporaryDirectory() as folder:

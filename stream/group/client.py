@@ -115,7 +115,7 @@ class TransactionalProducer(Protocol):
         """Send records, and return once the brokers have all of them."""
 
     def offsets(self, offsets: Mapping[TopicPartition, int], member: Any) -> None:
-        """Add the group's offsets to the transaction; `member` is what `Client.member` returned at the poll.
+        """Add the group's offsets to the transaction; `member` is the membership at the poll.
 
         Raises CommitFailedError where the group has assigned the partitions anew since.
         """
@@ -131,7 +131,7 @@ class TransactionalProducer(Protocol):
         ...
 
 
-class Client(Protocol):
+class GroupClient(Protocol):
     """A member of a consumer group that reads one topic of the group, and perhaps another one beside it.
 
     The group divides the first topic; a process chooses the partitions of the second one with `follow`.

@@ -8,7 +8,7 @@ from kafka.structs import TopicPartition
 
 from ..error import StreamError
 from ..process.metrics import KafkaMetrics
-from .client import Client, ClientRecord, Loss
+from .client import ClientRecord, GroupClient, Loss
 
 CHECK_S = 5.0
 """How often a process checks the topics that it reads, in seconds."""
@@ -22,7 +22,7 @@ class Inputs:
 
     def __init__(
         self,
-        client: Client,
+        client: GroupClient,
         metrics: KafkaMetrics,
         report: Callable[[str], None],
         lost: Callable[[Loss], StreamError] | None = None,

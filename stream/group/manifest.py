@@ -22,9 +22,9 @@ from ..messages.codec import DeadLetter, encode_letter
 from ..messages.topics import Topic
 from ..process.faultpoints import ArchiveFault
 from ..process.metrics import ArchiveMetrics
-from ..stages.archive import Gathering, Pace, resumed, too_many
+from ..stages.archive import ChunkBuffer, Pace, resumed, too_many
 from ..stages.rekey import Record
-from .client import Client, ClientRecord, Loss, OutgoingRecord
+from .client import ClientRecord, GroupClient, Loss, OutgoingRecord
 from .inputs import Inputs, place_of
 from .process import BatchLimits, GoingOn, GroupStage
 
@@ -98,14 +98,14 @@ class ArchiveStage(GroupStage):
         self._metrics.rows_waiting.set(0)
 
 
-class Manifest:
+class ManifestPolicy:
     """Archives what was gathered of each partition when it is due, or when nothing comes any more."""
 
     refusals_max = None
 
     def __init__(
         self,
-        client: Client,
+        client: GroupClient,
         names: Mapping[Topic, str],
         archive: Archive,
         runtime: ManifestRuntime,
@@ -116,7 +116,7 @@ class Manifest:
         self.commits = 0
         self._topic, self._names = names[Topic.JUDGED], names
         self._client, self._archive, self._runtime, self._pace = client, archive, runtime, pace
-        self._open: dict[int, Gathering] = {}
+        self._open: dict[int, ChunkBuffer] = {}
         self._bases: dict[int, Standing | None] = {}
         self._active = runtime.clock()
 
@@ -139,7 +139,7 @@ class Manifest:
             begin = Standing(first, first) if base is None else resumed(base, first)
             if base is not None:
                 self.inputs.report_deleted(place, base.next, begin.next)
-            self._open[number] = Gathering(self._topic, number, begin, self._pace)
+            self._open[number] = ChunkBuffer(self._topic, number, begin, self._pace)
             offsets[place] = begin.next
         self._active = self._runtime.clock()
         return offsets if going_on() else None
@@ -187,7 +187,7 @@ class Manifest:
             return False
         return all(self._take(gathering, record) for record in records)
 
-    def _take(self, gathering: Gathering, record: ClientRecord) -> bool:
+    def _take(self, gathering: ChunkBuffer, record: ClientRecord) -> bool:
         """Gather one record, and archive what is due; return False as `carry`."""
         repeats = gathering.repeats
         letter = gathering.take(
@@ -200,7 +200,7 @@ class Manifest:
             self._repeated(record.partition, gathering)
         return not gathering.is_due or self._archive_one(record.partition)
 
-    def _repeated(self, number: int, gathering: Gathering) -> None:
+    def _repeated(self, number: int, gathering: ChunkBuffer) -> None:
         """Count a message that was dropped for its mark, if the events are still those that marks are of.
 
         Raises StreamError (TRL751) where their topic ends before: everything judged would be dropped.

@@ -17,7 +17,7 @@ from kafka.errors import CommitFailedError, KafkaError, UnsupportedCodecError
 from kafka.structs import TopicPartition
 
 from ..error import StreamError
-from .client import FENCED, Client, ClientRecord
+from .client import FENCED, ClientRecord, GroupClient
 from .inputs import Inputs
 
 RETRY_S = 1.0
@@ -132,7 +132,7 @@ class GroupProcess:
 
     def __init__(
         self,
-        client: Client,
+        client: GroupClient,
         policy: CommitPolicy,
         runtime: GroupRuntime,
         refused: Callable[[Exception, str, float], StreamError | None],

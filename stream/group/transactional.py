@@ -20,7 +20,7 @@ from ..messages.topics import Topic
 from ..process.faultpoints import reach
 from ..process.metrics import KafkaMetrics, Outcome, ProgressMetrics
 from ..stages.rekey import Output
-from .client import Client, ClientRecord, OutgoingRecord
+from .client import ClientRecord, GroupClient, OutgoingRecord
 from .inputs import Inputs, place_of
 from .process import GoingOn, GroupStage
 
@@ -94,12 +94,12 @@ class TransactionalStage(GroupStage, Protocol[Result]):
         """Do what is due after every poll, with further transactions."""
 
 
-class Transactional(Generic[Result]):
+class TransactionalPolicy(Generic[Result]):
     """Commits outputs, state and offsets together; isolates a record that breaks the stage."""
 
     def __init__(
         self,
-        client: Client,
+        client: GroupClient,
         stage: TransactionalStage[Result],
         inputs: Inputs,
         metrics: TransactionMetrics,

@@ -20,23 +20,23 @@ from kafka.structs import TopicPartition
 from ..alerts.alert import Alert, decode
 from ..alerts.delivery import Delivery
 from ..error import StreamError
-from ..group.client import Client, ClientRecord
+from ..group.client import ClientRecord, GroupClient
 from ..group.inputs import Inputs
 from ..group.process import POLL_S, BatchLimits, GroupProcess
-from ..group.transactional import Transactional, TransactionalStage, TransactionFaults
+from ..group.transactional import TransactionalPolicy, TransactionalStage, TransactionFaults
 from ..messages.topics import Topic
 from ..process.faultpoints import AlertFault, reach
 from ..process.metrics import AlertMetrics
-from ..stages.alert import CODE, PROCESS, Alerting, Turned
+from ..stages.alert import CODE, PROCESS, Alerting, AlertsResult
 from ..stages.rekey import Record
-from .assignment import not_taken
+from .assignment import group_refusal
 from .client import KafkaClient
 from .settings import KafkaSettings
-from .topics import Patience, ask_at_start, look, require
+from .topics import StartWait, ask_when_reachable, look, require
 
 SENDS = (Topic.ALERTS, Topic.ALERTS_STATE, Topic.DEAD_LETTER)
 """The topics that the process writes."""
-LETTERS = (CODE, "TRL764")
+DEAD_LETTER_CODES = (CODE, "TRL764")
 """The codes of its dead letters."""
 ALERTS_POLLED = 1_000
 """Alerts that a process that waits takes from the client at a time."""
@@ -66,7 +66,7 @@ class AlertsRuntime:
     reach: Callable[[StrEnum], None] = reach
 
 
-class AlertsStage(TransactionalStage[Turned]):
+class AlertsStage(TransactionalStage[AlertsResult]):
     """The watch over verdicts with its topics, and the delivery of the alerts that were committed."""
 
     process = PROCESS
@@ -76,7 +76,7 @@ class AlertsStage(TransactionalStage[Turned]):
 
     def __init__(
         self,
-        client: Client,
+        client: GroupClient,
         names: Mapping[Topic, str],
         partitions: int,
         inputs: Inputs,
@@ -147,7 +147,7 @@ class AlertsStage(TransactionalStage[Turned]):
         if is_assigned and self._delivering == self._client.assignment.count:
             self._delivery.work(self._runtime.now())
 
-    def step(self, records: Sequence[ClientRecord]) -> Turned:
+    def step(self, records: Sequence[ClientRecord]) -> AlertsResult:
         """Return the alerts and the state that come of messages of verdicts.
 
         Raises StreamError (TRL766) where messages were dropped for marks of other events.
@@ -158,7 +158,7 @@ class AlertsStage(TransactionalStage[Turned]):
         self._compare_marks(turned.repeated)
         return turned
 
-    def refuse(self, record: ClientRecord, error: Exception) -> Turned:  # noqa: ARG002
+    def refuse(self, record: ClientRecord, error: Exception) -> AlertsResult:  # noqa: ARG002
         """Raise the error: a message of verdicts that cannot be read never comes to this."""
         raise error
 
@@ -174,9 +174,9 @@ class AlertsStage(TransactionalStage[Turned]):
             hint = "its new verdicts would be dropped as repeats: let the alerts begin with an empty state"
             raise StreamError("TRL766", loss.what, hint)
 
-    def between(self, commit: Callable[[Turned], None]) -> None:
+    def between(self, commit: Callable[[AlertsResult], None]) -> None:
         """Deliver what is due, and commit the offset of the alerts that every receiver took."""
-        if self._alerting.has_letters:
+        if self._alerting.has_dead_letters:
             # A dead letter is committed before the offset of the alert that it is about.
             commit(self._alerting.turn())
         self._delivery.work(self._runtime.now())
@@ -191,7 +191,7 @@ class AlertsStage(TransactionalStage[Turned]):
             self._runtime.reach(AlertFault.DELIVERED)
             self._client.commit({self._alerts: done})
 
-    def committed(self, result: Turned, records: Sequence[ClientRecord]) -> None:  # noqa: ARG002
+    def committed(self, result: AlertsResult, records: Sequence[ClientRecord]) -> None:  # noqa: ARG002
         """Count what was committed."""
         if result.alerts:
             self._runtime.reach(AlertFault.COMMITTED)
@@ -212,13 +212,13 @@ class AlertsStage(TransactionalStage[Turned]):
 
 
 def alerts_over(
-    client: Client, names: Mapping[Topic, str], partitions: int, runtime: AlertsRuntime
+    client: GroupClient, names: Mapping[Topic, str], partitions: int, runtime: AlertsRuntime
 ) -> GroupProcess:
     """Return the process over a client of the topic of alerts, with that of verdicts beside it."""
     inputs = Inputs(client, runtime.metrics.kafka, runtime.report)
     stage = AlertsStage(client, names, partitions, inputs, runtime)
-    policy = Transactional(client, stage, inputs, runtime.metrics, names, REFUSALS_MAX, runtime.reach)
-    return GroupProcess(client, policy, runtime, not_taken)
+    policy = TransactionalPolicy(client, stage, inputs, runtime.metrics, names, REFUSALS_MAX, runtime.reach)
+    return GroupProcess(client, policy, runtime, group_refusal)
 
 
 def alerts_process(kafka: KafkaSettings, runtime: AlertsRuntime, wait_s: float) -> GroupProcess | None:
@@ -226,8 +226,8 @@ def alerts_process(kafka: KafkaSettings, runtime: AlertsRuntime, wait_s: float) 
 
     Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be.
     """
-    patience = Patience(wait_s, runtime.stopping, runtime.report)
-    found = ask_at_start(kafka, PROCESS, patience, lambda admin: look(admin, kafka))
+    patience = StartWait(wait_s, runtime.stopping, runtime.report)
+    found = ask_when_reachable(kafka, PROCESS, patience, lambda admin: look(admin, kafka))
     if found is None:
         return None
     require(found, kafka, Topic.VERDICTS, *SENDS)

@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from ..group.client import Client
-from ..group.manifest import Archive, Manifest
+from ..group.client import GroupClient
+from ..group.manifest import Archive, ManifestPolicy
 from ..group.process import GroupProcess
 from ..messages.topics import Topic
 from ..process.faultpoints import reach
 from ..process.metrics import ArchiveMetrics
 from ..stages.archive import Pace
-from .assignment import not_taken
+from .assignment import group_refusal
 from .client import KafkaClient
 from .settings import KafkaSettings
-from .topics import Patience, ask_at_start, look, require
+from .topics import StartWait, ask_when_reachable, look, require
 
 PROCESS = "archive"
-LETTERS = ("TRL731",)
+DEAD_LETTER_CODES = ("TRL731",)
 """The codes of the archiver's dead letters."""
 
 
@@ -43,10 +43,10 @@ class ArchiveRuntime:
 
 
 def archive_over(
-    client: Client, names: Mapping[Topic, str], archive: Archive, runtime: ArchiveRuntime, pace: Pace
+    client: GroupClient, names: Mapping[Topic, str], archive: Archive, runtime: ArchiveRuntime, pace: Pace
 ) -> GroupProcess:
     """Return the process over a client of the topic of judged events."""
-    return GroupProcess(client, Manifest(client, names, archive, runtime, pace), runtime, not_taken)
+    return GroupProcess(client, ManifestPolicy(client, names, archive, runtime, pace), runtime, group_refusal)
 
 
 def archive_process(
@@ -58,7 +58,7 @@ def archive_process(
     return archive_over(client, names, archive, runtime, pace)
 
 
-def source_of(kafka: KafkaSettings, patience: Patience) -> tuple[str, str] | None:
+def source_of(kafka: KafkaSettings, patience: StartWait) -> tuple[str, str] | None:
     """Return the name of the topic of judged events as a source, and what identifies it: cluster and topic.
 
     None where the process is to end before a broker answers. Raises StreamError: TRL721 to TRL724 where
@@ -70,5 +70,5 @@ def source_of(kafka: KafkaSettings, patience: Patience) -> tuple[str, str] | Non
         require(look(admin, kafka), kafka, Topic.JUDGED, Topic.DEAD_LETTER)
         return str(admin.describe_cluster()["cluster_id"])
 
-    cluster = ask_at_start(kafka, PROCESS, patience, ask)
+    cluster = ask_when_reachable(kafka, PROCESS, patience, ask)
     return None if cluster is None else (f"kafka-{topic}", f"{cluster}/{topic}")

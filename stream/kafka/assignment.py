@@ -12,7 +12,7 @@ from kafka.structs import TopicPartition
 
 from ..error import StreamError
 from ..group.client import Assignment
-from .preflight import LISTEN_S, must_listen
+from .preflight import LISTEN_S, require_listener
 from .settings import KafkaSettings, consuming
 
 HEARTBEAT_MS = 3_000
@@ -33,7 +33,7 @@ class _Listener(ConsumerRebalanceListener):
         self._assignment.assign(place.partition for place in assigned)
 
 
-def not_taken(error: Exception, group: str, timeout_s: float) -> StreamError | None:
+def group_refusal(error: Exception, group: str, timeout_s: float) -> StreamError | None:
     """Return the error (TRL725) that the group refuses the process; None for any other error.
 
     Waiting does not mend these. The error may be of either client: both have the same names of errors.
@@ -58,7 +58,7 @@ def join(
     KafkaError where no broker listens.
     """
     timeout_ms = round(timeout_s * 1000)
-    must_listen(settings, LISTEN_S)
+    require_listener(settings, LISTEN_S)
     consumer: Any = KafkaConsumer(
         **consuming(settings, process),
         session_timeout_ms=timeout_ms,

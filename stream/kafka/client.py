@@ -17,7 +17,7 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from ..group.client import Assignment, ClientRecord, Loss, OutgoingRecord
 from .assignment import join
 from .compacted import read_compacted
-from .preflight import LISTEN_S, must_listen
+from .preflight import LISTEN_S, require_listener
 from .settings import RECONNECT_MS_MAX, KafkaSettings, connecting, producing
 from .topic_checks import TopicChecks
 from .transactions import Transactions
@@ -210,7 +210,7 @@ class KafkaClient:
 
 def consumer_in_no_group(settings: KafkaSettings, process: str, **limits: Any) -> Any:
     """Return a consumer of committed records to which partitions are assigned."""
-    must_listen(settings, LISTEN_S)
+    require_listener(settings, LISTEN_S)
     return KafkaConsumer(
         **connecting(settings, process),
         isolation_level="read_committed",

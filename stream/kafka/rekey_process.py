@@ -18,21 +18,21 @@ from ...schemas.otlp.signal import Signal
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..error import StreamError
-from ..group.client import Client, ClientRecord
+from ..group.client import ClientRecord, GroupClient
 from ..group.inputs import Inputs, place_of
 from ..group.process import BatchLimits, GroupProcess
-from ..group.transactional import Transactional, TransactionalStage, TransactionFaults
+from ..group.transactional import TransactionalPolicy, TransactionalStage, TransactionFaults
 from ..ingest.limits import Limits
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined
 from ..process.faultpoints import RekeyFault, reach
 from ..process.metrics import RekeyMetrics
 from ..process.unread import UnreadNotice
-from ..stages.rekey import Input, Record, Rekeyer, Transaction
-from .assignment import not_taken
+from ..stages.rekey import Input, Record, Rekeyer, RekeyResult
+from .assignment import group_refusal
 from .client import KafkaClient
 from .settings import KafkaSettings
-from .topics import Patience, ask_at_start, look, require
+from .topics import StartWait, ask_when_reachable, look, require
 
 PROCESS = "rekey"
 RECORD_BYTES_MAX = Limits().unpacked_bytes_max
@@ -46,7 +46,7 @@ REFUSALS_MAX = 3
 """How often in a row Kafka may refuse something for a reason that waiting does not mend."""
 SENDS = (Topic.EVENTS, Topic.REKEY_STATE, Topic.DEAD_LETTER)
 """The topics that the process writes."""
-LETTERS = ("internal", "size", "empty")
+DEAD_LETTER_CODES = ("internal", "size", "empty")
 """The codes of its dead letters beside those of span data."""
 
 
@@ -69,7 +69,7 @@ class RekeyRuntime:
     reach: Callable[[StrEnum], None] = reach
 
 
-class RekeyStage(TransactionalStage[Transaction]):
+class RekeyStage(TransactionalStage[RekeyResult]):
     """The rekeyer with its topics: spans, and log records beside them where `reads_logs`."""
 
     process = PROCESS
@@ -80,7 +80,7 @@ class RekeyStage(TransactionalStage[Transaction]):
 
     def __init__(
         self,
-        client: Client,
+        client: GroupClient,
         names: Mapping[Topic, str],
         rekeyer: Rekeyer,
         inputs: Inputs,
@@ -143,7 +143,7 @@ class RekeyStage(TransactionalStage[Transaction]):
         """Take note that records may wait at the broker: no input is quiet meanwhile."""
         self._active = dict.fromkeys(self._active, self._runtime.clock())
 
-    def step(self, records: Sequence[ClientRecord]) -> Transaction:
+    def step(self, records: Sequence[ClientRecord]) -> RekeyResult:
         """Return the candidates that come of records, and dead letters of those that cannot be span data."""
         result = self._rekeyer.take([self._record(record) for record in records if not _refusal(record)])
         for record in records:
@@ -156,11 +156,11 @@ class RekeyStage(TransactionalStage[Transaction]):
             self._read_up_to[place] = max(self._record(record).time, self._read_up_to.get(place, 0))
         return result
 
-    def refuse(self, record: ClientRecord, error: Exception) -> Transaction:
+    def refuse(self, record: ClientRecord, error: Exception) -> RekeyResult:
         """Return the dead letter of a record that breaks the rekeyer."""
         return self._rekeyer.refuse(self._record(record), type(error).__name__)
 
-    def between(self, commit: Callable[[Transaction], None]) -> None:
+    def between(self, commit: Callable[[RekeyResult], None]) -> None:
         """Pace the inputs, and commit a tick when it is due."""
         if self._reads_logs:
             self._pace()
@@ -179,7 +179,7 @@ class RekeyStage(TransactionalStage[Transaction]):
         end = self._client.high_water(place)
         return end is None or end > self._client.position(place)
 
-    def _tick(self, commit: Callable[[Transaction], None]) -> None:
+    def _tick(self, commit: Callable[[RekeyResult], None]) -> None:
         """Send the watermarks to every partition of events; those of quiet inputs follow the clock."""
         now = self._ticked = self._runtime.clock()
         self._check_partitions()
@@ -229,7 +229,7 @@ class RekeyStage(TransactionalStage[Transaction]):
         topic = self._topics[record.topic]
         return Record(record.partition, record.offset, time, record.value or b"", topic)
 
-    def committed(self, result: Transaction, records: Sequence[ClientRecord]) -> None:  # noqa: ARG002
+    def committed(self, result: RekeyResult, records: Sequence[ClientRecord]) -> None:  # noqa: ARG002
         """Count what was committed, and report what is not read."""
         self._runtime.reach(RekeyFault.COMMITTED)
         metrics = self._runtime.metrics
@@ -259,7 +259,7 @@ class RekeyStage(TransactionalStage[Transaction]):
 
 
 def rekey_over(
-    client: Client,
+    client: GroupClient,
     names: Mapping[Topic, str],
     rekeyer: Rekeyer,
     runtime: RekeyRuntime,
@@ -269,8 +269,8 @@ def rekey_over(
     """Return the process over a client of the topic of spans; `rekeyer` has no source yet."""
     inputs = Inputs(client, runtime.metrics.kafka, runtime.report)
     stage = RekeyStage(client, names, rekeyer, inputs, runtime, reads_logs=reads_logs)
-    policy = Transactional(client, stage, inputs, runtime.metrics, names, REFUSALS_MAX, runtime.reach)
-    return GroupProcess(client, policy, runtime, not_taken)
+    policy = TransactionalPolicy(client, stage, inputs, runtime.metrics, names, REFUSALS_MAX, runtime.reach)
+    return GroupProcess(client, policy, runtime, group_refusal)
 
 
 def rekey_client(kafka: KafkaSettings, runtime: RekeyRuntime, *, reads_logs: bool) -> KafkaClient:
@@ -287,8 +287,8 @@ def rekey_process(
 
     Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be.
     """
-    patience = Patience(wait_s, runtime.stopping, runtime.report)
-    found = ask_at_start(kafka, PROCESS, patience, lambda admin: look(admin, kafka))
+    patience = StartWait(wait_s, runtime.stopping, runtime.report)
+    found = ask_when_reachable(kafka, PROCESS, patience, lambda admin: look(admin, kafka))
     if found is None:
         return None
     require(found, kafka, Topic.SPANS, Topic.LOGS, *SENDS)

@@ -17,7 +17,7 @@ from kafka.structs import TopicPartition
 
 from ..group.client import Loss, loss_of
 from .lag import LATEST
-from .preflight import LISTEN_S, must_listen
+from .preflight import LISTEN_S, require_listener
 from .settings import KafkaSettings, connecting
 
 ASK_MS = 5_000
@@ -71,7 +71,7 @@ class TopicChecks:
     def _asked(self) -> Any:
         """Return the admin client, connected."""
         if self._admin is None:
-            must_listen(self._settings, LISTEN_S)
+            require_listener(self._settings, LISTEN_S)
             options: dict[str, Any] = {"bootstrap_timeout_ms": ASK_MS, "request_timeout_ms": ASK_MS}
             self._admin = KafkaAdminClient(**connecting(self._settings, self._process), **options)
         return self._admin

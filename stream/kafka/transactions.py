@@ -16,7 +16,7 @@ from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from ..group.client import FENCED, OutgoingRecord, fenced_error
-from .preflight import LISTEN_S, let_go, must_listen
+from .preflight import LISTEN_S, drop_producer, require_listener
 from .settings import KafkaSettings, producing
 
 BATCH_BYTES = 262_144
@@ -62,7 +62,7 @@ class Transactions:
     def open(self) -> None:
         """Connect, and abort what was left open. Raises KafkaError where the broker does not answer."""
         self.discard()
-        must_listen(self._settings, LISTEN_S)
+        require_listener(self._settings, LISTEN_S)
         self._producer = KafkaProducer(**self._config)
         try:
             self._producer.init_transactions()
@@ -124,4 +124,4 @@ class Transactions:
         if self._producer is None:
             return
         producer, self._producer = self._producer, None
-        let_go(producer)
+        drop_producer(producer)

@@ -71,7 +71,7 @@ class MemoryRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _LogEntry:
     """An entry of a log: a record, or (without one) the marker at which a transaction ended."""
 
     record: MemoryRecord | None
@@ -90,7 +90,7 @@ class _Entry:
 class _Log:
     """A partition: its entries, and the offset of the first one that is not deleted."""
 
-    entries: list[_Entry] = field(default_factory=list[_Entry])
+    entries: list[_LogEntry] = field(default_factory=list[_LogEntry])
     first: int = 0
 
 
@@ -212,7 +212,7 @@ class MemoryBroker:
         if transaction is not None:
             transaction.partitions.add(place)
         record = MemoryRecord(topic, partition, len(entries), time_ms, key, value)
-        entries.append(_Entry(record, transaction))
+        entries.append(_LogEntry(record, transaction))
         return record.offset
 
     def read(self, place: TopicPartition, offset: int, records_max: int) -> tuple[list[MemoryRecord], int]:
@@ -334,7 +334,7 @@ class MemoryBroker:
         transaction.state = state
         for place in sorted(transaction.partitions):
             if place.topic in self._topics:
-                self._log(place).entries.append(_Entry(None, transaction))
+                self._log(place).entries.append(_LogEntry(None, transaction))
         if state is TransactionState.COMMITTED:
             for (group, place), offset in transaction.offsets.items():
                 self._groups[group].offsets[place] = offset

@@ -42,7 +42,7 @@ from ..ingest.server.open_files import files_max, shares
 from ..ingest.server.sockets import Address, in_url, listening
 from ..process.metrics import Metrics, metrics_route
 from ..process.unread import UnreadNotice
-from ..stages.judge import Bench, Worker
+from ..stages.judge import RuleSetJudge, Worker
 from .doctor import Doctor, doctor_route
 from .pipeline import Archive, Pipeline, World
 from .store import FILE, Batch, open_store, using
@@ -97,7 +97,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             told=partial(_count, metrics, notice, doctor, time.time_ns),
             idle=notice.idle,
         )
-        pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, world)
+        pipeline = Pipeline(store, Worker(RuleSetJudge(service.statute)), service.settings, world)
         reception = Reception(pipeline, metrics, Limits(requests_max=share.requests_max))
         calls = None
         if grpc_port is not None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from kafka import KafkaProducer
 from kafka.structs import TopicPartition
-from tracline.stream.group.client import Client, ClientRecord
+from tracline.stream.group.client import ClientRecord, GroupClient
 from tracline.stream.kafka.client import KafkaClient
 from tracline.stream.kafka.settings import KafkaSettings, producing
 from tracline.stream.kafka.topics import administering
@@ -34,7 +34,7 @@ class Harness(Protocol):
         """Return the full name of a topic."""
         ...
 
-    def client(self, instance: str | None = None) -> Client:
+    def client(self, instance: str | None = None) -> GroupClient:
         """Return an opened client of `work` with `beside`; it is closed at the end."""
         ...
 
@@ -155,7 +155,7 @@ def on_kafka(settings: KafkaSettings) -> Iterator[OnKafka]:
         yield OnKafka(settings, stack)
 
 
-def poll(harness: Harness, client: Client, topic: str, count: int) -> list[ClientRecord]:
+def poll(harness: Harness, client: GroupClient, topic: str, count: int) -> list[ClientRecord]:
     """Poll until there are so many records of a topic, and return them."""
     found: list[ClientRecord] = []
 
@@ -167,7 +167,7 @@ def poll(harness: Harness, client: Client, topic: str, count: int) -> list[Clien
     return found
 
 
-def join(harness: Harness, *clients: Client) -> None:
+def join(harness: Harness, *clients: GroupClient) -> None:
     """Poll until the group has divided its topic among these clients."""
 
     def are_divided() -> bool:

@@ -17,7 +17,13 @@ from kafka import KafkaProducer
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.error import StreamError
 from tracline.stream.group.process import GroupProcess
-from tracline.stream.kafka.rekey_process import LETTERS, SENDS, RekeyRuntime, rekey_client, rekey_over
+from tracline.stream.kafka.rekey_process import (
+    DEAD_LETTER_CODES,
+    SENDS,
+    RekeyRuntime,
+    rekey_client,
+    rekey_over,
+)
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.codec import Batch, DeadLetter, Message, decode, decode_letter
@@ -217,7 +223,7 @@ def here(
     """The process in a thread, stopped at the end."""
     stopping, lines = threading.Event(), list[str]()
     reads = [kafka.topic(topic) for topic in (Topic.SPANS, Topic.LOGS)]
-    metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), LETTERS)
+    metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), DEAD_LETTER_CODES)
     runtime = RekeyRuntime(instance, timeout_s, metrics, lines.append, stopping, now)
     rekeyer = rekeyer or Rekeyer(
         sessions, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic, kafka.logs_topic

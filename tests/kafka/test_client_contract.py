@@ -10,7 +10,7 @@ import pytest
 from kafka.errors import CommitFailedError, KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 from kafka.structs import TopicPartition
 from tracline.stream.error import StreamError
-from tracline.stream.group.client import FENCED, Client, OutgoingRecord
+from tracline.stream.group.client import FENCED, GroupClient, OutgoingRecord
 
 from .client_harness import BYTES_MAX, PARTITIONS, Harness, InMemory, join, on_kafka, poll
 
@@ -38,7 +38,7 @@ def place(harness: Harness, topic: str, partition: int = 0) -> TopicPartition:
     return TopicPartition(harness.name(topic), partition)
 
 
-def write(harness: Harness, client: Client, *values: bytes, offset: int | None = None) -> None:
+def write(harness: Harness, client: GroupClient, *values: bytes, offset: int | None = None) -> None:
     """Commit records to partition 0 of `state` in a transaction, with the group's offset of `work`."""
     client.transactions.begin()
     client.transactions.produce(outgoing(harness, *values))

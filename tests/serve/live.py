@@ -30,7 +30,7 @@ from tracline.stream.ingest.request import Encoding, Request, decode
 from tracline.stream.serve.pipeline import Archive, Pace, Pipeline, World
 from tracline.stream.serve.rows import frame_of
 from tracline.stream.serve.store import Batch, Store, open_store
-from tracline.stream.stages.judge import Bench, Worker
+from tracline.stream.stages.judge import RuleSetJudge, Worker
 
 from .truth import Place, Told
 
@@ -134,7 +134,7 @@ class Live:
             told=self.batches.append,
         )
         self.pipeline = Pipeline(
-            self.store, Worker(Bench(self.statute)), self.settings, world, Pace(archive_s=600)
+            self.store, Worker(RuleSetJudge(self.statute)), self.settings, world, Pace(archive_s=600)
         )
         self.pipeline.begin()
 

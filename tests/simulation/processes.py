@@ -32,7 +32,7 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.metrics import AlertMetrics, ArchiveMetrics, RekeyMetrics
 from tracline.stream.stages.alert import Alerting
 from tracline.stream.stages.archive import Pace
-from tracline.stream.stages.monitor import Monitoring, Terms
+from tracline.stream.stages.monitor import MonitorStage, Terms
 from tracline.stream.stages.rekey import Record, Rekeyer
 
 KAFKA = KafkaSettings()
@@ -140,7 +140,9 @@ def rekey_slot(name: str, setting: Setting, sessions: SessionSettings) -> Slot:
         client = MemoryClient(
             setting.broker, KAFKA.group("rekey"), client_name, spans, TIMEOUT_S, logs, instance
         )
-        metrics = RekeyMetrics([spans, logs], [NAMES[topic] for topic in rekey.SENDS], rekey.LETTERS)
+        metrics = RekeyMetrics(
+            [spans, logs], [NAMES[topic] for topic in rekey.SENDS], rekey.DEAD_LETTER_CODES
+        )
         runtime = rekey.RekeyRuntime(
             instance,
             TIMEOUT_S,
@@ -165,7 +167,7 @@ def archive_slot(name: str, setting: Setting, root: Path, pace: Pace) -> Slot:
     ) -> tuple[MemoryClient, GroupProcess]:
         judged = NAMES[Topic.JUDGED]
         client = MemoryClient(setting.broker, KAFKA.group("archive"), client_name, judged, TIMEOUT_S)
-        metrics = ArchiveMetrics([judged], archive.LETTERS)
+        metrics = ArchiveMetrics([judged], archive.DEAD_LETTER_CODES)
         runtime = archive.ArchiveRuntime(
             metrics, report, stopping, TIMEOUT_S, setting.clock, lambda fault: setting.gap(instance, fault)
         )
@@ -191,7 +193,9 @@ def alerts_slot(
         client = MemoryClient(
             setting.broker, KAFKA.group("alerts"), client_name, read, TIMEOUT_S, verdicts, instance
         )
-        metrics = AlertMetrics([verdicts], [NAMES[topic] for topic in alerts.SENDS], (), alerts.LETTERS)
+        metrics = AlertMetrics(
+            [verdicts], [NAMES[topic] for topic in alerts.SENDS], (), alerts.DEAD_LETTER_CODES
+        )
         runtime = alerts.AlertsRuntime(
             instance,
             TIMEOUT_S,
@@ -221,7 +225,7 @@ class MonitorProcess:
     positions: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.monitoring = Monitoring(self.terms, self.table)
+        self.monitoring = MonitorStage(self.terms, self.table)
 
     def assign(self, partitions: Iterable[int]) -> None:
         """Take partitions over, from the changelog and the committed offsets."""

@@ -98,7 +98,7 @@ def command(
     from ....stream.alerts.detector import Settings
     from ....stream.alerts.receivers import TIMEOUT_S as ANSWER_S
     from ....stream.alerts.receivers import Alertmanager, Webhook
-    from ....stream.kafka.alerts_process import LETTERS, SENDS, AlertsRuntime, alerts_process
+    from ....stream.kafka.alerts_process import DEAD_LETTER_CODES, SENDS, AlertsRuntime, alerts_process
     from ....stream.kafka.health import serving
     from ....stream.messages.topics import Topic
     from ....stream.process.metrics import AlertMetrics
@@ -119,7 +119,7 @@ def command(
             known, secret = (os.environ.get(f"TRACLINE_WEBHOOK_{name}") for name in ("TOKEN", "SECRET"))
             receivers.append(Webhook(webhook, client, known, secret))
         names = [receiver.name for receiver in receivers]
-        metrics = AlertMetrics([verdicts], map(kafka.topic, SENDS), names, LETTERS)
+        metrics = AlertMetrics([verdicts], map(kafka.topic, SENDS), names, DEAD_LETTER_CODES)
         pace = Pace(resend_s=resend_s, lease_s=4 * resend_s)
         runtime = AlertsRuntime(
             instance=instance,

@@ -66,23 +66,23 @@ def command(
     from hashlib import sha256
 
     from ....archive.shared_writer import LiveArchive
-    from ....stream.kafka.archive_process import LETTERS, ArchiveRuntime, archive_process, source_of
+    from ....stream.kafka.archive_process import DEAD_LETTER_CODES, ArchiveRuntime, archive_process, source_of
     from ....stream.kafka.health import serving
-    from ....stream.kafka.topics import Patience
+    from ....stream.kafka.topics import StartWait
     from ....stream.messages.topics import Topic
     from ....stream.process.metrics import ArchiveMetrics
     from ....stream.stages.archive import Pace
 
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
     judged = kafka.topic(Topic.JUDGED)
-    metrics = ArchiveMetrics([judged], LETTERS)
+    metrics = ArchiveMetrics([judged], DEAD_LETTER_CODES)
     runtime = ArchiveRuntime(
         metrics=metrics,
         report=lambda text: note(f"archive: {text}"),
         stopping=stopping(),
         timeout_s=timeout_s,
     )
-    source = source_of(kafka, Patience(wait_s, runtime.stopping, runtime.report))
+    source = source_of(kafka, StartWait(wait_s, runtime.stopping, runtime.report))
     if source is None:
         return
     name, identity = source

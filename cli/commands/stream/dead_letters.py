@@ -15,7 +15,7 @@ from ..audit.audit import Instant
 from .group import broker_option
 
 if TYPE_CHECKING:
-    from ....stream.kafka.care.dead_letters import Letter, Outcome, Place
+    from ....stream.kafka.care.dead_letters import DeadLetterRecord, Outcome, Place
 
 
 class Numbers(click.ParamType):
@@ -64,13 +64,13 @@ def command(
     once more, as an occurrence of its own.
     """
     from ....rules.model.problem import counted
-    from ....stream.kafka.care.dead_letters import Choice, Outcome, read_letters
+    from ....stream.kafka.care.dead_letters import Choice, Outcome, read_dead_letters
     from ....stream.kafka.care.dead_letters import replay as send
 
     if replay and code is None and process is None and numbers is None:
         raise click.UsageError("--replay needs --code, --process or --numbers: say which.")
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
-    read = read_letters(kafka, Choice(code, process, since, numbers))
+    read = read_dead_letters(kafka, Choice(code, process, since, numbers))
     if read.damaged:
         note(f"{counted(read.damaged, 'record')} of the topic: no dead letter; look who else writes to it")
     if not replay:
@@ -84,7 +84,7 @@ def command(
         click.get_current_context().exit(1)
 
 
-def _row(one: Letter) -> dict[str, object]:
+def _row(one: DeadLetterRecord) -> dict[str, object]:
     """A letter as it is shown."""
     from ....schemas.time import rfc3339
 

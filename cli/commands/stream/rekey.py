@@ -37,13 +37,13 @@ def command(
     leaves the group and exits 0.
     """
     from ....stream.kafka.health import serving
-    from ....stream.kafka.rekey_process import LETTERS, SENDS, RekeyRuntime, rekey_process
+    from ....stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, RekeyRuntime, rekey_process
     from ....stream.messages.topics import Topic
     from ....stream.process.metrics import RekeyMetrics
 
     kafka, sessions = kafka_settings({"bootstrap_servers": bootstrap_servers}), session_settings()
     reads = [kafka.topic(Topic.SPANS), kafka.topic(Topic.LOGS)]
-    metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), LETTERS)
+    metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), DEAD_LETTER_CODES)
     runtime = RekeyRuntime(
         instance=instance,
         timeout_s=timeout_s,
