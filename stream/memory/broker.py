@@ -149,9 +149,12 @@ class MemoryBroker:
         self._rebalance(name)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with its records. Groups keep their offsets of it, as Kafka's may."""
+        """Delete a topic with its records, and every group's offsets of it."""
         self._topic(name)
         del self._topics[name]
+        for group in self._groups.values():
+            for place in [place for place in group.offsets if place.topic == name]:
+                del group.offsets[place]
 
     def add_partitions(self, name: str, partitions: int) -> None:
         """Add partitions, up to so many."""
