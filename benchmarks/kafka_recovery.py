@@ -56,7 +56,9 @@ def state_sizes(setup: Setup) -> Open:
     table = {record.key: record.value for record in reader.all() if record.key.startswith(b"s/")}
     reader.close()
     records = [
-        record for record in table.values() if record is not None and decode_session(record).session.open is not None
+        record
+        for record in table.values()
+        if record is not None and decode_session(record).session.open is not None
     ]
     sizes = sorted(map(len, records))
     return Open(records, len(sizes), fmean(sizes), sizes[len(sizes) * 99 // 100], sizes[-1])

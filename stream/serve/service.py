@@ -43,7 +43,7 @@ from ..ingest.server.sockets import Address, in_url, listening
 from ..process.metrics import metrics_route
 from ..process.serve_metrics import ServeMetrics
 from ..process.unread import UnreadNotice
-from ..stages.judge import Bench, Worker
+from ..stages.judge import RuleSetJudge, Worker
 from .doctor import Doctor, doctor_route
 from .pipeline import ArchiveSink, Pipeline, PipelineRuntime
 from .store import FILE, StoreChanges, open_store, using
@@ -97,7 +97,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             on_commit=partial(_count, metrics, notice, doctor, time.time_ns),
             on_idle=notice.idle,
         )
-        pipeline = Pipeline(store, Worker(Bench(service.compiled)), service.settings, runtime)
+        pipeline = Pipeline(store, Worker(RuleSetJudge(service.compiled)), service.settings, runtime)
         handler = RequestHandler(pipeline, metrics.receiver, ReceiverLimits(requests_max=share.requests_max))
         calls = None
         if grpc_port is not None:

@@ -316,7 +316,7 @@ def test_a_webhook_knows_who_sent_what_and_when() -> None:
 def test_answers_say_whether_the_alert_or_the_receiver_is_at_fault(
     status: int, missed: DeliveryFailure
 ) -> None:
-    """Refusals are told from troubles that pass, and no redirection is followed."""
+    """RefusalMeter are told from troubles that pass, and no redirection is followed."""
     with hook() as told, httpx.Client() as client:
         told.status = status
         with pytest.raises(NotDelivered, match=str(status)) as caught:
