@@ -200,21 +200,21 @@ def test_a_proposition_that_can_never_hold(question: str, impossible: bool) -> N
 
 
 VACUOUS = [
-    ('tool not in ["refund"]', "a user message, which never has `tool`"),
-    ('nested and not tool == "refund"', "a user message, which never has `tool`"),
-    ('not text contains "no"', "a tool call, which never has `text`"),
-    ('error is null and not result starts with "Error"', "a user message, which never has `result`"),
-    ("args.amount is null", "a user message, which never has `args`"),
-    ('not (tool == "refund" and args.amount > 100)', "a user message, which never has `tool`"),
-    ('kind == "user" or tool not in ["refund"]', "an assistant message, which never has `tool`"),
-    ('kind == "tool_call" and tool == "a" or tool not in ["b"]', "a user message, which never has `tool`"),
+    ('tool not in ["refund"]', "user messages, which never have `tool`"),
+    ('nested and not tool == "refund"', "user messages, which never have `tool`"),
+    ('not text contains "no"', "tool calls, which never have `text`"),
+    ('error is null and not result starts with "Error"', "user messages, which never have `result`"),
+    ("args.amount is null", "user messages, which never have `args`"),
+    ('not (tool == "refund" and args.amount > 100)', "user messages, which never have `tool`"),
+    ('kind == "user" or tool not in ["refund"]', "assistant messages, which never have `tool`"),
+    ('kind == "tool_call" and tool == "a" or tool not in ["b"]', "user messages, which never have `tool`"),
     ('kind == "tool_call" and tool not in ["refund"]', None),
     ('kind in ["user", "tool_call"] and tool not in ["refund"]', None),
     ('kind != "user" and tool not in ["refund"]', None),
     ('not (kind == "tool_call" and tool == "refund")', None),
     ('result is not null and tool not in ["refund"]', None),
     ('text contains "x" and tool not in ["refund"]', None),
-    ('call_id == "c" and not result contains "x"', "a tool call, which never has `result`"),
+    ('call_id == "c" and not result contains "x"', "tool calls, which never have `result`"),
     ('tool != "refund"', None),
     ("tool is null", None),
     ("error is null and not nested", None),
@@ -222,13 +222,13 @@ VACUOUS = [
 ]
 
 
-@pytest.mark.parametrize(("question", "told"), VACUOUS)
-def test_a_proposition_that_holds_for_want_of_what_it_asks_about(question: str, told: str | None) -> None:
-    """TRL510: a question under `not` is true where there is nothing to ask, unless the kind is asked, too."""
-    found = warnings("always (p -> once q)", propositions=f"  p: nested\n  q: {question}\n")
+@pytest.mark.parametrize(("condition", "expected"), VACUOUS)
+def test_a_proposition_that_is_vacuously_true(condition: str, expected: str | None) -> None:
+    """TRL510: a condition under `not` is true of events without the field, unless the kind is tested, too."""
+    found = warnings("always (p -> once q)", propositions=f"  p: nested\n  q: {condition}\n")
     vacuous = [problem for problem in found if problem.code == "TRL510"]
     assert [problem.message for problem in vacuous] == (
-        [] if told is None else [f"the proposition `q` can be true of {told}"]
+        [] if expected is None else [f"proposition `q` can be true of {expected}"]
     )
     for problem in vacuous:
         assert problem.location is not None
@@ -267,8 +267,8 @@ def test_names_that_no_rule_uses() -> None:
     text = "pack: x\npropositions: {a: nested, b: late}\ntransitions: {t: not previous t}\n"
     used = check(pack_text(text + "rules:\n  - {id: r, formula: always a}\n"))
     assert [problem.message for problem in used] == [
-        "the proposition `b` is used by no rule",
-        "the transition `t` is used by no rule",
+        "unused proposition `b`",
+        "unused transition `t`",
     ]
     assert check(pack_text(text)) == ()
 

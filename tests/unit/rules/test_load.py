@@ -297,7 +297,7 @@ def test_a_repeated_key_hides_nothing() -> None:
     assert [problem.code for problem in problems(text)] == ["TRL203", "TRL120", "TRL120"]
 
 
-@pytest.mark.parametrize(("written", "told"), [("0", "`0` is no version"), ("[1]", "`version` is a list")])
+@pytest.mark.parametrize(("written", "told"), [("0", "invalid version `0`"), ("[1]", "`version` cannot be a list")])
 def test_what_is_no_version(written: str, told: str) -> None:
     """The number that was written is said to be no version, and which ones are."""
     (problem,) = problems(f"pack: x\nversion: {written}\n")
@@ -341,7 +341,7 @@ def test_what_is_wrong_with_files(tmp_path: Path) -> None:
     assert sorted(problem.code for problem in packs.errors) == ["TRL201"] * 4 + ["TRL204", "TRL221"]
     assert list(packs.documents) == ["small"]
     told = "\n".join(map(str, packs.errors))
-    assert "byte 10 is no UTF-8" in told
+    assert "invalid UTF-8 at byte 10" in told
     assert "did you mean `customer-service`?" in told
 
 

@@ -188,7 +188,7 @@ def test_a_circle_of_operators_is_refused_once() -> None:
     ]
     operators, problems = parse_operators(pairs)
     assert [(problem.code, problem.message) for problem in problems] == [
-        ("TRL123", "`a` calls `b` calls `a`: it has no end")
+        ("TRL123", "recursive operator: `a` calls `b` calls `a`")
     ]
     assert to_text(operators["c"].body) == "not p"
 

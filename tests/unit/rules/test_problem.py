@@ -144,9 +144,9 @@ TRIGGERS: list[tuple[str, Read, str, str, str]] = [
     ("TRL122", formula, "hb(p)", "hb(p)", "`hb(p, q)`"),
     ("TRL122", formula, "p and hb", "hb", "`hb(p, q)`"),
     ("TRL123", body, "p and loop(p)", "loop", "without calling itself"),
-    ("TRL124", head, "op(p, p)", "p", "name of its own"),
+    ("TRL124", head, "op(p, p)", "p", "different name"),
     ("TRL125", formula, "once F p", "F", "always (reply -> once request)"),
-    ("TRL125", formula, "hb(F p, q)", "hb(F p, q)", "do not look ahead"),
+    ("TRL125", formula, "hb(F p, q)", "hb(F p, q)", "no future operators"),
     ("TRL126", twice, "op(p)", "op", "another name"),
     ("TRL130", parse_predicate, 'tol == "a"', "tol", "did you mean `tool`?"),
     ("TRL130", parse_path, "arg.order_id", "arg", "did you mean `args`?"),
@@ -206,7 +206,7 @@ def test_an_error_is_drawn_with_its_line_a_caret_and_a_hint() -> None:
     with pytest.raises(RuleError) as caught:
         parse_formula("always (p ->\n   q => p)", source="pack.yaml", line=12, column=14)
     assert str(caught.value).splitlines() == [
-        "pack.yaml:13:6: TRL107 `=>` is no sign of the language",
+        "pack.yaml:13:6: TRL107 unknown operator `=>`",
         "     q => p)",
         "       ^^",
         "  hint: write `->`",
@@ -245,7 +245,7 @@ def test_a_hint_names_the_nearest_known_word_or_lists_what_there_is() -> None:
     """Near words are proposed, other cases too; otherwise the known ones are listed."""
     assert did_you_mean("refnd", ["refund", "reply"]) == "did you mean `refund`?"
     assert did_you_mean("OK", ["ok"]) == "did you mean `ok`?"
-    assert did_you_mean("zzz", ["b", "a"]) == "known are `a`, `b`"
+    assert did_you_mean("zzz", ["b", "a"]) == "known names: `a`, `b`"
     assert did_you_mean("zzz", []) == "none is defined"
     assert did_you_mean("zzz", [f"n{i:02}" for i in range(20)]).endswith("and others")
 
