@@ -132,7 +132,7 @@ class Residuals:
         return known
 
     def primes(self, f: int) -> Iterator[frozenset[int]]:
-        """The prime implicants: the least sets of variables that make `f` true, smaller branches first."""
+        """Yield the prime implicants: the least sets of variables that make `f` true."""
         if f == TRUE:
             yield frozenset()
             return
@@ -147,7 +147,7 @@ class Residuals:
                 yield rest | {x}
 
     def holds(self, f: int, true: frozenset[int]) -> bool:
-        """The value of `f` where exactly the variables in `true` are."""
+        """Return the value of `f` where exactly the variables in `true` are true."""
         while f > TRUE:
             f = self.high[f] if self.variable[f] in true else self.low[f]
         return f == TRUE
