@@ -14,7 +14,7 @@ import pytest
 from tracline.archive.writer import Origin, read_manifest
 from tracline.rules.engine.judge import statute_of
 from tracline.rules.packs.load import load_packs
-from tracline.stream.serve.pipeline import ArchiveSink
+from tracline.stream.serve.archiving import ArchiveSink
 
 from .days import day, json_lines
 from .live import STORE_ID, Live, audited, schedule
