@@ -26,7 +26,8 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding, ExportRequest, decode
-from tracline.stream.serve.pipeline import ArchiveSink, Pipeline, PipelineRuntime, StoreIntervals
+from tracline.stream.serve.archiving import ArchiveSink, StoreIntervals
+from tracline.stream.serve.pipeline import Pipeline, PipelineRuntime
 from tracline.stream.serve.rows import frame_of
 from tracline.stream.serve.store import Store, StoreChanges, open_store
 from tracline.stream.stages.judge import RuleSetJudge, Worker
