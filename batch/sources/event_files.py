@@ -15,8 +15,7 @@ import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 from ...archive.error import SourceError
 from ...schemas.event import Content
 from ...schemas.frames.events import EVENT_SCHEMA, REQUIRED, TIME
-from ...schemas.otlp.decoded import TIME_MAX
-from ...schemas.time import EVENT_TIME_MIN
+from ...schemas.time import EVENT_TIME_MIN, NS_MAX
 from .discover import REJECTS_KEPT_MAX, Part, Population, Reject
 
 _DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
@@ -224,7 +223,7 @@ def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataTyp
         # Nanoseconds in 64 bits reach to 2262: what lies outside would wrap around. Polars gives no year of
         # a number that is too far away.
         unit = {"ns": 1, "us": 1_000, "ms": 1_000_000}[found.time_unit]
-        is_time = column.to_physical().is_between(EVENT_TIME_MIN // unit, TIME_MAX // unit)
+        is_time = column.to_physical().is_between(EVENT_TIME_MIN // unit, NS_MAX // unit)
         return pl.when(is_time).then(utc).dt.cast_time_unit("ns").alias(name)
     if isinstance(wanted, pl.Enum) and found != wanted:
         word = column.cast(pl.String)

@@ -13,9 +13,6 @@ from ..span import Span
 FLAWS_MAX = 1_000
 """Flaws of one request that are listed; a last one counts the others."""
 
-TIME_MAX = 2**63 - 1
-"""The last nanosecond that 64 bits with a sign hold, in the year 2262."""
-
 Place: TypeAlias = Callable[[], str]
 """Returns the place of a flaw; most places are never made."""
 

@@ -15,9 +15,9 @@ from typing import cast
 
 from ..chat.find import is_object
 from ..span import Span, SpanEvent, Value
-from ..time import NS, parse_time
+from ..time import NS, NS_MAX, parse_time
 from .attributes import from_json, integer_of, text_of
-from .decoded import TIME_MAX, Decoding, Place, Unreadable
+from .decoded import Decoding, Place, Unreadable
 
 _CONTEXTS = ("context", "spanContext", "span_context")
 TRACE_IDS = ("traceId", "trace_id")
@@ -200,7 +200,7 @@ def time_of(
             ns = _sdk_time(first(value, names[1]))
     except Unreadable:
         ns = -1
-    if 0 <= ns <= TIME_MAX:
+    if 0 <= ns <= NS_MAX:
         return ns
     decoding.flaw(place, "otlp-time", "has a time that is none, or is not between 1970 and 2262")
     return 0

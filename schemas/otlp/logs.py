@@ -16,8 +16,9 @@ from ..chat.find import is_object
 from ..dialects.names import opentelemetry_1_36 as old
 from ..dialects.parts.log_record import CONTENT_EVENTS, LogRecord, content_of, order_of
 from ..span import Value
+from ..time import NS_MAX
 from .attributes import from_json, from_protobuf, value_of_json, value_of_protobuf
-from .decoded import TIME_MAX, Decoded, Decoding, Place, Unreadable
+from .decoded import Decoded, Decoding, Place, Unreadable
 from .json_span import SPAN_IDS, STARTS, TRACE_IDS, count_of, first, hex_id, time_of
 from .salvage import salvaged
 
@@ -95,7 +96,7 @@ def _place(resource: int, scope: int, record: int) -> str:
 def _message(message: Message, place: Place, decoding: Decoding) -> None:
     """Add a log record in protobuf."""
     time = message.time_unix_nano or message.observed_time_unix_nano
-    if time > TIME_MAX:
+    if time > NS_MAX:
         decoding.flaw(place, "otlp-time", "has a time after the year 2262")
         time = 0
     decoding.latest = max(decoding.latest, time)

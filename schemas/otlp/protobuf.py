@@ -11,8 +11,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, St
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
 
 from ..span import Span, SpanEvent, Value
+from ..time import NS_MAX
 from .attributes import from_protobuf
-from .decoded import TIME_MAX, Decoded, Decoding, Place
+from .decoded import Decoded, Decoding, Place
 from .salvage import salvaged
 
 _ERROR = Status.STATUS_CODE_ERROR
@@ -123,7 +124,7 @@ def _events(message: Message, place: Place, decoding: Decoding) -> tuple[SpanEve
 
 
 def _time(ns: int, place: Place, decoding: Decoding) -> int:
-    if ns > TIME_MAX:
+    if ns > NS_MAX:
         decoding.flaw(place, "otlp-time", "has a time after the year 2262")
         return 0
     return ns
