@@ -53,8 +53,8 @@ SESSION_KEYS = (
 An id of a conversation precedes one that may be of a longer visit: `session.id` is a browser's visit
 (OpenTelemetry, `docs/general/session.md`) or a conversation (OpenInference). Then come the attributes of
 applications: OpenLLMetry's association properties, the AI SDK's metadata and (since version 7) runtime
-context, LangSmith's metadata (LangSmith takes `session_id`, `conversation_id` and `thread_id` for a thread), Mastra's
-and LiteLLM's metadata. Then those of frameworks: Langfuse (`langfuse.session.id`, read before
+context, LangSmith's metadata (LangSmith takes `session_id`, `conversation_id` and `thread_id` for a thread),
+Mastra's and LiteLLM's metadata. Then those of frameworks: Langfuse (`langfuse.session.id`, read before
 `session.id` there, too), MLflow, Google's ADK, and the threads of Azure's and OpenAI's agents.
 `langsmith.trace.session_id` is last, since LangSmith's own kits write the id of a whole experiment there; its
 documentation calls it the session of related traces.

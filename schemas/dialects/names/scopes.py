@@ -29,7 +29,7 @@ DSPY_AGENTS = frozenset({"ReAct.forward", "ReAct.aforward", "ReActV2.forward", "
 """The spans of DSPy's agents, which it calls chains."""
 
 FUNCTIONS_CALLED = frozenset({LLAMA_INDEX, SMOLAGENTS, DSPY})
-"""Scopes with a tool's arguments as those of the function that runs it: `{"args": [...], "kwargs": {...}}`."""
+"""Scopes with a tool's arguments as a function's: `{"args": [...], "kwargs": {...}}`."""
 ADK = frozenset({"gcp.vertex.agent", _OPENINFERENCE + "google_adk"})
 """Scopes with a tool's text in an object: `{"result": "Error: no such user"}`."""
 NO_EMPTY_ARGUMENTS = frozenset({OPENAI_AGENTS, _OPENINFERENCE + "google_adk"})

@@ -84,7 +84,7 @@ def _calls_in(text: str) -> list[dict[str, Value]]:
         opened: Value = ast.literal_eval(written)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return []
-    return [one for one in opened if is_object(one)] if isinstance(opened, list) else []
+    return [call for call in opened if is_object(call)] if isinstance(opened, list) else []
 
 
 def _answers(text: str, called: list[dict[str, Value]]) -> Iterator[Value]:
