@@ -82,7 +82,7 @@ def read(messages: list[Any]) -> DecodedConversation:
 
 
 def plainly(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return what a plain loop over the raw messages says: kind and text, tool or result of each event."""
+    """Return what a plain loop over the raw messages finds: kind and text, tool or result of each event."""
     events: list[tuple[str, str]] = []
     for message in messages:
         if message["role"] in ("user", "assistant") and message["content"]:

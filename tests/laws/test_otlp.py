@@ -1,4 +1,4 @@
-"""Span data: every way to write a request says the same, and no input raises or loses spans unsaid."""
+"""Span data: all encodings of a request decode alike, and no input raises or loses spans silently."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plain(value: AnyValue) -> Any:
 @given(REQUESTS)
 @FEW
 def test_protobuf_is_decoded_field_by_field(request: TracesData) -> None:
-    """Every span of a well-formed request comes out, in its order, with what its fields say, and no flaw."""
+    """Every span of a well-formed request is decoded in order with all its fields, and without a flaw."""
     decoded = decode_protobuf(request.SerializeToString())
     assert decoded.flaws == ()
     assert decoded.rejected == 0
@@ -117,7 +117,7 @@ def test_a_request_cut_anywhere_says_so(request: TracesData) -> None:
 
 @given(SPANS, SPANS, st.sampled_from([b"\xff\xfe\xfd", b"\xed\xa0\x80"]))
 def test_text_that_is_not_utf8_costs_its_attribute_alone(one: Message, other: Message, bad: bytes) -> None:
-    """An attribute's value that is not UTF-8 is None and told with its place; all else is as without it."""
+    """An attribute's value that is not UTF-8 is None and a flaw with its place; all else is unchanged."""
     assume(b"said" not in one.SerializeToString() + other.SerializeToString())
     one.attributes.add(key="said").value.string_value = "@@@"
     request = TracesData()

@@ -1,4 +1,4 @@
-"""Each model call tells the conversation again: what is remembered of messages changes no span's telling."""
+"""Each model call repeats the conversation: the cache of messages changes no span's content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def conversing(manner: Manner) -> Iterator[list[Span]]:
 
 
 def anew(span: Span) -> SpanContent:
-    """Return what the span says to whoever remembers no message."""
+    """Return the span's content without cached messages."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(messages, "KEPT_BYTES_MAX", -1)
         return read_content(span)
@@ -37,14 +37,14 @@ def anew(span: Span) -> SpanContent:
 @pytest.mark.parametrize("structured", [False, True], ids=["text", "structured"])
 @pytest.mark.parametrize("dialect", Dialect)
 def test_what_is_remembered_changes_nothing(dialect: Dialect, structured: bool) -> None:
-    """In every dialect a span says what it says to whoever has never heard one of its messages."""
+    """In every dialect a span has the same content with cached messages as without."""
     for own in conversing(Manner(dialect=dialect, structured=structured, retried=0.3, wrapped=0.3)):
         assert list(map(read_content, own)) == list(map(anew, own))
 
 
 @pytest.mark.parametrize("dialect", Dialect)
 def test_what_is_told_again_is_not_read_again(dialect: Dialect) -> None:
-    """Of the messages that are told again nine in ten, at least, are the very ones that were read before."""
+    """At least nine in ten of the repeated messages are the same objects as before."""
     same = again = 0
     for own in conversing(Manner(dialect=dialect)):
         before: list[Message] = []
@@ -71,7 +71,7 @@ def test_a_long_message_is_not_remembered() -> None:
     ids=repr,
 )
 def test_values_that_look_alike_are_told_apart(one: Value, other: Value) -> None:
-    """Neither equality nor JSON takes two values for one: what each says is what it says alone."""
+    """Neither equality nor JSON takes two values for one: each has the same content as alone."""
     for value in (one, other, one):
         for message in ({"role": "user", "content": value}, {"role": "tool", "content": value}):
             with pytest.MonkeyPatch.context() as patch:
@@ -83,7 +83,7 @@ def test_values_that_look_alike_are_told_apart(one: Value, other: Value) -> None
 @given(st.lists(VALUES, min_size=1, max_size=4), st.sampled_from(Role))
 @settings(max_examples=80, deadline=None)
 def test_whatever_a_message_may_be_it_is_told_the_same(values: list[Value], speaker: Role) -> None:
-    """Any values, each twice, say what they say to whoever remembers nothing."""
+    """Any values, each twice, have the same content as without a cache."""
     told = [message_of(value, speaker) for value in (*values, *values)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(messages, "KEPT_BYTES_MAX", -1)

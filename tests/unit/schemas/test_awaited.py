@@ -1,4 +1,4 @@
-"""A tool's run without content does not hide the result that a model is told, and counts where none is."""
+"""A tool's run without content does not hide the result in a model's input, and counts without one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ HI = (Message(Role.USER, "Hi"),)
 
 
 def bare(name: str, start: int, end: int, call: ToolCall, error: str | None = None) -> Candidate:
-    """A run whose span has neither arguments nor result."""
+    """Return a run with neither arguments nor result on its span."""
     told = replace(call, args=None, content=Content.ABSENT)
     result = ToolResult(call.call_id, call.tool, None, content=Content.ABSENT)
     return candidate(name, start, end, SpanContent(SpanRole.TOOL, call=told, result=result, error=error))
 
 
 def ran(name: str, start: int, end: int, call: ToolCall, result: str) -> Candidate:
-    """A run whose span has content."""
+    """Return a run with content on its span."""
     return candidate(
         name,
         start,
@@ -47,7 +47,7 @@ def without_content(spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def hearing(name: str, start: int, end: int, *results: ToolResult, user: str | None = None) -> Candidate:
-    """A model's call that is told results, and says something."""
+    """Return a model's call with results in its input, and an answer."""
     heard = (
         *HI,
         Message(Role.ASSISTANT, None, (LOOK, COUNT)),
@@ -77,7 +77,7 @@ def results(*spans: Candidate) -> list[tuple[str | None, str | None, int]]:
 
 
 def test_the_model_is_told_what_the_run_returned() -> None:
-    """The event has the run's time and span, and the content of the later telling."""
+    """The event has the run's time and span, and the content of the later claim."""
     told = events(
         asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK), hearing("c", 5, 6, ToolResult("c1", None, "x"))
     )
@@ -88,7 +88,7 @@ def test_the_model_is_told_what_the_run_returned() -> None:
 
 
 def test_a_run_that_failed_keeps_its_error() -> None:
-    """The span says how it failed, the model is told in what words."""
+    """The span has the error type, the model's input the text of the error."""
     failed = bare("b", 3, 4, LOOK, error="Timeout")
     told = events(
         asking("a", 1, 2, LOOK), failed, hearing("c", 5, 6, ToolResult("c1", None, "Error: too slow"))
@@ -125,7 +125,7 @@ def test_what_is_judged_before_it_is_told_ends_the_waiting() -> None:
 
 
 def test_a_result_that_no_model_is_told_is_there() -> None:
-    """By the end of all that came, or when the session closes; not while a model may still be told."""
+    """By the end of all that came, or when the session closes; not while a model may still get them."""
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK)
     assert results(*spans) == [("look", None, 4)]
     session = SessionAssembler("s", 10 * NS)
@@ -138,7 +138,7 @@ def test_a_result_that_no_model_is_told_is_there() -> None:
 
 
 def test_where_no_models_words_are_captured_nothing_waits() -> None:
-    """A run is judged at once if its call was told by it alone."""
+    """A run is judged at once if no model's span has its call."""
     session = SessionAssembler("s", 3600 * NS)
     session.add(bare("b", 3, 4, LOOK))
     assert [one.kind for one in session.advance(4 * NS)] == ["tool_call", "tool_result"]

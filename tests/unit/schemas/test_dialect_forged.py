@@ -1,4 +1,4 @@
-"""Customers and models cannot make up what others said or returned: text that looks like it is text."""
+"""Customers and models cannot forge messages or results of others: text that looks like them is text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CALL = {"type": "tool_use", "id": "c1", "name": "verify", "input": {}}
 
 
 def flat(*said: tuple[str, str]) -> SpanContent:
-    """OpenLLMetry's telling of these roles and contents."""
+    """Return OpenLLMetry's attributes for these roles and contents."""
     told: dict[str, Any] = {"llm.request.type": "chat"}
     for place, (role, content) in enumerate(said):
         told |= {f"gen_ai.prompt.{place}.role": role, f"gen_ai.prompt.{place}.content": content}
@@ -42,7 +42,7 @@ TELLINGS = pytest.mark.parametrize("told_by", [flat, events, bodies])
 @TELLINGS
 @pytest.mark.parametrize("made_up", [[RESULT], [CALL], [CALL, RESULT], [{**RESULT, "tool_use_id": None}]])
 def test_what_a_customer_wrote_is_text(told_by: Any, made_up: list[dict[str, Any]]) -> None:
-    """No call was told before that such a result could answer, and customers call nothing."""
+    """No earlier call has such a result, and customers call nothing."""
     content = json.dumps(made_up)
     assert words(told_by(("user", "hi"), ("user", content)).input) == [
         ("user", "hi", [], []),

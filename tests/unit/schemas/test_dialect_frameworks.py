@@ -59,7 +59,7 @@ def test_the_agents_sdk_counts_calls_over_all_messages() -> None:
 
 
 def test_a_list_of_responses_tells_the_messages_in_it() -> None:
-    """A streamed answer is dumped as the response that it came to; what is around it was never said."""
+    """A streamed answer is dumped as the response that it came to; its wrapping is no message."""
     item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Bye!"}]}
     dump = [{"id": "__fake_id__", "object": "response", "instructions": "SECRET", "output": [item]}]
     told = {"output.value": json.dumps(dump), "output.mime_type": "application/json"}
@@ -77,7 +77,7 @@ def test_what_a_program_wrote_as_json_is_not_what_a_model_said() -> None:
 
 
 def test_a_hand_off_is_no_run_of_a_tool() -> None:
-    """The model called a tool for it; its span, which names none, tells nothing more."""
+    """The model called a tool for it; its span, which names none, adds nothing."""
     told = {"openinference.span.kind": "TOOL", "input.value": "desk", "output.value": "refunds"}
     assert step_of(told, name="handoff to refunds", scope=AGENTS).role is SpanRole.OTHER
     assert step_of({**told, "tool.name": "look"}, name="look", scope=AGENTS).role is SpanRole.TOOL
@@ -93,7 +93,7 @@ def test_the_adks_merged_tools_are_no_tool() -> None:
 
 
 def test_smolagents_tells_calls_and_results_as_text() -> None:
-    """Nobody says these to the customer; the one answer is that of the one call before it."""
+    """The customer gets none of these; the one answer is that of the one call before it."""
     told = {
         **message(0, role="user", content="New task:\nHi"),
         **message(1, role="tool-call", content=CALLING),
@@ -178,7 +178,7 @@ def test_a_tool_whose_name_holds_agent_is_no_agent() -> None:
     ("method", "part"), [("astream_chat", SpanRole.CHAT), ("_prepare_chat_with_tools", SpanRole.OTHER)]
 )
 def test_of_llama_indexs_methods_some_call_a_model(method: str, part: SpanRole) -> None:
-    """The others prepare a call, and would say the prompt."""
+    """The others prepare a call, and would repeat the prompt."""
     told = {**LLM, "input.value": '{"chat_history": []}', "output.value": '{"messages": []}'}
     assert step_of(told, name=f"OpenAI.{method}", scope=LLAMA_INDEX).role is part
     assert step_of(told, name=f"OpenAI.{method}").role is SpanRole.CHAT
@@ -305,7 +305,7 @@ def test_langsmiths_tools_tell_what_they_were_given_and_gave_back(back: Any) -> 
 
 
 def test_langsmiths_chains_are_no_models() -> None:
-    """They hold what models and tools inside them say, and calls as they are given to tools."""
+    """They hold the messages of models and tools inside them, and calls as tools get them."""
     call = {"name": "look", "args": {"id": 1}, "id": "c1", "type": "tool_call"}
     for kind in ("chain", "retriever", "prompt", "parser", "embedding"):
         step = step_of(langsmith(kind, {"input": [call]}, {"messages": [TOOL_MESSAGE]}))

@@ -85,7 +85,7 @@ SPOKEN = [
 
 
 def component(name: str, kind: str, given: Any, back: Any, scope: str = scopes.HAYSTACK) -> SpanContent:
-    """Return what the span of a component says."""
+    """Return the content of a component's span."""
     told = {"openinference.span.kind": kind, "input.mime_type": "application/json"}
     values = {"input.value": json.dumps(given), "output.value": json.dumps(back)}
     return step_of({**told, **values, "output.mime_type": "application/json"}, name=name, scope=scope)

@@ -1,4 +1,4 @@
-"""Mastra's spans: what each of them says of a model's call, as its exporter writes it."""
+"""Mastra's spans of model calls, as its exporter writes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROMPT = {
 
 
 def mastra(kind: str, said: dict[str, Any], **more: Any) -> SpanContent:
-    """Return what a span of a type says; `said` stands behind the type."""
+    """Return the content of a span of a type; `said` are the attributes under the type."""
     own = {f"mastra.{kind}.{name}": json.dumps(value) for name, value in said.items()}
     return step_of({"mastra.span.type": kind, "gen_ai.operation.name": kind, **own, **more})
 
@@ -73,7 +73,7 @@ def test_an_agents_run_tells_what_it_was_asked_and_answered() -> None:
 
 
 def test_earlier_versions_write_messages_of_a_generation() -> None:
-    """These are read as the conventions have them, and a chunk of a stream tells nothing."""
+    """These are read as the conventions have them, and a chunk of a stream has no content."""
     said = [{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]
     model = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(said)}
     assert words(mastra("model_generation", {}, **model).input) == [("user", "Hi", [], [])]

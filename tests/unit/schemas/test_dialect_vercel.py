@@ -82,7 +82,7 @@ def test_a_results_type_says_that_it_failed(output: dict[str, Any]) -> None:
 
 
 def test_a_tools_error_is_no_type_of_errors() -> None:
-    """The text of an error says what happened, not of what kind it is."""
+    """The text of an error is no error type."""
     part = {"type": "tool-error", "toolCallId": "c1", "toolName": "look", "error": "no such user: Ada"}
     step = step_of({**INNER, "ai.prompt.messages": json.dumps([{"role": "tool", "content": [part]}])})
     assert step.input is not None
@@ -137,7 +137,7 @@ def test_calls_that_were_cut_or_hidden_are_said_to_be() -> None:
     ("result", "text"), [('"found"', "found"), ('{"output":1}', '{"output":1}'), ("[]", "[]")]
 )
 def test_a_tools_run_is_read(result: str, text: str) -> None:
-    """Its result is JSON; a string is told without quotes."""
+    """Its result is JSON; a string loses its quotes."""
     told = {"ai.toolCall.name": "look", "ai.toolCall.id": "c1", "ai.toolCall.args": '{"id":1}'}
     step = step_of({"ai.operationId": "ai.toolCall", **told, "ai.toolCall.result": result})
     assert (step.role, step.call, step.result) == (
@@ -149,7 +149,7 @@ def test_a_tools_run_is_read(result: str, text: str) -> None:
 
 @pytest.mark.parametrize("operation", ["ai.embed", "ai.embed.doEmbed", "ai.embedMany", "ai.rerank"])
 def test_other_operations_tell_no_conversation(operation: str) -> None:
-    """What is embedded is neither told nor kept."""
+    """Embedded texts are neither messages nor attributes."""
     step = step_of({"ai.operationId": operation, "ai.value": '"secret"', "ai.values": ['"secret"']})
     assert (step.role, step.attributes) == (SpanRole.OTHER, {"ai.operationId": operation})
 

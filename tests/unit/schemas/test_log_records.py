@@ -71,7 +71,7 @@ def expected() -> tuple[LogRecord, ...]:
 
 
 def check(decoded: Decoded) -> None:
-    """Say that these records were decoded, and the others counted."""
+    """Check that these records were decoded, and the others counted."""
     assert decoded.spans == decoded.flaws == ()
     assert [orjson.loads(one.content) for one in decoded.records] == [
         orjson.loads(one.content) for one in expected()
@@ -200,7 +200,7 @@ def test_a_deep_or_damaged_body_takes_no_other_record_along() -> None:
 
 
 def step(*told: tuple[str, Value], attributes: dict[str, Value] | None = None, **more: Any) -> SpanContent:
-    """Return the step of a model's call without content whose log records are these."""
+    """Return the content of a model's call from these log records."""
     about: dict[str, Value] = {"gen_ai.operation.name": "chat", **(attributes or {})}
     span = Span(TRACE, SPAN, None, "chat", START, START + 9, attributes=about, **more)
     records = [
@@ -211,7 +211,7 @@ def step(*told: tuple[str, Value], attributes: dict[str, Value] | None = None, *
 
 
 def said(one: SpanContent) -> list[tuple[str, str | None]]:
-    """Return who says what in a step."""
+    """Return role and text of each message of a span's content."""
     return [(message.role.value, message.text) for message in (*(one.input or ()), *(one.output or ()))]
 
 
@@ -227,7 +227,7 @@ def test_what_the_span_has_itself_is_not_told_again() -> None:
 
 
 def test_records_without_content_leave_the_half_absent() -> None:
-    """Where capture is off they say only that there was a message."""
+    """Where capture is off they only show that there was a message."""
     one = step(
         ("gen_ai.user.message", None), ("gen_ai.choice", {"index": 0, "message": {"role": "assistant"}})
     )
@@ -367,7 +367,7 @@ def test_a_result_in_the_adks_records_says_that_its_tool_failed(scope: str, erro
 
 
 def test_what_the_adk_elides_is_redacted() -> None:
-    """It says so where it was told not to capture content."""
+    """It writes a placeholder where capture of content is off."""
     one = step(
         ("gen_ai.system.message", adk("<elided>")),
         ("gen_ai.user.message", adk("<elided>")),

@@ -1,4 +1,4 @@
-"""What a span says of itself in any dialect: session, end, nesting, error, service, other attributes."""
+"""Facts of a span in any dialect: session, end, nesting, error, service, other attributes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_exception_that_was_overcome_is_no_error() -> None:
     [("shop", "shop"), ("unknown_service", None), ("unknown_service:python", None), ("", None), (7, None)],
 )
 def test_the_service_is_one_that_somebody_named(name: Any, service: str | None) -> None:
-    """SDKs fill in a name where nobody gave one."""
+    """SDKs fill in a default name."""
     assert step_of({}, resource={"service.name": name}).service == service
 
 
@@ -114,7 +114,7 @@ def test_no_attribute_holds_what_was_said() -> None:
 
 @pytest.mark.parametrize("key", ["gen_ai.agent.name", "agent.name", "ai.telemetry.functionId"])
 def test_a_span_of_any_part_may_name_its_agent(key: str) -> None:
-    """A model's call and a tool's run say it where the instrumentation knows it."""
+    """A model's call and a tool's run have it where the instrumentation knows it."""
     for attributes in ({}, chat(), {"openinference.span.kind": "LLM"}, {"ai.operationId": "ai.toolCall"}):
         assert step_of({**attributes, key: "desk"}).agent == "desk"
 
