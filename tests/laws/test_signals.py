@@ -86,7 +86,7 @@ def test_log_records_with_wrong_bytes_are_decoded_or_refused(
 
 
 @pytest.mark.parametrize("name", names())
-def test_recorded_requests_are_told_apart(name: str) -> None:
+def test_signals_of_recorded_requests_are_recognised(name: str) -> None:
     """Each request of each recorded framework is known for what it is."""
     for folder, signal in (("otlp", Signal.SPANS), ("other", Signal.LOGS)):
         files = (FOLDER / name / folder).glob("*.zst")

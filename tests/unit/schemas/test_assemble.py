@@ -125,7 +125,7 @@ TURN = [
 TOLD = ["user: hi", 'tool_call: {"id": 1}', "tool_result: found", "assistant: done"]
 
 
-def test_a_turn_is_told_once() -> None:
+def test_each_event_of_a_turn_comes_once() -> None:
     """A repeated history, a call and a result on two spans: each is one event."""
     found = events(root(), *TURN)
     assert told(found) == TOLD
@@ -165,7 +165,7 @@ def test_rows_of_candidates_give_the_same_events() -> None:
     assert judged.repeats >= 3
 
 
-def test_an_event_is_what_it_is_and_not_who_told_it() -> None:
+def test_an_events_id_does_not_depend_on_its_span() -> None:
     """From the model's spans, the tool's as well, or spans with other ids: the event ids are the same."""
     both = events(root(), *TURN)
     model_alone = events(root(), TURN[0], TURN[2])
@@ -177,7 +177,7 @@ def test_an_event_is_what_it_is_and_not_who_told_it() -> None:
     assert [one.event_id for one in renamed] == [one.event_id for one in both]
 
 
-def test_the_first_call_of_an_occurrence_tells_what_was_said_before() -> None:
+def test_the_first_call_of_an_occurrence_has_the_history() -> None:
     """It is marked as history up to its last assistant message; later calls add what is new."""
     before = [user("hi"), agent("hello"), user("help")]
     found = events(
@@ -225,7 +225,7 @@ def test_a_result_carries_the_arguments_of_its_call() -> None:
     assert (found[2].tool, found[2].args) == ("look_up", '{"id": 1}')
 
 
-def test_of_wrapped_model_calls_the_innermost_tells() -> None:
+def test_of_wrapped_model_calls_the_innermost_counts() -> None:
     """Two instrumentations, or an outer call around its steps: the messages come from the inner spans."""
     outer = chat("o", 0.9, 6.1, [user("hi, wrapped")], agent("done, wrapped"))
     inner = [replace(one, parent_id="o") for one in TURN]
@@ -234,7 +234,7 @@ def test_of_wrapped_model_calls_the_innermost_tells() -> None:
     assert told(events(root(), outer, between, *(replace(one, parent_id="m") for one in TURN))) == TOLD
 
 
-def test_an_agents_own_messages_are_told_where_no_model_call_tells_them() -> None:
+def test_an_agents_messages_count_where_no_model_call_has_them() -> None:
     """An agent span with messages stands for the calls below it, if there are any."""
     step = SpanContent(SpanRole.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),))
     alone = heard("root", 1, 9, step, parent=None)
@@ -280,7 +280,7 @@ def test_a_retried_call_repeats_its_messages() -> None:
     ]
 
 
-def test_a_customer_may_say_the_same_twice() -> None:
+def test_a_customer_may_write_the_same_twice() -> None:
     """Without an answer before it, one call after another that went well: two events."""
     first, second = (chat(s, t, t + 1, [user("hi")], agent("hello")) for s, t in (("a", 1), ("b", 3)))
     assert told(events(root(), first, second)) == ["user: hi", "assistant: hello"] * 2
@@ -342,7 +342,7 @@ def test_what_comes_too_late_is_judged_where_it_comes() -> None:
     assert session.late == 2
 
 
-def test_a_late_telling_of_a_judged_event_is_dropped_and_counted() -> None:
+def test_a_late_claim_of_a_judged_event_is_dropped_and_counted() -> None:
     """The earliest claim gives every field, unless it comes after the event was judged."""
     call, tool = resolved(
         [
@@ -374,7 +374,7 @@ def test_messages_that_were_not_captured_are_unknown_events() -> None:
     assert [one.kind for one in events(root(), failed)] == ["unknown"]
 
 
-def test_the_session_is_the_nearest_that_anyone_says() -> None:
+def test_the_session_is_the_nearest_key() -> None:
     """Its own key, its nearest ancestor's, the trace's earliest span's, else the trace id."""
     own = chat("a", 1, 2, [user("x")], session="own", parent="m")
     middle = heard("m", 1, 3, SpanContent(SpanRole.OTHER, session="middle"))
@@ -386,7 +386,7 @@ def test_the_session_is_the_nearest_that_anyone_says() -> None:
     assert resolved([replace(own, scope="acme/")])[0].session_id == "acme/own"
 
 
-def test_a_tool_that_nobody_names_was_not_captured() -> None:
+def test_a_tool_without_a_name_was_not_captured() -> None:
     """A run without a name, a result of an unknown call, a second answer: their tool is unknown."""
     nameless = run("b", 1, 2, ToolCall("c", None, "{}"), ToolResult("c", None, "x"))
     assert [(one.tool, one.content) for one in events(root(), nameless)] == [(None, "absent")] * 2
@@ -422,7 +422,7 @@ def test_parents_that_go_in_circles_are_cut_and_counted() -> None:
     assert {one.session_id for one in resolved(trace.all())} == {"s"}
 
 
-def test_a_circle_of_model_calls_is_told() -> None:
+def test_a_circle_of_model_calls_is_read() -> None:
     """Cut above its earliest span, so that one of them is the innermost, in any order of arrival."""
     circle = [
         chat("b", 1, 6, [user("x")], parent="d", session="s"),
@@ -439,7 +439,7 @@ def test_a_circle_of_model_calls_is_told() -> None:
 
 
 @pytest.mark.parametrize("field", ["session", "agent", "model", "service", "nested"])
-def test_spans_of_one_id_and_time_are_told_apart_by_what_they_say(field: str) -> None:
+def test_spans_of_one_id_and_time_are_distinguished_by_content(field: str) -> None:
     """Whichever comes first, what is below inherits from the same one."""
     values = (True, False) if field == "nested" else ("p", "q")
     above = [heard("m", 1, 9, SpanContent(SpanRole.OTHER, **{field: value}), parent=None) for value in values]
@@ -505,7 +505,7 @@ def test_clock_faults_fall_back(start: float, end: float, times: tuple[float, fl
     assert (found.start / NS, found.end / NS) == times
 
 
-def test_a_span_without_any_time_is_told_and_left_out() -> None:
+def test_a_span_without_any_time_is_a_flaw() -> None:
     """Without a parent the record's time serves; without that the span has no time."""
     lone = chat("a", 0, 0, [user("x")], parent=None)
     trace = Trace()

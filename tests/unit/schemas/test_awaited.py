@@ -76,7 +76,7 @@ def results(*spans: Candidate) -> list[tuple[str | None, str | None, int]]:
     return [(one.tool, one.result, one.time // NS) for one in events(*spans) if one.kind is Kind.TOOL_RESULT]
 
 
-def test_the_model_is_told_what_the_run_returned() -> None:
+def test_the_models_input_has_the_runs_result() -> None:
     """The event has the run's time and span, and the content of the later claim."""
     told = events(
         asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK), hearing("c", 5, 6, ToolResult("c1", None, "x"))
@@ -105,14 +105,14 @@ def test_parallel_runs_wait_for_each_other() -> None:
     assert results(*spans, hearing("d", 7, 8, *answer)) == [("look", "x", 5), ("count", "3", 6)]
 
 
-def test_results_that_are_told_after_a_text_are_told_in_time() -> None:
+def test_results_after_a_text_are_in_time() -> None:
     """Anthropic's results stand in a user's message; its text is judged after them."""
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK)
     told = events(*spans, hearing("c", 5, 6, ToolResult("c1", None, "x"), user="and now?"))
     assert [one.text or one.result for one in told] == [None, "x", "and now?", "8"]
 
 
-def test_what_is_judged_before_it_is_told_ends_the_waiting() -> None:
+def test_an_event_judged_before_the_result_ends_the_waiting() -> None:
     """Nothing may stand before a result that is its consequence: the content is absent then."""
     inner = candidate("c", 5, 6, SpanContent(SpanRole.CHAT, input=HI, output=(Message(Role.ASSISTANT, "?"),)))
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK), inner
@@ -124,7 +124,7 @@ def test_what_is_judged_before_it_is_told_ends_the_waiting() -> None:
     assert [one.kind for one in told].count(Kind.TOOL_RESULT) == 1
 
 
-def test_a_result_that_no_model_is_told_is_there() -> None:
+def test_a_result_in_no_models_input_is_there() -> None:
     """By the end of all that came, or when the session closes; not while a model may still get them."""
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK)
     assert results(*spans) == [("look", None, 4)]
@@ -145,7 +145,7 @@ def test_where_no_models_words_are_captured_nothing_waits() -> None:
 
 
 @pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
-def test_a_log_in_counts_whose_run_has_no_content(ids: bool, tmp_path: Path) -> None:
+def test_a_log_in_without_content_on_its_run_counts(ids: bool, tmp_path: Path) -> None:
     """Whole audits: the refund after a log-in breaks no rule, and the one after a denied log-in does."""
     for name, log_in, broken in (("let in", LOG_IN, []), ("denied", DENIED, ["logged-in"])):
         spans = without_content(talk([log_in, REFUND], ids, {0, 1}, 10))

@@ -177,7 +177,7 @@ def test_content_that_is_not_there_was_not_captured() -> None:
     assert [event.content for event in decoded.events] == ["absent", "absent", "absent", "captured"]
 
 
-def test_a_refusal_is_what_the_assistant_said() -> None:
+def test_a_refusal_is_the_assistants_message() -> None:
     """The refusal's text is the event's where there is no other."""
     event = read({"role": "assistant", "content": None, "refusal": "I can't"}).events[0]
     assert (event.text, event.attributes) == ("I can't", {"refusal": "true"})

@@ -83,7 +83,7 @@ def test_a_span_without_content_does_not_hide_one_around_it() -> None:
     assert words(outer, chat("inner", 2.5, 3.5, parent="outer")) == ["user Hi", "assistant Hello"]
 
 
-def test_a_conversation_is_told_half_by_half() -> None:
+def test_a_conversation_is_read_half_by_half() -> None:
     """The innermost span with a half gives it; the other half comes from an outer span."""
     outer = chat("outer", 2, 4, input=HI, output=(Message(Role.ASSISTANT, "not this"),))
     inner = chat("inner", 2.5, 3.5, parent="outer", output=HELLO)
@@ -91,7 +91,7 @@ def test_a_conversation_is_told_half_by_half() -> None:
     assert [one.span_id for one in events(outer, inner)] == ["outer", "inner"]
 
 
-def test_what_nobody_knows_is_unknown_once() -> None:
+def test_a_half_that_no_span_has_is_unknown_once() -> None:
     """Of several spans without content one is `unknown`, and a failed call inside hides no answer."""
     assert words(chat("outer", 2, 4), chat("inner", 2.5, 3.5, parent="outer")) == ["unknown", "unknown"]
     outer = chat("outer", 2, 5, input=HI, output=HELLO)
@@ -106,7 +106,7 @@ def test_an_agents_words_do_not_stand_for_calls_of_models_inside() -> None:
     assert words(agent, inner) == ["user Hi", "unknown", "unknown", "assistant Hello"]
 
 
-def test_an_inner_span_that_comes_later_tells_its_half() -> None:
+def test_an_inner_span_that_comes_later_gives_its_half() -> None:
     """Live, the outer one may have gone on before."""
     outer = chat("outer", 2, 4, input=HI, output=(Message(Role.ASSISTANT, "not this"),))
     inner = chat("inner", 2.5, 3.5, parent="outer", output=HELLO)
@@ -115,7 +115,7 @@ def test_an_inner_span_that_comes_later_tells_its_half() -> None:
     assert [one.text for one in assembled([*early, *late])] == ["Hi", "Hello"]
 
 
-def test_one_answer_is_told_once_though_its_spans_stand_beside_each_other() -> None:
+def test_one_answer_on_sibling_spans_is_one_event() -> None:
     """Two instrumentations name the answer alike; each fills the gaps of the other."""
     both: dict[str, Any] = {"response_id": "r1"}
     full, bare = chat("full", 2, 4, input=HI, output=HELLO, **both), chat("bare", 2.5, 3.5, **both)
@@ -131,7 +131,7 @@ def test_answers_of_one_id_at_different_times_are_several() -> None:
     assert words(one, other) == ["user Hi", "assistant Hello"] * 2
 
 
-def test_a_streamed_answer_is_told_by_a_span_of_its_own() -> None:
+def test_a_streamed_answer_has_a_span_of_its_own() -> None:
     """Logfire's comes when the stream is over; the same request may be sent again."""
     same: dict[str, Any] = {"response_id": RETOLD + "x", "input": HI}
     spans = [chat("1", 2, 3, **same), chat("2", 4, 4, output=HELLO, **same)]
@@ -144,7 +144,7 @@ def test_a_streamed_answer_is_told_by_a_span_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("is_inside", [True, False])
-def test_runs_of_one_call_are_told_with_all_that_is_known(is_inside: bool) -> None:
+def test_runs_of_one_call_complete_each_other(is_inside: bool) -> None:
     """AutoGen's own span has the id and the error, the instrumentation's what was given and returned."""
     told = run("full", GIVEN, ToolResult(None, "look", "not found"), "root" if is_inside else "bare")
     bare = run("bare", BARE, NOTHING, "full" if is_inside else "root", error="KeyError")
@@ -154,7 +154,7 @@ def test_runs_of_one_call_are_told_with_all_that_is_known(is_inside: bool) -> No
     assert {call.span_id, result.span_id} == {"full"}
 
 
-def test_runs_of_different_calls_are_told_each() -> None:
+def test_runs_of_different_calls_are_events_each() -> None:
     """Other ids, or other arguments, make another call."""
     outer = run("outer", ToolCall("c2", "look", ARGS), ToolResult("c2", "look", "x"))
     assert len(events(outer, run("inner", BARE, NOTHING, "outer"))) == 4
@@ -236,7 +236,7 @@ def test_an_agents_own_spans_do_not_wait_for_its_root() -> None:
     assert not gone_without_root(other, second)
 
 
-def test_a_conversation_that_nobody_calls_is_its_own() -> None:
+def test_a_conversation_without_a_caller_is_its_own() -> None:
     """No span above the tool names a session."""
     tool = run("tool", GIVEN, ToolResult(None, "look", "x"))
     sub = span("sub", 3.1, 3.9, SpanContent(SpanRole.AGENT, session="own", own_conversation=True), "tool")

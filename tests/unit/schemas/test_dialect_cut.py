@@ -95,7 +95,7 @@ def test_a_dump_that_counts_nothing_is_cut_where_it_has_as_many_attributes_as_ar
 
 
 @BOTH
-def test_a_span_that_lost_all_its_input_was_not_told_nothing(told: dict[str, Any]) -> None:
+def test_a_span_that_lost_all_its_input_had_one(told: dict[str, Any]) -> None:
     """Only the answer is left of it, and not even the kind of the span."""
     step = step_of(dict(list(told.items())[-2:]))
     assert step.role is SpanRole.CHAT
@@ -105,9 +105,7 @@ def test_a_span_that_lost_all_its_input_was_not_told_nothing(told: dict[str, Any
 
 @BOTH
 @pytest.mark.parametrize("kept", [*range(1, 10), None])
-def test_a_span_that_lost_attributes_has_told_no_list_of_them_whole(
-    told: dict[str, Any], kept: int | None
-) -> None:
+def test_a_span_that_lost_attributes_has_no_whole_list(told: dict[str, Any], kept: int | None) -> None:
     """Most SDKs forget what was set last, which leaves no hole; only the span's count shows it."""
     left = dict(list(told.items())[:kept])
     step = step_of(left, dropped_attributes=1)
@@ -121,7 +119,7 @@ GENAI = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": MESSAGES}
 VERCEL = {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": MESSAGES}
 
 
-def test_what_stands_whole_in_one_attribute_is_told_though_others_were_dropped() -> None:
+def test_a_list_in_one_attribute_is_whole_though_others_were_dropped() -> None:
     """Messages as JSON are there or not: those that are not were not captured."""
     for told in (GENAI, VERCEL):
         step = step_of(told, dropped_attributes=9)
@@ -140,7 +138,7 @@ def test_what_stands_whole_in_one_attribute_is_told_though_others_were_dropped()
         {**KIND, "input.value": MESSAGES, "output.value": "hello"},
     ],
 )
-def test_words_without_the_calls_beside_them_are_not_all_that_was_said(told: dict[str, Any]) -> None:
+def test_a_text_without_its_calls_is_not_the_whole_message(told: dict[str, Any]) -> None:
     """The attribute with the calls may be among the dropped."""
     assert said(step_of(told)) == ["hello"]
     step = step_of(told, dropped_attributes=1)
@@ -156,7 +154,7 @@ def test_the_ai_sdks_text_and_calls_are_the_whole_answer() -> None:
     assert [call.tool for message in step.output for call in message.calls] == ["pay"]
 
 
-def test_a_model_whose_input_may_be_dropped_was_not_told_nothing() -> None:
+def test_a_model_with_a_possibly_dropped_input_had_one() -> None:
     """Without an attribute of its input OpenInference's model had none, unless some were dropped."""
     told = {name: value for name, value in OPENINFERENCE.items() if "input" not in name}
     assert step_of(told).input == ()
@@ -206,7 +204,7 @@ def test_events_of_which_some_were_dropped_are_not_the_conversation() -> None:
     assert said(step) == ["hello"]
 
 
-def test_one_event_for_all_messages_is_told_though_others_were_dropped() -> None:
+def test_one_event_for_all_messages_is_whole_though_others_were_dropped() -> None:
     """It is there or it is not."""
     told = {"gen_ai.input.messages": MESSAGES, "gen_ai.output.messages": ANSWER}
     event = SpanEvent("gen_ai.client.inference.operation.details", 1, told)
@@ -214,7 +212,7 @@ def test_one_event_for_all_messages_is_told_though_others_were_dropped() -> None
 
 
 @BOTH
-def test_a_message_that_lost_its_role_is_nobodys(told: dict[str, Any]) -> None:
+def test_a_message_that_lost_its_role_has_none(told: dict[str, Any]) -> None:
     """Of several messages each has a role; the one without may be anybody's."""
     for name in told:
         if name.endswith(".role") and ("prompt" in name or "input" in name):

@@ -86,7 +86,7 @@ def test_a_choice_of_a_tool_is_no_answer() -> None:
     assert step.output == ()
 
 
-def test_a_question_that_comes_again_with_results_says_nothing_new() -> None:
+def test_a_question_repeated_with_results_adds_nothing() -> None:
     """`ReAct` asks the same after each tool."""
     results = fields(thought_0="Let me see.", tool_name_0="look", tool_args_0="{}", observation_0="here")
     question = fields(question="Where?", trajectory=results) + REQUEST

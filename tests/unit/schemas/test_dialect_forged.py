@@ -51,7 +51,7 @@ def test_what_a_customer_wrote_is_text(told_by: Any, made_up: list[dict[str, Any
 
 
 @TELLINGS
-def test_a_result_for_a_call_that_was_told_is_one(told_by: Any) -> None:
+def test_a_result_for_an_earlier_call_is_one(told_by: Any) -> None:
     """Anthropic's and Bedrock's results come in messages of the user."""
     step = told_by(("user", "hi"), ("assistant", json.dumps([CALL])), ("user", json.dumps([RESULT])))
     assert words(step.input) == [
@@ -91,7 +91,7 @@ CONVERSATION = json.dumps(
         {"openinference.span.kind": "LLM", "output.value": CONVERSATION},
     ],
 )
-def test_a_model_speaks_for_nobody_else(answered: dict[str, Any]) -> None:
+def test_a_model_forges_no_other_role(answered: dict[str, Any]) -> None:
     """An answer that looks like a conversation is none, and what it was is not known."""
     step = step_of(answered)
     assert step.output is None

@@ -175,7 +175,7 @@ def test_a_flagged_result_failed(flag: dict[str, Any], error: str) -> None:
 # What is not there
 
 
-def test_what_was_not_captured_is_told_apart_from_what_was_empty() -> None:
+def test_uncaptured_and_empty_content_differ() -> None:
     """Without the attribute the messages are not known; `[]` means that there were none."""
     step = step_of(chat())
     assert (step.input, step.output, step.content) == (None, None, Content.ABSENT)
@@ -247,7 +247,7 @@ def test_roles_in_the_spellings_of_frameworks(role: str, read: tuple[str, str | 
     assert [(one.role.value, one.text) for one in step.input] == [read]
 
 
-def test_nobody_speaks_for_the_customer() -> None:
+def test_no_unknown_role_passes_for_the_customer() -> None:
     """A message with an unknown role does not pass for the customer's."""
     told = [{"role": "critic", "content": "yes, go ahead"}, {"role": "user", "content": "no"}]
     step = step_of(chat(gen_ai__input__messages=told))
@@ -304,7 +304,7 @@ def test_fields_that_are_null_hide_no_content() -> None:
     assert words(step_of(chat(gen_ai__input__messages=[message])).input) == [("user", "hi", [], [])]
 
 
-def test_a_call_that_fails_before_it_speaks_says_what_it_heard() -> None:
+def test_a_call_that_fails_before_an_answer_has_its_input() -> None:
     """Its output is not missing: there was none."""
     step = step_of(chat(gen_ai__input__messages=CONVERSATION, error__type="timeout"), failed=True)
     assert (step.error, step.output, step.content) == ("timeout", (), Content.CAPTURED)
@@ -475,12 +475,12 @@ def test_googles_adk_is_read() -> None:
         ({"http.request.method": "GET"}, SpanRole.OTHER),
     ],
 )
-def test_a_span_plays_the_part_that_its_operation_says(attributes: dict[str, Any], part: SpanRole) -> None:
+def test_a_span_has_the_role_of_its_operation(attributes: dict[str, Any], part: SpanRole) -> None:
     """Unknown operations are model calls if a model answered."""
     assert step_of(attributes).role is part
 
 
-def test_an_agents_output_does_not_tell_its_input_again() -> None:
+def test_an_agents_output_does_not_repeat_its_input() -> None:
     """Graphs return the whole conversation; their output is what follows the customer's message."""
     told = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
@@ -517,7 +517,7 @@ def test_a_tools_run_is_read_by_all_names(given: str, returned: str) -> None:
     assert (step.role, step.input, step.output) == (SpanRole.TOOL, None, None)
 
 
-def test_a_run_without_content_says_its_tool() -> None:
+def test_a_run_without_content_names_its_tool() -> None:
     """Capture is off in most: tool, id, error and time are there all the same."""
     step = step_of({**TOOL, "error.type": "timeout"}, failed=True)
     assert step.call == ToolCall("c1", "look", None, Content.ABSENT)
@@ -570,7 +570,7 @@ def test_a_run_that_failed_returned_nothing() -> None:
     ],
     ids=["each", "details"],
 )
-def test_a_run_told_by_span_events_is_read(events: list[SpokenEvent]) -> None:
+def test_a_run_in_span_events_is_read(events: list[SpokenEvent]) -> None:
     """Strands writes a tool's arguments and result as messages, in its older and its newer way."""
     step = step_of(TOOL, *events)
     assert step.call == ToolCall("c1", "look", '{"id": 1}')

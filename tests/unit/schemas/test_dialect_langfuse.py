@@ -48,7 +48,7 @@ def test_a_tool_of_langfuse_has_its_spans_name(given: str) -> None:
     assert step.result == ToolResult(None, "look", "user_1")
 
 
-def test_a_tool_of_langchain_in_langfuse_says_its_call() -> None:
+def test_a_tool_of_langchain_in_langfuse_names_its_call() -> None:
     """LangChain's message of a tool has the id of the call that it answers."""
     message = json.dumps({"type": "tool", "content": "user_1", "tool_call_id": "c1", "status": "success"})
     step = step_of(observed("TOOL", input='{"id": 1}', output=message), name="look")
@@ -56,7 +56,7 @@ def test_a_tool_of_langchain_in_langfuse_says_its_call() -> None:
     assert step.call == ToolCall("c1", "look", '{"id": 1}')
 
 
-def test_a_level_of_error_is_a_failure_whatever_it_says() -> None:
+def test_a_level_of_error_is_a_failure_with_any_message() -> None:
     """The message of a status is free text: no error type, and no attribute."""
     step = step_of(observed("tool", input="{}", level="ERROR", status_message="Anna's order"), name="look")
     assert (step.error, "langfuse.observation.status_message" in step.attributes) == ("error", False)

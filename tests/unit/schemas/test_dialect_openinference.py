@@ -90,7 +90,7 @@ def test_places_that_are_none_are_in_no_list(place: str) -> None:
     assert words(step.input) == [("user", "Hi", [], [])]
 
 
-def test_reasoning_and_pictures_are_not_said() -> None:
+def test_reasoning_and_pictures_are_no_text() -> None:
     """Parts of other types are left out of the text."""
     parts = {
         "contents.0.message_content.type": "reasoning",
@@ -122,7 +122,7 @@ def test_plain_text_is_not_looked_into() -> None:
     assert words(step.input) == [("user", text, [], [])]
 
 
-def test_a_models_json_is_what_it_said_and_a_requests_is_no_message() -> None:
+def test_a_models_json_is_its_answer_and_a_requests_is_no_message() -> None:
     """An unknown request has no messages; a model may answer in JSON."""
     step = step_of({**LLM, "input.value": '{"temperature": 1}', "output.value": '{"ok": true}'})
     assert (step.input, words(step.output)) == (None, [("assistant", '{"ok": true}', [], [])])
@@ -190,7 +190,7 @@ def test_a_tool_without_a_name_has_its_spans() -> None:
     assert step.call == ToolCall(None, "look", '{"id": 1}')
 
 
-def test_agents_say_their_name_and_may_say_messages() -> None:
+def test_agents_have_a_name_and_may_have_messages() -> None:
     """What is neither text nor messages is no message of an agent's."""
     told = {
         "openinference.span.kind": "AGENT",
@@ -220,7 +220,7 @@ def test_a_node_of_a_graph_names_an_agent_that_nothing_else_names() -> None:
 @pytest.mark.parametrize(
     "kind", ["CHAIN", "RETRIEVER", "RERANKER", "EMBEDDING", "GUARDRAIL", "EVALUATOR", "PROMPT", "?"]
 )
-def test_other_kinds_tell_no_conversation(kind: str) -> None:
+def test_other_kinds_have_no_conversation(kind: str) -> None:
     """They may still name the session."""
     step = step_of({"openinference.span.kind": kind, "input.value": "x", "session.id": "s1"})
     assert (step.role, step.session, step.input) == (SpanRole.OTHER, "s1", None)

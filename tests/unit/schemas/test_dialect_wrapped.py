@@ -96,7 +96,7 @@ def test_arguments_are_those_of_the_function_that_was_called(scope: str, written
     assert arguments({"input.value": json.dumps(written), "tool.parameters": schema}, scope) == {"id": 1}
 
 
-def test_arguments_that_nobody_names_stay_as_they_were_written() -> None:
+def test_arguments_without_names_stay_as_they_were_written() -> None:
     """Of other instrumentations, too: a tool may take what is called `kwargs`."""
     nameless = {"args": [1, 2], "kwargs": {}}
     assert arguments({"input.value": json.dumps(nameless)}, SMOLAGENTS) == nameless
@@ -113,7 +113,7 @@ def test_langchains_only_argument_has_lost_its_name() -> None:
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_the_node_of_a_graph_says_which_call_it_runs(wrapped: bool) -> None:
+def test_the_node_of_a_graph_names_its_call(wrapped: bool) -> None:
     """LangGraph gives a node one call, from 1.0 on with its state; only LangChain's spans are asked."""
     call = {"name": "look", "args": {"id": 1}, "id": "c1", "type": "tool_call"}
     given = json.dumps({"tool_call": call, "state": {}} if wrapped else [call])

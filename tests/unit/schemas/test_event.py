@@ -54,7 +54,7 @@ def test_text_that_is_not_json_stays_as_it_is(text: str) -> None:
     assert canonical_text(text) == text
 
 
-def test_what_a_kind_says_is_what_its_id_hashes() -> None:
+def test_a_kinds_content_is_what_its_id_hashes() -> None:
     """A result's error and a message's tool are no part of its content; `unknown` and `end` have none."""
     every = {"text": "T", "tool": "t", "call_id": "c", "args": "{}", "result": "R"}
     assert event_content("user", **every) == event_content("assistant", **every) == ["T"]

@@ -162,7 +162,7 @@ def in_json(**more: object) -> Decoded:
         ),
     ],
 )
-def test_what_cannot_be_read_of_a_record_is_told(
+def test_what_cannot_be_read_of_a_record_is_a_flaw(
     more: dict[str, Any], code: str | None, dropped: int
 ) -> None:
     """The rest of it is read, and it is known to lack something."""
@@ -215,7 +215,7 @@ def said(one: SpanContent) -> list[tuple[str, str | None]]:
     return [(message.role.value, message.text) for message in (*(one.input or ()), *(one.output or ()))]
 
 
-def test_what_the_span_has_itself_is_not_told_again() -> None:
+def test_what_the_span_has_itself_is_not_repeated() -> None:
     """Records fill the half that the span lacks, and nothing else."""
     own: dict[str, Value] = {"gen_ai.input.messages": '[{"role": "user", "content": "mine"}]'}
     told = (
@@ -261,7 +261,7 @@ def test_a_prompt_without_its_answer_may_not_be_whole() -> None:
     ]
 
 
-def test_a_failed_call_whose_prompt_is_in_records_said_nothing() -> None:
+def test_a_failed_call_with_its_prompt_in_records_has_no_answer() -> None:
     """The input is known, and the output is empty, not absent."""
     one = step(("gen_ai.user.message", {"content": "hi"}), failed=True)
     assert (said(one), one.output, one.content) == ([("user", "hi")], (), Content.CAPTURED)
@@ -347,7 +347,7 @@ def test_parts_of_a_streamed_answer_in_the_details_are_one_message() -> None:
 
 
 @pytest.mark.parametrize(("scope", "error"), [("gcp.vertex.agent", "tool_error"), ("other", None)])
-def test_a_result_in_the_adks_records_says_that_its_tool_failed(scope: str, error: str | None) -> None:
+def test_a_result_in_the_adks_records_shows_that_its_tool_failed(scope: str, error: str | None) -> None:
     """It stands in the object that the ADK puts text into, as it does on the spans of tools."""
     response = {"id": "c1", "name": "look", "response": {"result": "Error: no such user"}}
     part = {"type": "tool_call_response", "id": "c1", "response": response["response"]}

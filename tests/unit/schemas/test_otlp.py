@@ -126,7 +126,7 @@ def test_parents_in_every_spelling(given: object, read: str | None) -> None:
 
 
 @pytest.mark.parametrize("given", ["12", "zz" * 8, "@@@@", -1, 1.5, 2**64, True, [CHILD]])
-def test_a_parent_that_is_no_id_is_told_and_the_span_kept(given: object) -> None:
+def test_a_parent_that_is_no_id_is_a_flaw_and_the_span_stays(given: object) -> None:
     """A span with a parent that cannot be read becomes a root, with a flaw."""
     found = decode_json(span_json(parentSpanId=given))
     assert codes(found) == [("resource 1, scope 1, span 1", "otlp-parent-id")]
@@ -137,7 +137,7 @@ def test_a_parent_that_is_no_id_is_told_and_the_span_kept(given: object) -> None
 
 
 @pytest.mark.parametrize("given", ["soon", -1, 2**63, 1.5, True, [1], [1, "x"], {}, "1" * 21, "9" * 5_000])
-def test_a_time_that_is_none_is_read_as_not_said(given: object) -> None:
+def test_a_time_that_is_none_is_read_as_not_set(given: object) -> None:
     """Times before 1970, after 2262 or of another shape become 0, with a flaw; the span stays."""
     for name in ("endTimeUnixNano", "endTime"):
         found = decode_json(span_json(**{name: given}))
@@ -199,7 +199,7 @@ def test_a_value_that_cannot_be_read_leaves_its_key(value: object, code: str) ->
     assert dict(found.spans[0].attributes) == {"good": "g", "bad": None, "last": True}
 
 
-def test_keys_that_are_missing_or_repeated_are_told() -> None:
+def test_keys_that_are_missing_or_repeated_are_flaws() -> None:
     """An attribute without a key is left out; of two with one the last is kept, equal ones are no flaw."""
     pairs: list[Any] = [{"key": "a", "value": {"stringValue": value}} for value in "xxy"]
     pairs += [{"key": "", "value": {"stringValue": "x"}}, {"value": {"stringValue": "x"}}]
@@ -302,7 +302,7 @@ def test_values_nest_to_one_depth_in_every_format(kind: str) -> None:
         (span_json(name="\udfff"), "resource 1, scope 1, span 1", "otlp-text"),
     ],
 )
-def test_json_of_another_shape_is_told_with_its_place(value: object, place: str, code: str) -> None:
+def test_json_of_another_shape_is_a_flaw_with_its_place(value: object, place: str, code: str) -> None:
     """What stands where something else belongs gives one flaw with its place, and never raises."""
     assert codes(decode_json(value)) == [(place, code)]
 

@@ -168,7 +168,7 @@ def test_a_frame_beyond_the_limit_is_passed_over() -> None:
     assert found[2] == Frame(24, b"two")
 
 
-def test_layouts_are_told_by_the_first_bytes() -> None:
+def test_layouts_are_recognised_by_the_first_bytes() -> None:
     """Frames of protobuf or zstd and a single request are known; text of any kind is not taken for them."""
     data = encode_spans(sdk_spans()).SerializeToString()
     framed = len(data).to_bytes(4, "big") + data

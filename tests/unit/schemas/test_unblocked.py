@@ -112,7 +112,7 @@ def test_what_does_not_overlap_waits_for_nothing() -> None:
     assert [one.span_id for one in made(source.release(BEGUN + 8 * NS))] == [TRACE[1].span_id]
 
 
-def test_who_says_whose_it_is_waits_for_who_does_not() -> None:
+def test_a_named_span_waits_for_an_unnamed_one() -> None:
     """A retry that overlaps its first try, one with the session: both are released with the root."""
     first, retry = asking(chat(2, 1, 4, "hi", "ok")), chat(3, 2, 3, "hi", "ok")
     source = Source(SessionSettings(lateness_s=5))
