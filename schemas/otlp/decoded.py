@@ -35,6 +35,10 @@ CODES: dict[str, str] = {
     "json": "text that is no JSON",
 }
 """The meaning of the codes of flaws."""
+BAD_TRACE_ID = "otlp-trace-id", "has a trace id that is not 16 bytes, or all zero"
+BAD_SPAN_ID = "otlp-span-id", "has a span id that is not 8 bytes, or all zero"
+BAD_PARENT_ID = "otlp-parent-id", "has a parent id that is not 8 bytes"
+"""Code and text of the flaws of ids."""
 
 
 class Unreadable(Exception):
@@ -91,6 +95,11 @@ class Decoding:
     rejected: int = 0
     lost: int = 0
     excused: set[str] = field(default_factory=set[str])
+
+    def reject(self, place: str | Place, code: str, text: str) -> None:
+        """Count a span or a record that cannot be decoded, and add its flaw."""
+        self.rejected += 1
+        self.flaw(place, code, text)
 
     def flaw(self, place: str | Place, code: str, text: str) -> None:
         """Add a flaw, or count it beyond `FLAWS_MAX`; the place is made only for an added one."""

@@ -17,7 +17,7 @@ from ..chat.find import is_object
 from ..span import Span, SpanEvent, Value
 from ..time import NS, NS_MAX, parse_time
 from .attributes import from_json, integer_of, text_of
-from .decoded import Decoding, Place, Unreadable
+from .decoded import BAD_PARENT_ID, BAD_SPAN_ID, BAD_TRACE_ID, Decoding, Place, Unreadable
 
 _CONTEXTS = ("context", "spanContext", "span_context")
 TRACE_IDS = ("traceId", "trace_id")
@@ -68,18 +68,15 @@ def decode_span(
     A scope is its name and its version.
     """
     if not is_object(value):
-        decoding.rejected += 1
-        decoding.flaw(place, "otlp-shape", "is not an object")
+        decoding.reject(place, "otlp-shape", "is not an object")
         return
     ids = _ids(value)
     trace_id, span_id = hex_id(first(ids, TRACE_IDS), 16), hex_id(first(ids, SPAN_IDS), 8)
     if trace_id is None:
-        decoding.rejected += 1
-        decoding.flaw(place, "otlp-trace-id", "has a trace id that is not 16 bytes, or all zero")
+        decoding.reject(place, *BAD_TRACE_ID)
         return
     if span_id is None:
-        decoding.rejected += 1
-        decoding.flaw(place, "otlp-span-id", "has a span id that is not 8 bytes, or all zero")
+        decoding.reject(place, *BAD_SPAN_ID)
         return
     if resource is None:
         resource = decode_resource(value.get("resource"), place, decoding)
@@ -165,7 +162,7 @@ def _parent(value: dict[str, object], place: Place, decoding: Decoding) -> str |
         return None
     parent_id = hex_id(given, 8)
     if parent_id is None and not _is_zero(given):
-        decoding.flaw(place, "otlp-parent-id", "has a parent id that is not 8 bytes")
+        decoding.flaw(place, *BAD_PARENT_ID)
     return parent_id
 
 

@@ -65,8 +65,7 @@ def is_record(value: object) -> bool:
 def decode_record(value: object, place: Place, decoding: Decoding) -> None:
     """Add a log record in JSON."""
     if not is_object(value):
-        decoding.rejected += 1
-        decoding.flaw(place, "otlp-shape", "is not an object")
+        decoding.reject(place, "otlp-shape", "is not an object")
         return
     time = time_of(value, _TIMES, place, decoding) or time_of(value, _OBSERVED, place, decoding)
     decoding.latest = max(decoding.latest, time)

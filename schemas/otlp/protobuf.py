@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
 from ..span import Span, SpanEvent, Value
 from ..time import NS_MAX
 from .attributes import from_protobuf
-from .decoded import Decoded, Decoding, Place
+from .decoded import BAD_PARENT_ID, BAD_SPAN_ID, BAD_TRACE_ID, Decoded, Decoding, Place
 from .salvage import salvaged
 
 _ERROR = Status.STATUS_CODE_ERROR
@@ -72,17 +72,15 @@ def _span(
     trace_id = message.trace_id.hex()
     span_id = message.span_id.hex()
     if len(trace_id) != 32 or trace_id == _NO_TRACE:
-        decoding.rejected += 1
-        decoding.flaw(place, "otlp-trace-id", "has a trace id that is not 16 bytes, or all zero")
+        decoding.reject(place, *BAD_TRACE_ID)
         return
     if len(span_id) != 16 or span_id == _NO_SPAN:
-        decoding.rejected += 1
-        decoding.flaw(place, "otlp-span-id", "has a span id that is not 8 bytes, or all zero")
+        decoding.reject(place, *BAD_SPAN_ID)
         return
     parent_id: str | None = message.parent_span_id.hex()
     if len(parent_id) != 16 or parent_id == _NO_SPAN:
         if len(parent_id) not in (0, 16):
-            decoding.flaw(place, "otlp-parent-id", "has a parent id that is not 8 bytes")
+            decoding.flaw(place, *BAD_PARENT_ID)
         parent_id = None
     pairs, lost = message.attributes, decoding.lost
     attributes = from_protobuf(pairs, len(pairs), place, decoding)
