@@ -15,8 +15,7 @@ import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 from ...archive.error import SourceError
 from ...schemas.event import Content
 from ...schemas.frames.events import EVENT_SCHEMA, REQUIRED, TIME
-from ...schemas.otlp.decoded import TIME_MAX
-from ...schemas.time import EVENT_TIME_MIN
+from ...schemas.time import EVENT_TIME_MIN, NS_MAX
 from .discover import REJECTS_KEPT_MAX, Population, Reject, SourceFile
 
 _DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
@@ -227,7 +226,7 @@ def _column(part: SourceFile, name: str, found: pl.DataType | None, wanted: pl.D
         # Nanoseconds in 64 bits reach to 2262: later times would wrap around, and Polars gives no year of a
         # number that is too large.
         unit = {"ns": 1, "us": 1_000, "ms": 1_000_000}[found.time_unit]
-        is_time = column.to_physical().is_between(EVENT_TIME_MIN // unit, TIME_MAX // unit)
+        is_time = column.to_physical().is_between(EVENT_TIME_MIN // unit, NS_MAX // unit)
         return pl.when(is_time).then(utc).dt.cast_time_unit("ns").alias(name)
     if isinstance(wanted, pl.Enum) and found != wanted:
         word = column.cast(pl.String)
