@@ -34,25 +34,11 @@ def prepare(
 ) -> tuple[SourceFile, ...]:
     """Return the source as files of judged events, whose rows have an occurrence, a seq and an event_id.
 
-    <<<<<<< HEAD
-        Files that already are so stay where they are. Chat logs, spans, and event Parquet that lacks order or ids
-        are written to `scratch` (a folder of the caller's, empty) in bounded memory. Rows, duplicates and
-        rejected input are counted in the population; of sessions and events only those of chat logs are: the
-        caller counts what it judges. What becomes of the claims of one session's spans is reported to
-        `claim_log`. Raises SourceError where there is nothing to read or a column is wrong.
-    ||||||| b1b98fd
-        Files that already are so stay where they are. Chat logs, spans, and event Parquet that lacks order or ids
-        are written to `scratch` (a folder of the caller's, empty) in bounded memory. Rows, duplicates and
-        rejected input are counted in the population; of sessions and events only those of chat logs are: the
-        caller counts what it judges. What becomes of the readings of one session's spans is reported to
-        `readings`. Raises SourceError where there is nothing to read or a column is wrong.
-    =======
-        Files that have these stay where they are. Chat logs, spans, and event Parquet without order or ids are
-        written to `scratch` (an empty folder of the caller) in bounded memory. The population counts rows,
-        duplicates and rejects, but sessions and events only of chat logs: the caller counts those that it judges.
-        `readings` collects the outcome of each claim of one session. Raises SourceError if there is nothing to
-        read or a column is wrong.
-    >>>>>>> h-edges
+    Files that have these stay where they are. Chat logs, spans, and event Parquet without order or ids are
+    written to `scratch` (an empty folder of the caller) in bounded memory. The population counts rows,
+    duplicates and rejects, but sessions and events only of chat logs: the caller counts those that it judges.
+    `claim_log` collects the outcome of each claim of one session. Raises SourceError if there is nothing to
+    read or a column is wrong.
     """
     options = options or AuditOptions()
     ready: list[SourceFile] = []

@@ -77,27 +77,11 @@ def resolved(
 ) -> Iterator[list[LocatedCandidate]]:
     """Yield the candidates of all dumps with a claim, whole traces at a time.
 
-    <<<<<<< HEAD
-        Log records add to their spans, wherever both stand. Spans (also by scope), records and what cannot be
-        read are counted, and as gaps the spans whose parent never came. As of a time (ns since the epoch) the
-        candidates are of the spans that had ended; one that does not say itself whose it is waits until all above
-        it have ended, as it does live. More spans than memory holds are written to `scratch`, which is not there
-        yet and is gone afterwards. What spans of one session leave to others of their traces is reported to
-        `claim_log`.
-    ||||||| b1b98fd
-        Log records add to their spans, wherever both stand. Spans (also by scope), records and what cannot be
-        read are counted, and as gaps the spans whose parent never came. As of a time (ns since the epoch) the
-        candidates are of the spans that had ended; one that does not say itself whose it is waits until all above
-        it have ended, as it does live. More spans than memory holds are written to `scratch`, which is not there
-        yet and is gone afterwards. What spans of one session leave to others of their traces is reported to
-        `readings`.
-    =======
-        Log records add to their spans, wherever both are. The population counts spans (also by scope), records,
-        rejects, and as gaps the spans whose parent is missing. With `as_of` (ns since the epoch) the candidates
-        are those of the spans that had ended; a span that does not name its session waits until all spans above
-        it have ended, as it does live. Spans beyond memory are written to `scratch`, a folder that must not exist
-        and is deleted afterwards. `readings` collects the claims of one session that other spans make instead.
-    >>>>>>> h-edges
+    Log records add to their spans, wherever both are. The population counts spans (also by scope), records,
+    rejects, and as gaps the spans whose parent is missing. With `as_of` (ns since the epoch) the candidates
+    are those of the spans that had ended; a span that does not name its session waits until all spans above
+    it have ended, as it does live. Spans beyond memory are written to `scratch`, a folder that must not exist
+    and is deleted afterwards. `claim_log` collects the claims of one session that other spans make instead.
     """
     size = sum(part.path.stat().st_size for part in parts)
     found = _found(parts, population, scope)
