@@ -1,10 +1,11 @@
-"""What the Kafka pipeline costs on this machine: `make kafka`, `python benchmarks/pipeline.py [SPANS]`.
+"""The cost of the Kafka pipeline on this machine: `make kafka`, `python benchmarks/pipeline.py [SPANS]`.
 
-A real broker, and processes as a user starts them. Of the simulated support desk's spans, a message a trace:
-how many a second `rekey` and `monitor` work off, alone and at the same time; the obvious Faust design over
-the same rules, labels and states in the same run (`obvious_faust.py`); how long a verdict takes at a steady
-rate; how large a session's state is; and how long a monitor takes to go on with 100,000 open sessions.
-What was sent stands in Kafka before the clock starts, and the processes have judged some spans by then.
+It uses a real broker, real processes, and the simulated support desk's spans, one message a trace. It prints
+the spans per second of `rekey` and `monitor`, alone and at the same time; the same for the first design of a
+good engineer (`rival_faust.py`), which must find the same violations, and for a program that only copies the
+messages; the delay of verdicts at a steady rate; the size of a session's state; and the time in which a
+monitor resumes 100,000 open sessions. All messages are in Kafka, and the processes have judged some spans,
+before the measurement starts.
 """
 
 from __future__ import annotations
@@ -13,27 +14,29 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 
 from desk_spans import desk_spans, moved, traces
+from kafka_floor import Floor, floor
 from kafka_latency import Delays, delays
 from kafka_recovery import Open, Recovery, recoveries, state_sizes
-from kafka_run import Running, Setup, closing_spans, cpu_of, judged_until, send
-from obvious_faust import Spent, measure
+from kafka_run import Reader, Running, Setup, closing_spans, cpu_of, judged_until, send
+from rival_faust import Spent, Violation, measure
 from tracline.examples.local_kafka import Broker, missing
+from tracline.examples.spans.wire import to_otlp
 from tracline.rules.packs.load import shipped_packs
-from tracline.schemas.candidate import Candidate
-from tracline.schemas.sessions.pending import Traces
-from tracline.schemas.sessions.resolve import hear
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339
+from tracline.stream.messages.codec import decode_verdicts
+from tracline.stream.messages.topics import Topic
 
 SPANS, SPANS_MAX = 20_000, 200_000
 WARM_SPANS = 1_500
-OBVIOUS_SPANS = 500
 AHEAD_NS = 600 * NS
 """The time between the clock and the spans: idle processes follow the clock, and must not pass them."""
 SESSIONS = {"lateness_s": 5, "idle_s": 3600, "hold_s": 60, "tick_s": 1, "skew_s": 10_000_000}
@@ -89,9 +92,10 @@ def main() -> None:
         broker = Broker(Path(folder) / "kafka", {"log.message.timestamp.type": "LogAppendTime"})
         broker.start()
         try:
-            rates = [together(broker, load(wanted)), *alone(broker, load(wanted))]
+            spans = load(wanted)
+            rates = [together(broker, spans), *alone(broker, load(wanted))]
             sizes = state_sizes(Setup(broker, "alone"))
-            print_rates(rates, *obvious(broker))
+            print_rates(rates, rivals(broker, spans), floor(broker, _messages(spans)))
             print_sizes(sizes)
             print_delays(delays(Setup(broker, "latency")))
             for recovery in recoveries(broker, sizes.records):
@@ -169,41 +173,54 @@ def alone(broker: Broker, spans: Load) -> tuple[Rate, Rate]:
     return first, second
 
 
-def obvious(broker: Broker) -> tuple[Spent, Spent]:
-    """Measure the obvious design, with Faust's defaults and with the tuned producer."""
-    every = desk_spans(OBVIOUS_SPANS)
-    open_traces = Traces(60 * NS, 3600 * NS)
-    for span in every:
-        open_traces.add(hear(span))
-    released = [item.made for item in open_traces.release(every[-1].end + NS, every[-1].end)]
-    candidates = [item for item in released if isinstance(item, Candidate) and item.tellings]
-    candidates.sort(key=lambda candidate: candidate.end)
-    return (
-        measure(broker.bootstrap, "obvious", candidates, tuned=False),
-        measure(broker.bootstrap, "obvious-tuned", candidates, tuned=True),
-    )
+def rivals(broker: Broker, spans: Load) -> dict[str, Spent]:
+    """Measure the rival with Faust's defaults and tuned; it must find the violations of the pipeline."""
+    expected = violations(Setup(broker, "together", SESSIONS))
+    spent: dict[str, Spent] = {}
+    for name, tuned in (("rival", False), ("rival, tuned", True)):
+        prefix = "rival-tuned" if tuned else "rival"
+        spent[name], found = measure(broker.bootstrap, prefix, _messages(spans), tuned=tuned)
+        assert found == expected, f"{name}: {len(found - expected)} more, {len(expected - found)} missing"
+    return spent
 
 
-def print_rates(rates: Sequence[Rate], plain: Spent, tuned: Spent) -> None:
+def violations(setup: Setup) -> Counter[Violation]:
+    """Return the violations that a run has written to the topic of verdicts."""
+    reader = Reader(setup, setup.kafka.topic(Topic.VERDICTS))
+    records = [verdict for record in reader.all() for verdict in decode_verdicts(record.value)["verdicts"]]
+    reader.close()
+    violated = (verdict for verdict in records if verdict["verdict"] == "violated")
+    place = itemgetter("pack", "rule", "session_id", "seq")
+    return Counter(map(place, violated))
+
+
+def _messages(spans: Load) -> list[bytes]:
+    every = [*spans.warm, *spans.counted]
+    return [to_otlp(trace).SerializeToString() for trace in traces(every)]
+
+
+def print_rates(rates: Sequence[Rate], rivals: Mapping[str, Spent], bare: Floor) -> None:
     """Print the table of spans per second, and the ratios."""
     print(f"{os.cpu_count()} cores, which the broker shares; load now: {os.getloadavg()[0]:.1f}\n")
     print(f"{'':<28}{'spans':>8}{'spans/s':>9}{'us of processor a span':>24}")
     for rate in rates:
         parts = ", ".join(f"{name} {seconds / rate.spans * 1e6:.0f}" for name, seconds in rate.cpu.items())
         print(f"{rate.name:<28}{rate.spans:>8,}{rate.a_second:>9,.0f}  {parts:>22}")
-    for name, spent in (("obvious Faust", plain), ("obvious Faust, tuned", tuned)):
+    for name, spent in rivals.items():
         each = 1e6 / spent.spans
-        parts = f"{spent.cpu_s * each:,.0f}, {spent.judging_s * each:,.0f} of it in the worker"
-        print(f"{name:<28}{spent.spans:>8,}{spent.spans / spent.wall_s:>9,.0f}  {parts:>22}")
-    whole, _, monitor = rates
-    for name, spent in (("obvious", plain), ("tuned obvious", tuned)):
+        parts = f"{spent.cpu_s * each:,.0f}, {spent.judging_s * each:,.0f} of it judging"
+        print(f"{name:<28}{spent.spans:>8,.0f}{spent.spans / spent.wall_s:>9,.0f}  {parts:>22}")
+    print(f"{'copy in transactions':<28}{'':>8}{'':>9}  {bare.copy_us:>22.1f}")
+    print(f"{'parse with upb':<28}{'':>8}{'':>9}  {bare.parse_us:>22.1f}")
+    whole, first, second = rates
+    for name, spent in rivals.items():
         wall, cpu = spent.spans / spent.wall_s, spent.cpu_s / spent.spans
         ends = whole.a_second / wall, cpu / (whole.tracline_cpu_s / whole.spans)
-        ours = monitor.a_second / wall, cpu / (monitor.tracline_cpu_s / monitor.spans)
         print(
-            f"against the {name} design: end to end {ends[0]:.0f} times as many spans a second"
-            f" ({ends[1]:.0f} times by processor time), the monitor alone {ours[0]:.0f} ({ours[1]:.0f})"
+            f"against the {name}: {ends[1]:.1f} times as good by processor time, {ends[0]:.1f} by the clock"
         )
+    for rate in (first, second):
+        print(f"{rate.name}: {rate.tracline_cpu_s / rate.spans * 1e6 / bare.copy_us:.1f} times the bare copy")
 
 
 def print_sizes(sizes: Open) -> None:

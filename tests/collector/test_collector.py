@@ -54,7 +54,7 @@ def write(folder: Path, told: Mapping[str, Any]) -> Path:
 
 @contextmanager
 def collecting(kafka: KafkaSettings, folder: Path) -> Iterator[tuple[int, Path]]:
-    """A collector as it ships but for addresses and the topic's name; its port, and a file of what it heard.
+    """Run the collector as it ships but for addresses and topics; yield its port and a file of its spans.
 
     When the block ends it was asked to stop, and has sent all that it took.
     """
@@ -63,7 +63,10 @@ def collecting(kafka: KafkaSettings, folder: Path) -> Iterator[tuple[int, Path]]
     here = {
         "receivers": {"otlp": {"protocols": {"grpc": grpc, "http": http}}},
         "exporters": {
-            "kafka": {"traces": {"topic": kafka.topic(Topic.SPANS)}},
+            "kafka": {
+                "traces": {"topic": kafka.topic(Topic.SPANS)},
+                "logs": {"topic": kafka.topic(Topic.LOGS)},
+            },
             "file": {"path": str(file)},
         },
         "service": {
