@@ -1,4 +1,4 @@
-"""The rival of `rival.py` as a Faust program: a message a span, regrouped by session, each with a table write.
+"""The rival of `rival.py` in Faust: a message for each span, regrouped by session, with a table write each.
 
 It reads the same messages as the pipeline does, with advantages: the spans of a trace come in one
 message, so it need not wait for a root; all messages of a session come in order in one partition, which
