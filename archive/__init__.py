@@ -1,1 +1,1 @@
-"""What is kept of judged and imported events: files of Parquet, their manifest, and the rules in force."""
+"""Archives of judged and imported events: Parquet files, their manifest, and the rule sets in force."""

@@ -1,4 +1,4 @@
-"""What is copied from the topic of judged events into an archive at a time, and how far that has come."""
+"""A chunk of judged events that is archived at a time, and the checkpoint of an archive after it."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ RuleTexts = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How far an archive has come with a partition of judged events.
+class ArchiveCheckpoint:
+    """The progress of an archive with one partition of judged events.
 
-    `next` is the offset behind the last that it has dealt with, `first` that at which the range of its next
-    file begins: what held no rows belongs to the file after it, so that ranges leave no gap. `mark` is the
-    (offset, index) of the last message archived. `writing` is the range that was begun behind all this and
-    is not known to be done: it is to be written again, from the same messages.
+    `next` is the offset after the last one archived. `first` is where the range of the next file begins: it
+    includes offsets without rows, so that ranges leave no gap. `mark` is the (offset, index) of the last
+    message archived. `pending` is a range that a writer started and did not finish: it is written again from
+    the same messages.
     """
 
     next: int
     first: int
     mark: tuple[int, int] | None = None
-    writing: tuple[int, int] | None = None
+    pending: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Chunk:
     """Judged events of one partition that are archived together, each with the digest of its rule set.
 
-    `offsets` are the first and last that the piece covers. `mark` is that of its last message, `watermark`
-    (ns since the epoch) how far the partition has judged, None where that is not known. `activated` are the
-    packs of rule sets that came into force, by digest. After a piece that is `cut` something follows that
-    could not be read, so that the next one's range begins behind that, at `next`.
+    `offsets` are the first and last that the chunk covers. `mark` is that of its last message. `watermark`
+    (ns since the epoch) is how far the partition has judged, None if that is unknown. `activated` are the
+    packs of rule sets that came into force, by digest. An unreadable message follows a chunk that is `cut`:
+    the next range begins after it, at `next`.
     """
 
     partition: int
@@ -48,7 +48,7 @@ class Piece:
     cut: bool = False
 
     @property
-    def standing(self) -> Standing:
-        """Return how far the archive has come once the piece is in it."""
-        begins_anew = self.cut or bool(self.events)
-        return Standing(self.next, self.next if begins_anew else self.offsets[0], self.mark)
+    def checkpoint(self) -> ArchiveCheckpoint:
+        """Return the archive's checkpoint once it contains the chunk."""
+        starts_range = self.cut or bool(self.events)
+        return ArchiveCheckpoint(self.next, self.next if starts_range else self.offsets[0], self.mark)

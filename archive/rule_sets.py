@@ -13,14 +13,15 @@ import rfc8785
 from ..rules.model.digest import rule_set_digest
 from ..rules.model.rule import RuleSet
 from ..rules.packs.load import load_texts
+from .disk import disk_errors, sync_path
 from .error import SourceError
-from .writer import RULE_SETS, disk_errors, sync_path
+from .manifest import RULE_SETS
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def write_rule_set(root: Path, digest: str, packs: Mapping[str, str]) -> None:
-    """Write the packs of a rule set into the archive at `root`, whole and synced; once is enough."""
+    """Write the packs of a rule set to the archive at `root`, whole and synced, unless they are there."""
     assert _DIGEST.fullmatch(digest), "a digest is 64 hex digits"
     path = root / RULE_SETS / f"{digest}.json"
     if path.exists():
@@ -37,10 +38,10 @@ def write_rule_set(root: Path, digest: str, packs: Mapping[str, str]) -> None:
 
 
 def read_rule_set(roots: Iterable[Path], digest: str) -> RuleSet:
-    """The rule set of that digest, from the first of these archives that has it.
+    """Return the rule set of that digest from the first of these archives that has it.
 
-    Raises SourceError (TRL408) where none has, or what it has is not what the digest says; RuleError where
-    its packs cannot be read.
+    Raises SourceError (TRL408) if none has it or its content has another digest, and RuleError if its packs
+    cannot be read.
     """
     path = None
     if _DIGEST.fullmatch(digest):
@@ -48,17 +49,17 @@ def read_rule_set(roots: Iterable[Path], digest: str) -> RuleSet:
         path = next((root / name for root in roots if (root / name).is_file()), None)
     if path is None:
         hint = (
-            "restore the archive's folder `rules`, or activate the same packs once more, which are then in it"
+            "restore the archive's folder `rules`, or activate the same packs again, which writes them; "
+            "or choose rules with --rules instead of --as-judged"
         )
-        hint += "; or name rules with --rules, without --as-judged"
-        raise SourceError("TRL408", RULE_SETS, f"the archive has no rule set {digest[:12]} in it", hint)
+        raise SourceError("TRL408", RULE_SETS, f"the archive has no rule set {digest[:12]}", hint)
     hint = "restore the file, or use the release of tracline that wrote it"
     try:
-        told = cast("dict[str, Any]", orjson.loads(path.read_bytes()))
-        packs = {str(name): str(text) for name, text in told["packs"].items()}
+        content = cast("dict[str, Any]", orjson.loads(path.read_bytes()))
+        packs = {str(name): str(text) for name, text in content["packs"].items()}
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise SourceError("TRL408", str(path), "is no rule set", hint) from None
+        raise SourceError("TRL408", str(path), "is not a rule set", hint) from None
     rule_set = load_texts(packs)
     if rule_set_digest(rule_set) != digest:
-        raise SourceError("TRL408", str(path), "is not the rule set that its name says", hint)
+        raise SourceError("TRL408", str(path), "does not match the digest in its name", hint)
     return rule_set

@@ -1,9 +1,9 @@
-"""An archive to which several live processes add in turns, each the partitions that it has then.
+"""A live archive to which several processes write, each the partitions that it is assigned.
 
-The manifest says how far the archive has come with every partition. A line `archiving` names the range of
-offsets of which files are written next, and `archived` closes it; so a process that ends in between leaves
-behind which range is to be written again. Only one process at a time has its turn, by a lock on the file
-`.lock`, which the system lets go when the process ends; the folder must be on a file system that locks.
+The manifest has a checkpoint for each partition. A line `archiving` names the range of offsets whose files
+are written next, and `archived` closes it; if a process ends in between, the next one writes that range
+again. A lock on the file `.lock` admits one process at a time. The operating system releases it when the
+process ends; the folder must be on a file system that supports locks.
 """
 
 from __future__ import annotations
@@ -19,28 +19,26 @@ import polars as pl
 
 from ..schemas.frames.events import event_frame
 from ..schemas.time import rfc3339
-from .chunk import Piece, RuleTexts, Standing
-from .rule_sets import write_rule_set
-from .writer import (
+from .chunk import ArchiveCheckpoint, Chunk, RuleTexts
+from .disk import disk_errors, sync_path
+from .manifest import (
     MANIFEST,
-    RULES_COLUMN,
-    Begun,
-    Entry,
-    Origin,
-    Reached,
-    disk_errors,
-    enter,
-    read_line,
-    sync_path,
-    write_files,
+    CheckpointReached,
+    ManifestEntry,
+    ManifestSource,
+    RangeStarted,
+    append_lines,
+    parse_line,
 )
+from .rule_sets import write_rule_set
+from .writer import RULES_COLUMN, write_files
 
 _LOCK = ".lock"
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
-    """What was entered into the manifest: files, their bytes and rows."""
+class WrittenFiles:
+    """The files that a commit entered into the manifest: their number, bytes and rows."""
 
     files: int
     bytes: int
@@ -48,97 +46,97 @@ class Entered:
 
 
 @dataclass(slots=True)
-class _Known:
-    """What the manifest says of a partition: how far it is, and the files that were entered behind that."""
+class _Partition:
+    """The manifest's lines on one partition: its checkpoint, and the files that were entered after that."""
 
-    standing: Standing | None = None
+    checkpoint: ArchiveCheckpoint | None = None
     files: set[str] = field(default_factory=set[str])
 
 
 class LiveArchive:
-    """The archive in the folder `root`, as one process adds to it what it reads of a source.
+    """The archive in the folder `root`, as one of its writers sees it.
 
-    `name` and `sha256` identify the source. Every method but `standing` is to be called inside a `turn`.
+    `name` and `sha256` identify the source. Every method except `checkpoint` needs the `lock`.
     """
 
     def __init__(self, root: Path, name: str, sha256: str) -> None:
         self._root, self._name, self._sha256 = root, name, sha256
-        self._known: dict[int, _Known] = {}
+        self._partitions: dict[int, _Partition] = {}
         self._read = self._lines = 0
         self._manifest: BinaryIO | None = None
-        self._files: list[Entry] = []
+        self._files: list[ManifestEntry] = []
 
     @contextmanager
-    def turn(self) -> Generator[None]:
-        """Wait for the turn and have it: nobody else adds to the archive inside."""
+    def lock(self) -> Generator[None]:
+        """Wait for the lock and hold it inside."""
         self._root.mkdir(parents=True, exist_ok=True)
         path = self._root / MANIFEST
         with (self._root / _LOCK).open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             is_new = not path.exists()
-            # To close the manifest writes what is left of it.
+            # Closing the manifest flushes it.
             with disk_errors(path), path.open("ab") as self._manifest:
                 if is_new:
                     sync_path(self._root)
                 if self._refresh():
-                    # Who wrote this line has ended in the middle of it.
+                    # The writer of this line crashed in the middle of it.
                     self._manifest.truncate(self._read)
                 try:
                     yield
                 finally:
                     self._manifest, self._files = None, []
 
-    def standing(self, partition: int) -> Standing | None:
-        """Return how far the archive has come with a partition, None where it has nothing of it."""
+    def checkpoint(self, partition: int) -> ArchiveCheckpoint | None:
+        """Return the checkpoint of a partition, None if the archive has nothing of it."""
         self._refresh()
-        return self._of(partition).standing
+        return self._partition(partition).checkpoint
 
-    def keep_rules(self, digest: str, packs: RuleTexts) -> None:
-        """Write a rule set into the archive, where it is not there yet."""
+    def write_rules(self, digest: str, packs: RuleTexts) -> None:
+        """Write a rule set to the archive unless it is there."""
         write_rule_set(self._root, digest, packs)
 
-    def begin(self, piece: Piece) -> None:
-        """Enter that files of the piece are written next."""
-        self._enter({"archiving": piece.offsets, "source": asdict(self._origin(piece.partition))}, sync=True)
+    def begin(self, chunk: Chunk) -> None:
+        """Enter that the files of the chunk are written next."""
+        self._append({"archiving": chunk.offsets, "source": asdict(self._source(chunk.partition))}, sync=True)
 
-    def put(self, piece: Piece) -> None:
-        """Write the files of the piece, but for those that were entered before; `enter` enters them."""
-        rules = pl.Series(RULES_COLUMN, piece.rules, pl.String)
-        events = event_frame(piece.events).with_columns(rules)
-        known = self._of(piece.partition).files
-        self._files = write_files(self._root, events, self._origin(piece.partition), piece.offsets, known)
+    def write(self, chunk: Chunk) -> None:
+        """Write the files of the chunk, except those that are in the manifest; `commit` enters them."""
+        rules = pl.Series(RULES_COLUMN, chunk.rules, pl.String)
+        events = event_frame(chunk.events).with_columns(rules)
+        known = self._partition(chunk.partition).files
+        self._files = write_files(self._root, events, self._source(chunk.partition), chunk.offsets, known)
 
-    def enter(self) -> Entered:
-        """Enter the files that were put."""
+    def commit(self) -> WrittenFiles:
+        """Enter the written files into the manifest."""
         files, self._files = self._files, []
-        self._enter(*map(asdict, files), sync=True)
-        return Entered(len(files), sum(file.bytes for file in files), sum(file.rows for file in files))
+        self._append(*map(asdict, files), sync=True)
+        return WrittenFiles(len(files), sum(file.bytes for file in files), sum(file.rows for file in files))
 
-    def finish(self, piece: Piece) -> Standing:
-        """Enter that the piece is in the archive; gives how far that has come."""
-        standing = piece.standing
-        self._enter(
+    def finish(self, chunk: Chunk) -> ArchiveCheckpoint:
+        """Enter that the archive contains the chunk, and return its new checkpoint."""
+        checkpoint = chunk.checkpoint
+        self._append(
             {
-                "archived": {"next": standing.next, "first": standing.first, "mark": standing.mark},
-                "watermark": None if piece.watermark is None else rfc3339(piece.watermark),
-                "source": asdict(self._origin(piece.partition)),
+                "archived": {"next": checkpoint.next, "first": checkpoint.first, "mark": checkpoint.mark},
+                "watermark": None if chunk.watermark is None else rfc3339(chunk.watermark),
+                "source": asdict(self._source(chunk.partition)),
             },
             sync=False,
         )
-        return standing
+        return checkpoint
 
-    def _origin(self, partition: int) -> Origin:
-        return Origin(self._name, self._sha256, partition=partition)
+    def _source(self, partition: int) -> ManifestSource:
+        return ManifestSource(self._name, self._sha256, partition=partition)
 
-    def _of(self, partition: int) -> _Known:
-        return self._known.setdefault(partition, _Known())
+    def _partition(self, number: int) -> _Partition:
+        return self._partitions.setdefault(number, _Partition())
 
-    def _enter(self, *lines: Mapping[str, object], sync: bool) -> None:
-        assert self._manifest is not None, "only inside a turn"
-        enter(self._manifest, lines, sync=sync)
+    def _append(self, *lines: Mapping[str, object], sync: bool) -> None:
+        assert self._manifest is not None, "needs the lock"
+        append_lines(self._manifest, lines, sync=sync)
 
     def _refresh(self) -> bool:
-        """Read what was entered since the last time; says whether a line is there in part."""
+        """Read the lines that are new, and return whether the last one is incomplete."""
         path = self._root / MANIFEST
         try:
             with path.open("rb") as manifest:
@@ -149,22 +147,23 @@ class LiveArchive:
         *lines, rest = data.split(b"\n")
         for line in lines:
             self._lines += 1
-            self._learn(line, f"{path}:{self._lines}")
+            self._apply(line, f"{path}:{self._lines}")
         self._read += len(data) - len(rest)
         return bool(rest)
 
-    def _learn(self, line: bytes, where: str) -> None:
-        """Know what a line of the manifest says of this source."""
-        match read_line(line, where):
-            case Entry(file=file, source=source) if self._is_own(source):
-                self._of(source.partition).files.add(file)
-            case Begun(source, offsets) if self._is_own(source):
-                known = self._of(source.partition)
-                known.standing = replace(known.standing or Standing(offsets[0], offsets[0]), writing=offsets)
-            case Reached(source, standing, _) if self._is_own(source):
-                self._known[source.partition] = _Known(standing)
+    def _apply(self, line: bytes, where: str) -> None:
+        """Apply a line of the manifest, if it is of this source."""
+        match parse_line(line, where):
+            case ManifestEntry(file=file, source=source) if self._matches(source):
+                self._partition(source.partition).files.add(file)
+            case RangeStarted(source, offsets) if self._matches(source):
+                partition = self._partition(source.partition)
+                before = partition.checkpoint or ArchiveCheckpoint(offsets[0], offsets[0])
+                partition.checkpoint = replace(before, pending=offsets)
+            case CheckpointReached(source, checkpoint, _) if self._matches(source):
+                self._partitions[source.partition] = _Partition(checkpoint)
             case _:
                 pass
 
-    def _is_own(self, source: Origin) -> bool:
+    def _matches(self, source: ManifestSource) -> bool:
         return (source.name, source.sha256) == (self._name, self._sha256)

@@ -1,285 +1,169 @@
-"""The archive: event Parquet by day, each file written whole, synced, renamed, and entered in a manifest."""
+"""Writing an archive: event Parquet by day, each file whole, synced, renamed, then in the manifest."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Container, Generator, Iterable, Mapping, Sequence
+from collections.abc import Container, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
-import orjson
 import polars as pl
 
 from ..schemas.event import Kind
-from ..schemas.instrumentations.census import SpanCensus, census_of
-from ..schemas.time import parse_time, rfc3339
-from .chunk import Standing
-from .error import SourceError
+from ..schemas.instrumentations.census import SpanCensus
+from ..schemas.time import rfc3339
+from .disk import digest_of, disk_errors, sync_path
+from .manifest import (
+    Manifest,
+    ManifestEntry,
+    ManifestSource,
+    append_lines,
+    file_name,
+    open_manifest,
+    read_manifest,
+)
 
-MANIFEST = "manifest.jsonl"
-"""The manifest's name: one JSON object a line, a line a file, in the order in which they were finished."""
-RULE_SETS = "rules"
-"""The name of the folder that holds the rule sets by which a live archive's events were judged."""
-RULE_SET_START = b'{"packs":'
-"""How the file of a rule set begins."""
 RULES_COLUMN = "rules"
-"""The column of a live archive that says by which rule set an event was judged: the set's digest."""
+"""The column of a live archive that names the rule set which judged an event: the set's digest."""
 UNKNOWN_DAY = "unknown"
 ROW_GROUP_ROWS = 100_000
 _TEMPORARY = ".writing-"
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where events came from: the source's name, and the digest of its content or the id of a live one.
-
-    `timezone` is how a chat log was read; `partition` is the Kafka partition, 0 elsewhere.
-    """
-
-    name: str
-    sha256: str
-    timezone: str = "UTC"
-    partition: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One file of an archive, as its manifest has it.
-
-    `file` is the path from the archive's folder; `first_time` and `last_time` are those of its rows;
-    `offsets` the first and last place in the source (conversations of a chat log from 0) that it covers.
-    """
-
-    file: str
-    sha256: str
-    bytes: int
-    rows: int
-    events: int
-    first_time: str
-    last_time: str
-    offsets: tuple[int, int]
-    source: Origin
-
-
-def day_of(time: pl.Expr) -> pl.Expr:
-    """The day (UTC) of an event time, as the archive's folders name it: `2026-02-17`, or `unknown`.
-
-    Conversations without times get synthetic ones from the epoch on, so a day of 1970 is none.
-    """
-    day = time.dt.strftime("%Y-%m-%d")
-    return pl.when(time.dt.year() == 1970).then(pl.lit(UNKNOWN_DAY)).otherwise(day)
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """An archive's manifest: the files that were written, and the sources that were imported whole.
-
-    `watermarks` are those of live sources, in nanoseconds since the epoch: what a source has judged up to
-    there is in the archive. `writing` are names of files of which not all of one range may be entered.
-    `spans` are those of imported dumps, also of dumps without a span that is read.
-    """
-
-    entries: tuple[Entry, ...] = ()
-    finished: tuple[Origin, ...] = ()
-    watermarks: Mapping[Origin, int] = field(default_factory=dict[Origin, int])
-    writing: frozenset[str] = frozenset()
-    spans: Mapping[Origin, SpanCensus] = field(default_factory=dict[Origin, SpanCensus])
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A live source's range of offsets of which files are being written."""
-
-    source: Origin
-    offsets: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """How far a live source is in the archive, by offsets, and by event time where that is known."""
-
-    source: Origin
-    standing: Standing
-    watermark: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A source that was imported whole; where it stands for several (`combined`), they are its `members`."""
-
-    source: Origin
-    members: tuple[Origin, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """The spans of an imported dump; the last line of a dump counts."""
-
-    source: Origin
-    spans: SpanCensus
-
-
-Line = Entry | Finished | tuple[Origin, int] | Begun | Reached | Counted
-"""A line of a manifest: a file, a source that was imported whole, its spans, or how far a live one is."""
-
-
-def read_manifest(root: Path) -> Manifest:
-    """The manifest of an archive, empty where the folder has none.
-
-    A last line that a crash cut off is not there: its file will be written again. Raises SourceError where
-    another line cannot be read.
-    """
-    try:
-        data = (root / MANIFEST).read_bytes()
-    except FileNotFoundError:
-        return Manifest()
-    entries: list[Entry] = []
-    finished: list[Origin] = []
-    watermarks: dict[Origin, int] = {}
-    writing: dict[Origin, str] = {}
-    spans: dict[Origin, SpanCensus] = {}
-    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
-        match read_line(line, f"{root / MANIFEST}:{number}"):
-            case Entry() as entry:
-                entries.append(entry)
-            case Finished(origin, members):
-                writing.pop(origin, None)
-                finished += [origin, *members]
-            case Begun(origin, offsets):
-                writing[origin] = _file_name(origin, offsets)
-            case Reached(origin, _, watermark):
-                writing.pop(origin, None)
-                if watermark is not None:
-                    watermarks[origin] = watermark
-            case Counted(origin, census):
-                spans[origin] = census
-            case origin, watermark:
-                watermarks[origin] = watermark
-    return Manifest(tuple(entries), tuple(finished), watermarks, frozenset(writing.values()), spans)
-
-
 @dataclass(slots=True)
-class Writer:
-    """An archive that one process is adding to, its manifest in memory. `writing` makes one."""
+class ArchiveWriter:
+    """An archive to which one process writes, with its manifest in memory; `archive_writer` opens one."""
 
     root: Path
     manifest: Manifest
     _known: set[str]
     _file: BinaryIO | None = None
 
-    def write(self, events: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> list[Entry]:
-        """Write judged events (or candidates) into the archive, a file for each of their days.
+    def write(
+        self, events: pl.DataFrame, source: ManifestSource, offsets: tuple[int, int]
+    ) -> list[ManifestEntry]:
+        """Write judged events (or candidates) to the archive, a file for each of their days.
 
-        A file that the manifest has already is left as it is, so writing the same again changes nothing.
-        Rows stand by occurrence, session and place. Returns the entries of the files that were written:
-        each was written, synced and renamed before it was entered, so a crash leaves no entry without file.
+        A file that the manifest lists already stays as it is, so writing the same again changes nothing.
+        Rows are sorted by occurrence, session and place. Returns the entries of the files that were written:
+        each was written, synced and renamed before it was entered, so a crash leaves no entry without a file.
         """
-        entries = write_files(self.root, events, origin, offsets, self._known)
-        self._enter(*map(asdict, entries), sync=bool(entries))
-        self._known.update(entry.file for entry in entries)
-        return entries
-
-    def write_combined(self, events: pl.DataFrame, members: Sequence[Origin]) -> list[Entry]:
-        """Write all events of small sources into the same files, and enter that the sources are whole.
-
-        The files are entered with the source that stands for all (`combined`), in which a member's offset is
-        its place. The first of the lines says that not all may be there, the last one that they are: where a
-        crash cuts them off, readers take none of the files and the next import reads the members again.
-        """
-        source, offsets = combined(members), (0, len(members) - 1)
         entries = write_files(self.root, events, source, offsets, self._known)
-        begun = {"archiving": offsets, "source": asdict(source)}
-        whole = {"finished": asdict(source), "sources": [asdict(member) for member in members]}
-        self._enter(begun, *map(asdict, entries), whole, sync=True)
+        self._append(*map(asdict, entries), sync=bool(entries))
         self._known.update(entry.file for entry in entries)
         return entries
 
-    def finish(self, origin: Origin) -> None:
-        """Enter that a source is in the archive whole, so that it is not read again.
+    def write_combined(self, events: pl.DataFrame, members: Sequence[ManifestSource]) -> list[ManifestEntry]:
+        """Write all events of small sources to the same files, and enter that the sources are finished.
 
-        A crash may forget it; then the source is read again and nothing of it is written twice.
+        The files belong to the combined source (`combined_source`), in which a member's offset is its place.
+        The first line states that the range has started, the last one that it is finished: if a crash cuts
+        them off, readers ignore the files and the next import reads the members again.
         """
-        self._enter({"finished": asdict(origin)}, sync=False)
+        source, offsets = combined_source(members), (0, len(members) - 1)
+        entries = write_files(self.root, events, source, offsets, self._known)
+        started = {"archiving": offsets, "source": asdict(source)}
+        finished = {"finished": asdict(source), "sources": [asdict(member) for member in members]}
+        self._append(started, *map(asdict, entries), finished, sync=True)
+        self._known.update(entry.file for entry in entries)
+        return entries
 
-    def count(self, origin: Origin, spans: SpanCensus) -> None:
-        """Enter how many spans a dump holds, unless the manifest says so already."""
-        if self.manifest.spans.get(origin) != spans:
-            self._enter({"spans": spans.as_json(), "source": asdict(origin)}, sync=False)
+    def finish(self, source: ManifestSource) -> None:
+        """Enter that the archive contains all of a source, so that it is not read again.
 
-    def mark(self, origin: Origin, watermark: int) -> None:
-        """Enter that all that a live source has judged up to its watermark (ns since the epoch) was written.
-
-        A crash may forget it, and never keeps it without the files that were entered before.
+        A crash may lose this line; then the source is read again and nothing of it is written twice.
         """
-        self._enter({"watermark": rfc3339(watermark), "source": asdict(origin)}, sync=False)
+        self._append({"finished": asdict(source)}, sync=False)
+
+    def count(self, source: ManifestSource, spans: SpanCensus) -> None:
+        """Enter how many spans a dump holds, unless the manifest has the same count."""
+        if self.manifest.spans.get(source) != spans:
+            self._append({"spans": spans.as_json(), "source": asdict(source)}, sync=False)
+
+    def mark(self, source: ManifestSource, watermark: int) -> None:
+        """Enter that the archive has all that a live source judged up to a watermark (ns since the epoch).
+
+        A crash may lose this line, but never the files that were entered before it.
+        """
+        self._append({"watermark": rfc3339(watermark), "source": asdict(source)}, sync=False)
 
     def close(self) -> None:
-        """Sync what was entered. Raises SourceError (TRL409) where the disk does not take it."""
+        """Sync the manifest. Raises SourceError (TRL409) if the disk rejects it."""
         if self._file is not None:
             try:
-                enter(self._file, (), sync=True)
+                append_lines(self._file, (), sync=True)
             finally:
-                # Closing tries once more to write what the disk did not take.
+                # Closing tries once more to write what the disk rejected.
                 with suppress(OSError):
                     self._file.close()
 
-    def _enter(self, *lines: dict[str, Any], sync: bool) -> None:
+    def _append(self, *lines: dict[str, Any], sync: bool) -> None:
         if self._file is None:
-            self._file = _open_manifest(self.root)
-        enter(self._file, lines, sync=sync)
-
-
-def combined(members: Sequence[Origin]) -> Origin:
-    """Return the source that stands for several: the digest of their digests, in their order."""
-    digest = hashlib.sha256("".join(member.sha256 for member in members).encode()).hexdigest()
-    name = f"{members[0].name} and {len(members) - 1} more"
-    return Origin(name, digest, members[0].timezone)
+            self._file = open_manifest(self.root)
+        append_lines(self._file, lines, sync=sync)
 
 
 @contextmanager
-def writing(root: Path) -> Generator[Writer]:
-    """Add to the archive at `root`, which is made where it is not there.
+def archive_writer(root: Path) -> Generator[ArchiveWriter]:
+    """Open the archive at `root` for writing, and create it if it does not exist.
 
-    Raises SourceError (TRL403) where its manifest cannot be read.
+    Raises SourceError (TRL403) if its manifest cannot be read.
     """
     manifest = read_manifest(root)
-    writer = Writer(root, manifest, {entry.file for entry in manifest.entries})
+    writer = ArchiveWriter(root, manifest, {entry.file for entry in manifest.entries})
     try:
         yield writer
     finally:
         writer.close()
 
 
-def write_files(
-    root: Path, events: pl.DataFrame, origin: Origin, offsets: tuple[int, int], known: Container[str]
-) -> list[Entry]:
-    """Write events, a file for each of their days but for those that are `known`; gives what to enter.
+def combined_source(members: Sequence[ManifestSource]) -> ManifestSource:
+    """Return the source that represents several: its digest is that of their digests, in their order."""
+    digest = hashlib.sha256("".join(member.sha256 for member in members).encode()).hexdigest()
+    name = f"{members[0].name} and {len(members) - 1} more"
+    return ManifestSource(name, digest, members[0].timezone)
 
-    Raises SourceError (TRL409) where the disk does not take one.
+
+def day_of(time: pl.Expr) -> pl.Expr:
+    """Return the day (UTC) of an event time, as the archive's folders name it: `2026-02-17`, or `unknown`.
+
+    Conversations without times get synthetic ones from the epoch on, so a day of 1970 is no day.
+    """
+    day = time.dt.strftime("%Y-%m-%d")
+    return pl.when(time.dt.year() == 1970).then(pl.lit(UNKNOWN_DAY)).otherwise(day)
+
+
+def write_files(
+    root: Path, events: pl.DataFrame, source: ManifestSource, offsets: tuple[int, int], known: Container[str]
+) -> list[ManifestEntry]:
+    """Write events to a file for each of their days, except `known` files, and return the new entries.
+
+    Raises SourceError (TRL409) if the disk rejects a file.
     """
     days = events.with_columns(day_of(pl.col("time")).alias("day")).sort(
         "day", "occurrence", "session_id", "seq"
     )
-    entries: list[Entry] = []
+    entries: list[ManifestEntry] = []
     try:
         for (day,), rows in days.group_by("day", maintain_order=True):
-            file = f"day={day}/{_file_name(origin, offsets)}"
+            file = f"day={day}/{file_name(source, offsets)}"
             if file not in known:
-                entries.append(_write(root, file, rows.drop("day"), origin, offsets))
+                entries.append(_write(root, file, rows.drop("day"), source, offsets))
         for folder in {(root / entry.file).parent for entry in entries}:
             sync_path(folder)
     except BaseException:
-        # No manifest lists them: a reader would name them as cut off for as long as they are there.
+        # No manifest lists them: a reader would report them as cut off for as long as they exist.
         for entry in entries:
             (root / entry.file).unlink(missing_ok=True)
         raise
     return entries
 
 
-def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> Entry:
+def _write(
+    root: Path, file: str, rows: pl.DataFrame, source: ManifestSource, offsets: tuple[int, int]
+) -> ManifestEntry:
     """Write a file whole and sync it; its folder is not synced yet."""
     path = root / file
     temporary = path.with_name(_TEMPORARY + path.name)
@@ -294,7 +178,7 @@ def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: t
                 # Polars calls a file on a full disk out of specification.
                 raise OSError from None
             sync_path(temporary)
-            entry = _entry(temporary, file, rows, origin, offsets)
+            entry = _entry(temporary, file, rows, source, offsets)
             temporary.replace(path)
     finally:
         with suppress(OSError):
@@ -302,13 +186,15 @@ def _write(root: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: t
     return entry
 
 
-def _entry(written: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets: tuple[int, int]) -> Entry:
-    """Return the entry of a file that was written under another name."""
+def _entry(
+    written: Path, file: str, rows: pl.DataFrame, source: ManifestSource, offsets: tuple[int, int]
+) -> ManifestEntry:
+    """Return the entry of a file that was written under a temporary name."""
     times: Any = rows.select(
         pl.col("time").min().to_physical(), pl.col("time").max().to_physical().alias("max")
     )
     first, last = times.row(0)
-    return Entry(
+    return ManifestEntry(
         file=file,
         sha256=digest_of(written),
         bytes=written.stat().st_size,
@@ -317,103 +203,5 @@ def _entry(written: Path, file: str, rows: pl.DataFrame, origin: Origin, offsets
         first_time=rfc3339(first),
         last_time=rfc3339(last),
         offsets=offsets,
-        source=origin,
+        source=source,
     )
-
-
-def _open_manifest(root: Path) -> BinaryIO:
-    """The manifest, to be added to; a line that a crash cut off is taken away."""
-    root.mkdir(parents=True, exist_ok=True)
-    file = (root / MANIFEST).open("ab+")
-    file.seek(0)
-    file.truncate(file.read().rfind(b"\n") + 1)
-    sync_path(root)
-    return file
-
-
-def enter(manifest: BinaryIO, lines: Iterable[Mapping[str, Any]], *, sync: bool) -> None:
-    """Add lines to a manifest that is open; with `sync` they are on disk when it returns.
-
-    Raises SourceError (TRL409) where the disk does not take them.
-    """
-    text = b"".join(orjson.dumps(line) + b"\n" for line in lines)
-    with disk_errors(Path(manifest.name)):
-        manifest.write(text)
-        manifest.flush()
-        if sync:
-            os.fsync(manifest.fileno())
-
-
-def read_line(line: bytes, where: str) -> Line:
-    """A line of a manifest. Raises SourceError (TRL403) where it is none."""
-    try:
-        told = cast("dict[str, Any]", orjson.loads(line))
-        if "finished" in told:
-            members = tuple(Origin(**member) for member in told.get("sources", ()))
-            return Finished(Origin(**told["finished"]), members)
-        source = Origin(**told["source"])
-        if "archived" in told:
-            watermark = None if told["watermark"] is None else _time(told["watermark"])
-            return Reached(source, _standing(told["archived"]), watermark)
-        if "watermark" in told:
-            return source, _time(told["watermark"])
-        if "spans" in told:
-            return Counted(source, census_of(told["spans"]))
-        if "archiving" in told:
-            return Begun(source, _pair(told["archiving"]))
-        typed: dict[str, Any] = {"offsets": _pair(told["offsets"]), "source": source}
-        return Entry(**(told | typed))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        hint = "restore the manifest, or delete the archive and import again"
-        raise SourceError("TRL403", where, "is no line of a manifest", hint) from None
-
-
-def _time(text: Any) -> int:
-    ns = parse_time(text)
-    if ns is None:
-        raise ValueError("no time")
-    return ns
-
-
-def _pair(told: Any) -> tuple[int, int]:
-    first, last = told
-    return int(first), int(last)
-
-
-def _standing(told: Any) -> Standing:
-    return Standing(
-        int(told["next"]), int(told["first"]), None if told["mark"] is None else _pair(told["mark"])
-    )
-
-
-def _file_name(origin: Origin, offsets: tuple[int, int]) -> str:
-    """By source, partition and offset range. The digest tells sources of one name apart."""
-    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in origin.name)
-    return f"{plain[:80]}-{origin.sha256[:12]}-{origin.partition}-{offsets[0]:012d}-{offsets[1]:012d}.parquet"
-
-
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file's content, 64 hex digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextmanager
-def disk_errors(path: Path) -> Generator[None]:
-    """Raise SourceError (TRL409), which names the file, where the disk does not take what is written."""
-    try:
-        yield
-    except OSError as error:
-        # The system names no file where a write fails.
-        reason = f": {error.strerror.lower()}" if error.strerror else ""
-        hint = "see that the disk has room and takes writes, and start again: nothing is lost"
-        raise SourceError("TRL409", str(path), f"cannot be written{reason}", hint) from None
-
-
-def sync_path(path: Path) -> None:
-    """Have a file, or the names in a folder, on disk when it returns."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

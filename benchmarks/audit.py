@@ -1,6 +1,6 @@
 """The cost of an audit, beside reading its columns and beside a naive interpreter.
 
-`python benchmarks/audit.py [EVENTS]` (1,000,000 by default; `make bench EVENTS=10000000` is the full size)
+`PYTHONPATH=. python benchmarks/audit.py [EVENTS]` (1,000,000 by default; `make bench EVENTS=10000000`: all)
 writes synthetic events as Parquet to a temporary folder. Each measurement runs in a separate process:
 wall-clock time, processor time of all threads, and peak memory. The naive interpreter (`naive.py`)
 gets a small archive, and must find what the audit finds there.
@@ -52,7 +52,8 @@ def write(folder: Path, count: int) -> None:
     """
     import numpy as np
     import polars as pl
-    from tracline.examples.synthetic_events import synthetic_events
+
+    from tests.support.synthetic_events import synthetic_events
 
     folder.mkdir()
     random = np.random.default_rng(1)
@@ -95,11 +96,11 @@ def audit(folder: Path, out: Path) -> dict:
     import os
 
     from tracline.batch.audit.audit import audit as run
-    from tracline.batch.prepare.options import Terms
+    from tracline.batch.prepare.options import AuditOptions
     from tracline.rules.packs.load import load_packs
 
     with Clock() as clock:
-        outcome = run(folder, load_packs([PACK]), out, Terms(threads=os.cpu_count() or 1))
+        outcome = run(folder, load_packs([PACK]), out, AuditOptions(threads=os.cpu_count() or 1))
     rules = outcome.summary["rules"]
     breaches = {
         f"{key} {kind}": rule[kind] for key, rule in rules.items() for kind in ("violations", "unmet")

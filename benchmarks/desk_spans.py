@@ -7,10 +7,11 @@ from dataclasses import replace
 from itertools import islice
 
 from tracline.examples.desk.bot import Desk, conversations
-from tracline.examples.spans.agent import spans
 from tracline.examples.spans.sessions import START_NS, later, support_session
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
+
+from tests.support.agent_spans import spans
 
 AT_ONCE = 50
 """The number of concurrent conversations."""

@@ -14,7 +14,7 @@ from tracline.examples.local_kafka import Broker
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.time import NS, rfc3339
 from tracline.stream.messages.codec import Tick, encode, partition_of
-from tracline.stream.messages.monitor_state import read, written
+from tracline.stream.messages.monitor_state import decode_session, encode_session
 from tracline.stream.messages.topics import Topic
 
 SESSIONS = 100_000
@@ -55,9 +55,8 @@ def state_sizes(setup: Setup) -> Open:
     reader = Reader(setup, changelog(setup))
     table = {record.key: record.value for record in reader.all() if record.key.startswith(b"s/")}
     reader.close()
-    records = [
-        record for record in table.values() if record is not None and read(record).session.open is not None
-    ]
+    written = [record for record in table.values() if record is not None]
+    records = [record for record in written if decode_session(record).session.open is not None]
     sizes = sorted(map(len, records))
     return Open(records, len(sizes), fmean(sizes), sizes[len(sizes) * 99 // 100], sizes[-1])
 
@@ -108,14 +107,14 @@ def _tick(setup: Setup, at: int) -> None:
 
 def _fill(setup: Setup, records: Sequence[bytes], now: int) -> None:
     """Write copies of the judged sessions to the changelog, open, under other names, due tomorrow."""
-    states = [read(record) for record in records[:TEMPLATES]]
+    states = [decode_session(record) for record in records[:TEMPLATES]]
     bytes_max = setup.kafka.message_bytes_max
 
     def rows() -> Iterator[tuple[int, bytes, bytes]]:
         for number in range(SESSIONS):
             state, name = states[number % len(states)], f"recovered-{number}"
             session = replace(state.session, session_id=name)
-            record, _ = written(replace(state, session=session), 0, now + DAY_NS, bytes_max)
+            record, _ = encode_session(replace(state, session=session), 0, now + DAY_NS, bytes_max)
             yield partition_of(name, PARTITIONS), f"s/{name}".encode(), record
 
     _produce(setup, changelog(setup), rows())

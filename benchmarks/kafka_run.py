@@ -17,13 +17,14 @@ from zlib import crc32
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
 from tracline.examples.local_kafka import Broker
-from tracline.examples.spans.wire import to_otlp
 from tracline.schemas.span import Span
 from tracline.stream.kafka.lag import lags
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.codec import decode_verdicts
 from tracline.stream.messages.topics import Topic
+
+from tests.support.otlp_requests import to_otlp
 
 TRACLINE = Path(sys.executable).with_name("tracline")
 PARTITIONS = 4

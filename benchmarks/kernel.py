@@ -15,11 +15,11 @@ import numpy as np
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.formats import event_frame
 from tracline.rules.engine import kernel
-from tracline.rules.engine.judge import Judged, Statute, judge, statute_of
+from tracline.rules.engine.judge import CompiledRules, Judged, compile_rule_set, judge
 from tracline.rules.engine.sessions import Clock
 from tracline.rules.labels.labeler import WORD_BITS
 from tracline.rules.packs.load import load_packs
-from tracline.rules.reference.stepper import Seen, judge_slowly
+from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 
 ROUNDS = 5
 CONVERSATIONS = 500
@@ -29,7 +29,7 @@ COLUMNS = ("session_id", "occurrence", "time", "seq", "kind", "late", "history",
 def main() -> None:
     """Run the benchmark and print its table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000
-    compiled = statute_of(load_packs([Path(__file__).with_name("retail.yaml")]))
+    compiled = compile_rule_set(load_packs([Path(__file__).with_name("retail.yaml")]))
     events = event_frame(conversations(Desk(sessions=CONVERSATIONS, seed=1)))
     labelled = compiled.labeler.label(events.lazy(), keep=COLUMNS).collect()
     judged = judge(compiled, labelled, Clock(last=0, idle=0), satisfied=False)
@@ -60,11 +60,11 @@ def _once(program: kernel.Program, letters: kernel.U8, rows: kernel.Rows, sessio
     return time.thread_time() - start, found
 
 
-def _slowly(compiled: Statute, judged: Judged) -> float:
+def _slowly(compiled: CompiledRules, judged: Judged) -> float:
     """Return the rule-steps per second of the stepper, on one copy of the conversations."""
     bits = [(name, *divmod(bit, WORD_BITS)) for (_, name), bit in compiled.propositions.items()]
     words = [
-        Seen(frozenset(name for name, word, bit in bits if int(true[word]) >> bit & 1))
+        SteppedEvent(frozenset(name for name, word, bit in bits if int(true[word]) >> bit & 1))
         for true in judged.words.true
     ]
     start = time.thread_time()

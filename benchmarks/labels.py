@@ -1,4 +1,4 @@
-"""The cost of labelling beside reading the same columns: `python benchmarks/labels.py [EVENTS]`.
+"""The cost of labelling beside reading the same columns: `PYTHONPATH=. python benchmarks/labels.py [EVENTS]`.
 
 Writes synthetic events as Parquet to a temporary folder and labels them by the shipped packs, with Polars'
 streaming engine, whole and one proposition or slice key at a time, and a few events in memory. Prints
@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
-from tracline.examples.synthetic_events import synthetic_events
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs.load import load_packs, shipped_packs
+
+from tests.support.synthetic_events import synthetic_events
 
 ROUNDS = 3
 MANY_LIVE = 20

@@ -1,4 +1,4 @@
-"""The cost of the Kafka pipeline on this machine: `make kafka`, `python benchmarks/pipeline.py [SPANS]`.
+"""The cost of the Kafka pipeline: `make kafka`, `PYTHONPATH=. python benchmarks/pipeline.py [SPANS]`.
 
 It uses a real broker, real processes, and the simulated support desk's spans, one message a trace. It prints
 the spans per second of `rekey` and `monitor`, alone and at the same time; the same for the first design of a
@@ -28,12 +28,13 @@ from kafka_recovery import Open, Recovery, recoveries, state_sizes
 from kafka_run import Reader, Running, Setup, closing_spans, cpu_of, judged_until, send
 from rival_faust import Spent, Violation, measure
 from tracline.examples.local_kafka import Broker, missing
-from tracline.examples.spans.wire import to_otlp
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339
 from tracline.stream.messages.codec import decode_verdicts
 from tracline.stream.messages.topics import Topic
+
+from tests.support.otlp_requests import to_otlp
 
 SPANS, SPANS_MAX = 20_000, 200_000
 WARM_SPANS = 1_500

@@ -1,6 +1,6 @@
-"""The cost of `tracline serve` from OTLP bytes to verdicts on disk: `python benchmarks/serve.py [EVENTS]`.
+"""The cost of `tracline serve`, OTLP bytes to verdicts: `PYTHONPATH=. python benchmarks/serve.py [EVENTS]`.
 
-Sends the simulated support desk's conversations (GenAI spans, a trace a turn) through the stages of item
+Sends the simulated support desk's conversations (GenAI spans, a trace a turn) through the stages of one
 process, in requests of 512 spans as SDKs send them, several conversations at a time. Prints spans per second
 of processor time, all stages together, and each stage's share of it.
 """
@@ -16,20 +16,21 @@ from pathlib import Path
 
 import msgspec
 from desk_spans import desk_spans
-from tracline.examples.spans.wire import requests
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.otlp.decode import decode_protobuf
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.pending import Traces
-from tracline.schemas.sessions.resolve import hear
+from tracline.schemas.sessions.span_reading import read_span
 from tracline.schemas.time import NS
-from tracline.stream.ingest.request import Request
+from tracline.stream.ingest.request import ExportRequest
 from tracline.stream.messages.session_state import SessionState
-from tracline.stream.serve.rows import fill
-from tracline.stream.serve.store import Batch, open_store
+from tracline.stream.serve.rows import add_changes
+from tracline.stream.serve.store import StoreChanges, open_store
 from tracline.stream.stages.judge import Bench, Worker
+
+from tests.support.otlp_requests import requests
 
 SPANS_A_REQUEST = 512
 IDLE_NS, LATENESS_NS = 3600 * NS, 5 * NS
@@ -39,22 +40,22 @@ def main() -> None:
     """Run the benchmark and print its table."""
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     bodies, count = _bodies(wanted)
-    worker = Worker(Bench(statute_of(load_packs(shipped_packs()))))
+    worker = Worker(Bench(compile_rule_set(load_packs(shipped_packs()))))
     spent: dict[str, float] = {}
     verdicts = 0
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(Path(folder), "benchmark")
         traces = Traces(60 * NS, IDLE_NS)
         states: dict[str, SessionState] = {}
-        alone: dict[str, Session] = {}
+        alone: dict[str, SessionAssembler] = {}
         watermark = 0
         for body in bodies:
             with _timed(spent, "decode: bytes to spans"):
                 decoded = decode_protobuf(body)
             with _timed(spent, "accept: the request on disk"):
-                (number,) = store.accept([Request(body, "protobuf", decoded, received=0)])
+                (number,) = store.accept([ExportRequest(body, "protobuf", decoded, received=0)])
             with _timed(spent, "read: the content of spans"):
-                readings = [hear(span) for span in decoded.spans]
+                readings = [read_span(span) for span in decoded.spans]
             watermark = max(watermark, *(item.end - LATENESS_NS for item in readings))
             with _timed(spent, "resolve: the session of spans"):
                 for item in readings:
@@ -62,18 +63,18 @@ def main() -> None:
                 released = [item.made for item in traces.release(watermark, watermark)]
                 # This stage stores no traces.
                 traces.changed.clear()
-            candidates = [item for item in released if isinstance(item, Candidate) and item.tellings]
+            candidates = [item for item in released if isinstance(item, Candidate) and item.claims]
             with _timed(spent, "assemble: events in order"):
                 for session in _added(alone, candidates):
                     session.advance(watermark)
             for name in {item.session_id for item in candidates}.difference(states):
-                states[name] = SessionState(Session(name, IDLE_NS))
+                states[name] = SessionState(SessionAssembler(name, IDLE_NS))
             touched = {item.session_id: states[item.session_id] for item in candidates}
             with _timed(spent, "judge"):
                 outputs = worker.step(touched, candidates, watermark)
             with _timed(spent, "write: states, events and verdicts on disk"):
-                batch = Batch(worked_off=number, watermark=watermark)
-                fill(batch, outputs, touched, watermark)
+                batch = StoreChanges(worked_off=number, watermark=watermark)
+                add_changes(batch, outputs, touched, watermark)
                 for trace_id in traces.changed:
                     opened = traces.traces.get(trace_id)
                     encoded = None if opened is None else (0, msgspec.msgpack.encode(opened))
@@ -92,10 +93,10 @@ def _bodies(wanted: int) -> tuple[list[bytes], int]:
     return [request.SerializeToString() for request in requests(every, SPANS_A_REQUEST)], len(every)
 
 
-def _added(sessions: dict[str, Session], candidates: Sequence[Candidate]) -> list[Session]:
-    touched: dict[str, Session] = {}
+def _added(sessions: dict[str, SessionAssembler], candidates: Sequence[Candidate]) -> list[SessionAssembler]:
+    touched: dict[str, SessionAssembler] = {}
     for item in candidates:
-        session = sessions.setdefault(item.session_id, Session(item.session_id, IDLE_NS))
+        session = sessions.setdefault(item.session_id, SessionAssembler(item.session_id, IDLE_NS))
         session.add(item)
         touched[item.session_id] = session
     return list(touched.values())

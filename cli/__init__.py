@@ -11,67 +11,64 @@ from typing import Any
 import click
 
 from ..schemas.display import QUOTED_CHARS_MAX, shortened
-from .error import WorldError, file_error, world_error
+from .error import CommandError, command_error, file_error
 from .lazy import LazyGroup
 from .options import colors
-from .shown import clean, quoted
+from .terminal import clean, quoted
 
 COMMANDS = {
-    "demo": ("audit.demo", "Make an archive with the simulated support bot and audit it."),
-    "init": ("archive.init", "Write a rule pack to begin with, from the tools and agents of a source."),
-    "check": ("rules.check", "Parse rule packs, resolve their names, warn about what is suspicious."),
-    "test": ("rules.test", "Run the examples inside rule packs."),
+    "demo": ("audit.demo", "Simulate a support bot, archive its conversations and audit them."),
+    "init": ("archive.init", "Write a first rule pack for the tools and agents of a source."),
+    "check": ("rules.check", "Check rule packs for errors and suspicious rules."),
+    "test": ("rules.test", "Run the examples in rule packs."),
     "label": ("rules.label", "Show how often each proposition is true, with sample events."),
     "eval": ("rules.eval_", "Step one formula over a trace."),
-    "import": ("archive.import_", "Turn chat logs and span dumps into an archive of event Parquet."),
-    "audit": ("audit.audit", "Judge an archive by rule packs and write the bundle of verdicts."),
+    "import": ("archive.import_", "Convert chat logs and span dumps to an archive of event Parquet."),
+    "audit": ("audit.audit", "Judge an archive by rule packs and write a bundle of verdicts."),
     "show": ("archive.show", "Show the sessions and events of a source, as an audit judges them."),
     "doctor": (
         "archive.doctor",
-        "Say which instrumentations sent spans, what each lacks, and what mends it.",
+        "List instrumentations, what each lacks, and the settings that add it.",
     ),
-    "serve": ("live.serve", "Receive spans, and judge, show and archive what agents do, in one process."),
-    "alerts": (
-        "alerts.group",
-        "Alarms about rates: what is tolerated, and when they would have been raised.",
-    ),
-    "stream": ("stream.group", "The same over Kafka: a process for each step, and what cares for them."),
+    "serve": ("live.serve", "Receive spans, judge them and archive the events, in one process."),
+    "alerts": ("alerts.group", "Learn tolerated violation rates and backtest alarms over an archive."),
+    "stream": ("stream.group", "Run and operate the pipeline over Kafka, one process per step."),
 }
-"""Each command's module in this room, which exports it as `command`, and its line in `tracline --help`."""
+"""The module of each command, which exports it as `command`, and its line in `tracline --help`."""
 
 CRASHED = 2
-"""The exit code of a fault in tracline itself: never 1, which means findings."""
+"""The exit code of a bug in tracline: never 1, which means findings."""
 INTERRUPTED = 130
-"""The exit code after Ctrl-C, as shells have it."""
+"""The exit code after Ctrl-C, as in shells."""
 
 
 class Tracline(LazyGroup):
-    """The group of all commands, which says what went wrong."""
+    """The group of all commands, which turns exceptions into messages and exit codes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does, without colours where `NO_COLOR` is set. Arguments are UTF-8."""
+        """Parse like click, without colours if `NO_COLOR` is set. Arguments must be UTF-8."""
         ctx.color = colors()
         for arg in args:
-            # What writes Parquet takes no other path, and no JSON can hold one.
+            # Parquet writers accept no other path, and JSON cannot contain one.
             if (text := os.fsencode(arg).decode("utf-8", "backslashreplace")) != arg:
                 hint = "rename the file or folder, or write the argument as UTF-8"
-                raise world_error("TRL604", text, "is an argument that is not UTF-8", hint)
+                raise command_error("TRL604", text, "the argument is not UTF-8", hint)
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             raise _shortened(error) from error
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error of the world becomes its text on standard error and exit code 2."""
+        """Run the command. An expected error is printed on standard error and exits 2."""
         from ..archive.error import SourceError
         from ..rules.model.problem import RuleError
 
         try:
             return super().invoke(ctx)
         except RuleError as error:
-            raise WorldError(str(error)) from error
+            raise CommandError(str(error)) from error
         except SourceError as error:
-            raise WorldError("\n".join(map(quoted, str(error).splitlines()))) from error
+            raise CommandError("\n".join(map(quoted, str(error).splitlines()))) from error
         except click.UsageError as error:
             raise _shortened(error) from error
         except BrokenPipeError:
@@ -85,7 +82,7 @@ class Tracline(LazyGroup):
 
 
 def _shortened(error: click.UsageError) -> click.UsageError:
-    """Return the error, quoting no more of an argument than other errors do; a command's help stays whole."""
+    """Shorten the arguments that the error quotes; a command's help stays whole."""
     text = error.format_message()
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return error
@@ -99,25 +96,25 @@ def tracline() -> None:
 
 
 def main() -> None:
-    """Run the `tracline` command; the reader of its output may stop reading at any time.
+    """Run the `tracline` command. The reader of its output may close the pipe at any time.
 
-    A fault in tracline itself shows where it happened on standard error and exits 2.
+    A bug in tracline prints a traceback on standard error and exits 2.
     """
-    # Imports and the grammar make many objects that stay: looking through them is a tenth of a start.
+    # Imports and the grammar create many long-lived objects: scanning them is a tenth of the start-up time.
     gc.set_threshold(100_000)
-    # We use no plugin of pydantic's; looking for some reads the metadata of every installed package.
+    # tracline uses no pydantic plugin; searching for plugins reads the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         tracline(prog_name="tracline")
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as fault:
-        # Polars' panics are no Exception. The message may quote telemetry.
+        # A panic of Polars is not an Exception. The message may quote telemetry.
         click.echo("\n".join(map(clean, traceback.format_exc().splitlines())), err=True)
         raise SystemExit(CRASHED) from fault
     finally:
         try:
             sys.stdout.flush()
         except BrokenPipeError:
-            # Python flushes once more at exit and would complain there.
+            # Python flushes again at exit and would print an error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Errors of the world that the commands themselves find: a code, what is wrong, where, what to do instead."""
+"""Expected errors of the commands: a code, the place, what is wrong, and what to do instead."""
 
 from __future__ import annotations
 
@@ -7,56 +7,56 @@ from typing import Any
 
 import click
 
-from .shown import quoted
+from .terminal import quoted
 
 CODES: dict[str, str] = {
     "TRL601": "a file cannot be read or written",
     "TRL602": "a line of a trace is not a JSON array of names",
     "TRL603": "more of the input was rejected than is allowed",
-    "TRL604": "an argument that is not UTF-8",
-    "TRL605": "spans came, and no event was read from them",
-    "TRL606": "a `tracline serve` that does not answer, or not as one",
-    "TRL607": "a file that is to be written is there already",
-    "TRL608": "a source without any event",
-    "TRL610": "tracline.toml is no TOML",
-    "TRL611": "a setting that there is not",
-    "TRL612": "a setting's value cannot be used",
-    "TRL620": "a part of tracline that is not installed",
+    "TRL604": "an argument is not UTF-8",
+    "TRL605": "no event could be read from the spans",
+    "TRL606": "`tracline serve` does not answer, or returned an unexpected response",
+    "TRL607": "the output file exists",
+    "TRL608": "a source has no events",
+    "TRL610": "tracline.toml is not valid TOML",
+    "TRL611": "an unknown setting",
+    "TRL612": "an invalid value of a setting",
+    "TRL620": "a required package is not installed",
 }
-"""The codes of this room, beside those of `rules/model/problem.py`; each has a test that triggers it."""
+"""The codes of the commands, in addition to those of `rules/model/problem.py`; a test triggers each."""
 
 
-class WorldError(click.ClickException):
-    """An error of the world: its text goes to standard error as it is, and the exit code is 2."""
+class CommandError(click.ClickException):
+    """An expected error: its text goes to standard error as it is, and the exit code is 2."""
 
     exit_code = 2
 
     def show(self, file: Any = None) -> None:
-        """Print the text, without click's prefix: it names its own place."""
+        """Print the text without click's prefix: it states its place."""
         click.echo(self.message, file=file or sys.stderr)
 
 
-def world_error(code: str, where: str, what: str, hint: str) -> WorldError:
-    """The error `where: CODE what`, and the hint on a line of its own."""
+def command_error(code: str, where: str, what: str, hint: str) -> CommandError:
+    """Return the error `where: CODE what`, with the hint on a separate line."""
     assert code in CODES, f"{code} is not in the table of codes"
-    return told_error(code, where, what, hint)
+    return coded_error(code, where, what, hint)
 
 
-def told_error(code: str, where: str, what: str, hint: str) -> WorldError:
-    """As `world_error`, with a code of another room's."""
-    return WorldError(f"{quoted(where)}: {code} {quoted(what)}\n  hint: {quoted(hint)}")
+def coded_error(code: str, where: str, what: str, hint: str) -> CommandError:
+    """Return the same as `command_error`, for a code of another room."""
+    return CommandError(f"{quoted(where)}: {code} {quoted(what)}\n  hint: {quoted(hint)}")
 
 
-def package_error(error: ModuleNotFoundError, where: str) -> WorldError | None:
-    """What to install where a package is missing that a live process needs; None where it is our own."""
+def package_error(error: ModuleNotFoundError, where: str) -> CommandError | None:
+    """Return the error for a missing package of a live process; None for a module of tracline."""
     if (error.name or "").startswith("tracline"):
         return None
     hint = "install tracline with its extra `stream`: pip install '.[stream]' in a clone"
-    return world_error("TRL620", where, f"needs the package {error.name}", hint)
+    return command_error("TRL620", where, f"the package {error.name} is not installed", hint)
 
 
-def file_error(error: OSError) -> WorldError:
-    """The operating system's refusal, with the file it is about."""
+def file_error(error: OSError) -> CommandError:
+    """Return an error of the operating system with the file that it is about."""
     where = "tracline" if error.filename is None else str(error.filename)
-    hint = "check that the path is right and that you may read (or write) there"
-    return world_error("TRL601", where, f"{(error.strerror or str(error)).lower()}", hint)
+    hint = "check the path and its permissions"
+    return command_error("TRL601", where, f"{(error.strerror or str(error)).lower()}", hint)

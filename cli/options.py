@@ -1,4 +1,4 @@
-"""What the commands share: a flag with several values, `--quiet`, `--format`, notes on standard error."""
+"""Options that commands share, and notes on standard error."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Seconds(click.FloatRange):
-    """A number of seconds in a range; click itself takes `nan`, which is in none."""
+    """A number of seconds in a range; click accepts `nan`, this type rejects it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read the number."""
         number: float = super().convert(value, param, ctx)
         if math.isnan(number):
-            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+            self.fail(f"{value!r} is not a number of seconds.", param, ctx)
         return number
 
 
 class Several(click.Option):
-    """An option that takes all the values that follow it: `--rules a.yaml b.yaml --out X`.
+    """An option that takes all the values after it: `--rules a.yaml b.yaml --out X`.
 
-    Repeating the flag adds to them. The values end at the next flag or at `--`, so an argument comes before
-    the option, after another option, or after `--`. Works in a `Command`; the parameter is a tuple of str.
+    Repeating the flag adds values. The values end at the next flag or at `--`, so an argument must come
+    before the option, after another option, or after `--`. Works in a `Command`; the parameter is a tuple of
+    str.
     """
 
     def __init__(self, param_decls: Sequence[str] | None = None, **attrs: Any) -> None:
@@ -39,12 +40,12 @@ class Several(click.Option):
         super().__init__(param_decls, **attrs)
 
     def make_metavar(self, ctx: click.Context) -> str:
-        """The name in usage lines, with the dots that say that more may follow."""
+        """Return the name in usage lines, with dots for further values."""
         return f"{super().make_metavar(ctx)}..."
 
 
 class Command(click.Command):
-    """A command of `tracline`: understands `Several` options and `--quiet`."""
+    """A command of `tracline`, with `Several` options and `--quiet`."""
 
     def __init__(self, *args: Any, **attrs: Any) -> None:
         super().__init__(*args, **attrs)
@@ -70,7 +71,7 @@ class Command(click.Command):
 
 
 def _spread(args: Sequence[str], flags: dict[str, str], ctx: click.Context) -> Iterator[str]:
-    """The arguments with `--rules a b` written as `--rules a --rules b`; what follows `--` is left alone."""
+    """Yield the arguments, `--rules a b` as `--rules a --rules b`; those after `--` are unchanged."""
     place = 0
     while place < len(args):
         flag = flags.get(args[place])
@@ -102,33 +103,33 @@ def _quiet_option() -> click.Option:
         is_flag=True,
         expose_value=False,
         callback=remember,
-        help="No progress and no notes on standard error.",
+        help="Print no progress and no notes on standard error.",
     )
 
 
 def quiet() -> bool:
-    """Return whether the running command was told `--quiet`."""
+    """Return whether the running command has `--quiet`."""
     return bool(click.get_current_context().meta.get(QUIET_KEY, False))
 
 
 def note(text: str) -> None:
-    """Say something about the work on standard error, unless told to be quiet. Never a result or an error."""
+    """Print a note on standard error, unless `--quiet` is given. Results and errors are not notes."""
     if not quiet():
         click.echo(text, err=True)
 
 
 def notes() -> Callable[[str], None]:
-    """Return what `note` does for the running command, for any thread: click knows the command in its own."""
+    """Return `note` for use in any thread: click knows the running command only in its own thread."""
     return (lambda _text: None) if quiet() else (lambda text: click.echo(text, err=True))
 
 
 def colors() -> bool | None:
-    """False where `NO_COLOR` forbids colours, else None: let the terminal decide."""
+    """Return False if `NO_COLOR` is set, else None, which leaves the choice to the terminal."""
     return False if os.environ.get("NO_COLOR") else None
 
 
 def rules_option(*, required: bool = True) -> Callable[[F], F]:
-    """`--rules PACK...`: pack files, folders of them, or names of shipped packs: `rules`, a tuple of str."""
+    """Return the option `--rules PACK...`: `rules`, a tuple of str."""
     return click.option(
         "--rules",
         cls=Several,
@@ -139,7 +140,7 @@ def rules_option(*, required: bool = True) -> Callable[[F], F]:
 
 
 def out_option(metavar: str, help: str, default: Path | None = None) -> Callable[[F], F]:
-    """`--out`: the folder that is written, the path `out`; it must be given where there is no default."""
+    """Return the option `--out FOLDER`: the path `out`, required unless it has a default."""
     return click.option(
         "--out",
         type=click.Path(path_type=Path, file_okay=False),
@@ -152,26 +153,35 @@ def out_option(metavar: str, help: str, default: Path | None = None) -> Callable
 
 
 def format_option(*formats: str) -> Callable[[F], F]:
-    """`--format`, one of `formats`, of which the first is the default, as the str `format`."""
+    """Return the option `--format`: the str `format`, one of `formats`, of which the first is the default."""
     return click.option(
         "--format",
         type=click.Choice(formats),
         default=formats[0],
         show_default=True,
-        help="How to write the results.",
+        help="The format of the results.",
     )
 
 
 def token_option(help: str) -> Callable[[F], F]:
-    """`--token`, or `TRACLINE_TOKEN` in the environment: the str `token`, None where it is not given."""
+    """Return the option `--token`, or `TRACLINE_TOKEN` in the environment: the str `token`, or None."""
     return click.option("--token", envvar="TRACLINE_TOKEN", show_envvar=True, help=help)
 
 
-def health_options(command: F) -> F:
-    """`--metrics-host`, `--metrics-port` and `--token`: where a process serves metrics and health.
+def archive_option() -> Callable[[F], F]:
+    """Return the option `--archive FOLDER` of a live process: the path `archive`."""
+    return click.option(
+        "--archive",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path("tracline-archive"),
+        show_default=True,
+        metavar="FOLDER",
+        help="The archive folder for judged events, which `tracline audit` reads.",
+    )
 
-    The parameter is the `Address` `address`.
-    """
+
+def health_options(command: F) -> F:
+    """Add `--metrics-host`, `--metrics-port` and `--token`: the `Address` `address` of metrics and health."""
 
     @wraps(command)
     def with_address(*args: Any, metrics_host: str, metrics_port: int, token: str | None, **rest: Any) -> Any:
@@ -184,16 +194,16 @@ def health_options(command: F) -> F:
             "--metrics-host",
             default="127.0.0.1",
             show_default=True,
-            help="The address of /metrics, /healthz and /readyz.",
+            help="The address for /metrics, /healthz and /readyz.",
         ),
         click.option(
             "--metrics-port",
             type=click.IntRange(0, 65535),
             default=0,
             show_default=True,
-            help="Their port; 0 takes a free one.",
+            help="The port for them; 0 chooses a free port.",
         ),
-        token_option("What readers of metrics must show; needed on other addresses than this machine's own."),
+        token_option("The bearer token for readers of metrics; required unless the address is local."),
     )
     decorated: Any = with_address
     for option in reversed(options):

@@ -1,4 +1,4 @@
-"""What the commands share that read archives and logs: the zone of times, and what could not be read."""
+"""Options and reports of the commands that read a source."""
 
 from __future__ import annotations
 
@@ -7,60 +7,76 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .error import world_error
+from .error import command_error
 from .options import note
-from .shown import quoted
+from .terminal import quoted
 
 if TYPE_CHECKING:
+    from ..batch.prepare.options import AuditOptions
     from ..batch.sources.discover import Reject
     from ..schemas.instrumentations.census import SpanCensus
 
 REJECTS_SHOWN = 10
-"""Rejected input that is told one by one."""
+"""Rejects that are printed one by one."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def timezone_option() -> Callable[[F], F]:
-    """`--timezone ZONE`: the str `timezone`, a name for `batch.importing.run.zone_of`."""
+    """Return the option `--timezone ZONE`: the str `timezone`, a name for `zone_of`."""
     return click.option(
         "--timezone",
         default="UTC",
         show_default=True,
         metavar="ZONE",
-        help="The time zone, as an IANA name, of times without an offset in chat logs.",
+        help="The IANA time zone of times without an offset in chat logs.",
     )
 
 
+def audit_options(timezone: str = "UTC", **more: Any) -> AuditOptions:
+    """Return the options of an audit: those given, and the settings of sessions.
+
+    Raises SourceError (TRL405) for an unknown time zone, and CommandError for invalid settings.
+    """
+    from ..batch.importing.run import zone_of
+    from ..batch.prepare.options import AuditOptions
+    from .settings import session_settings
+
+    sessions = session_settings()
+    return AuditOptions(zone=zone_of(timezone), idle_s=sessions.idle_s, scope=sessions.scope, **more)
+
+
 def allow_rejected_option() -> Callable[[F], F]:
-    """`--allow-rejected N`: the int `allow_rejected`, 0 where it is not given."""
+    """Return the option `--allow-rejected N`: the int `allow_rejected`."""
     return click.option(
         "--allow-rejected",
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
         metavar="N",
-        help="Accept up to N files, rows, messages or spans that cannot be read; more exit 2.",
+        help="Accept up to N unreadable files, rows, messages or spans; exit 2 if there are more.",
     )
 
 
 def allow_empty_option() -> Callable[[F], F]:
-    """`--allow-empty`: the bool `allow_empty`."""
+    """Return the option `--allow-empty`: the bool `allow_empty`."""
     return click.option(
-        "--allow-empty", is_flag=True, help="Accept spans none of which tells of a conversation; else exit 2."
+        "--allow-empty", is_flag=True, help="Accept spans without a single event; otherwise exit 2."
     )
 
 
-def tell_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: bool) -> int:
-    """Say on standard error that no event is read from the spans, or from those of an agent framework.
+def report_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: bool) -> int:
+    """Report on standard error that the spans, or those of an agent framework, contain no event.
 
-    Return the exit code: 2, after an error (TRL605), where there is no event at all and that is not allowed.
+    Return the exit code: 2, after an error (TRL605), if there is no event at all and that is not allowed.
     """
     from ..schemas.instrumentations.census import unread_text
 
-    hint = f"run `tracline doctor {source}`; docs/spans.md says which spans are read"
+    hint = f"run `tracline doctor {source}`; docs/spans.md lists the spans that are read"
     if spans.is_unread and not (events or allow_empty):
-        error = world_error("TRL605", source, unread_text(spans.spans), f"{hint}; --allow-empty accepts them")
+        error = command_error(
+            "TRL605", source, unread_text(spans.spans), f"{hint}; --allow-empty accepts them"
+        )
         error.show()
         return error.exit_code
     if silent := spans.spans if spans.is_unread else spans.unread_frameworks:
@@ -68,28 +84,30 @@ def tell_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: boo
     return 0
 
 
-def tell_quiet(rows: int, source: str) -> None:
-    """Say on standard error that a source holds no rows: nothing happened in it."""
+def report_empty(rows: int, source: str) -> None:
+    """Report on standard error that a source has no rows."""
     if not rows:
-        note(f"{quoted(source)}: holds no rows: there is nothing to judge")
+        note(f"{quoted(source)}: no rows: nothing to judge")
 
 
-def tell_rejected(rejects: Sequence[Reject], by_reason: Mapping[str, int], source: str, allowed: int) -> None:
-    """Name on standard error what could not be read, the first ones and how many in all.
+def report_rejected(
+    rejects: Sequence[Reject], by_reason: Mapping[str, int], source: str, allowed: int
+) -> None:
+    """Report on standard error the first rejects and their number by reason.
 
-    Raises WorldError (TRL603) where it is more than allowed; else `--quiet` silences it.
+    Raises CommandError (TRL603) if there are more than allowed; otherwise `--quiet` silences the report.
     """
     count = sum(by_reason.values())
     if not count:
         return
-    told = [f"{reject.file}: {reject.position}: {reject.code}: {reject.text}" for reject in rejects]
-    told[REJECTS_SHOWN:] = [
+    lines = [f"{reject.file}: {reject.position}: {reject.code}: {reject.text}" for reject in rejects]
+    lines[REJECTS_SHOWN:] = [
         "rejected: " + ", ".join(f"{number:,} {code}" for code, number in by_reason.items())
     ]
-    shown = "\n".join(map(quoted, told))
+    shown = "\n".join(map(quoted, lines))
     if count <= allowed:
         note(shown)
         return
     click.echo(shown, err=True)
-    hint = "mend the source, or say how much of it may be left out"
-    raise world_error("TRL603", source, f"{count:,} rejected, more than --allow-rejected {allowed}", hint)
+    hint = "fix the source, or raise --allow-rejected"
+    raise command_error("TRL603", source, f"{count:,} rejected, more than --allow-rejected {allowed}", hint)

@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 
 import click
 
-from ..schemas.step import Role
-from .desk.bot import Break, Conversation, Desk, conversations
+from ..schemas.span_content import Role
+from .desk.bot import Break, Desk, DeskConversation, conversations
 from .spans.dialects import genai_message
 from .spans.plan import Manner, turn_bounds
-from .spans.sessions import Call, Line, Session, support_session
+from .spans.sessions import Script, ScriptCall, ScriptLine, support_session
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -70,7 +70,7 @@ class Bot:
     """An agent that plays one conversation; `pace_s` is how long a second of it lasts."""
 
     tracer: Tracer
-    session: Session
+    session: Script
     pace_s: float
 
     async def run(self) -> None:
@@ -80,7 +80,7 @@ class Bot:
         for start, end in bounds:
             await self.turn(lines, start, end, is_last=(start, end) == bounds[-1])
 
-    async def turn(self, lines: Sequence[Line], start: int, end: int, *, is_last: bool) -> None:
+    async def turn(self, lines: Sequence[ScriptLine], start: int, end: int, *, is_last: bool) -> None:
         """Answer what the customer said: ask the model, and run the tools that it calls until it is done."""
         heard = [line.time for line in lines[start:end] if line.role is Role.USER]
         await self.wait(lines[start - 1].time if start else 0, max(heard, default=0))
@@ -99,7 +99,7 @@ class Bot:
             if is_last:
                 span.set_attribute("tracline.session.end", True)
 
-    async def play(self, lines: Sequence[Line], place: int, model: str) -> None:
+    async def play(self, lines: Sequence[ScriptLine], place: int, model: str) -> None:
         """Play one message: the model says it or a tool returns it; a customer's is told by the next call."""
         line = lines[place]
         before = lines[place - 1].time if place else 0
@@ -108,7 +108,7 @@ class Bot:
         elif line.answers is not None and not line.again:
             await self.execute(line.answers, line, before)
 
-    async def chat(self, heard: Sequence[Line], said: Line, model: str, before: int) -> None:
+    async def chat(self, heard: Sequence[ScriptLine], said: ScriptLine, model: str, before: int) -> None:
         """Call the model, which is told the whole conversation."""
         with self.tracer.start_as_current_span(f"chat {model}", attributes=_chat(heard, model)) as span:
             await self.wait(before, said.time)
@@ -117,7 +117,7 @@ class Bot:
             span.set_attribute("gen_ai.output.messages", json.dumps(output))
             span.set_attribute("gen_ai.response.finish_reasons", [reason])
 
-    async def execute(self, call: Call, answer: Line, before: int) -> None:
+    async def execute(self, call: ScriptCall, answer: ScriptLine, before: int) -> None:
         """Run a tool; where an assistant of the agent's own does its work, that is an agent inside it."""
         attributes = {
             "gen_ai.operation.name": "execute_tool",
@@ -134,14 +134,14 @@ class Bot:
             if answer.error is not None:
                 _fail(span, answer.error)
 
-    async def consult(self, lines: Sequence[Line]) -> None:
+    async def consult(self, lines: Sequence[ScriptLine]) -> None:
         """Have an assistant of the agent's own answer a question."""
         attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "policy-desk"}
         with self.tracer.start_as_current_span("invoke_agent policy-desk", attributes=attributes):
             for place in range(len(lines)):
                 await self.play(lines, place, "birch-2")
 
-    def fail(self, heard: Sequence[Line]) -> None:
+    def fail(self, heard: Sequence[ScriptLine]) -> None:
         """Call the model in vain: the customer gets no answer."""
         model = self.session.model
         with self.tracer.start_as_current_span(f"chat {model}", attributes=_chat(heard, model)) as span:
@@ -153,7 +153,7 @@ class Bot:
         await asyncio.sleep(max(seconds, 0.0) * self.pace_s)
 
 
-def _chat(heard: Sequence[Line], model: str) -> dict[str, str]:
+def _chat(heard: Sequence[ScriptLine], model: str) -> dict[str, str]:
     """The attributes of a model call before it answers."""
     return {
         "gen_ai.operation.name": "chat",
@@ -171,27 +171,27 @@ def _fail(span: Span, error: str) -> None:
 
 
 async def converse(
-    told: Sequence[Conversation], provider: TracerProvider, pace_s: float, at_once: int, prefix: str
+    told: Sequence[DeskConversation], provider: TracerProvider, pace_s: float, at_once: int, prefix: str
 ) -> None:
     """Have all conversations, so many at a time."""
     room = asyncio.Semaphore(at_once)
     tracer = provider.get_tracer("tracline.examples.instrumented_bot")
 
-    async def one(conversation: Conversation) -> None:
+    async def one(conversation: DeskConversation) -> None:
         async with room:
             await Bot(tracer, named(conversation, prefix), pace_s).run()
 
     await asyncio.gather(*map(one, told))
 
 
-def named(conversation: Conversation, prefix: str) -> Session:
+def named(conversation: DeskConversation, prefix: str) -> Script:
     """The conversation under an id of this run, so that two runs have no session in common."""
     session = support_session(conversation)
     number = session.session_id.rpartition("-")[2]
-    return Session(f"{prefix}-{number}", session.agent, session.model, session.service, session.lines)
+    return Script(f"{prefix}-{number}", session.agent, session.model, session.service, session.lines)
 
 
-def reach(endpoint: str) -> None:
+def check_endpoint(endpoint: str) -> None:
     """See that somebody listens at the endpoint. Raises click's usage error where nobody does."""
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -208,7 +208,9 @@ def reach(endpoint: str) -> None:
         ) from None
 
 
-def send(told: Sequence[Conversation], endpoint: str, pace_s: float, at_once: int, prefix: str) -> Receipts:
+def send(
+    told: Sequence[DeskConversation], endpoint: str, pace_s: float, at_once: int, prefix: str
+) -> Receipts:
     """Have the conversations and send their spans; returns when all of them were sent or given up."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
@@ -271,7 +273,7 @@ def send(told: Sequence[Conversation], endpoint: str, pace_s: float, at_once: in
 )
 def main(sessions: int, endpoint: str, seed: int | None, rate: float, pace: float, at_once: int) -> None:
     """Have simulated support conversations and send their spans to an OTLP/HTTP receiver."""
-    reach(endpoint)
+    check_endpoint(endpoint)
     seed = int(time.time()) if seed is None else seed
     desk = Desk(sessions=sessions, seed=seed, rates=dict.fromkeys(Break, rate / len(Break)), spike=None)
     told, prefix = list(conversations(desk)), f"bot-{seed}"

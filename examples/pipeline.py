@@ -27,7 +27,7 @@ import click
 from ..rules.packs.load import shipped_packs
 from ..schemas.time import NS, parse_time
 from .local_kafka import Broker, missing
-from .pipeline_bot import PLAN, Breach, Talked, past_archive, talk
+from .pipeline_bot import PLAN, BotReport, Breach, past_archive, talk
 
 SESSIONS = {"lateness_s": 1.0, "tick_s": 0.5, "idle_s": 60.0, "hold_s": 10.0}
 ALERT_TICK_S = 1
@@ -64,7 +64,7 @@ class Process:
 
 
 @dataclass
-class Place:
+class PipelineRun:
     """Where everything is: the broker, a folder for what is made, and the processes."""
 
     folder: Path
@@ -145,14 +145,14 @@ def main() -> None:
         try:
             broker.start()
             click.echo(f"Kafka is up at {broker.bootstrap}", err=True)
-            found = _run(Place(folder, broker))
+            found = _run(PipelineRun(folder, broker))
         finally:
             broker.kill()
     click.echo(f"all is stopped, after {time.monotonic() - began:.0f} s", err=True)
     sys.exit(0 if found else 1)
 
 
-def _run(place: Place) -> bool:
+def _run(place: PipelineRun) -> bool:
     """Everything between the broker's start and its end; whether all was found."""
     place.tracline("stream", "topics", "--create", "--partitions", str(PARTITIONS))
     with ExitStack() as stack:
@@ -186,7 +186,7 @@ def _run(place: Place) -> bool:
     return all(told)
 
 
-def _finish(place: Place) -> None:
+def _finish(place: PipelineRun) -> None:
     """Let the pipeline work off what there is, and stop its processes one after the other."""
     from ..stream.kafka.lag import lags
     from ..stream.kafka.settings import KafkaSettings
@@ -208,7 +208,7 @@ def _finish(place: Place) -> None:
         one.stop()
 
 
-def _verdicts(place: Place) -> list[dict[str, Any]]:
+def _verdicts(place: PipelineRun) -> list[dict[str, Any]]:
     """The verdicts that the monitor gave."""
     from ..stream.kafka.settings import KafkaSettings
     from ..stream.messages.codec import decode_verdicts
@@ -238,14 +238,14 @@ def _values(broker: Broker, topic: str) -> list[bytes]:
     return values
 
 
-def _audited(place: Place, archive: Path, packs: tuple[str, ...]) -> list[dict[str, Any]]:
+def _audited(place: PipelineRun, archive: Path, packs: tuple[str, ...]) -> list[dict[str, Any]]:
     """The verdicts that an audit of the live archive gives."""
     bundle = place.folder / "bundle"
     place.tracline("audit", archive, "--rules", *packs, "--out", bundle)
     return [json.loads(line) for line in (bundle / "verdicts.jsonl").read_text().splitlines()]
 
 
-def _told_broken(talked: Talked, live: list[dict[str, Any]]) -> bool:
+def _told_broken(talked: BotReport, live: list[dict[str, Any]]) -> bool:
     """Say which of the planted breaks were found."""
     broken = (one for one in live if one["verdict"] in BROKEN)
     found = frozenset[Breach]((one["pack"], one["rule"], one["session_id"]) for one in broken)
@@ -258,7 +258,7 @@ def _told_broken(talked: Talked, live: list[dict[str, Any]]) -> bool:
     return found == talked.breaks
 
 
-def _told_alerts(talked: Talked, posted: list[dict[str, Any]]) -> bool:
+def _told_alerts(talked: BotReport, posted: list[dict[str, Any]]) -> bool:
     """Say which alerts came to the webhook, and whether one is of the spike."""
     first: dict[str, dict[str, Any]] = {}
     for one in posted:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from ..schemas.time import NS
-from .desk.bot import Conversation, Desk, conversations
+from .desk.bot import Desk, DeskConversation, conversations
 from .desk.scene import Break
 from .instrumented_bot import DELAY_MS, QUEUE_SPANS_MAX, Receipts, converse, named
 
@@ -51,7 +51,7 @@ PLAN = Plan()
 
 
 @dataclass(frozen=True)
-class Talked:
+class BotReport:
     """What the bot did: the rules it broke, when the spike began and ended (ns), and how much it sent."""
 
     breaks: frozenset[Breach]
@@ -63,15 +63,16 @@ class Talked:
 
 def past_archive(folder: Path) -> None:
     """An archive of conversations without a spike, at the pace of those to come."""
-    from ..archive.writer import Origin, writing
+    from ..archive.manifest import ManifestSource
+    from ..archive.writer import archive_writer
     from .desk.formats import event_frame
 
     told = list(_past())
-    with writing(folder) as writer:
-        writer.write(event_frame(told), Origin("past", "0" * 64), (0, len(told) - 1))
+    with archive_writer(folder) as writer:
+        writer.write(event_frame(told), ManifestSource("past", "0" * 64), (0, len(told) - 1))
 
 
-def _past() -> Iterator[Conversation]:
+def _past() -> Iterator[DeskConversation]:
     """The conversations of the past, a few at a time; all are over by now."""
     desk = Desk(sessions=PLAN.past, seed=1, rates=PLAN.rates, spike=None)
     told = list(conversations(desk))
@@ -82,7 +83,7 @@ def _past() -> Iterator[Conversation]:
         yield _at(one, first + number * apart)
 
 
-def _at(conversation: Conversation, start: int) -> Conversation:
+def _at(conversation: DeskConversation, start: int) -> DeskConversation:
     """The conversation at that time, as quick as all."""
 
     def moved(at: int) -> int:
@@ -92,7 +93,7 @@ def _at(conversation: Conversation, start: int) -> Conversation:
     return replace(conversation, start_ns=start, steps=steps)
 
 
-def talk(bootstrap: str) -> Talked:
+def talk(bootstrap: str) -> BotReport:
     """Hold the conversations, and send their spans to Kafka; returns when all have arrived there."""
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -122,10 +123,10 @@ def talk(bootstrap: str) -> Talked:
     assert not receipts.lost, "Kafka did not take all spans"
     took_s = (times[-1] - times[0]) / NS
     sessions = PLAN.before + PLAN.spike + PLAN.after
-    return Talked(frozenset(breaks), (times[1], times[2]), sessions, receipts.sent, took_s)
+    return BotReport(frozenset(breaks), (times[1], times[2]), sessions, receipts.sent, took_s)
 
 
-def _breaks(told: Sequence[Conversation], prefix: str) -> set[Breach]:
+def _breaks(told: Sequence[DeskConversation], prefix: str) -> set[Breach]:
     """The rules that were broken in these conversations."""
     return {
         (*cast("tuple[str, str]", kind.value), named(one, prefix).session_id)

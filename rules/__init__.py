@@ -1,7 +1,7 @@
-"""What must hold: the rule language, its meaning, its machines and the kernel. Pure.
+"""Rules: the rule language, its semantics, the compiler to machines and the kernel that runs them. Pure.
 
-The names below are the Python API; each is loaded when it is first used, so that importing one part does
-not pay for the others.
+The names below are the Python API. Each is imported on first use, so that importing one does not load the
+others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "load_packs",
 ]
 
-_HOME = {
+_MODULES = {
     "Monitor": ".engine.monitor",
     "Recover": "..schemas.verdict",
     "Rule": ".model.rule",
@@ -43,6 +43,6 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name], __name__), name)
+    return getattr(import_module(_MODULES[name], __name__), name)

@@ -1,28 +1,27 @@
-"""Candidates: spans whose session is known, as the things that they say happened (session assembly, stage a).
+"""Candidates: spans with a known session, each with its claims (session assembly, stage a).
 
-Stage (a) makes them, in `schemas/sessions/resolve.py`; stage (b) makes events of them, in
+Stage (a) makes candidates in `schemas/sessions/resolve.py`; stage (b) makes events of them in
 `schemas/sessions/assemble.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 
 from .event import Content, Kind
-from .step import INPUT, OUTPUT, Part
+from .span_content import INPUT, OUTPUT, SpanRole
 
 
-class Telling(msgspec.Struct, frozen=True, gc=False):
-    """One thing that a span says happened, at `time` nanoseconds since the epoch.
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """A span's statement that an event happened at `time` nanoseconds since the epoch.
 
-    `place` is the message's index in the conversation that the span tells (outputs behind the input), None
-    for a tool's run; `rank` the place in the message. `past` is whether it stands in the input up to its
-    last assistant message, that is, has happened before. `key` names the message with all that stands
-    before it, so that a call which tells it again can be known; `answered` is whether there is an assistant
-    message before it.
+    `place` is the message's index in the span's conversation (outputs follow the input), None for a tool's
+    run; `rank` is the claim's index in the message. `past` is whether the message is in the input no later
+    than its last assistant message, that is, precedes the call. `key` identifies the message together with
+    all messages before it, so that another call with the same message is recognised; `answered` is whether an
+    assistant message precedes it.
     """
 
     kind: Kind
@@ -41,20 +40,19 @@ class Telling(msgspec.Struct, frozen=True, gc=False):
     answered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "tellings"}):
     """A span with its session and what it inherits; times in nanoseconds since the epoch.
 
-    `digest` tells a span from another that was sent under its ids. `within` are the keys of the spans around
-    this one that would tell what it tells: a model call's wrappers, its agent. `covered` is whether such a
-    span inside this one was known already.
+    `digest` distinguishes spans sent with the same ids. `within` has the keys of the enclosing spans that
+    make the same claims: a model call's wrappers, its agent. `covered` is whether stage (a) already knew an
+    inner span that makes this one's claims.
     """
 
     session_id: str
-    part: Part
+    role: SpanRole
     start: int
     end: int
-    tellings: tuple[Telling, ...]
+    claims: tuple[Claim, ...]
     trace_id: str = ""
     span_id: str = ""
     digest: str = ""
@@ -65,49 +63,49 @@ class Candidate:
     model: str | None = None
     service: str | None = None
     nested: bool = False
-    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+    attributes: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
 
     @property
     def chars(self) -> int:
-        """Return how many characters the texts have that it tells."""
-        told = sum(len(text or "") for one in self.tellings for text in _texts(one))
-        return told + sum(len(name) + len(value) for name, value in self.attributes.items())
+        """Return the number of characters in the texts of its claims and in its attributes."""
+        texts = sum(len(text or "") for claim in self.claims for text in _texts(claim))
+        return texts + sum(len(name) + len(value) for name, value in self.attributes.items())
 
     @property
     def copy_order(self) -> tuple[object, ...]:
-        """Which of several copies of a span goes first: the earlier, then by what they inherited."""
-        named = ((one is None, one or "") for one in (self.agent, self.model, self.service))
-        return self.start, self.end, *named, self.nested, self.covered, -len(self.tellings), self._said
+        """Return the sort key by which the first of several copies of a span wins.
 
-    @property
-    def _said(self) -> str:
-        """Return what copies of a span, which say the same, were told by others of its trace."""
-        return "" if self.part is not Part.TOOL else repr(self.tellings)
+        Earlier copies come first, then the order is by what they inherited.
+        """
+        named = ((name is None, name or "") for name in (self.agent, self.model, self.service))
+        # Copies of a tool's run may have taken different call ids or arguments from other spans.
+        claims = repr(self.claims) if self.role is SpanRole.TOOL else ""
+        return self.start, self.end, *named, self.nested, self.covered, -len(self.claims), claims
 
     @property
     def halves(self) -> tuple[tuple[str, int], ...]:
-        """The halves of a conversation with the times at which they are told.
+        """Return the halves of a conversation, each with the time of its claims.
 
-        None where these are one time: nothing says which half a telling is of.
+        Empty where both have the same time: then a claim's time does not show its half.
         """
-        is_one = self.part is Part.TOOL or self.start == self.end
+        is_one = self.role is SpanRole.TOOL or self.start == self.end
         return () if is_one else ((INPUT, self.start), (OUTPUT, self.end))
 
     @property
     def span_key(self) -> str:
-        """Return what tells this span from others, also from those that were sent under its ids."""
+        """Return a key of this span, different from that of another span with the same ids."""
         return f"{self.trace_id}.{self.span_id}.{self.digest}"
 
     @property
     def key(self) -> str:
-        """Return what `within` calls this span."""
-        return part_key(self.part, self.trace_id, self.span_id)
+        """Return the key of this span in the `within` of others."""
+        return role_key(self.role, self.trace_id, self.span_id)
 
 
-def _texts(telling: Telling) -> tuple[str | None, ...]:
-    return (telling.text, telling.tool, telling.call_id, telling.args, telling.result, telling.error)
+def _texts(claim: Claim) -> tuple[str | None, ...]:
+    return (claim.text, claim.tool, claim.call_id, claim.args, claim.result, claim.error)
 
 
-def part_key(part: Part, trace_id: str, span_id: str) -> str:
-    """A span that plays this part: an agent's span and a model call's may have been sent under one id."""
-    return f"{part}.{trace_id}.{span_id}"
+def role_key(role: SpanRole, trace_id: str, span_id: str) -> str:
+    """Return a key of a span in its role: an agent's span and a model call's may have the same id."""
+    return f"{role}.{trace_id}.{span_id}"

@@ -31,8 +31,8 @@ def canonical_json(text: str) -> str | None:
     RFC 8785 decides wherever it defines a form. Beyond it:
 
     - An integer of 2**53 or more keeps its digits, unless RFC 8785 writes a double of exactly that value.
-    - A number beyond doubles is a decimal with an exponent and no zeros at its end: `1e+400`. A number whose
-      exponent has more than 18 digits keeps its spelling.
+    - A number beyond doubles is a decimal with an exponent and no zeros at its end: `1e+400`. With more
+      than 18 digits in the exponent it keeps its spelling.
     - `NaN`, `Infinity` and `-Infinity`, which common writers emit, stay.
     - A lone surrogate is its escape, in lower case.
 
@@ -42,13 +42,13 @@ def canonical_json(text: str) -> str | None:
         # The halves of a pair are one character, as they are when both are escaped.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     try:
-        return _written(_Reader(text).read())
+        return _written(_JsonReader(text).read())
     except ValueError:
         return None
 
 
-class _Reader:
-    """A parser of one JSON text that keeps the open arrays and objects in a list."""
+class _JsonReader:
+    """A parser of one JSON text without recursion: the open arrays and objects are in a list."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -108,7 +108,7 @@ class _Reader:
         return False
 
     def _goes_on(self) -> bool:
-        """Read what stands behind a member: a comma and what leads to the next, or the end."""
+        """Read what follows a member: a comma and what leads to the next, or the end."""
         is_object = isinstance(self._open[-1], dict)
         mark = self._next()
         self._place += 1
@@ -145,20 +145,20 @@ def _written(node: _Node) -> str:
     written: list[str] = []
     left: list[_Node] = [node]
     while left:
-        one = left.pop()
-        if isinstance(one, str):
-            written.append(one)
-        elif isinstance(one, list):
+        node = left.pop()
+        if isinstance(node, str):
+            written.append(node)
+        elif isinstance(node, list):
             left.append("]")
-            for place in range(len(one) - 1, -1, -1):
-                left += (one[place], "," if place else "[")
-            left += () if one else ("[",)
+            for place in range(len(node) - 1, -1, -1):
+                left += (node[place], "," if place else "[")
+            left += () if node else ("[",)
         else:
             left.append("}")
-            keys = sorted(one, key=_code_units)
+            keys = sorted(node, key=_code_units)
             for place in range(len(keys) - 1, -1, -1):
                 key = keys[place]
-                left += (one[key], f"{',' if place else '{'}{_quoted(key)}:")
+                left += (node[key], f"{',' if place else '{'}{_quoted(key)}:")
             left += () if keys else ("{",)
     return "".join(written)
 

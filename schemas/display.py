@@ -1,4 +1,4 @@
-"""Text as it may be shown: nothing in it moves a cursor, turns the writing direction or hides."""
+"""Text made safe to show: no character moves a cursor, turns the writing direction or is hidden."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUOTED_CHARS_MAX = 400
 
 
 def shortened(text: str, chars_max: int = QUOTED_CHARS_MAX) -> str:
-    """Return the text, without its middle where it is too long: what it begins and ends with says most."""
+    """Return the text, without its middle where it is too long."""
     if len(text) <= chars_max:
         return text
     last = chars_max // 3
@@ -21,7 +21,7 @@ def shortened(text: str, chars_max: int = QUOTED_CHARS_MAX) -> str:
 
 
 def visible(text: str) -> str:
-    """The text, one character for each: a tab is a space, any other hidden one U+FFFD."""
+    """Return the text, one character for each: a tab is a space, any other hidden one U+FFFD."""
     return "".join(map(_visible, text))
 
 

@@ -1,6 +1,6 @@
-"""Events: what one step of a session is, and the id that says which one it is.
+"""Events: the steps of a session, and their ids.
 
-The same columns as a Polars schema are in `schemas/frames/events.py`, apart so that this file starts fast.
+`schemas/frames/events.py` has the same columns as a Polars schema, apart so that this module imports fast.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .time import rfc3339
 
 
 class Kind(StrEnum):
-    """What happened, in the order in which kinds sort at one place (`end` is no event and sorts last)."""
+    """The kind of an event, in the order in which kinds sort at one place (`end` is no event and sorts last)."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 class Content(StrEnum):
-    """Whether what was said or done is there to be read."""
+    """The state of an event's content."""
 
     CAPTURED = "captured"
     ABSENT = "absent"
@@ -80,11 +80,11 @@ def event_content(
     args: str | None = None,
     result: str | None = None,
 ) -> list[str | None]:
-    """Return what an event says, as the list of texts that `event_id` hashes.
+    """Return an event's content, as the list of texts that `event_id` hashes.
 
     A call is its call id, tool and arguments (JSON arguments in canonical form); a result its call id, tool
-    and result; a message its text; `unknown` and `end` say nothing. Errors, times, agents and provenance
-    are who told it and how it went, not what it is.
+    and result; a message its text; `unknown` and `end` have none. Errors, times, agents and provenance are no
+    content.
     """
     if kind == Kind.TOOL_CALL:
         return [call_id, tool, None if args is None else canonical_text(args)]
@@ -93,8 +93,8 @@ def event_content(
     return [text] if kind in (Kind.USER, Kind.ASSISTANT) else []
 
 
-class Saying(Protocol):
-    """Whatever has the fields of an event that say what it is, told by chat logs, spans or simulations."""
+class EventLike(Protocol):
+    """Any object with the content fields of an event, from chat logs, spans or simulations."""
 
     @property
     def kind(self) -> str: ...  # noqa: D102 (the fields of `Event`)
@@ -110,20 +110,20 @@ class Saying(Protocol):
     def result(self) -> str | None: ...  # noqa: D102
 
 
-def content_of(saying: Saying) -> list[str | None]:
-    """The `event_content` of something that has the fields of an event."""
+def content_of(event: EventLike) -> list[str | None]:
+    """Return the `event_content` of an object with the fields of an event."""
     return event_content(
-        saying.kind,
-        text=saying.text,
-        tool=saying.tool,
-        call_id=saying.call_id,
-        args=saying.args,
-        result=saying.result,
+        event.kind,
+        text=event.text,
+        tool=event.tool,
+        call_id=event.call_id,
+        args=event.args,
+        result=event.result,
     )
 
 
 def end_event(session_id: str, occurrence: int, time: int, seq: int, attributes: Mapping[str, str]) -> Event:
-    """The `end` row that closes an occurrence at that time; `seq` is one above its last event's."""
+    """Return the `end` row that closes an occurrence at that time; `seq` is one above its last event's."""
     return Event(
         session_id=session_id,
         occurrence=occurrence,
@@ -136,7 +136,7 @@ def end_event(session_id: str, occurrence: int, time: int, seq: int, attributes:
 
 
 def event_id(session_id: str, occurrence: int, kind: str, content: list[str | None], ordinal: int) -> str:
-    """The id of an event: the first 32 hex digits of the SHA-256 of a canonical JSON array (RFC 8785).
+    """Return the id of an event: the first 32 hex digits of the SHA-256 of a canonical JSON array (RFC 8785).
 
     The array is `[session_id, occurrence, kind, content, ordinal]`: the occurrence as RFC 3339 text with nine
     digits, `content` as `event_content` gives it, and `ordinal` the number of events before it in the
@@ -148,11 +148,11 @@ def event_id(session_id: str, occurrence: int, kind: str, content: list[str | No
 
 
 _instant = lru_cache(maxsize=4096)(rfc3339)
-"""Events of one occurrence come together, and all of them ask for its text."""
+"""All events of an occurrence need its text, and they come together."""
 
 
-CANONICAL_KEPT_CHARS_MAX = 4_096
-"""Characters of JSON text whose canonical form is remembered: agents tell the same arguments many times."""
+CANONICAL_CACHED_CHARS_MAX = 4_096
+"""Characters of JSON text with a cached canonical form: agents repeat the same arguments many times."""
 
 
 def canonical_text(text: str) -> str:
@@ -160,7 +160,7 @@ def canonical_text(text: str) -> str:
 
     That is the form of RFC 8785 for every text that has one.
     """
-    return _canonical(text) if len(text) > CANONICAL_KEPT_CHARS_MAX else _kept_canonical(text)
+    return _canonical(text) if len(text) > CANONICAL_CACHED_CHARS_MAX else _cached_canonical(text)
 
 
 def _canonical(text: str) -> str:
@@ -175,4 +175,4 @@ def _canonical(text: str) -> str:
         return text if canonical is None else canonical
 
 
-_kept_canonical = lru_cache(maxsize=4096)(_canonical)
+_cached_canonical = lru_cache(maxsize=4096)(_canonical)

@@ -1,4 +1,4 @@
-"""Which call a tool's result answers, where a log reuses call ids or has none."""
+"""The pairing of results with calls, where a log reuses call ids or has none."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Call:
-    """A tool call that was asked for, by the index of its message, and whether it was answered."""
+class OpenCall:
+    """A requested call of a tool, with the index of its message, and whether it was answered."""
 
     message: int
     call_id: str | None
@@ -27,11 +27,11 @@ class OpenCalls:
     """
 
     def __init__(self) -> None:
-        self._by_id: dict[str, list[Call]] = {}
-        self._by_tool: dict[str | None, list[deque[Call]]] = {}
+        self._by_id: dict[str, list[OpenCall]] = {}
+        self._by_tool: dict[str | None, list[deque[OpenCall]]] = {}
 
-    def add(self, call: Call) -> None:
-        """A call that was asked for, after all that were added before."""
+    def add(self, call: OpenCall) -> None:
+        """Add a requested call, after all that were added before."""
         if call.call_id is not None:
             self._by_id.setdefault(call.call_id, []).append(call)
         for tool in {call.tool, None}:
@@ -40,11 +40,11 @@ class OpenCalls:
                 groups.append(deque())
             groups[-1].append(call)
 
-    def answer(self, call_id: str | None, tool: str | None, *, strict: bool) -> Call | None:
-        """The call that a result answers, which then waits no more.
+    def answer(self, call_id: str | None, tool: str | None, *, strict: bool) -> OpenCall | None:
+        """Return the call that a result answers, and close it.
 
-        With `strict` a result with an id answers a call of that id or none; without, an id that no waiting
-        call has is taken for something else, and the result for one without.
+        With `strict` a result with an id answers a call with that id or none; otherwise an id that no open call
+        has is ignored, as if the result had none.
         """
         found = self._of_id(call_id) if call_id is not None else None
         if found is None and not (strict and call_id is not None):
@@ -53,13 +53,13 @@ class OpenCalls:
             found.answered = True
         return found
 
-    def _of_id(self, call_id: str) -> Call | None:
+    def _of_id(self, call_id: str) -> OpenCall | None:
         waiting = self._by_id.get(call_id, [])
         while waiting and waiting[-1].answered:
             waiting.pop()
         return waiting[-1] if waiting else None
 
-    def _of_tool(self, tool: str | None) -> Call | None:
+    def _of_tool(self, tool: str | None) -> OpenCall | None:
         groups = self._by_tool.get(tool, [])
         while groups:
             while groups[-1] and groups[-1][0].answered:

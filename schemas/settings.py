@@ -1,4 +1,4 @@
-"""Settings as data: what decides where a session begins and ends. Loading them is the command line's work."""
+"""Settings as data: those of session assembly. The command line loads them."""
 
 from __future__ import annotations
 

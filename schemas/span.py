@@ -1,4 +1,4 @@
-"""A span as it was sent, whatever the wire format: what the decoders make and the dialects read."""
+"""Spans as the decoders make them from any wire format, and as the dialects read them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, V
 
 @dataclass(frozen=True, slots=True)
 class SpanEvent:
-    """Something that happened inside a span, at `time` nanoseconds since the epoch (0: not said).
+    """A span event, at `time` nanoseconds since the epoch (0: not set).
 
-    `dropped` is how many attributes are known to be missing.
+    `dropped` is the number of attributes known to be missing.
     """
 
     name: str
@@ -25,12 +25,12 @@ class SpanEvent:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One span: ids in lower-case hex (32 and 16 digits), times in nanoseconds since the epoch (0: not said).
+    """One span: ids in lower-case hex (32 and 16 digits), times in nanoseconds since the epoch (0: not set).
 
-    `parent_id` is None at a root. `failed` is whether its status is an error. `resource` has the attributes
-    of what sent it, `scope` names the instrumentation that made it, `scope_version` its version (empty: not
-    said). `dropped_attributes` and `dropped_events` are how many are known to be missing: an SDK's limits
-    cut them off, or they could not be read.
+    `parent_id` is None at a root. `failed` is whether the status is an error. `resource` has the resource's
+    attributes, `scope` is the name of the instrumentation scope, `scope_version` its version (empty: not
+    set). `dropped_attributes` and `dropped_events` are the numbers known to be missing: an SDK's limits cut
+    them off, or they could not be decoded.
     """
 
     trace_id: str

@@ -1,4 +1,4 @@
-"""Event times: nanoseconds since 1970-01-01T00:00:00Z, and the texts they are read from and written as."""
+"""Event times: nanoseconds since 1970-01-01T00:00:00Z, read from text and numbers and written as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEXT = re.compile(
 
 
 def rfc3339(ns: int) -> str:
-    """The instant as RFC 3339 text in UTC with nine digits: `2026-02-17T22:55:18.802031000Z`.
+    """Return the instant as RFC 3339 text in UTC with nine digits: `2026-02-17T22:55:18.802031000Z`.
 
     `ns` is nanoseconds since 1970-01-01T00:00:00Z, of either sign, inside the years 1 to 9999.
     """
@@ -30,11 +30,11 @@ def rfc3339(ns: int) -> str:
 
 
 def parse_time(value: object, zone: tzinfo = UTC) -> int | None:
-    """Nanoseconds since the epoch of a recorded time, or None where it is none.
+    """Return a recorded time as nanoseconds since the epoch, or None where it is no time.
 
     Text is ISO 8601 with a date and a time of day; digits after the ninth are cut. Without an offset it is
     local to `zone` (of a time that a clock change makes ambiguous, the first). A number counts from the
-    epoch in seconds, milliseconds, microseconds or nanoseconds, told apart by its size: below 1e11 it is
+    epoch in seconds, milliseconds, microseconds or nanoseconds, by its size: below 1e11 it is
     seconds, below 1e14 milliseconds, below 1e17 microseconds (so seconds reach to the year 5138).
     Instants that 64 bits of nanoseconds cannot hold (before 1677, after 2262) are None.
     """

@@ -1,4 +1,4 @@
-"""Reading JSON that others wrote: fast where it is well-formed, to the end where it is nearly so."""
+"""Reading JSON from other writers: fast where it is well-formed, tolerant where it is nearly so."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class NotJson:
 
 
 def read_json(data: bytes) -> object:
-    """The value of one JSON text in UTF-8.
+    """Return the value of one JSON text in UTF-8.
 
-    What strict JSON refuses but common writers emit is let through so that its neighbours can be read: lone
-    surrogates stay in the strings, `NaN` and infinities become `NotJson`; `encode` refuses both later.
+    Values that strict JSON forbids but common writers emit are accepted so that the rest can be read: lone
+    surrogates stay in the strings, `NaN` and infinities become `NotJson`; `encode` rejects both later.
     Integers beyond 64 bits become floats either way. Raises ValueError for anything else, deep nesting
     (about a thousand levels) included; its text quotes nothing of the data.
     """
@@ -34,7 +34,7 @@ def read_json(data: bytes) -> object:
 
 
 def read_json_exactly(data: bytes) -> object:
-    """As `read_json`, but integers of up to 128 bits keep all their digits; a tenth as fast."""
+    """Return the value as `read_json` does, but integers of up to 128 bits keep all their digits; a tenth as fast."""
     return _tolerantly(data, _long_integer)
 
 
@@ -53,7 +53,7 @@ def _tolerantly(data: bytes, integer: Callable[[str], object]) -> object:
 
 
 def encode(value: object) -> bytes | None:
-    """The value as compact JSON with sorted keys, or None where JSON in UTF-8 cannot carry it.
+    """Return the value as compact JSON with sorted keys, or None where JSON in UTF-8 cannot carry it.
 
     None means a lone surrogate, a `NotJson`, or nesting beyond 254 levels.
     """
@@ -64,7 +64,7 @@ def encode(value: object) -> bytes | None:
 
 
 def json_text(value: object) -> str:
-    """The value as compact JSON text, keys in their order; it must be one that `encode` can carry."""
+    """Return the value as compact JSON text, keys in their order; it must be one that `encode` can carry."""
     return orjson.dumps(value, option=_STRICT).decode()
 
 

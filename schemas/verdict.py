@@ -1,4 +1,4 @@
-"""Verdicts: what a rule says of a session."""
+"""Verdicts of rules on sessions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What a rule's machine says after an event, or at the close of a session.
+    """The verdict of a rule's machine after an event, or at the close of a session.
 
     The first three are the three values of LTL3 (Bauer, Leucker and Schallhart, 2006), as TRAC reports
     them after each event. `HELD` and `UNMET` are the finite-trace reading of what was still pending when
-    the session closed. `UNJUDGED` says that something the rule asks about was not captured.
+    the session closed. `UNJUDGED` means that something the rule needs was not captured.
     """
 
     PENDING = "pending"
@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 
 
 class Severity(StrEnum):
-    """How much a violation matters, least first."""
+    """The severity of a violation, least first."""
 
     INFO = "info"
     LOW = "low"
@@ -32,12 +32,12 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The place in the order from `info` (0) to `critical` (4)."""
+        """Return the place in the order from `info` (0) to `critical` (4)."""
         return list(Severity).index(self)
 
 
 class Recover(StrEnum):
-    """When an instance begins anew: TRAC_R, after violations only, or never (TRAC)."""
+    """The verdicts after which an instance restarts: both (TRAC_R), violations only, or none (TRAC)."""
 
     BOTH = "both"
     VIOLATION = "violation"

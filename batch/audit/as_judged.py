@@ -20,21 +20,21 @@ import polars as pl
 from ...archive.error import SourceError
 from ...archive.rule_sets import read_rule_set
 from ...archive.writer import RULES_COLUMN
-from ...rules.engine.judge import Judged, Statute, judge, statute_of
-from ...rules.engine.records import Known, records
+from ...rules.engine.judge import CompiledRules, Judged, compile_rule_set, judge
+from ...rules.engine.records import WitnessCache, records
 from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segments_of
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
 from ...schemas.time import rfc3339
 from ..evidence import bundle
 from ..prepare.buckets import labelled, until
-from ..prepare.options import Terms
+from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Part, Population
+from ..sources.discover import Population, SourceFile
 from ..sources.event_files import frames, null_count, reading, row_count
-from .audit import Outcome, Progress, in_threads, silent, write_verdicts
+from .audit import AuditResult, OnProgress, in_threads, silent, write_verdicts
 from .sorted_runs import Runs
-from .summary import COUNTS, Tally, summary
+from .summary import COUNTS, AuditTally, summary
 
 _NO_TIME = -(1 << 63)
 """A last time that closes nothing: in a live archive every close has its row."""
@@ -42,18 +42,20 @@ _NO_RULES = RuleSet((), {})
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class ArchivedRuleSet:
     """A rule set of an archive: how many events it judged, the time of the first, the files they are in."""
 
     digest: str
     rule_set: RuleSet
-    statute: Statute
+    compiled: CompiledRules
     events: int
     first: int
-    parts: tuple[Part, ...]
+    parts: tuple[SourceFile, ...]
 
 
-def audit_as_judged(archive: str | Path, out: Path, terms: Terms, progress: Progress = silent) -> Outcome:
+def audit_as_judged(
+    archive: str | Path, out: Path, terms: AuditOptions, progress: OnProgress = silent
+) -> AuditResult:
     """Judge each event of a live archive by the rule set that judged it, and write the bundle `out`.
 
     The rules are those in the archive's `rules/`. Verdicts of all sets stand together, in the order of any
@@ -62,7 +64,7 @@ def audit_as_judged(archive: str | Path, out: Path, terms: Terms, progress: Prog
     cannot be read any more.
     """
     population = Population()
-    with bundle.writing(out) as work:
+    with bundle.staged(out) as work:
         scratch = work / ".scratch"
         scratch.mkdir()
         sets = _in_force(archive, prepare(archive, scratch, population, terms))
@@ -70,13 +72,13 @@ def audit_as_judged(archive: str | Path, out: Path, terms: Terms, progress: Prog
         tally = _population(sets, len(rules), scratch, terms, progress)
         runs = Runs(scratch)
         for one in sets:
-            own = Tally(len(one.statute.rules))
-            known: Known = {}
+            own = AuditTally(len(one.compiled.rules))
+            known: WitnessCache = {}
             for judged in _judging(one, scratch, terms, progress):
-                own.add(one.statute, judged)
-                for record in records(one.statute, judged, known):
+                own.add(one.compiled, judged)
+                for record in records(one.compiled, judged, known):
                     runs.add(record)
-            _count(tally, own, [list(rules).index((rule.pack, rule.id)) for rule in one.statute.rules])
+            _count(tally, own, [list(rules).index((rule.pack, rule.id)) for rule in one.compiled.rules])
         shown = [rule for rule, _ in rules.values()]
         examples = write_verdicts(work, runs, shown)
         tally.reject(str(archive), population)
@@ -87,26 +89,26 @@ def audit_as_judged(archive: str | Path, out: Path, terms: Terms, progress: Prog
         for one in sets:
             bundle.write_rules(work / bundle.RULES / one.digest, one.rule_set.sources)
         shutil.rmtree(scratch)
-    return Outcome(content, population, examples)
+    return AuditResult(content, population, examples)
 
 
-def _in_force(archive: str | Path, parts: Sequence[Part]) -> list[InForce]:
+def _in_force(archive: str | Path, parts: Sequence[SourceFile]) -> list[ArchivedRuleSet]:
     """The rule sets that the events name, in the order of their first events."""
-    found: dict[str, list[tuple[int, int, Part]]] = {}
+    found: dict[str, list[tuple[int, int, SourceFile]]] = {}
     for part in parts:
         for digest, events, first in _named(archive, part):
             found.setdefault(digest, []).append((events, first, part))
     roots = list(dict.fromkeys(part.path.parent.parent for part in parts))
-    sets: list[InForce] = []
+    sets: list[ArchivedRuleSet] = []
     for digest, own in found.items():
         rule_set = read_rule_set(roots, digest)
         events, first = sum(count for count, _, _ in own), min(time for _, time, _ in own)
         files = tuple(part for _, _, part in own)
-        sets.append(InForce(digest, rule_set, statute_of(rule_set), events, first, files))
+        sets.append(ArchivedRuleSet(digest, rule_set, compile_rule_set(rule_set), events, first, files))
     return sorted(sets, key=lambda one: (one.first, one.digest))
 
 
-def _named(archive: str | Path, part: Part) -> list[tuple[str, int, int]]:
+def _named(archive: str | Path, part: SourceFile) -> list[tuple[str, int, int]]:
     """The rule sets that the rows of a file name: digest, how many events, the first time."""
     if null_count(part, RULES_COLUMN):
         what = f"holds events that do not say by which rules they were judged, as in {part.name}"
@@ -121,23 +123,23 @@ def _named(archive: str | Path, part: Part) -> list[tuple[str, int, int]]:
         return list(told.collect(engine="streaming").iter_rows())
 
 
-def _rules(sets: Sequence[InForce]) -> dict[tuple[str, str], tuple[Rule, str]]:
+def _rules(sets: Sequence[ArchivedRuleSet]) -> dict[tuple[str, str], tuple[Rule, str]]:
     """The rules of all sets by pack and id, each with its digest, as the last set that has it; by packs."""
     latest: dict[tuple[str, str], tuple[Rule, str]] = {}
     for one in reversed(sets):
-        for rule, digest in zip(one.statute.rules, one.statute.digests, strict=True):
+        for rule, digest in zip(one.compiled.rules, one.compiled.digests, strict=True):
             latest.setdefault((rule.pack, rule.id), (rule, digest))
     return dict(sorted(latest.items(), key=lambda item: item[0][0]))
 
 
 def _population(
-    sets: Sequence[InForce], rules: int, scratch: Path, terms: Terms, progress: Progress
-) -> Tally:
+    sets: Sequence[ArchivedRuleSet], rules: int, scratch: Path, terms: AuditOptions, progress: OnProgress
+) -> AuditTally:
     """Return who was judged, whatever the rules: events and sessions, each once."""
     parts = list(dict.fromkeys(part for one in sets for part in one.parts))
     clock = Clock(last=_NO_TIME, idle=0, since=terms.since, until=terms.until)
-    nothing = statute_of(_NO_RULES)
-    counted = Tally(0)
+    nothing = compile_rule_set(_NO_RULES)
+    counted = AuditTally(0)
     folder = scratch / "population"
     buckets = labelled(parts, nothing.labeler, folder, terms.as_of, partial(progress, "reading"))
     work = partial(judge, nothing, clock=clock, satisfied=False, cut=occurrences_of)
@@ -149,17 +151,19 @@ def _population(
     return counted
 
 
-def _judging(one: InForce, scratch: Path, terms: Terms, progress: Progress) -> Iterator[Judged]:
+def _judging(
+    one: ArchivedRuleSet, scratch: Path, terms: AuditOptions, progress: OnProgress
+) -> Iterator[Judged]:
     """Label and judge the segments of a rule set, in no particular order."""
     clock = Clock(last=_NO_TIME, idle=0, since=terms.since, until=terms.until)
 
     def work(rows: pl.DataFrame) -> Judged:
         # What is left out as later must not look like events of another set.
         segments = until(in_segments(rows), terms.as_of)
-        return judge(one.statute, segments, clock, satisfied=terms.satisfied, cut=segments_of)
+        return judge(one.compiled, segments, clock, satisfied=terms.satisfied, cut=segments_of)
 
     folder, tell = scratch / f"set-{one.digest}", partial(progress, "labelling")
-    buckets = labelled(one.parts, one.statute.labeler, folder, None, tell, judged_by=one.digest)
+    buckets = labelled(one.parts, one.compiled.labeler, folder, None, tell, judged_by=one.digest)
     found = (frame.collect(engine="streaming") for frame in buckets.frames)
     done = 0
     for judged in in_threads(work, found, terms.threads):
@@ -168,7 +172,7 @@ def _judging(one: InForce, scratch: Path, terms: Terms, progress: Progress) -> I
         progress("judging", done, buckets.rows)
 
 
-def _count(tally: Tally, own: Tally, places: Sequence[int]) -> None:
+def _count(tally: AuditTally, own: AuditTally, places: Sequence[int]) -> None:
     """Add what the rules of one set found; `places` are those of its rules among all."""
     for group, counts in own.counts.items():
         zeros = np.zeros((len(COUNTS), tally.rules), dtype=np.int64)
@@ -180,12 +184,12 @@ def _count(tally: Tally, own: Tally, places: Sequence[int]) -> None:
         tally.unjudged[replace(why, rule=places[why.rule])] += count
 
 
-def _told(one: InForce) -> Mapping[str, Any]:
+def _told(one: ArchivedRuleSet) -> Mapping[str, Any]:
     """Return what a summary says of a rule set."""
     return {
         "digest": one.digest,
         "events": one.events,
         "first_time": rfc3339(one.first),
         "packs": sorted(one.rule_set.packs),
-        "rules": len(one.statute.rules),
+        "rules": len(one.compiled.rules),
     }

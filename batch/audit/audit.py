@@ -13,19 +13,19 @@ from typing import Any
 import orjson
 import polars as pl
 
-from ...rules.engine.judge import JUDGED_COLUMNS, Judged, Statute, judge, statute_of
-from ...rules.engine.records import Known, Place, Record, records
+from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
+from ...rules.engine.records import Record, RecordKey, WitnessCache, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.time import NS
 from ...schemas.verdict import Verdict
 from ..evidence import bundle
 from ..prepare.buckets import labelled
-from ..prepare.options import Terms
+from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..sources.discover import Population
-from .sorted_runs import Runs, Told
-from .summary import Tally, rule_keys, summary
+from .sorted_runs import PlacedLine, Runs
+from .summary import AuditTally, rule_keys, summary
 
 EXAMPLES_MAX = 3
 """Findings that an outcome keeps of each rule."""
@@ -33,12 +33,12 @@ EXAMPLES_MAX = 3
 TYPED_RECORDS = 10_000
 """Records that are written as a row group of Parquet."""
 
-Progress = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Hears what is being done, how far it has come, and of how much (0 where that is not known yet)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AuditResult:
     """What was found. `examples` holds, by the rule's name in the summary, its first broken sessions."""
 
     summary: Any
@@ -51,28 +51,28 @@ def silent(_what: str, _done: int, _of: int) -> None:
 
 
 def audit(
-    archive: str | Path, rule_set: RuleSet, out: Path, terms: Terms, progress: Progress = silent
-) -> Outcome:
+    archive: str | Path, rule_set: RuleSet, out: Path, terms: AuditOptions, progress: OnProgress = silent
+) -> AuditResult:
     """Judge the archive by the rules and write the bundle `out`.
 
     The same archive and rules give the same bytes of verdicts for any number of threads and any order of
     the files. Raises SourceError where the archive cannot be read or `out` is in the way, RuleError where
     a rule runs into a limit; then nothing is written.
     """
-    statute = statute_of(rule_set)
+    compiled = compile_rule_set(rule_set)
     population = Population()
-    with bundle.writing(out) as work:
+    with bundle.staged(out) as work:
         scratch = work / ".scratch"
         scratch.mkdir()
-        tally = Tally(len(statute.rules))
-        runs = _judged(archive, statute, scratch, terms, population, tally, progress)
-        examples = write_verdicts(work, runs, statute.rules)
+        tally = AuditTally(len(compiled.rules))
+        runs = _judged(archive, compiled, scratch, terms, population, tally, progress)
+        examples = write_verdicts(work, runs, compiled.rules)
         tally.reject(str(archive), population)
-        content = summary(statute.rules, statute.digests, tally, population)
+        content = summary(compiled.rules, compiled.digests, tally, population)
         bundle.write_summary(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
         shutil.rmtree(scratch)
-    return Outcome(content, population, examples)
+    return AuditResult(content, population, examples)
 
 
 def write_verdicts(work: Path, runs: Runs, rules: Sequence[Rule]) -> dict[str, list[Record]]:
@@ -92,30 +92,30 @@ def write_verdicts(work: Path, runs: Runs, rules: Sequence[Rule]) -> dict[str, l
 
 def _judged(
     archive: str | Path,
-    statute: Statute,
+    compiled: CompiledRules,
     scratch: Path,
-    terms: Terms,
+    terms: AuditOptions,
     population: Population,
-    tally: Tally,
-    progress: Progress,
+    tally: AuditTally,
+    progress: OnProgress,
 ) -> Runs:
     """Read, label and judge; what was found is to be read before `scratch` is taken away."""
-    known: Known = {}
+    known: WitnessCache = {}
     runs = Runs(scratch)
-    for judged in judging(archive, statute, scratch, terms, population, progress):
-        tally.add(statute, judged)
-        for record in records(statute, judged, known):
+    for judged in judged_batches(archive, compiled, scratch, terms, population, progress):
+        tally.add(compiled, judged)
+        for record in records(compiled, judged, known):
             runs.add(record)
     return runs
 
 
-def judging(
+def judged_batches(
     archive: str | Path,
-    statute: Statute,
+    compiled: CompiledRules,
     scratch: Path,
-    terms: Terms,
+    terms: AuditOptions,
     population: Population,
-    progress: Progress = silent,
+    progress: OnProgress = silent,
     keep: Sequence[str] = JUDGED_COLUMNS,
 ) -> Iterator[Judged]:
     """Read, label and judge an archive by whole sessions, in no particular order of them.
@@ -128,13 +128,13 @@ def judging(
     def told(rows: int, of: int) -> None:
         progress("labelling", rows, of)
 
-    buckets = labelled(parts, statute.labeler, scratch, terms.as_of, told, keep=keep)
+    buckets = labelled(parts, compiled.labeler, scratch, terms.as_of, told, keep=keep)
     last = buckets.last if terms.as_of is None else terms.as_of
     clock = Clock(last=last or 0, idle=round(terms.idle_s * NS), since=terms.since, until=terms.until)
     done = 0
 
     def one(rows: pl.DataFrame) -> Judged:
-        return judge(statute, rows, clock, satisfied=terms.satisfied)
+        return judge(compiled, rows, clock, satisfied=terms.satisfied)
 
     frames = (frame.collect(engine="streaming") for frame in buckets.frames)
     for judged in in_threads(one, frames, terms.threads):
@@ -143,7 +143,7 @@ def judging(
         progress("judging", done, buckets.rows)
 
 
-def _pieces(found: Iterable[Told], size: int) -> Iterator[list[Told]]:
+def _pieces(found: Iterable[PlacedLine], size: int) -> Iterator[list[PlacedLine]]:
     """Yield what was found, in lists of bounded length."""
     rest = iter(found)
     while piece := list(islice(rest, size)):
@@ -163,7 +163,7 @@ def in_threads(
                 running |= {pool.submit(work, frame) for frame in islice(frames, 1)}
 
 
-def _keep(examples: list[Record], at: Place, text: bytes) -> None:
+def _keep(examples: list[Record], at: RecordKey, text: bytes) -> None:
     """Keep a record as an example if it is a breach in a session that has none among them yet."""
     if len(examples) == EXAMPLES_MAX or at.verdict not in (Verdict.VIOLATED, Verdict.UNMET):
         return

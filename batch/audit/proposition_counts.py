@@ -11,9 +11,9 @@ import polars as pl
 from ...rules.labels.labeler import WORD_BITS, Labeler
 from ...rules.model.rule import RuleSet
 from ...schemas.event import Kind
-from ..prepare.options import Terms
+from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Part, Population
+from ..sources.discover import Population, SourceFile
 from ..sources.event_files import reading, row_count, scan
 
 SAMPLES_MAX = 3
@@ -26,7 +26,7 @@ _SHOWN = ("session_id", "seq", "kind", "tool", "text", "args", "result", "error"
 
 
 @dataclass(slots=True)
-class Count:
+class PropositionCount:
     """What was met of one proposition: events where it is true and unknown, sessions where it is ever true.
 
     `samples` are the first events where it is true, of different sessions, as fields by name; `sampled` are
@@ -43,22 +43,24 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class PropositionCensus:
     """What was counted: `end` rows are no events. `population` says what could not be read."""
 
     events: int
     sessions: int
-    counts: tuple[Count, ...]
+    counts: tuple[PropositionCount, ...]
     population: Population
 
 
-def census(source: str | Path, rule_set: RuleSet, scratch: Path, terms: Terms | None = None) -> Census:
+def census(
+    source: str | Path, rule_set: RuleSet, scratch: Path, terms: AuditOptions | None = None
+) -> PropositionCensus:
     """Count every proposition of the rules over a source; `scratch` is an empty folder for its own files.
 
     Files are read one at a time. Raises SourceError where there is nothing to read.
     """
     labels = Labeler(rule_set)
-    counts = tuple(Count(pack, name) for pack, name in labels.propositions)
+    counts = tuple(PropositionCount(pack, name) for pack, name in labels.propositions)
     population = Population()
     events = 0
     sessions: list[pl.DataFrame] = []
@@ -74,10 +76,10 @@ def census(source: str | Path, rule_set: RuleSet, scratch: Path, terms: Terms | 
     told = pl.concat(sessions) if sessions else pl.DataFrame({"session": []})
     for bit, count in enumerate(counts):
         count.sessions = told.filter(_bits(told, "t", bit))["session"].n_unique() if sessions else 0
-    return Census(events, told["session"].n_unique(), counts, population)
+    return PropositionCensus(events, told["session"].n_unique(), counts, population)
 
 
-def _rows(part: Part, labels: Labeler) -> pl.DataFrame:
+def _rows(part: SourceFile, labels: Labeler) -> pl.DataFrame:
     """Each event's row in the file, its session as a number, and its words."""
     session = pl.struct("session_id", "occurrence").hash(0).alias("session")
     events = scan(part).with_row_index("row").with_columns(session).filter(pl.col("kind") != Kind.END.value)
@@ -94,14 +96,16 @@ def _bits(rows: pl.DataFrame, letter: str, bit: int) -> pl.Series:
     return (word & (1 << bit % WORD_BITS)) != 0
 
 
-def _add(count: Count, true: pl.Series, unknown: pl.Series) -> pl.Series:
+def _add(count: PropositionCount, true: pl.Series, unknown: pl.Series) -> pl.Series:
     """Add a file's rows to a count; the same rows are returned, where it is true."""
     count.true += int(true.sum())
     count.unknown += int(unknown.sum())
     return true
 
 
-def _sample(part: Part, rows: pl.DataFrame, counts: tuple[Count, ...], true: list[pl.Series]) -> None:
+def _sample(
+    part: SourceFile, rows: pl.DataFrame, counts: tuple[PropositionCount, ...], true: list[pl.Series]
+) -> None:
     """Give counts that want samples the first events of sessions that they have none of yet."""
     chosen: dict[int, list[int]] = {}
     for place, count in enumerate(counts):

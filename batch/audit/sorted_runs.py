@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from ...rules.engine.records import Place, Record, line, place
+from ...rules.engine.records import Record, RecordKey, line, record_key
 
 RUN_RECORDS = 50_000
 RUN_BYTES = 1 << 26
@@ -16,7 +16,7 @@ RUN_BYTES = 1 << 26
 RUNS_OPEN_MAX = 200
 """Runs that are merged at a time, each an open file."""
 
-Told = tuple[Place, bytes]
+PlacedLine = tuple[RecordKey, bytes]
 """A record's place in a bundle, and its line."""
 
 
@@ -30,7 +30,7 @@ class Runs:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: list[Path] = []
-        self._held: list[Told] = []
+        self._held: list[PlacedLine] = []
         self._bytes = 0
         self._count = 0
 
@@ -38,13 +38,13 @@ class Runs:
         """Keep the line of a record."""
         # A copy: what orjson gives keeps ten times the memory that it needs.
         text = bytes(memoryview(line(record)))
-        self._held.append((place(record), text))
+        self._held.append((record_key(record), text))
         self._bytes += len(text)
         if len(self._held) >= RUN_RECORDS or self._bytes >= RUN_BYTES:
             self._files.append(self._written(sorted(self._held)))
             self._held, self._bytes = [], 0
 
-    def merged(self) -> Iterator[Told]:
+    def merged(self) -> Iterator[PlacedLine]:
         """All that was added, in order."""
         while len(self._files) > RUNS_OPEN_MAX:
             some, self._files = self._files[:RUNS_OPEN_MAX], self._files[RUNS_OPEN_MAX:]
@@ -53,7 +53,7 @@ class Runs:
                 file.unlink()
         return heapq.merge(*map(_read, self._files), sorted(self._held))
 
-    def _written(self, told: Iterable[Told]) -> Path:
+    def _written(self, told: Iterable[PlacedLine]) -> Path:
         """A new run of these, which are in order: for each a line of its place and its own."""
         file = self._folder / f"run-{self._count:06d}"
         self._count += 1
@@ -64,7 +64,7 @@ class Runs:
         return file
 
 
-def _read(run: Path) -> Iterator[Told]:
+def _read(run: Path) -> Iterator[PlacedLine]:
     with run.open("rb") as file:
         for at in file:
-            yield Place(*orjson.loads(at)), file.readline()
+            yield RecordKey(*orjson.loads(at)), file.readline()

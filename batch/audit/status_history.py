@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ...rules.engine import kernel, kernel_loop
-from ...rules.engine.judge import Judged, Statute, join, take
+from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.kernel import I32, I64
 from ...rules.engine.sessions import numbers
+from ...rules.engine.status import applied_at, first_breaches, unjudged_findings
 from ...schemas.event import Kind
 from ...schemas.time import NS
-from ..prepare.options import Terms
+from ..prepare.options import AuditOptions
 from ..sources.discover import Population
-from .audit import judging
+from .audit import judged_batches
 
 SCHEMA = {
     "said": pl.Int64,
@@ -39,8 +39,8 @@ APPLIED, VIOLATED, UNJUDGED, CLOSED = "applied", "violated", "unjudged", "closed
 _TURN = {APPLIED: 0, VIOLATED: 1, UNJUDGED: 2, CLOSED: 3}
 
 
-def standings(
-    archive: str | Path, statute: Statute, scratch: Path, terms: Terms, population: Population
+def status_history(
+    archive: str | Path, compiled: CompiledRules, scratch: Path, terms: AuditOptions, population: Population
 ) -> pl.DataFrame:
     """A row for each thing first said of an occurrence, by `said`, with the columns of `SCHEMA`.
 
@@ -48,30 +48,26 @@ def standings(
     """
     parts = [
         part
-        for judged in judging(archive, statute, scratch, terms, population)
-        for part in _standings(statute, judged, round(terms.idle_s * NS))
+        for judged in judged_batches(archive, compiled, scratch, terms, population)
+        for part in _standings(compiled, judged, round(terms.idle_s * NS))
     ]
     turn = pl.col("status").replace_strict(_TURN, return_dtype=pl.Int8)
     rows = pl.concat([pl.DataFrame(schema=SCHEMA), *parts])
     return rows.sort("said", turn, "session_id", "occurrence", "pack", "rule")
 
 
-def _standings(statute: Statute, judged: Judged, idle: int) -> Iterator[pl.DataFrame]:
+def _standings(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[pl.DataFrame]:
     """Yield what is said of a bucket's sessions."""
-    found, unmet, times, closes = judged.found, judged.closed, _times(judged), _closes(judged, idle)
-    columns, places = _applied(statute, judged)
-    yield _rows(statute, judged, APPLIED, columns, places, times[places])
-    violated = take(found, (found.kinds == kernel_loop.FOUND_VIOLATED) & judged.rated[found.stamps])
-    unmet = take(unmet, (unmet.kinds == kernel.CLOSING_UNMET) & judged.rated[unmet.stamps])
-    both = join([violated, unmet])
-    said = np.append(times[violated.stamps], closes[unmet.slots])
-    first = _firsts(both.slots, both.columns, said)
-    yield _rows(statute, judged, VIOLATED, both.columns[first], both.stamps[first], said[first])
-    dead = (found.kinds == kernel_loop.FOUND_UNKNOWN) | (found.kinds == kernel_loop.FOUND_SLICES)
-    dead = take(found, dead)
-    yield _rows(statute, judged, UNJUDGED, dead.columns, dead.stamps, times[dead.stamps])
+    times, closes = _times(judged), _closes(judged, idle)
+    columns, places = applied_at(compiled, judged)
+    yield _rows(compiled, judged, APPLIED, columns, places, times[places])
+    violated, unmet = first_breaches(judged)
+    yield _rows(compiled, judged, VIOLATED, violated.columns, violated.stamps, times[violated.stamps])
+    yield _rows(compiled, judged, VIOLATED, unmet.columns, unmet.stamps, closes[unmet.slots])
+    dead = unjudged_findings(judged)
+    yield _rows(compiled, judged, UNJUDGED, dead.columns, dead.stamps, times[dead.stamps])
     over = np.flatnonzero(~judged.sessions.open)
-    yield _rows(statute, judged, CLOSED, None, judged.sessions.bounds[over + 1] - 1, closes[over])
+    yield _rows(compiled, judged, CLOSED, None, judged.sessions.bounds[over + 1] - 1, closes[over])
 
 
 def _times(judged: Judged) -> I64:
@@ -97,66 +93,29 @@ def _closes(judged: Judged, idle: int) -> I64:
     return said.to_physical().cast(pl.Int64).fill_null(idle_out).to_numpy()
 
 
-def _firsts(slots: I32, columns: I32, said: I64) -> I64:
-    """Return where each pair of slot and column is first said."""
-    order = np.lexsort((said, columns, slots))
-    pairs = np.stack([slots, columns])[:, order]
-    new = np.append(True, np.any(pairs[:, 1:] != pairs[:, :-1], axis=0))[: len(order)]
-    return order[new]
-
-
 def _rows(
-    statute: Statute, judged: Judged, status: str, columns: I64 | I32 | None, places: I64, said: I64
+    compiled: CompiledRules, judged: Judged, status: str, columns: I64 | I32 | None, places: I64, said: I64
 ) -> pl.DataFrame:
     """Rows of `SCHEMA`: of which rule by its column, null for a close, at which event, said when."""
     events = [judged.column(name, places) for name in ("session_id", "occurrence", "agent", "time")]
     rows = pl.DataFrame(events).with_columns(pl.col("occurrence", "time").to_physical(), said=said)
     rows = rows.with_columns(pl.lit(status).alias("status"))
-    rules = [None] * len(places) if columns is None else statute.program.order[columns]
+    rules = [None] * len(places) if columns is None else compiled.program.order[columns]
     told = pl.DataFrame({"number": pl.Series(rules, dtype=pl.Int64)})
-    named = told.join(_named(statute), on="number", how="left", maintain_order="left").drop("number")
+    named = told.join(_named(compiled), on="number", how="left", maintain_order="left").drop("number")
     return pl.concat([rows, named], how="horizontal").select(*SCHEMA)
 
 
-def _named(statute: Statute) -> pl.DataFrame:
+def _named(compiled: CompiledRules) -> pl.DataFrame:
     """Return what a row says of its rule, by the rule's number."""
-    rules = statute.rules
+    rules = compiled.rules
     return pl.DataFrame(
         {
             "number": range(len(rules)),
             "pack": [rule.pack for rule in rules],
             "rule": [rule.id for rule in rules],
-            "rule_digest": statute.digests,
+            "rule_digest": compiled.digests,
             "severity": [rule.severity.value for rule in rules],
         },
         schema_overrides={"number": pl.Int64},
     )
-
-
-def _applied(statute: Statute, judged: Judged) -> tuple[I64, I64]:
-    """The columns of rules that come to apply, and at which event.
-
-    The kernel steps once more over the first event of all sessions, then over the second, and so on.
-    """
-    program, bounds = statute.program, judged.sessions.bounds
-    lengths = np.diff(bounds)
-    longest = np.argsort(-lengths, kind="stable").astype(np.int32)
-    steps = np.arange(int(lengths.max(initial=0)), dtype=np.int64)
-    still: I64 = np.searchsorted(-lengths[longest], -steps)
-    memory = kernel.remember(program, len(lengths), len(judged.slice_places))
-    known = np.zeros(memory.state.shape, dtype=np.bool_)
-    found: list[I64] = []
-    for at, count in enumerate(still.tolist()):
-        slots = longest[:count]
-        places = bounds[slots] + at
-        rows = kernel.Rows(judged.codes[places], slots, places, judged.slices[places])
-        for _ in kernel.judge(program, judged.letters, rows, memory, found_max=1 << 10):
-            pass
-        new = kernel.applies(memory)[slots] & ~known[slots]
-        which, columns = np.nonzero(new)
-        known[slots[which], columns] = True
-        found.append(np.stack([columns, places[which]]))
-    if not found:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    columns, places = np.concatenate(found, axis=1)
-    return columns, places

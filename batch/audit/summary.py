@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from ...archive.writer import day_of
 from ...rules.engine import kernel, kernel_loop
-from ...rules.engine.judge import Judged, Statute, take
+from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.kernel import I64
 from ...rules.engine.sessions import Mask
+from ...rules.engine.status import unjudged_findings, unmet_findings, violation_findings
 from ...rules.model.rule import Rule
 from ...schemas.time import rfc3339
 from ..sources.discover import REJECTS_KEPT_MAX, Population, Reject
@@ -52,7 +53,7 @@ OTHER_AGENTS = "(other agents)"
 
 
 @dataclass(slots=True)
-class Tally:
+class AuditTally:
     """What has been counted so far. `counts` has a row per `COUNTS` and a column per rule.
 
     A session counts whole under its own agent, the first that its events name, and under the day (UTC) on
@@ -71,7 +72,7 @@ class Tally:
     unjudged: Counter[Unjudged] = field(default_factory=Counter[Unjudged])
     groups: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
-    def add(self, statute: Statute, judged: Judged) -> None:
+    def add(self, compiled: CompiledRules, judged: Judged) -> None:
         """Count a judged bucket."""
         sessions = judged.sessions
         self.events += int(np.diff(sessions.bounds)[sessions.counted].sum())
@@ -84,15 +85,15 @@ class Tally:
         least = heapq.nsmallest(REJECTS_KEPT_MAX, rows.iter_rows())
         self.conflicting = sorted([*self.conflicting, *least])[:REJECTS_KEPT_MAX]
         groups, slots = _groups(judged)
-        told = _by_group(statute, judged, slots, len(groups))
+        told = _by_group(compiled, judged, slots, len(groups))
         sizes = np.bincount(slots[sessions.counted], minlength=len(groups)).tolist()
         for number, group in enumerate(groups):
             self.groups[group] += sizes[number]
             counts = self.counts.setdefault(group, np.zeros((len(COUNTS), self.rules), dtype=np.int64))
-            counts[:, statute.program.order] += told[:, number]
+            counts[:, compiled.program.order] += told[:, number]
         crowded = judged.found.columns[judged.found.kinds == kernel_loop.FOUND_SLICES]
-        self.crowded.update(statute.program.order[crowded].tolist())
-        self.unjudged.update(unjudged_in(statute, judged))
+        self.crowded.update(compiled.program.order[crowded].tolist())
+        self.unjudged.update(unjudged_in(compiled, judged))
 
     def reject(self, source: str, population: Population) -> None:
         """Enter the rows that conflict with others into the population, as rejected from `source`."""
@@ -102,7 +103,7 @@ class Tally:
         population.rejected["row-conflict"] += self.conflicts - len(self.conflicting)
 
 
-def summary(rules: Sequence[Rule], digests: Sequence[str], tally: Tally, population: Population) -> Any:
+def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, population: Population) -> Any:
     """The content of `summary.json`, ready for canonical JSON."""
     agents, unjudged = _capped(tally), reasons_by_rule(tally.unjudged)
     keys = rule_keys(rules)
@@ -152,16 +153,13 @@ def rule_keys(rules: Sequence[Rule]) -> tuple[str, ...]:
     return tuple(rule.id if shared[rule.id] == 1 else f"{rule.pack}/{rule.id}" for rule in rules)
 
 
-def _by_group(statute: Statute, judged: Judged, groups: I64, count: int) -> Counts:
+def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) -> Counts:
     """The `COUNTS` by group and column; `groups` says which group each slot is in."""
-    found, closed = judged.found, judged.closed
-    violated = take(found, (found.kinds == kernel_loop.FOUND_VIOLATED) & judged.rated[found.stamps])
-    unmet = take(closed, (closed.kinds == kernel.CLOSING_UNMET) & judged.rated[closed.stamps])
-    said = take(found, (found.kinds == kernel_loop.FOUND_UNKNOWN) | (found.kinds == kernel_loop.FOUND_SLICES))
+    violated, unmet, dead = violation_findings(judged), unmet_findings(judged), unjudged_findings(judged)
     violating: NDArray[np.bool_] = np.zeros(judged.memory.state.shape, dtype=np.bool_)
     violating[violated.slots, violated.columns] = True
     violating[unmet.slots, unmet.columns] = True
-    applicable = kernel.applies(judged.memory) & ~kernel.unjudged(statute.program, judged.memory)
+    applicable = kernel.applies(judged.memory) & ~kernel.unjudged(compiled.program, judged.memory)
     applicable &= judged.sessions.counted[:, None]
     slots, columns = np.nonzero(judged.satisfactions)
     shape = (count, *violating.shape[1:])
@@ -172,7 +170,7 @@ def _by_group(statute: Statute, judged: Judged, groups: I64, count: int) -> Coun
             _count(groups[slots], columns, shape, judged.satisfactions[slots, columns]),
             _sums(groups, violating, count),
             _sums(groups, violating | applicable, count),
-            _count(groups[said.slots], said.columns, shape),
+            _count(groups[dead.slots], dead.columns, shape),
         ]
     )
 
@@ -209,7 +207,7 @@ def agents_of(judged: Judged) -> pl.Series:
     return judged.column("agent", np.where(has, first, begins))
 
 
-def _capped(tally: Tally) -> frozenset[str]:
+def _capped(tally: AuditTally) -> frozenset[str]:
     """The agents that keep counts of their own: those with the most sessions, equal ones by name."""
     sessions: Counter[str] = Counter()
     for (agent, _), count in tally.groups.items():
@@ -218,7 +216,9 @@ def _capped(tally: Tally) -> frozenset[str]:
     return frozenset(ranked[:AGENTS_MAX])
 
 
-def _split(tally: Tally, number: int, part: int, kept: frozenset[str] | None) -> dict[str, dict[str, int]]:
+def _split(
+    tally: AuditTally, number: int, part: int, kept: frozenset[str] | None
+) -> dict[str, dict[str, int]]:
     """One rule's counts by the first or second part of the groups, those that are all zero left out."""
     parts: dict[str, Counts] = {}
     for group, counts in tally.counts.items():

@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from ...rules.engine import kernel
-from ...rules.engine.judge import Judged, Statute, take
-from ...rules.engine.kernel_loop import FOUND_SLICES, FOUND_UNKNOWN
+from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.records import is_unknown, reason_of
+from ...rules.engine.status import unjudged_findings
 from ...rules.labels.missing import MISSING, missing_of
 from ...schemas.instrumentations.missing import Missing
 
@@ -30,13 +30,12 @@ class Unjudged:
     missing: Missing | None
 
 
-def unjudged_in(statute: Statute, judged: Judged) -> Counter[Unjudged]:
+def unjudged_in(compiled: CompiledRules, judged: Judged) -> Counter[Unjudged]:
     """Return why rules are unjudged in a bucket, and in how many sessions."""
-    found = judged.found
-    said = take(found, (found.kinds == FOUND_UNKNOWN) | (found.kinds == FOUND_SLICES))
-    rules = pl.Series("rule", statute.program.order[said.columns], pl.Int64)
+    found = unjudged_findings(judged)
+    rules = pl.Series("rule", compiled.program.order[found.columns], pl.Int64)
     rows = judged.labelled.select(MISSING, is_over=pl.col("seq") > kernel.EVENTS_MAX)
-    each = rows[judged.order.rows[said.stamps]].with_columns(rules, pl.Series("kind", said.kinds))
+    each = rows[judged.order.rows[found.stamps]].with_columns(rules, pl.Series("kind", found.kinds))
     counts: Counter[Unjudged] = Counter()
     grouped: Any = each.group_by("rule", "kind", "is_over", MISSING).len()
     for rule, kind, is_over, value, count in grouped.iter_rows():
@@ -47,10 +46,10 @@ def unjudged_in(statute: Statute, judged: Judged) -> Counter[Unjudged]:
     return counts
 
 
-def reasons_by_rule(unjudged: Counter[Unjudged]) -> dict[int, list[dict[str, Any]]]:
+def reasons_by_rule(reasons: Counter[Unjudged]) -> dict[int, list[dict[str, Any]]]:
     """Return the reasons of each rule as a summary has them, those of the most sessions first."""
     found: dict[int, list[tuple[int, Unjudged]]] = {}
-    for why, count in unjudged.items():
+    for why, count in reasons.items():
         found.setdefault(why.rule, []).append((count, why))
     return {rule: list(_ranked(own)) for rule, own in found.items()}
 

@@ -61,7 +61,7 @@ VERDICT_SCHEMA: dict[str, Any] = {
 
 
 @contextmanager
-def writing(out: Path) -> Generator[Path]:
+def staged(out: Path) -> Generator[Path]:
     """A folder to write a bundle into, which becomes `out` at the end, replacing an earlier bundle there.
 
     Raises SourceError (TRL406) where `out` holds anything else. After an exception `out` is as it was.

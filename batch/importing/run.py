@@ -12,16 +12,18 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import polars as pl
 
+from ...archive.disk import digest_of
 from ...archive.error import SourceError
-from ...archive.writer import Entry, Manifest, Origin, Writer, digest_of, writing
+from ...archive.manifest import Manifest, ManifestEntry, ManifestSource
+from ...archive.writer import ArchiveWriter, archive_writer
 from ...schemas.chat.decode import END_CONVERSATION
 from ...schemas.event import Kind
 from ...schemas.frames.candidates import candidate_frame
 from ...schemas.frames.events import event_frame
 from ..prepare.chat_frames import chat_batches
-from ..prepare.session_ids import Met, survey
+from ..prepare.session_ids import KnownConversations, shared_ids
 from ..prepare.span_candidates import resolved
-from ..sources.discover import Format, Part, Population, Reject, discover
+from ..sources.discover import FileFormat, Population, Reject, SourceFile, discover
 from .small_sources import SMALL_ROWS, SmallChats, rows_by_file, together
 
 SPAN_ROWS = 50_000
@@ -29,7 +31,7 @@ SPAN_ROWS = 50_000
 
 
 @dataclass(slots=True)
-class Imported:
+class ImportResult:
     """What an import did: what it read, the files that it wrote, the sources that it had imported before.
 
     `spans` counts those of `population.rows` that are spans.
@@ -37,7 +39,7 @@ class Imported:
 
     population: Population
     spans: int = 0
-    written: list[Entry] = field(default_factory=list[Entry])
+    written: list[ManifestEntry] = field(default_factory=list[ManifestEntry])
     known: list[str] = field(default_factory=list[str])
 
 
@@ -47,7 +49,7 @@ def import_source(
     timezone: str = "UTC",
     scope: Sequence[str] = (),
     tell: Callable[[str], None] | None = None,
-) -> Imported:
+) -> ImportResult:
     """Read the chat logs and span dumps of a source and write their events into the archive at `out`.
 
     `timezone` (an IANA name) is that of times without an offset, `scope` are the resource attributes that
@@ -61,29 +63,32 @@ def import_source(
     another time zone, and OSError.
     """
     zone = zone_of(timezone)
-    imported = Imported(Population())
+    imported = ImportResult(Population())
     parts = _sources(source, out, imported.population)
-    with writing(out) as archive:
-        new: dict[Format, list[tuple[Part, Origin]]] = {Format.CHAT: [], Format.SPANS: []}
+    with archive_writer(out) as archive:
+        new: dict[FileFormat, list[tuple[SourceFile, ManifestSource]]] = {
+            FileFormat.CHAT: [],
+            FileFormat.SPANS: [],
+        }
         for part, origin, is_whole in _origins(parts, timezone, archive.manifest):
             if is_whole:
                 imported.known.append(part.name)
             else:
                 new[part.format].append((part, origin))
-        _import_chats(new[Format.CHAT], archive, imported, zone, tell)
-        _import_spans(new[Format.SPANS], archive, imported, scope, tell)
+        _import_chats(new[FileFormat.CHAT], archive, imported, zone, tell)
+        _import_spans(new[FileFormat.SPANS], archive, imported, scope, tell)
     return imported
 
 
 def _import_chats(
-    new: Sequence[tuple[Part, Origin]],
-    archive: Writer,
-    imported: Imported,
+    new: Sequence[tuple[SourceFile, ManifestSource]],
+    archive: ArchiveWriter,
+    imported: ImportResult,
     zone: ZoneInfo,
     tell: Callable[[str], None] | None,
 ) -> None:
     """Write the judged events of chat logs, small ones together."""
-    met = survey([part for part, _ in new], zone)
+    met = shared_ids([part for part, _ in new], zone)
     _add_archived(met, archive.root, archive.manifest, to_be_read={origin.sha256 for _, origin in new})
     small = SmallChats(archive)
     for part, origin in new:
@@ -107,9 +112,9 @@ def _import_chats(
 
 
 def _import_spans(
-    new: Sequence[tuple[Part, Origin]],
-    archive: Writer,
-    imported: Imported,
+    new: Sequence[tuple[SourceFile, ManifestSource]],
+    archive: ArchiveWriter,
+    imported: ImportResult,
     scope: Sequence[str],
     tell: Callable[[str], None] | None,
 ) -> None:
@@ -122,7 +127,7 @@ def _import_spans(
         told = resolved([part for part, _ in new], imported.population, scratch / "traces", scope)
         for number, some in enumerate(told):
             numbers = {"file": [one.file for one in some], "request": [one.request for one in some]}
-            each = pl.Series([len(one.candidate.tellings) for one in some])
+            each = pl.Series([len(one.candidate.claims) for one in some])
             places = pl.DataFrame(numbers, {"file": pl.Int64, "request": pl.Int64}).select(
                 pl.all().repeat_by(each).explode(empty_as_null=False)
             )
@@ -140,9 +145,9 @@ def _import_spans(
 
 def _write_whole_dumps(
     held: pl.LazyFrame,
-    new: Sequence[tuple[Part, Origin]],
-    archive: Writer,
-    imported: Imported,
+    new: Sequence[tuple[SourceFile, ManifestSource]],
+    archive: ArchiveWriter,
+    imported: ImportResult,
     tell: Callable[[str], None] | None,
 ) -> None:
     """Write the candidates of dumps of which nothing was rejected, small ones together."""
@@ -168,9 +173,9 @@ def _write_whole_dumps(
 
 def _write_dumps(
     held: pl.LazyFrame,
-    new: Sequence[tuple[Part, Origin]],
-    archive: Writer,
-    imported: Imported,
+    new: Sequence[tuple[SourceFile, ManifestSource]],
+    archive: ArchiveWriter,
+    imported: ImportResult,
     tell: Callable[[str], None] | None,
     begin: int = 0,
 ) -> None:
@@ -206,15 +211,15 @@ def zone_of(name: str) -> ZoneInfo:
         raise SourceError("TRL405", "--timezone", "there is no time zone of that name", hint) from None
 
 
-def _sources(source: str | Path, out: Path, population: Population) -> list[Part]:
+def _sources(source: str | Path, out: Path, population: Population) -> list[SourceFile]:
     """The chat logs and span dumps of a source, which must not be the archive itself."""
     target, root = out.resolve(), Path(source).resolve()
     if target == root or root in target.parents:
         hint = "name an --out that is not inside the source"
         raise SourceError("TRL401", str(out), "lies inside the source that is to be imported", hint)
-    found: list[Part] = []
+    found: list[SourceFile] = []
     for part in discover(source, population):
-        if part.format is not Format.PARQUET:
+        if part.format is not FileFormat.PARQUET:
             found.append(part)
         else:
             text = "is event Parquet already, which audit reads as it is"
@@ -222,7 +227,9 @@ def _sources(source: str | Path, out: Path, population: Population) -> list[Part
     return found
 
 
-def _origins(parts: Sequence[Part], timezone: str, manifest: Manifest) -> Iterator[tuple[Part, Origin, bool]]:
+def _origins(
+    parts: Sequence[SourceFile], timezone: str, manifest: Manifest
+) -> Iterator[tuple[SourceFile, ManifestSource, bool]]:
     """Each file with its origin, and whether the archive has its content whole.
 
     Raises SourceError where another time zone read it.
@@ -231,7 +238,7 @@ def _origins(parts: Sequence[Part], timezone: str, manifest: Manifest) -> Iterat
     zones = {origin.sha256: origin.timezone for origin in told}
     whole = {origin.sha256 for origin in manifest.finished}
     for part in parts:
-        origin = Origin(part.name, digest_of(part.path), timezone)
+        origin = ManifestSource(part.name, digest_of(part.path), timezone)
         zone = zones.get(origin.sha256, timezone)
         if zone != timezone:
             hint = f"use --timezone {zone}, or import into another archive"
@@ -239,13 +246,14 @@ def _origins(parts: Sequence[Part], timezone: str, manifest: Manifest) -> Iterat
         yield part, origin, origin.sha256 in whole
 
 
-def _add_archived(met: Met, out: Path, manifest: Manifest, to_be_read: set[str]) -> None:
+def _add_archived(met: KnownConversations, out: Path, manifest: Manifest, to_be_read: set[str]) -> None:
     """Add the conversations that the archive has, by their `end` rows."""
     for again in (False, True):
         files = [
             out / entry.file
             for entry in manifest.entries
-            if (entry.source.sha256 in to_be_read) == again and Path(entry.file).name not in manifest.writing
+            if (entry.source.sha256 in to_be_read) == again
+            and Path(entry.file).name not in manifest.unfinished
         ]
         if not files:
             continue

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from ...archive.writer import Entry, Origin, Writer
+from ...archive.manifest import ManifestEntry, ManifestSource
+from ...archive.writer import ArchiveWriter
 from ...schemas.frames.events import event_frame
-from ..prepare.chat_frames import FRAME_CHARS_MAX, FRAME_EVENTS_MAX, Batch
+from ..prepare.chat_frames import FRAME_CHARS_MAX, FRAME_EVENTS_MAX, ChatBatch
 
 SMALL_ROWS = 1_000
 """Events of a source from which on it has files of its own: then a file costs little beside its content."""
@@ -21,12 +22,14 @@ MEMBERS_MAX = 10_000
 class SmallChats:
     """Chat logs that were read and are not written yet; `write` writes them."""
 
-    archive: Writer
-    members: list[tuple[Origin, Batch | None]] = field(default_factory=list[tuple[Origin, Batch | None]])
+    archive: ArchiveWriter
+    members: list[tuple[ManifestSource, ChatBatch | None]] = field(
+        default_factory=list[tuple[ManifestSource, ChatBatch | None]]
+    )
     size: int = 0
     chars: int = 0
 
-    def add(self, origin: Origin, batch: Batch | None) -> list[Entry]:
+    def add(self, origin: ManifestSource, batch: ChatBatch | None) -> list[ManifestEntry]:
         """Add a whole chat log, None where nothing of it is to be judged; entries where that wrote files."""
         self.members.append((origin, batch))
         if batch is not None:
@@ -35,11 +38,11 @@ class SmallChats:
         full = self.size >= FRAME_EVENTS_MAX or self.chars >= FRAME_CHARS_MAX
         return self.write() if full or len(self.members) >= MEMBERS_MAX else []
 
-    def write(self) -> list[Entry]:
+    def write(self) -> list[ManifestEntry]:
         """Write what was added, and enter that it is in the archive whole."""
         members, self.members, self.size, self.chars = self.members, [], 0, 0
         told = [(origin, batch) for origin, batch in members if batch is not None]
-        entries: list[Entry] = []
+        entries: list[ManifestEntry] = []
         if len(told) == 1:
             (origin, batch), *_ = told
             entries = self.archive.write(event_frame(batch.events), origin, (batch.first, batch.last))

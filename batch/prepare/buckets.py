@@ -13,11 +13,11 @@ from ...archive.writer import RULES_COLUMN
 from ...rules.engine.judge import JUDGED_COLUMNS
 from ...rules.labels.labeler import Labeler
 from ...rules.labels.missing import FIELDS, HAS_GAPS, MISSING, NOTHING, missing_column
-from ..sources.discover import Part
+from ..sources.discover import SourceFile
 from ..sources.event_files import reading, row_count
 from . import spill
 
-Told = Callable[[int, int], None]
+OnRows = Callable[[int, int], None]
 """Hears how many rows were worked on, and how many there are."""
 
 
@@ -34,11 +34,11 @@ class Buckets:
 
 
 def labelled(
-    parts: Sequence[Part],
+    parts: Sequence[SourceFile],
     labeler: Labeler,
     scratch: Path,
     as_of: int | None,
-    told: Told,
+    told: OnRows,
     judged_by: str | None = None,
     keep: Sequence[str] = JUDGED_COLUMNS,
 ) -> Buckets:

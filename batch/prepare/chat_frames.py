@@ -8,13 +8,13 @@ from datetime import UTC, tzinfo
 
 import polars as pl
 
-from ...schemas.chat.decode import Decoded, decode
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.decode import DecodedConversation, decode
+from ...schemas.chat.find import InputFlaw
 from ...schemas.event import Event, Kind
 from ...schemas.frames.events import event_frame
 from ..sources.chat_files import read_conversations
-from ..sources.discover import Part, Population, Reject
-from .session_ids import Fate, Met, renamed
+from ..sources.discover import Population, Reject, SourceFile
+from .session_ids import Fate, KnownConversations, renamed
 
 FRAME_EVENTS_MAX = 50_000
 """Events after which a frame is full (a conversation is never split)."""
@@ -23,7 +23,7 @@ FRAME_CHARS_MAX = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ChatBatch:
     """Whole conversations of one file, in its order: events in judged order with their `end` rows.
 
     `first` and `last` number the conversations, from 0, among all that the file holds. `size` and `chars`
@@ -46,7 +46,7 @@ class _Filling:
     size: int = 0
     chars: int = 0
 
-    def add(self, told: _Told) -> None:
+    def add(self, told: _Conversation) -> None:
         """Add a conversation."""
         self.size += len(told.decoded.events)
         self.chars += sum(
@@ -60,21 +60,23 @@ class _Filling:
         """Return whether nothing more should be added."""
         return self.size >= FRAME_EVENTS_MAX or self.chars >= FRAME_CHARS_MAX
 
-    def batch(self, first: int, last: int) -> Batch:
+    def batch(self, first: int, last: int) -> ChatBatch:
         """Return the events as a batch of the conversations with these numbers."""
-        return Batch(self.events, first, last, self.size, self.chars, self.is_full)
+        return ChatBatch(self.events, first, last, self.size, self.chars, self.is_full)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Conversation:
     """A conversation of a file by its number there, and whether its events are to be judged."""
 
     number: int
-    decoded: Decoded
+    decoded: DecodedConversation
     is_kept: bool
 
 
-def chat_batches(part: Part, population: Population, met: Met, zone: tzinfo = UTC) -> Iterator[Batch]:
+def chat_batches(
+    part: SourceFile, population: Population, met: KnownConversations, zone: tzinfo = UTC
+) -> Iterator[ChatBatch]:
     """The events of one chat log, in batches of bounded size; what cannot be read is counted.
 
     A conversation with the id and the messages of one met before is counted as a duplicate. One that shares
@@ -97,7 +99,7 @@ def chat_batches(part: Part, population: Population, met: Met, zone: tzinfo = UT
 
 
 def chat_frames(
-    parts: Sequence[Part], population: Population, met: Met, zone: tzinfo = UTC
+    parts: Sequence[SourceFile], population: Population, met: KnownConversations, zone: tzinfo = UTC
 ) -> Iterator[pl.DataFrame]:
     """The events of chat logs as `chat_batches` tells them, many small files to a frame."""
     filling = _Filling()
@@ -112,10 +114,12 @@ def chat_frames(
         yield event_frame(filling.events)
 
 
-def _conversations(part: Part, population: Population, met: Met, zone: tzinfo) -> Iterator[_Told]:
+def _conversations(
+    part: SourceFile, population: Population, met: KnownConversations, zone: tzinfo
+) -> Iterator[_Conversation]:
     """The conversations of one chat log that have events, counted."""
     for number, found in enumerate(read_conversations(part.path)):
-        if isinstance(found, Flaw):
+        if isinstance(found, InputFlaw):
             population.flaw(part.name, found)
             continue
         decoded = decode(found, zone)
@@ -129,10 +133,12 @@ def _conversations(part: Part, population: Population, met: Met, zone: tzinfo) -
         fate = met.meet(decoded, found)
         if fate is Fate.RENAMED:
             decoded = decode(found, zone, renamed(decoded))
-        yield _Told(number, decoded, is_kept=_count(fate, decoded, population, part.name, found.place))
+        yield _Conversation(
+            number, decoded, is_kept=_count(fate, decoded, population, part.name, found.place)
+        )
 
 
-def _count(fate: Fate, decoded: Decoded, population: Population, file: str, place: str) -> bool:
+def _count(fate: Fate, decoded: DecodedConversation, population: Population, file: str, place: str) -> bool:
     """Count a conversation by what becomes of it; whether it is to be judged."""
     if fate is Fate.DUPLICATE:
         population.duplicates += 1

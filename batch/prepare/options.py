@@ -7,7 +7,7 @@ from datetime import UTC, tzinfo
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class AuditOptions:
     """How a source is read and judged; times in nanoseconds since the epoch.
 
     Reading: `zone` is that of times in chat logs without one, `scope` the resource attributes that go before

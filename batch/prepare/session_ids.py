@@ -13,10 +13,10 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from ...schemas.chat.decode import Decoded, decode, identity, teller
-from ...schemas.chat.find import Conversation, Flaw
+from ...schemas.chat.decode import DecodedConversation, decode, identity, origin_fields
+from ...schemas.chat.find import InputFlaw, RecordedConversation
 from ..sources.chat_files import read_conversations
-from ..sources.discover import Part
+from ..sources.discover import SourceFile
 
 U64 = NDArray[np.uint64]
 
@@ -33,7 +33,7 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class KnownConversations:
     """What is known of conversations before they are read, and which were told since.
 
     A key is a short hash of a session id and a start: a million conversations stay near 100 MB. `clashing`
@@ -57,7 +57,7 @@ class Met:
         if told:
             self.told.add(_telling(key, digest))
 
-    def meet(self, decoded: Decoded, conversation: Conversation) -> Fate:
+    def meet(self, decoded: DecodedConversation, conversation: RecordedConversation) -> Fate:
         """What becomes of a conversation, which is met now. The order of meeting decides nothing but which
         of two equal ones is the duplicate.
         """
@@ -72,12 +72,12 @@ class Met:
         return Fate.RENAMED if kept is None and key in self.clashing else Fate.OWN
 
 
-def renamed(decoded: Decoded) -> str:
+def renamed(decoded: DecodedConversation) -> str:
     """The id of a conversation whose own is shared: `~` and digits of its digest are put behind that."""
     return f"{decoded.session_id}~{decoded.digest[:_SUFFIX_DIGITS]}"
 
 
-def survey(parts: Sequence[Part], zone: tzinfo) -> Met:
+def shared_ids(parts: Sequence[SourceFile], zone: tzinfo) -> KnownConversations:
     """Read the chat logs once for ids alone: which are shared by different conversations of one start.
 
     So an id means the same whatever the order of the files. Files of which an id is shared are decoded.
@@ -89,7 +89,7 @@ def survey(parts: Sequence[Part], zone: tzinfo) -> Met:
             whole.append(_short(f"{digest}/{_who(conversation).decode()}/{session_id}"))
             files.append(number)
     shared, places = _shared(np.array(ids, dtype=np.uint64), np.array(whole, dtype=np.uint64))
-    met = Met()
+    met = KnownConversations()
     digests: dict[bytes, str] = {}
     for number in np.unique(np.array(files, dtype=np.uint64)[places]):
         for conversation, session_id, _ in _named(parts[int(number)]):
@@ -113,9 +113,9 @@ def _shared(ids: U64, whole: U64) -> tuple[set[int], NDArray[np.bool_]]:
     return set(shared.tolist()), np.isin(ids, shared)
 
 
-def _named(part: Part) -> Iterator[tuple[Conversation, str, str]]:
+def _named(part: SourceFile) -> Iterator[tuple[RecordedConversation, str, str]]:
     for found in read_conversations(part.path):
-        if not isinstance(found, Flaw) and (named := identity(found)) is not None:
+        if not isinstance(found, InputFlaw) and (named := identity(found)) is not None:
             yield found, *named
 
 
@@ -123,9 +123,9 @@ def _own(session_id: str, digest: str) -> str:
     return session_id.removesuffix(f"~{digest[:_SUFFIX_DIGITS]}")
 
 
-def _who(conversation: Conversation) -> bytes:
+def _who(conversation: RecordedConversation) -> bytes:
     """Return who told a conversation, as a text that has an order."""
-    return orjson.dumps(teller(conversation.header))
+    return orjson.dumps(origin_fields(conversation.header))
 
 
 def _key(session_id: str, occurrence: int) -> bytes:

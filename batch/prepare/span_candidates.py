@@ -13,20 +13,12 @@ import msgspec
 
 from ...schemas.candidate import Candidate
 from ...schemas.dialects.parts.log_record import LogRecord
-from ...schemas.sessions.readings import Drop, Readings
-from ...schemas.sessions.resolve import (
-    Heard,
-    Trace,
-    candidate_of,
-    cut_links,
-    hear,
-    in_turn,
-    join,
-    left_to_others,
-    orphans,
-)
-from ...schemas.step import Part as SpanPart
-from ..sources.discover import Part, Population, Reject
+from ...schemas.sessions.claim_log import ClaimLog, DropReason
+from ...schemas.sessions.resolve import candidate_of, omitted_claims
+from ...schemas.sessions.span_reading import SpanReading, join_records, read_span
+from ...schemas.sessions.trace import Trace, cut_links, orphans, unblocked
+from ...schemas.span_content import SpanRole
+from ..sources.discover import Population, Reject, SourceFile
 from ..sources.span_files import requests
 
 MEMORY_BYTES = 1 << 25
@@ -39,19 +31,19 @@ _LENGTH_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocatedSpan:
     """A span of a dump: the numbers of its file and of its request there, both from 0."""
 
     file: int
     request: int
-    heard: Heard
+    heard: SpanReading
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _TraceEntry:
     """What the dumps hold of a trace: one of its spans, or a log record of it."""
 
-    span: Found | None = None
+    span: LocatedSpan | None = None
     record: LogRecord | None = None
 
     @property
@@ -63,7 +55,7 @@ class _Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class LocatedCandidate:
     """A candidate, and where its span stood."""
 
     file: int
@@ -72,17 +64,17 @@ class Resolved:
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(_Entry)
+_DECODER = msgspec.msgpack.Decoder(_TraceEntry)
 
 
 def resolved(
-    parts: Sequence[Part],
+    parts: Sequence[SourceFile],
     population: Population,
     scratch: Path,
     scope: Sequence[str] = (),
     as_of: int | None = None,
-    readings: Readings | None = None,
-) -> Iterator[list[Resolved]]:
+    claim_log: ClaimLog | None = None,
+) -> Iterator[list[LocatedCandidate]]:
     """The candidates of all dumps, whole traces at a time, those that tell nothing left out.
 
     Log records add to their spans, wherever both stand. Spans (also by scope), records and what cannot be
@@ -90,12 +82,12 @@ def resolved(
     candidates are of the spans that had ended; one that does not say itself whose it is waits until all above
     it have ended, as it does live. More spans than memory holds are written to `scratch`, which is not there
     yet and is gone afterwards. What spans of one session leave to others of their traces is reported to
-    `readings`.
+    `claim_log`.
     """
     size = sum(part.path.stat().st_size for part in parts)
     found = _found(parts, population, scope)
     if size <= MEMORY_BYTES:
-        yield list(_resolved(found, parts, population, as_of, readings))
+        yield list(_resolved(found, parts, population, as_of, claim_log))
         return
     scratch.mkdir()
     count = min(BUCKETS_MAX, size // BUCKET_BYTES + 1)
@@ -105,12 +97,14 @@ def resolved(
             data = _ENCODER.encode(one)
             files[crc32(one.trace_id.encode()) % count].write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
     for path in paths:
-        yield list(_resolved(_read(path), parts, population, as_of, readings))
+        yield list(_resolved(_read(path), parts, population, as_of, claim_log))
         path.unlink()
     scratch.rmdir()
 
 
-def _found(parts: Sequence[Part], population: Population, scope: Sequence[str]) -> Iterator[_Entry]:
+def _found(
+    parts: Sequence[SourceFile], population: Population, scope: Sequence[str]
+) -> Iterator[_TraceEntry]:
     """Every span and log record of the dumps; what cannot be read is counted."""
     read = 0
     for file, part in enumerate(parts):
@@ -123,22 +117,22 @@ def _found(parts: Sequence[Part], population: Population, scope: Sequence[str]) 
             for flaw in decoded.flaws:
                 population.flaw(part.name, flaw)
             for span in decoded.spans:
-                heard = hear(span, scope)
-                census.count(span.scope, 1, heard.tells)
-                yield _Entry(Found(file, number, heard))
+                heard = read_span(span, scope)
+                census.count(span.scope, 1, heard.has_claims)
+                yield _TraceEntry(LocatedSpan(file, number, heard))
             for record in decoded.records:
-                yield _Entry(record=replace(record, request=read))
+                yield _TraceEntry(record=replace(record, request=read))
 
 
 def _resolved(
-    entries: Iterable[_Entry],
-    parts: Sequence[Part],
+    entries: Iterable[_TraceEntry],
+    parts: Sequence[SourceFile],
     population: Population,
     as_of: int | None,
-    readings: Readings | None,
-) -> Iterator[Resolved]:
+    claim_log: ClaimLog | None,
+) -> Iterator[LocatedCandidate]:
     """The candidates of whole traces."""
-    spans: dict[str, list[Found]] = {}
+    spans: dict[str, list[LocatedSpan]] = {}
     records: dict[str, list[LogRecord]] = {}
     for entry in entries:
         if entry.span is not None:
@@ -154,36 +148,38 @@ def _resolved(
         population.cut_links += cut_links(trace)
         if as_of is not None:
             trace, told = _as_of(trace, told, as_of)
-        inside = trace.told_inside()
+        inside = trace.coverage()
         for one in told:
             candidate = candidate_of(trace, one.heard, inside)
             if not isinstance(candidate, Candidate):
                 place = f"request {one.request + 1}, span {one.heard.span_id}"
                 population.reject(Reject(parts[one.file].name, place, candidate.code, candidate.text))
                 continue
-            if readings is not None and candidate.session_id == readings.session_id:
-                left = left_to_others(trace, one.heard, inside)
-                readings.leave(Drop.OTHER_SPAN, candidate.span_key, candidate, left)
-            if candidate.tellings:
-                yield Resolved(one.file, one.request, candidate)
+            if claim_log is not None and candidate.session_id == claim_log.session_id:
+                left = omitted_claims(trace, one.heard, inside)
+                claim_log.leave(DropReason.OTHER_SPAN, candidate.span_key, candidate, left)
+            if candidate.claims:
+                yield LocatedCandidate(one.file, one.request, candidate)
 
 
-def _joined(spans: Sequence[Found], records: Iterable[LogRecord], population: Population) -> list[Found]:
+def _joined(
+    spans: Sequence[LocatedSpan], records: Iterable[LogRecord], population: Population
+) -> list[LocatedSpan]:
     """Return the spans of a trace with their log records; those that add to no span are counted."""
     by_span: dict[str, list[LogRecord]] = {}
     for record in records:
         by_span.setdefault(record.span_id, []).append(record)
-    adding = {one.heard.span_id for one in spans if one.heard.step.part is not SpanPart.OTHER}
+    adding = {one.heard.span_id for one in spans if one.heard.content.role is not SpanRole.OTHER}
     population.log_records.unjoined += sum(len(own) for name, own in by_span.items() if name not in adding)
     return [
-        replace(one, heard=join(one.heard, by_span[one.heard.span_id]))
-        if one.heard.step.lacks and one.heard.span_id in by_span
+        replace(one, heard=join_records(one.heard, by_span[one.heard.span_id]))
+        if one.heard.content.lacks and one.heard.span_id in by_span
         else one
         for one in spans
     ]
 
 
-def _as_of(whole: Trace, told: Sequence[Found], as_of: int) -> tuple[Trace, list[Found]]:
+def _as_of(whole: Trace, told: Sequence[LocatedSpan], as_of: int) -> tuple[Trace, list[LocatedSpan]]:
     """The trace of the spans that had ended, and those that had gone on by then, as live."""
     ended = [one for one in told if one.heard.ended <= as_of]
     settled = [one.heard for one in ended if whole.settled(one.heard) <= as_of]
@@ -192,13 +188,13 @@ def _as_of(whole: Trace, told: Sequence[Found], as_of: int) -> tuple[Trace, list
     waiting += [
         one.heard
         for one in told
-        if one.heard.ended > as_of >= one.heard.began and whole.speaks_for_itself(one.heard)
+        if one.heard.ended > as_of >= one.heard.began and whole.is_self_described(one.heard)
     ]
-    going = {id(one) for one in in_turn(settled, waiting)}
+    going = {id(one) for one in unblocked(settled, waiting)}
     return _trace(ended), [one for one in ended if id(one.heard) in going]
 
 
-def _trace(told: Iterable[Found]) -> Trace:
+def _trace(told: Iterable[LocatedSpan]) -> Trace:
     trace = Trace()
     for one in told:
         trace.add(one.heard)
@@ -211,7 +207,7 @@ def _appending(paths: Sequence[Path]) -> Generator[list[BinaryIO]]:
         yield [stack.enter_context(path.open("wb")) for path in paths]
 
 
-def _read(path: Path) -> Iterator[_Entry]:
+def _read(path: Path) -> Iterator[_TraceEntry]:
     with path.open("rb") as file:
         while head := file.read(_LENGTH_BYTES):
             yield _DECODER.decode(file.read(int.from_bytes(head, "big")))

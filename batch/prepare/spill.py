@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ..sources.discover import Part
+from ..sources.discover import SourceFile
 from ..sources.event_files import bytes_of, frames, row_count
 
 PASS_BYTES = 1 << 26
@@ -29,14 +29,14 @@ _DEPTH_MAX = 8
 class Pass:
     """Rows that are read at once: from which files, how many, and as a frame."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[SourceFile, ...]
     rows: int
     frame: pl.LazyFrame
 
 
-def passes(parts: Iterable[Part], more: Mapping[str, pl.DataType] | None = None) -> Iterator[Pass]:
+def passes(parts: Iterable[SourceFile], more: Mapping[str, pl.DataType] | None = None) -> Iterator[Pass]:
     """All rows of the files as `frames` gives them: large files in pieces, small ones together."""
-    held: list[tuple[Part, int, pl.LazyFrame]] = []
+    held: list[tuple[SourceFile, int, pl.LazyFrame]] = []
     size = rows = 0
     for part, count, share, frame in _pieces(parts, more or {}):
         if held and (size + share > PASS_BYTES or rows + count > PASS_ROWS or len(held) >= PASS_PARTS):
@@ -50,8 +50,8 @@ def passes(parts: Iterable[Part], more: Mapping[str, pl.DataType] | None = None)
 
 
 def _pieces(
-    parts: Iterable[Part], more: Mapping[str, pl.DataType]
-) -> Iterator[tuple[Part, int, int, pl.LazyFrame]]:
+    parts: Iterable[SourceFile], more: Mapping[str, pl.DataType]
+) -> Iterator[tuple[SourceFile, int, int, pl.LazyFrame]]:
     """The files in pieces of which none is too large for a pass: file, rows, bytes, frame."""
     for part in parts:
         rows, size = row_count(part), bytes_of(part)
@@ -61,7 +61,7 @@ def _pieces(
             yield part, count, size * count // max(rows, 1), frame
 
 
-def _together(held: Sequence[tuple[Part, int, pl.LazyFrame]]) -> Pass:
+def _together(held: Sequence[tuple[SourceFile, int, pl.LazyFrame]]) -> Pass:
     frame = pl.concat([frame for _, _, frame in held])
     parts = tuple(dict.fromkeys(part for part, _, _ in held))
     return Pass(parts, sum(rows for _, rows, _ in held), frame)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...schemas.chat.decode import SESSION_KEYS
-from ...schemas.chat.find import Conversation, Flaw, conversations, is_message, is_object
+from ...schemas.chat.find import InputFlaw, RecordedConversation, conversations, is_message, is_object
 from ...schemas.tolerant_json import read_json
 from .json_files import BOM, JSON_BYTES_MAX, WHOLE, is_lines, lines, mostly_lines
 from .open import open_bytes
 
 
-def read_conversations(path: Path) -> Iterator[Conversation | Flaw]:
+def read_conversations(path: Path) -> Iterator[RecordedConversation | InputFlaw]:
     """The conversations of one chat log in the file's order, one at a time, and what cannot be read of it.
 
     A file of JSON lines is read line by line: each is a conversation (a list of messages or an object that
@@ -29,7 +29,7 @@ def read_conversations(path: Path) -> Iterator[Conversation | Flaw]:
             data = stream.read(JSON_BYTES_MAX + 1)
         if len(data) > JSON_BYTES_MAX:
             text = f"is one JSON value of more than {JSON_BYTES_MAX} bytes; write it as JSON lines"
-            yield Flaw(WHOLE, "json-size", text)
+            yield InputFlaw(WHOLE, "json-size", text)
             return
         try:
             value = read_json(data.removeprefix(BOM))
@@ -45,21 +45,21 @@ def read_conversations(path: Path) -> Iterator[Conversation | Flaw]:
             return
         yield from conversations(value)
     except ValueError as error:
-        yield Flaw(WHOLE, "json", f"cannot be read: {error}")
+        yield InputFlaw(WHOLE, "json", f"cannot be read: {error}")
     except OSError:
-        yield Flaw(WHOLE, "compressed", "cannot be unpacked: the compressed data is damaged or cut off")
+        yield InputFlaw(WHOLE, "compressed", "cannot be unpacked: the compressed data is damaged or cut off")
 
 
-def _lines_of(path: Path) -> Iterator[Conversation | Flaw]:
+def _lines_of(path: Path) -> Iterator[RecordedConversation | InputFlaw]:
     with closing(open_bytes(path)) as stream:
         yield from _by_lines(stream)
 
 
-def _by_lines(stream: BinaryIO) -> Iterator[Conversation | Flaw]:
-    told: dict[str, Conversation] = {}
+def _by_lines(stream: BinaryIO) -> Iterator[RecordedConversation | InputFlaw]:
+    told: dict[str, RecordedConversation] = {}
     held = 0
     for found in lines(stream):
-        if isinstance(found, Flaw):
+        if isinstance(found, InputFlaw):
             yield found
             continue
         number, line = found
@@ -67,7 +67,7 @@ def _by_lines(stream: BinaryIO) -> Iterator[Conversation | Flaw]:
         try:
             value = read_json(line)
         except ValueError as error:
-            yield Flaw(place, "json", f"cannot be read: {error}")
+            yield InputFlaw(place, "json", f"cannot be read: {error}")
             continue
         if not (is_object(value) and is_message(value)):
             yield from conversations(value, place)
@@ -77,17 +77,19 @@ def _by_lines(stream: BinaryIO) -> Iterator[Conversation | Flaw]:
             text = (
                 f"messages by lines go on for more than {JSON_BYTES_MAX} bytes; write a conversation a line"
             )
-            yield Flaw(place, "json-size", text)
+            yield InputFlaw(place, "json-size", text)
             break
         _put(told, value, number)
     yield from told.values()
 
 
-def _put(told: dict[str, Conversation], message: dict[str, object], number: int) -> dict[str, Conversation]:
+def _put(
+    told: dict[str, RecordedConversation], message: dict[str, object], number: int
+) -> dict[str, RecordedConversation]:
     """Add a message that stands on a line of its own to the conversation that it names."""
     header = {key: message[key] for key in SESSION_KEYS if key != "id" and key in message}
     key = repr(next(iter(header.values()), None))
     if key not in told:
-        told[key] = Conversation([], header, f"session from line {number}")
+        told[key] = RecordedConversation([], header, f"session from line {number}")
     told[key].messages.append(message)
     return told

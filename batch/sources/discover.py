@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ...archive.error import SourceError
 from ...archive.gaps import gaps
-from ...archive.writer import MANIFEST, RULE_SET_START, RULE_SETS, read_manifest
-from ...schemas.chat.find import Flaw
+from ...archive.manifest import MANIFEST, RULE_SET_START, RULE_SETS, read_manifest
+from ...schemas.chat.find import InputFlaw
 from ...schemas.instrumentations.census import SpanCensus, sum_of
 from ...schemas.otlp.decoded import Decoded
 from ..evidence.bundle import IN_EVERY_BUNDLE
@@ -30,7 +30,7 @@ _RULE_SET = re.compile(r"[0-9a-f]{64}\.json")
 _SNIFFED_BYTES = 4_096
 
 
-class Format(StrEnum):
+class FileFormat(StrEnum):
     """What a file holds, told by its first bytes."""
 
     PARQUET = "parquet"
@@ -39,12 +39,12 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SourceFile:
     """One file of a source. `name` is its path from the source's folder, the same on every machine."""
 
     path: Path
     name: str
-    format: Format
+    format: FileFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +129,12 @@ class Population:
         self.rejected.update(counts)
         self.rejects.extend(first[: max(REJECTS_KEPT_MAX - len(self.rejects), 0)])
 
-    def flaw(self, file: str, flaw: Flaw) -> None:
+    def flaw(self, file: str, flaw: InputFlaw) -> None:
         """Count a flaw of a chat log in that file."""
         self.reject(Reject(file, flaw.place, flaw.code, flaw.text))
 
 
-def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
+def discover(source: str | Path, population: Population) -> tuple[SourceFile, ...]:
     """The files of a source (a file, a folder with all below it, or a glob), ordered by name.
 
     A file is known by its content. One that is neither Parquet nor JSON is rejected when its suffix says it
@@ -147,7 +147,7 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
     """
     files = _files(source, population)
     found = _listed(files, population, whole=Path(source).is_dir())
-    parts: list[Part] = []
+    parts: list[SourceFile] = []
     for path, name in found:
         try:
             told = sniff(path)
@@ -159,7 +159,7 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
             text = "has a name, or stands in a folder with one, that is not UTF-8: rename it"
             population.reject(Reject(name, "whole file", "source-name", text))
         elif told is not None:
-            parts.append(Part(path, name, told))
+            parts.append(SourceFile(path, name, told))
         elif claims or Path(source).is_file():
             text = "is neither event Parquet nor a chat log in JSON nor a dump of spans"
             population.reject(Reject(name, "whole file", "source-kind", text))
@@ -173,21 +173,21 @@ def discover(source: str | Path, population: Population) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def sniff(path: Path) -> Format | None:
+def sniff(path: Path) -> FileFormat | None:
     """What a file holds by its first bytes, or None where it is no telemetry; looks through compression."""
     compression, start = head(path)
     if compression == "parquet":
-        return Format.PARQUET
+        return FileFormat.PARQUET
     if not start and compression is None and path.name.lower().endswith(_JSON_SUFFIXES):
         # The collector's file exporter makes its file before the first span comes.
-        return Format.SPANS
+        return FileFormat.SPANS
     from .span_files import holds_spans
 
     if holds_spans(path, start):
-        return Format.SPANS
+        return FileFormat.SPANS
     if path.name.lower().endswith(_JSON_SUFFIXES) and start.strip()[:1] in (b"[", b"{"):
-        return Format.CHAT
-    return Format.CHAT if _JSON_START.match(start) else None
+        return FileFormat.CHAT
+    return FileFormat.CHAT if _JSON_START.match(start) else None
 
 
 def head(path: Path) -> tuple[str | None, bytes]:
@@ -214,10 +214,10 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
     """
     roots = {path.parent: name.removesuffix(MANIFEST) for path, name in found if path.name == MANIFEST}
     listed: dict[Path, str] = {}
-    writing: set[str] = set()
+    unfinished: set[str] = set()
     for root, prefix in roots.items():
         manifest = read_manifest(root)
-        writing |= manifest.writing
+        unfinished |= manifest.unfinished
         population.gaps += gaps(manifest)
         for origin, spans in manifest.spans.items():
             population.spans_in(f"{prefix}{MANIFEST}: {origin.sha256}").add(spans)
@@ -225,7 +225,7 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
             known = watermark if population.watermark is None else population.watermark
             population.watermark = min(watermark, known)
         for entry in manifest.entries:
-            if Path(entry.file).name in manifest.writing:
+            if Path(entry.file).name in manifest.unfinished:
                 continue
             listed[root / entry.file] = prefix + entry.file
             path = root / entry.file
@@ -237,7 +237,7 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
     kept: list[tuple[Path, str]] = []
     late = listed.keys() - {path for path, _ in found} if whole else ()
     for path, name in sorted([*found, *((path, listed[path]) for path in late)], key=lambda pair: pair[1]):
-        if path.name == MANIFEST or path.name in writing:
+        if path.name == MANIFEST or path.name in unfinished:
             continue
         if not path.is_file():
             # A pipe would be waited for; a link may lead nowhere.

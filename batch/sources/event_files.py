@@ -17,7 +17,7 @@ from ...schemas.event import Content
 from ...schemas.frames.events import EVENT_SCHEMA, REQUIRED, TIME
 from ...schemas.otlp.decoded import TIME_MAX
 from ...schemas.time import EVENT_TIME_MIN
-from .discover import REJECTS_KEPT_MAX, Part, Population, Reject
+from .discover import REJECTS_KEPT_MAX, Population, Reject, SourceFile
 
 _DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
 _TIMES = ("time", "occurrence")
@@ -32,7 +32,7 @@ _INVALID = {
 
 
 @contextmanager
-def reading(parts: Sequence[Part]) -> Generator[None]:
+def reading(parts: Sequence[SourceFile]) -> Generator[None]:
     """Yield what Polars says of a damaged file while these are read, as a SourceError (TRL401) that names it.
 
     Everything lazy that reads the files is to be collected or written inside.
@@ -48,18 +48,18 @@ def reading(parts: Sequence[Part]) -> Generator[None]:
         raise
 
 
-def row_count(part: Part) -> int:
+def row_count(part: SourceFile) -> int:
     """The rows of a Parquet file, from its footer."""
     return int(_footer(part).num_rows)
 
 
-def bytes_of(part: Part) -> int:
+def bytes_of(part: SourceFile) -> int:
     """The size of a Parquet file's rows, unpacked, from its footer; repeated texts count once."""
     footer = _footer(part)
     return sum(int(footer.row_group(group).total_byte_size) for group in range(footer.num_row_groups))
 
 
-def null_count(part: Part, name: str) -> int:
+def null_count(part: SourceFile, name: str) -> int:
     """The rows of a Parquet file that have nothing in that column: all, where it has no such column."""
     footer = _footer(part)
     index = next((i for i in range(footer.num_columns) if footer.schema.column(i).path == name), None)
@@ -73,7 +73,7 @@ def null_count(part: Part, name: str) -> int:
         return int(counted.collect(engine="streaming").item())
 
 
-def _footer(part: Part) -> Any:
+def _footer(part: SourceFile) -> Any:
     try:
         about = part.path.stat()
         return _footer_of(part.path, about.st_size, about.st_mtime_ns)
@@ -88,12 +88,12 @@ def _footer_of(path: Path, _size: int, _changed_ns: int) -> Any:
     return parquet.ParquetFile(path).metadata
 
 
-def _damaged(part: Part) -> SourceError:
+def _damaged(part: SourceFile) -> SourceError:
     hint = "the file is damaged or cut off: write it again"
     return SourceError("TRL401", part.name, "is not readable as Parquet", hint)
 
 
-def columns_of(part: Part) -> dict[str, pl.DataType]:
+def columns_of(part: SourceFile) -> dict[str, pl.DataType]:
     """The columns of a Parquet file. Raises SourceError where it is damaged."""
     try:
         return dict(pl.read_parquet_schema(part.path))
@@ -101,7 +101,7 @@ def columns_of(part: Part) -> dict[str, pl.DataType]:
         raise _damaged(part) from None
 
 
-def scan(part: Part) -> pl.LazyFrame:
+def scan(part: SourceFile) -> pl.LazyFrame:
     """The rows of a file that can be judged, with exactly the columns of the event frame.
 
     A column that the file lacks is null, or its default: `content` is `captured`, the flags are false (so
@@ -112,7 +112,9 @@ def scan(part: Part) -> pl.LazyFrame:
     return next(frames(part, max(row_count(part), 1)))
 
 
-def frames(part: Part, rows: int, more: Mapping[str, pl.DataType] | None = None) -> Iterator[pl.LazyFrame]:
+def frames(
+    part: SourceFile, rows: int, more: Mapping[str, pl.DataType] | None = None
+) -> Iterator[pl.LazyFrame]:
     """The rows of a file as `scan` gives them, so many (before bad ones are left out) to a frame.
 
     `more` are columns that are wanted beside those of events, null where the file lacks them.
@@ -123,7 +125,7 @@ def frames(part: Part, rows: int, more: Mapping[str, pl.DataType] | None = None)
         yield frame.filter(pl.all_horizontal(~is_bad for is_bad in bad.values())) if bad else frame
 
 
-def reject_rows(part: Part, population: Population) -> None:
+def reject_rows(part: SourceFile, population: Population) -> None:
     """Count the rows of a file, and each that cannot be judged, with its number (from 1) in the file.
 
     Raises SourceError as `scan` does, and where what is looked at is damaged.
@@ -145,7 +147,7 @@ def reject_rows(part: Part, population: Population) -> None:
     population.rows += row_count(part)
 
 
-def _bad(part: Part) -> dict[str, pl.Expr]:
+def _bad(part: SourceFile) -> dict[str, pl.Expr]:
     """For each way in which a row of this file may not be judged, whether it is so.
 
     Files of our own writing say in their footers that none is: their rows are not looked at for it.
@@ -168,7 +170,7 @@ def _bad(part: Part) -> dict[str, pl.Expr]:
     return {code: is_bad for code, is_bad in bad.items() if unsure[code]}
 
 
-def _columns(part: Part, more: Mapping[str, pl.DataType]) -> list[pl.Expr]:
+def _columns(part: SourceFile, more: Mapping[str, pl.DataType]) -> list[pl.Expr]:
     """The columns of the event frame, from those that the file has."""
     found = columns_of(part)
     for name in REQUIRED:
@@ -184,7 +186,7 @@ def _columns(part: Part, more: Mapping[str, pl.DataType]) -> list[pl.Expr]:
     return list(columns.values())
 
 
-def _may_be_no_time(part: Part, name: str) -> bool:
+def _may_be_no_time(part: SourceFile, name: str) -> bool:
     """Return whether a row may have a time in that column that no event can have, by the file's footer."""
     found = columns_of(part).get(name)
     if found is None or found == pl.Null:
@@ -192,7 +194,7 @@ def _may_be_no_time(part: Part, name: str) -> bool:
     return found != TIME or _least(part, name) < EVENT_TIME_MIN
 
 
-def _least(part: Part, name: str) -> int:
+def _least(part: SourceFile, name: str) -> int:
     """Return the least number in a column, or one below every time where the footer does not have it."""
     footer = _footer(part)
     index = next((i for i in range(footer.num_columns) if footer.schema.column(i).path == name), None)
@@ -208,7 +210,7 @@ def _least(part: Part, name: str) -> int:
     return min(known, default=0) if all(about is not None for _, about in told) else EVENT_TIME_MIN - 1
 
 
-def _column(part: Part, name: str, found: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
+def _column(part: SourceFile, name: str, found: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
     if found is None or found == pl.Null:
         return _absent(name, wanted)
     if not _fits(found, wanted):

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.find import InputFlaw
 from .open import open_bytes
 
 JSON_BYTES_MAX = 1 << 30
@@ -25,7 +25,7 @@ _CLOSED = re.compile(rb"^[}\]][ \t\r]*$", re.MULTILINE)
 """The end of an indented value: its last bracket alone on a line, not indented."""
 
 
-def json_values(path: Path, read: Callable[[bytes], object]) -> Iterator[tuple[str, object] | Flaw]:
+def json_values(path: Path, read: Callable[[bytes], object]) -> Iterator[tuple[str, object] | InputFlaw]:
     """The values of a file, each with its position (`line 3`, or `whole file`), and what cannot be read.
 
     `read` makes a value of one JSON text or raises ValueError. Lines are read one by one. Any other file is
@@ -37,7 +37,7 @@ def json_values(path: Path, read: Callable[[bytes], object]) -> Iterator[tuple[s
             data = stream.read(JSON_BYTES_MAX + 1).removeprefix(BOM)
         if len(data) > JSON_BYTES_MAX:
             text = f"is one JSON value of more than {JSON_BYTES_MAX} bytes; write it as JSON lines"
-            yield Flaw(WHOLE, "json-size", text)
+            yield InputFlaw(WHOLE, "json-size", text)
             return
         try:
             yield WHOLE, read(data)
@@ -96,31 +96,31 @@ def _pieces(data: bytes) -> list[tuple[int, bytes]]:
 
 def _each(
     pieces: list[tuple[int, bytes]], read: Callable[[bytes], object]
-) -> Iterator[tuple[str, object] | Flaw]:
+) -> Iterator[tuple[str, object] | InputFlaw]:
     for line, piece in pieces:
         yield _value(f"line {line}", piece, read)
 
 
-def _lines(stream: BinaryIO, read: Callable[[bytes], object]) -> Iterator[tuple[str, object] | Flaw]:
+def _lines(stream: BinaryIO, read: Callable[[bytes], object]) -> Iterator[tuple[str, object] | InputFlaw]:
     for found in lines(stream):
-        yield found if isinstance(found, Flaw) else _value(f"line {found[0]}", found[1], read)
+        yield found if isinstance(found, InputFlaw) else _value(f"line {found[0]}", found[1], read)
 
 
-def lines(stream: BinaryIO) -> Iterator[tuple[int, bytes] | Flaw]:
+def lines(stream: BinaryIO) -> Iterator[tuple[int, bytes] | InputFlaw]:
     """The lines of a stream that are not blank, each with its number from 1; a flaw for one too long."""
     number = 0
     while line := stream.readline(LINE_BYTES_MAX + 1):
         number += 1
         if len(line) > LINE_BYTES_MAX:
-            yield Flaw(f"line {number}", "json-size", f"is a line of more than {LINE_BYTES_MAX} bytes")
+            yield InputFlaw(f"line {number}", "json-size", f"is a line of more than {LINE_BYTES_MAX} bytes")
             while line and not line.endswith(b"\n"):
                 line = stream.readline(LINE_BYTES_MAX)
         elif line.strip():
             yield number, line.removeprefix(BOM) if number == 1 else line
 
 
-def _value(place: str, text: bytes, read: Callable[[bytes], object]) -> tuple[str, object] | Flaw:
+def _value(place: str, text: bytes, read: Callable[[bytes], object]) -> tuple[str, object] | InputFlaw:
     try:
         return place, read(text)
     except ValueError as error:
-        return Flaw(place, "json", f"cannot be read: {error}")
+        return InputFlaw(place, "json", f"cannot be read: {error}")

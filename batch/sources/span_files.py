@@ -10,7 +10,7 @@ from typing import cast
 
 from pydantic_core import from_json
 
-from ...schemas.chat.find import Flaw, is_object
+from ...schemas.chat.find import InputFlaw, is_object
 from ...schemas.otlp.decode import decode_json, decode_request, is_span_dump, read_span_json
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.framing import REQUEST_BYTES_MAX, Frame, Layout, frames, layout_of
@@ -42,10 +42,10 @@ def requests(path: Path) -> Iterator[tuple[str, Decoded]]:
         else:
             yield from _json(path)
     except ValueError as error:
-        yield _flawed(Flaw(WHOLE, "json", f"cannot be read: {error}"))
+        yield _flawed(InputFlaw(WHOLE, "json", f"cannot be read: {error}"))
     except OSError:
         text = "cannot be unpacked: the compressed data is damaged or cut off"
-        yield _flawed(Flaw(WHOLE, "compressed", text))
+        yield _flawed(InputFlaw(WHOLE, "compressed", text))
 
 
 def holds_spans(path: Path, start: bytes) -> bool:
@@ -85,20 +85,22 @@ def _single(path: Path) -> tuple[str, Decoded]:
     with closing(open_bytes(path)) as stream:
         data = stream.read(REQUEST_BYTES_MAX + 1)
     if len(data) > REQUEST_BYTES_MAX:
-        return _flawed(Flaw(WHOLE, "otlp-size", f"is one request of more than {REQUEST_BYTES_MAX} bytes"))
+        return _flawed(
+            InputFlaw(WHOLE, "otlp-size", f"is one request of more than {REQUEST_BYTES_MAX} bytes")
+        )
     return WHOLE, _placed(decode_request(data), WHOLE)
 
 
 def _json(path: Path) -> Iterator[tuple[str, Decoded]]:
     for found in json_values(path, read_span_json):
-        if isinstance(found, Flaw):
+        if isinstance(found, InputFlaw):
             yield _flawed(found)
         else:
             position, value = found
             yield position, _placed(decode_json(value), position)
 
 
-def _flawed(flaw: Flaw) -> tuple[str, Decoded]:
+def _flawed(flaw: InputFlaw) -> tuple[str, Decoded]:
     return flaw.place, Decoded(flaws=(flaw,))
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 
 from ...archive.error import SourceError
-from ...schemas.dialects import tell
+from ...schemas.dialects import read_content
 from ...schemas.event import Content, Kind
 from ...schemas.instrumentations.lacks import Diagnosed, Instrumentations
-from ..prepare.options import Terms
+from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Format, Part, Population, discover
+from ..sources.discover import FileFormat, Population, SourceFile, discover
 from ..sources.event_files import reading, scan
 from ..sources.span_files import requests
 
@@ -25,14 +25,14 @@ _EVENT = ("kind", "content", "session_id", "trace_id", "call_id")
 
 
 def diagnose(
-    source: str | Path, scratch: Path, population: Population, terms: Terms | None = None
+    source: str | Path, scratch: Path, population: Population, terms: AuditOptions | None = None
 ) -> list[Diagnosed]:
     """Return the instrumentations of the spans in a source, by scope and version.
 
     `scratch` is an empty folder of the caller's. What cannot be read is counted in the population. Raises
     SourceError where there is nothing to read, or no spans (TRL411).
     """
-    spans = [part for part in discover(source, Population()) if part.format is Format.SPANS]
+    spans = [part for part in discover(source, Population()) if part.format is FileFormat.SPANS]
     if not spans:
         what = "holds no spans: only these say which instrumentation they come from"
         hint = "name OTLP dumps, not chat logs or an archive, or the address of a running `tracline serve`"
@@ -50,13 +50,15 @@ def diagnose(
     return found.diagnosed()
 
 
-def _senders(parts: Iterable[Part], found: Instrumentations) -> pl.DataFrame:
+def _senders(parts: Iterable[SourceFile], found: Instrumentations) -> pl.DataFrame:
     """Return the number of each span's instrumentation by a key of the span's ids, and count the spans."""
     whole = pl.DataFrame(schema={"key": pl.UInt64, "number": pl.UInt16})
     ids: list[tuple[str, str, int]] = []
     for part in parts:
         for _, decoded in requests(part.path):
-            ids += [(span.trace_id, span.span_id, found.add(span, tell(span))) for span in decoded.spans]
+            ids += [
+                (span.trace_id, span.span_id, found.add(span, read_content(span))) for span in decoded.spans
+            ]
             if len(ids) >= SPANS_AT_ONCE:
                 whole, ids = whole.vstack(_keyed(ids)), []
     # A span that was sent twice is one.

@@ -14,22 +14,22 @@ import orjson
 import polars as pl
 
 from ...archive.error import SourceError
-from ...rules.engine.judge import JUDGED_COLUMNS, Judged, judge, statute_of
-from ...rules.engine.records import Known, records
+from ...rules.engine.judge import JUDGED_COLUMNS, Judged, compile_rule_set, judge
+from ...rules.engine.records import WitnessCache, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import RuleSet
 from ...schemas.event import Kind
 from ...schemas.frames.events import EVENT_SCHEMA
-from ...schemas.sessions.readings import Drop, Dropped, Readings
+from ...schemas.sessions.claim_log import ClaimLog, DroppedClaim, DropReason
 from ...schemas.time import NS, rfc3339
-from ..audit.audit import judging
-from ..audit.sorted_runs import Runs, Told
+from ..audit.audit import judged_batches
+from ..audit.sorted_runs import PlacedLine, Runs
 from ..audit.summary import agents_of
 from ..prepare import spill
 from ..prepare.buckets import until
-from ..prepare.options import Terms
+from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Part, Population
+from ..sources.discover import Population, SourceFile
 from ..sources.event_files import reading
 
 NEAR_MAX = 3
@@ -63,7 +63,7 @@ class SessionView:
     """One session: its occurrences, and its events in judged order.
 
     `events` are rows of the event frame, without `end` rows, with times as text and `spans`: those that say
-    the event, the one that gave the fields first. `dropped` are the readings that are no events, where they
+    the event, the one that gave the fields first. `dropped` are the claims that are no events, where they
     were asked for. `was_judged` is whether the source holds events that were read from spans before: what
     was dropped then is not in it.
     """
@@ -78,7 +78,7 @@ def sessions(
     source: str | Path,
     scratch: Path,
     population: Population,
-    terms: Terms | None = None,
+    terms: AuditOptions | None = None,
     rule_set: RuleSet | None = None,
 ) -> Iterator[SessionLine]:
     """Yield every occurrence of the sessions of a source in brief, by session id and time.
@@ -86,12 +86,12 @@ def sessions(
     With rules each has its verdicts, those of an audit. `scratch` is an empty folder of the caller's, which
     is to stay until all was read. Raises SourceError where there is nothing to read.
     """
-    terms, known = terms or Terms(), Known()
-    statute = statute_of(rule_set or RuleSet((), {}))
+    terms, known = terms or AuditOptions(), WitnessCache()
+    compiled = compile_rule_set(rule_set or RuleSet((), {}))
     runs, briefs = Runs(scratch), list[pl.DataFrame]()
-    for judged in judging(source, statute, scratch, terms, population, keep=_KEPT):
+    for judged in judged_batches(source, compiled, scratch, terms, population, keep=_KEPT):
         briefs.append(_briefs(judged))
-        for record in records(statute, judged, known):
+        for record in records(compiled, judged, known):
             runs.add(record)
     if not briefs:
         return
@@ -105,7 +105,7 @@ def session(
     session_id: str,
     scratch: Path,
     population: Population,
-    terms: Terms | None = None,
+    terms: AuditOptions | None = None,
     rule_set: RuleSet | None = None,
     *,
     repeats: bool = False,
@@ -116,19 +116,19 @@ def session(
     too. `scratch` is an empty folder of the caller's. Raises SourceError where there is nothing to read, or
     no session of that id (TRL410).
     """
-    terms, readings = terms or Terms(), Readings(session_id)
-    parts = prepare(source, scratch, population, terms, readings)
+    terms, claim_log = terms or AuditOptions(), ClaimLog(session_id)
+    parts = prepare(source, scratch, population, terms, claim_log)
     rows, last = _read(session_id, parts, terms.as_of)
     if rows.is_empty():
         raise _unknown(source, session_id, parts, terms.as_of)
-    statute = statute_of(rule_set or RuleSet((), {}))
-    fields = list(dict.fromkeys([*_KEPT, *statute.labeler.fields]))
-    labelled = statute.labeler.label(rows.lazy().select(fields), keep=_KEPT).collect()
-    judged = judge(statute, labelled, Clock(last=last, idle=round(terms.idle_s * NS)), satisfied=False)
+    compiled = compile_rule_set(rule_set or RuleSet((), {}))
+    fields = list(dict.fromkeys([*_KEPT, *compiled.labeler.fields]))
+    labelled = compiled.labeler.label(rows.lazy().select(fields), keep=_KEPT).collect()
+    judged = judge(compiled, labelled, Clock(last=last, idle=round(terms.idle_s * NS)), satisfied=False)
     found = Runs(scratch)
-    for record in records(statute, judged, {}):
+    for record in records(compiled, judged, {}):
         found.add(record)
-    events = _shown(rows[judged.order.rows], readings)
+    events = _shown(rows[judged.order.rows], claim_log)
     if rule_set is not None:
         verdicts: dict[tuple[str, int], list[dict[str, Any]]] = {}
         for at, line in found.merged():
@@ -139,8 +139,8 @@ def session(
     return SessionView(
         occurrences=tuple(_lines(_briefs(judged).sort("occurrence"), None)),
         events=tuple(events),
-        dropped=tuple(_every_dropped(readings, rows, judged, terms.as_of)) if repeats else (),
-        was_judged=bool(readings.is_empty and rows["span_id"].is_not_null().any()),
+        dropped=tuple(_every_dropped(claim_log, rows, judged, terms.as_of)) if repeats else (),
+        was_judged=bool(claim_log.is_empty and rows["span_id"].is_not_null().any()),
     )
 
 
@@ -157,7 +157,7 @@ def _briefs(judged: Judged) -> pl.DataFrame:
 
 
 def _lines(
-    briefs: pl.DataFrame, verdicts: Iterator[tuple[Any, Iterator[Told]]] | None
+    briefs: pl.DataFrame, verdicts: Iterator[tuple[Any, Iterator[PlacedLine]]] | None
 ) -> Iterator[SessionLine]:
     """Yield rows of `_briefs` as lines; `verdicts` are those of the same occurrences, in the same order."""
     following = None if verdicts is None else next(verdicts, None)
@@ -172,7 +172,7 @@ def _lines(
         yield SessionLine(**row, verdicts=None if verdicts is None else own)
 
 
-def _occurrence_of(found: Told) -> tuple[str, str]:
+def _occurrence_of(found: PlacedLine) -> tuple[str, str]:
     return found[0].session_id, found[0].occurrence
 
 
@@ -181,7 +181,7 @@ def _verdict(line: bytes) -> dict[str, Any]:
     return {name: record[name] for name in _VERDICT}
 
 
-def _read(session_id: str, parts: Sequence[Part], as_of: int | None) -> tuple[pl.DataFrame, int]:
+def _read(session_id: str, parts: Sequence[SourceFile], as_of: int | None) -> tuple[pl.DataFrame, int]:
     """Return the rows of one session, and the latest time of all sessions."""
     found, latest = [pl.DataFrame(schema=EVENT_SCHEMA)], 0
     for some in spill.passes(parts):
@@ -194,7 +194,9 @@ def _read(session_id: str, parts: Sequence[Part], as_of: int | None) -> tuple[pl
     return pl.concat(found), latest if as_of is None else as_of
 
 
-def _unknown(source: str | Path, session_id: str, parts: Sequence[Part], as_of: int | None) -> SourceError:
+def _unknown(
+    source: str | Path, session_id: str, parts: Sequence[SourceFile], as_of: int | None
+) -> SourceError:
     """Return the error for a session that is not there, with the ids that are most like the one asked for."""
     ids: set[str] = set()
     for some in spill.passes(parts):
@@ -212,10 +214,10 @@ def _unknown(source: str | Path, session_id: str, parts: Sequence[Part], as_of: 
     return SourceError("TRL410", str(source), what, hint)
 
 
-def _shown(rows: pl.DataFrame, readings: Readings) -> list[dict[str, Any]]:
+def _shown(rows: pl.DataFrame, claim_log: ClaimLog) -> list[dict[str, Any]]:
     """Return events as they are shown: times as text, and the spans that say each."""
     times = [pl.col(name).to_physical() for name in ("occurrence", "time")]
-    spans = readings.spans()
+    spans = claim_log.spans()
     shown: list[dict[str, Any]] = []
     for row in rows.with_columns(times).iter_rows(named=True):
         own = [row["span_id"]] if row["span_id"] else []
@@ -232,20 +234,20 @@ def _shown(rows: pl.DataFrame, readings: Readings) -> list[dict[str, Any]]:
 
 
 def _every_dropped(
-    readings: Readings, rows: pl.DataFrame, judged: Judged, as_of: int | None
+    claim_log: ClaimLog, rows: pl.DataFrame, judged: Judged, as_of: int | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield what is no event: the readings of spans, and the rows of an archive."""
-    for one in readings.dropped():
-        if as_of is None or one.telling.time <= as_of:
+    """Yield what is no event: the claims of spans, and the rows of an archive."""
+    for one in claim_log.dropped():
+        if as_of is None or one.claim.time <= as_of:
             yield _dropped(one)
     yield from _dropped_rows(rows, judged)
 
 
-def _dropped(one: Dropped) -> dict[str, Any]:
-    """Return a reading that was dropped as it is shown."""
-    read: dict[str, Any] = {name: getattr(one.telling, name) for name in _READING}
+def _dropped(one: DroppedClaim) -> dict[str, Any]:
+    """Return a dropped claim as it is shown."""
+    read: dict[str, Any] = {name: getattr(one.claim, name) for name in _READING}
     read |= {name: getattr(one.candidate, name) for name in _SPAN}
-    read["time"] = rfc3339(one.telling.time)
+    read["time"] = rfc3339(one.claim.time)
     return {"dropped": one.reason.value, "of": one.of, "session_id": one.candidate.session_id, **read}
 
 
@@ -257,7 +259,7 @@ def _dropped_rows(rows: pl.DataFrame, judged: Judged) -> Iterator[dict[str, Any]
     )
     for row in rest.with_columns(pl.col("time").to_physical()).iter_rows(named=True):
         again = row["event_id"] in events
-        reason, of = (Drop.COPY, row["event_id"]) if again else (Drop.CONFLICT, None)
+        reason, of = (DropReason.COPY, row["event_id"]) if again else (DropReason.CONFLICT, None)
         read = {name: row[name] for name in (*_READING, *_SPAN)}
         read["time"] = rfc3339(row["time"])
         yield {"dropped": reason.value, "of": of, "session_id": row["session_id"], **read}

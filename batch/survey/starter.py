@@ -8,24 +8,24 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from ...rules.lint.reachability import reachable_verdicts
 from ...rules.lint.suggest import (
     PLAIN_NAME,
-    ROLES,
+    TOOL_PATTERNS,
     Suggestion,
     Tool,
     suggestions,
     tools_named,
-    use_without,
 )
 from ...rules.model.rule import Rule, RuleSet
-from ...rules.packs.extend import section
+from ...rules.packs.inheritance import section_entries
 from ...rules.packs.load import documents_of, load_packs, pack_text, shipped_packs
-from ...rules.packs.yaml_document import Scalar
+from ...rules.packs.yaml_document import ScalarNode
 from ...schemas.display import visible
-from ..audit.audit import Outcome, audit
-from ..audit.proposition_counts import Census, census
-from ..prepare.options import Terms
-from .usage import ToolUse, Usage
+from ..audit.audit import AuditResult, audit
+from ..audit.proposition_counts import PropositionCensus, census
+from ..prepare.options import AuditOptions
+from .usage import SourceUsage, ToolUsage
 
 WIDTH = 108
 """Characters of a line of the pack."""
@@ -36,7 +36,7 @@ NAMED_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PackDraft:
     """What a pack is to say: the pack that it extends, its suggestions, and the rules that it leaves out.
 
     `dropped` has the reason for each. `rules` are those that are left.
@@ -49,7 +49,7 @@ class Draft:
     rules: tuple[Rule, ...]
 
 
-def draft(name: str, parent: str, found: Usage) -> Draft:
+def draft(name: str, parent: str, found: SourceUsage) -> PackDraft:
     """Return a pack of that name that extends a shipped one, for what was found in a source."""
     shipped = load_packs(parent)
     tools = [Tool(tool.name, tool.arguments) for tool in found.tools]
@@ -59,17 +59,17 @@ def draft(name: str, parent: str, found: Usage) -> Draft:
     rules = tuple(rule for rule in shipped.rules if rule.id not in dropped)
     used = {used for rule in rules for used in rule.propositions}
     kept = tuple(one for one in suggested if one.tools and one.name in used)
-    return Draft(name, parent, kept, dropped, rules)
+    return PackDraft(name, parent, kept, dropped, rules)
 
 
 def _propositions(parent: str, shipped: RuleSet) -> dict[str, tuple[str, Any]]:
     """Return the shipped pack's propositions that rules use, as text and parsed."""
     parsed = {name: value for rule in shipped.rules for name, value in rule.propositions.items()}
-    texts = section(documents_of(shipped)[parent], "propositions")
+    texts = section_entries(documents_of(shipped)[parent], "propositions")
     return {
         name: (node.text, parsed[name])
         for name, (_, node) in texts.items()
-        if name in parsed and isinstance(node, Scalar)
+        if name in parsed and isinstance(node, ScalarNode)
     }
 
 
@@ -78,19 +78,21 @@ def _reason(rule: Rule, missing: set[str]) -> str | None:
     lacks = sorted(missing & rule.propositions.keys())
     if not lacks:
         return None
-    left = use_without(rule, lacks)
-    if left.watches and left.keepable:
+    left = reachable_verdicts(rule, lacks)
+    if left.can_violate and left.can_hold:
         return None
-    why = "every session to which it applies would break it" if left.watches else "nothing could break it"
+    why = "every session to which it applies would break it" if left.can_violate else "nothing could break it"
     return f"no tool was seen for {_listed(lacks)}: {why}"
 
 
-def judged(
-    source: str | Path, written: str, scratch: Path, terms: Terms
-) -> tuple[Census, Outcome, tuple[Rule, ...]]:
+def judge_draft(
+    source: str | Path, written: str, scratch: Path, terms: AuditOptions
+) -> tuple[PropositionCensus, AuditResult, tuple[Rule, ...]]:
     """Return what a pack and the other shipped ones find in the source, and the rules that were judged."""
     own = pack_text(written)
-    others = load_packs([name for name in shipped_packs() if name not in ROLES and name not in own.packs])
+    others = load_packs(
+        [name for name in shipped_packs() if name not in TOOL_PATTERNS and name not in own.packs]
+    )
     both = RuleSet((*own.rules, *others.rules), {**own.sources, **others.sources})
     for folder in ("census", "audit"):
         (scratch / folder).mkdir()
@@ -101,12 +103,14 @@ def judged(
 # ---- as text
 
 
-def pack_of(made: Draft, found: Usage, counts: Mapping[str, str], today: Mapping[str, list[str]]) -> str:
+def pack_text_of(
+    made: PackDraft, found: SourceUsage, counts: Mapping[str, str], today: Mapping[str, list[str]]
+) -> str:
     """Return the pack's YAML; `counts` say of propositions, and `today` of packs' rules, what was found."""
     return "\n".join([*_head(found), *_own(made, found, counts), *_dropped(made), *_today(made, today), ""])
 
 
-def _head(found: Usage) -> Iterator[str]:
+def _head(found: SourceUsage) -> Iterator[str]:
     """Yield what was seen, as comments."""
     yield from _comment(
         f"A pack to begin with, made by `tracline init` from {_count(found.events, 'event')} in "
@@ -128,7 +132,7 @@ def _head(found: Usage) -> Iterator[str]:
         yield f"#   {_more(len(found.tools)).removeprefix(', ')}"
 
 
-def _own(made: Draft, found: Usage, counts: Mapping[str, str]) -> Iterator[str]:
+def _own(made: PackDraft, found: SourceUsage, counts: Mapping[str, str]) -> Iterator[str]:
     """Yield the pack's own fields, each proposition with why it is so."""
     calls = {tool.name: tool.calls for tool in found.tools}
     yield from (f"pack: {made.name}", "version: 1", f"extends: {made.parent}", "")
@@ -148,7 +152,7 @@ def _own(made: Draft, found: Usage, counts: Mapping[str, str]) -> Iterator[str]:
     yield ""
 
 
-def _dropped(made: Draft) -> Iterator[str]:
+def _dropped(made: PackDraft) -> Iterator[str]:
     """Yield the rules that are left out, each with its reason."""
     if made.dropped:
         yield from _comment(
@@ -162,7 +166,7 @@ def _dropped(made: Draft) -> Iterator[str]:
         yield ""
 
 
-def _today(made: Draft, today: Mapping[str, list[str]]) -> Iterator[str]:
+def _today(made: PackDraft, today: Mapping[str, list[str]]) -> Iterator[str]:
     """Yield what each rule finds in the source."""
     for pack, lines in today.items():
         if pack == made.name:
@@ -173,7 +177,7 @@ def _today(made: Draft, today: Mapping[str, list[str]]) -> Iterator[str]:
         yield from (f"#   {line}" for line in lines)
 
 
-def found_today(outcome: Outcome, rules: tuple[Rule, ...], found: Usage) -> dict[str, list[str]]:
+def found_today(outcome: AuditResult, rules: tuple[Rule, ...], found: SourceUsage) -> dict[str, list[str]]:
     """Return a line for each rule, by its pack: sessions flagged, those to which it applies, the first ids.
 
     The pack of the first rule comes first.
@@ -197,7 +201,7 @@ def found_today(outcome: Outcome, rules: tuple[Rule, ...], found: Usage) -> dict
     return lines
 
 
-def _unsliced(rule: Rule, found: Usage) -> Iterator[str]:
+def _unsliced(rule: Rule, found: SourceUsage) -> Iterator[str]:
     """Yield the tools of a rule that is judged for each value of an argument which they do not take."""
     paths = rule.for_each.paths if rule.for_each is not None else ()
     names = {str(path.steps[0]) for path in paths if path.field == "args" and path.steps}
@@ -209,7 +213,7 @@ def _unsliced(rule: Rule, found: Usage) -> Iterator[str]:
         yield f"judged for each {_listed(sorted(names))}, which these do not take: {_listed(without)}"
 
 
-def counted_today(found: Census) -> dict[str, str]:
+def counted_today(found: PropositionCensus) -> dict[str, str]:
     """Return for each proposition at how many events, and in how many sessions, it is true."""
     return {
         count.name: f"true at {_count(count.true, 'event')} of {_count(count.sessions, 'session')}"
@@ -228,7 +232,7 @@ def _comment(text: str, indent: str = "") -> list[str]:
     return wrap(text, WIDTH, initial_indent=lead, subsequent_indent=lead, **_WHOLE)
 
 
-def _used(tool: ToolUse) -> str:
+def _used(tool: ToolUsage) -> str:
     """Return how a tool is used, in words."""
     parts = [f"{_count(tool.calls, 'call')} in {_count(tool.sessions, 'session')}"]
     parts += [f"first in {tool.first:,}"] if tool.first else []

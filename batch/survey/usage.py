@@ -12,7 +12,7 @@ import orjson
 import polars as pl
 
 from ...schemas.event import Kind
-from ..prepare.options import Terms
+from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..prepare.spill import passes
 from ..sources.discover import Population
@@ -25,7 +25,7 @@ _CALL, _RESULT = Kind.TOOL_CALL.value, Kind.TOOL_RESULT.value
 
 
 @dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUsage:
     """How a tool is used: calls, results, failed results, sessions, and sessions in which it comes first.
 
     `arguments` are the names of arguments that calls were seen with, the most frequent first.
@@ -41,18 +41,18 @@ class ToolUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class SourceUsage:
     """The events of a source by kind and by agent (None: not named), and its tools, the most called first."""
 
     events: int
     sessions: int
     kinds: Mapping[str, int]
     agents: Mapping[str | None, int]
-    tools: tuple[ToolUse, ...]
+    tools: tuple[ToolUsage, ...]
     population: Population
 
 
-def usage(source: str | Path, scratch: Path, terms: Terms) -> Usage:
+def usage(source: str | Path, scratch: Path, terms: AuditOptions) -> SourceUsage:
     """Return the usage of a source; `scratch` is an empty folder for files of its own.
 
     Raises SourceError where there is nothing to read.
@@ -73,7 +73,7 @@ def usage(source: str | Path, scratch: Path, terms: Terms) -> Usage:
         for tool, args in _sampled(rows).iter_rows():
             arguments.setdefault(tool, Counter()).update(_names(args))
     found = pl.concat(tools) if tools else pl.DataFrame()
-    return Usage(
+    return SourceUsage(
         events=kinds.total(),
         sessions=pl.concat(sessions)["session"].n_unique() if sessions else 0,
         kinds=dict(sorted(kinds.items())),
@@ -123,7 +123,7 @@ def _names(args: str) -> list[str]:
     return [str(name) for name in arguments] if isinstance(arguments, dict) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
-def _tools(found: pl.DataFrame, arguments: Mapping[str, Counter[str]]) -> list[ToolUse]:
+def _tools(found: pl.DataFrame, arguments: Mapping[str, Counter[str]]) -> list[ToolUsage]:
     """Return the tools, from their counts in each session."""
     by_session = found.group_by("tool", "session").agg(
         pl.col("calls", "results", "failed").sum(), pl.col("first").min()
@@ -134,7 +134,7 @@ def _tools(found: pl.DataFrame, arguments: Mapping[str, Counter[str]]) -> list[T
         pl.col("calls", "results", "failed").sum(), pl.len().alias("sessions"), pl.col("is_first").sum()
     )
     return [
-        ToolUse(
+        ToolUsage(
             name, calls, results, failed, sessions, first, tuple(_by_count(arguments.get(name, Counter())))
         )
         for name, calls, results, failed, sessions, first in summed.sort(

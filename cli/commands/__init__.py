@@ -1,1 +1,1 @@
-"""The commands by group, one command a file, each exported as `command`."""
+"""The commands by group, one per file, each exported as `command`."""

@@ -1,1 +1,1 @@
-"""Findings in the formats of `--format`."""
+"""The results of an audit in the formats of `--format`."""

@@ -1,4 +1,4 @@
-"""The results of an audit as JSON: one document, or a verdict a line. All of it ASCII, so safe to show."""
+"""The results of an audit as JSON: one document, or a verdict per line. It is ASCII, so safe to print."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 
 def lines(verdicts: Iterator[dict[str, Any]]) -> Iterator[str]:
-    """The verdicts, each as a line of JSON."""
+    """Yield each verdict as a line of JSON."""
     return (json.dumps(verdict, sort_keys=True) for verdict in verdicts)
 
 
 def json_text(summary: dict[str, Any], verdicts: Iterator[dict[str, Any]]) -> Iterator[str]:
-    """One object: the content of `summary.json`, and under `verdicts` all of them."""
+    """Yield one JSON object: the content of `summary.json`, and all verdicts under `verdicts`."""
     yield json.dumps(summary, indent=2, sort_keys=True).removesuffix("\n}") + ","
     yield from array("verdicts", verdicts)
     yield "}"
 
 
 def array(name: str, items: Iterator[dict[str, Any]], indent: str = "  ") -> Iterator[str]:
-    """The member `name`, an array of the items: lines of a JSON object that is written piece by piece."""
+    """Yield the member `name` of a JSON object, an array of the items, line by line."""
     yield f"{indent}{json.dumps(name)}: ["
     before: str | None = None
     for item in items:

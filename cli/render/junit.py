@@ -1,4 +1,4 @@
-"""The result of an audit as JUnit XML: a suite for each pack, a case for each rule."""
+"""The result of an audit as JUnit XML: a suite per pack, a case per rule."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from ..shown import clean, quoted
+from ..terminal import clean, quoted
 
 
 def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[dict[str, Any]]]) -> str:
-    """The XML text: a broken rule fails with its first sessions.
+    """Return the XML text. A broken rule fails and lists its first sessions.
 
-    One that applied nowhere, or that could not be judged somewhere and is not known to be broken, is skipped:
-    it has not passed.
+    A rule that applied to no session, or was unjudged in a session and never broken, is skipped: it has not
+    passed.
     """
     packs: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for key, rule in summary["rules"].items():
@@ -51,12 +51,12 @@ def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[dict[str,
         reason = "applies to no session that could be judged"
         Xml.SubElement(case, "skipped", message=f"{reason} ({unjudged} unjudged)")
     elif unjudged:
-        told = f"sessions held: {rule['sessions_applicable']}, unjudged: {unjudged}"
-        Xml.SubElement(case, "skipped", message=told)
+        message = f"sessions held: {rule['sessions_applicable']}, unjudged: {unjudged}"
+        Xml.SubElement(case, "skipped", message=message)
 
 
 def _count(element: Xml.Element, **counted: str) -> None:
-    """Put the numbers of elements below this one into its attributes, of each name that of a tag."""
+    """Set attributes of the element to the number of its descendants with a tag."""
     for name, tag in counted.items():
         element.set(name, str(len(element.findall(f".//{tag}"))))
     element.set("errors", "0")

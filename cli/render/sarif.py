@@ -1,4 +1,4 @@
-"""The findings of an audit as SARIF 2.1.0, for code-scanning consoles and the like."""
+"""The findings of an audit as SARIF 2.1.0, for code-scanning tools."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
-from ..shown import clean, quoted
+from ..terminal import clean, quoted
 from .json import array
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {"info": "note", "low": "note", "medium": "warning", "high": "error", "critical": "error"}
-"""SARIF's level for each severity."""
-TELLS = {
+"""The SARIF level of each severity."""
+MESSAGES = {
     "violated": "was violated",
     "unmet": "was left unmet when the session closed",
     "unjudged": "cannot be judged: {reason}",
 }
 
 SHOWN = ("verdict", "session_id", "occurrence", "slice", "event_id", "time", "agent", "history")
-"""Fields of a verdict that go into its result's property bag."""
+"""The fields of a verdict in the property bag of its result."""
 
 
 def sarif(summary: dict[str, Any], verdicts: Iterator[dict[str, Any]]) -> Iterator[str]:
-    """A SARIF log of one run, in pieces. Only violated, unmet and unjudged verdicts are results."""
+    """Yield a SARIF log of one run. Only violated, unmet and unjudged verdicts are results."""
     rules = summary["rules"]
     index = {(rule["pack"], rule["id"]): (place, key) for place, (key, rule) in enumerate(rules.items())}
     driver = {
@@ -40,7 +40,7 @@ def sarif(summary: dict[str, Any], verdicts: Iterator[dict[str, Any]]) -> Iterat
     results = (
         _result(verdict, rules, *index[verdict["pack"], verdict["rule"]])
         for verdict in verdicts
-        if verdict["verdict"] in TELLS
+        if verdict["verdict"] in MESSAGES
     )
     yield from array("results", results, indent="    ")
     yield "  }]"
@@ -57,16 +57,16 @@ def _rule(key: str, rule: dict[str, Any]) -> dict[str, Any]:
 
 
 def _result(verdict: dict[str, Any], rules: dict[str, Any], place: int, key: str) -> dict[str, Any]:
-    told = TELLS[verdict["verdict"]].format(reason=verdict["reason"])
+    message = MESSAGES[verdict["verdict"]].format(reason=verdict["reason"])
     open_ = verdict["verdict"] == "unjudged"
     session = clean(verdict["session_id"])
     return {
         "ruleId": key,
         "ruleIndex": place,
-        # SARIF: a kind other than `fail` goes with the level `none`.
+        # SARIF requires the level `none` for any kind except `fail`.
         "kind": "open" if open_ else "fail",
         "level": "none" if open_ else LEVELS[verdict["severity"]],
-        "message": {"text": f"{quoted(rules[key]['title']) or key}: {told} (step {verdict['seq']})"},
+        "message": {"text": f"{quoted(rules[key]['title']) or key}: {message} (step {verdict['seq']})"},
         "locations": [
             {
                 "logicalLocations": [

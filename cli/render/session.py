@@ -1,4 +1,4 @@
-"""Sessions and their events as text for a person, one under the other, so that it fits narrow screens too."""
+"""Sessions and their events as text for a person, in a layout that fits narrow terminals."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rich.table import Table
 from rich.text import Text
 
 from ...schemas.verdict import Verdict
-from ..commands.rules.label import said as text_of
-from ..shown import clean, plain_console
+from ..commands.rules.label import event_text as text_of
+from ..terminal import clean, plain_console
 
 if TYPE_CHECKING:
     from ...batch.survey.sessions import SessionLine, SessionView
 
 TEXT_WIDTH = 1_000
-"""Characters of what an event says that the table shows; JSON has all of it."""
+"""Characters of an event's text in the table; JSON has the whole text."""
 NAME_WIDTH = 200
 VERDICTS_SHOWN = 10
-"""Verdicts of a session that its line shows."""
+"""Verdicts that the list shows of a session."""
 SPANS_SHOWN = 3
 ROWS_AT_ONCE = 500
 WIDE = 72
-"""Characters of a line from which times stand in a column."""
+"""The minimum width of a terminal for a column of times."""
 
 _STYLES = {Verdict.VIOLATED.value: "bold red", Verdict.UNMET.value: "red", Verdict.UNJUDGED.value: "yellow"}
 _KINDS = {"user": "cyan", "assistant": "green", "tool_call": "magenta", "tool_result": "blue"}
@@ -33,20 +33,20 @@ _DAY = 10
 
 
 def print_sessions(lines: Iterable[SessionLine]) -> None:
-    """Print each session, and how many there are."""
+    """Print each session, and their number."""
     console = plain_console()
     sessions = events = 0
     rest = iter(lines)
-    # To print line by line takes several times as long.
-    while some := list(islice(rest, ROWS_AT_ONCE)):
-        sessions += len(some)
-        events += sum(line.events for line in some)
-        console.print(Text("\n").join(text for line in some for text in _listed(line)))
+    # Printing line by line takes several times as long.
+    while block := list(islice(rest, ROWS_AT_ONCE)):
+        sessions += len(block)
+        events += sum(line.events for line in block)
+        console.print(Text("\n").join(text for line in block for text in _listed(line)))
     console.print(f"{events:,} events in {sessions:,} sessions")
 
 
 def _listed(line: SessionLine) -> Iterator[Text]:
-    """Yield what the list shows of a session: who it is, its tools, and what rules found."""
+    """Yield the lines of a session in the list: its summary, its tools and its verdicts."""
     yield _brief(line)
     if line.tools:
         yield Text(f"  {clean(', '.join(line.tools), NAME_WIDTH)}", style="dim")
@@ -58,25 +58,26 @@ def _listed(line: SessionLine) -> Iterator[Text]:
 
 
 def print_session(view: SessionView) -> None:
-    """Print the events of a session, below each what stands at it, then what belongs to none of them."""
+    """Print the events of a session with their verdicts and dropped claims, then the other dropped claims."""
     console = plain_console()
     dropped: dict[str | None, list[Mapping[str, Any]]] = {}
-    for one in view.dropped:
-        dropped.setdefault(one["of"], []).append(one)
+    for claim in view.dropped:
+        dropped.setdefault(claim["of"], []).append(claim)
     rest = iter(view.events)
     for line in view.occurrences:
         console.print(_brief(line))
-        own = [event for event, _ in zip(rest, range(line.events), strict=False)]
-        for begin in range(0, len(own), ROWS_AT_ONCE):
-            console.print(_grid(own[begin : begin + ROWS_AT_ONCE], line, dropped, wide=console.width >= WIDE))
+        events = [event for event, _ in zip(rest, range(line.events), strict=False)]
+        for start in range(0, len(events), ROWS_AT_ONCE):
+            block = events[start : start + ROWS_AT_ONCE]
+            console.print(_grid(block, line, dropped, wide=console.width >= WIDE))
     if dropped.get(None):
-        console.print(Text("Dropped, and no event says the same", style="bold"))
-        for begin in range(0, len(dropped[None]), ROWS_AT_ONCE):
-            console.print(_left_over(dropped[None][begin : begin + ROWS_AT_ONCE]))
+        console.print(Text("Dropped, and equal to no event", style="bold"))
+        for start in range(0, len(dropped[None]), ROWS_AT_ONCE):
+            console.print(_unmatched(dropped[None][start : start + ROWS_AT_ONCE]))
 
 
 def _brief(line: SessionLine) -> Text:
-    """Return who a session is, in one line."""
+    """Return the summary of a session, one line."""
     state = "closed" if line.closed else "open"
     count = f"{line.events:,} {'event' if line.events == 1 else 'events'}"
     agent = f"  {clean(line.agent, NAME_WIDTH)}" if line.agent else ""
@@ -91,7 +92,7 @@ def _grid(
     *,
     wide: bool,
 ) -> Table:
-    """Return events as rows: their place, their time where there is room, their kind, and what they say."""
+    """Return events as rows: their place, their time if the terminal is wide, their kind and content."""
     grid = Table.grid(padding=(0, 1))
     grid.add_column(justify="right", width=len(str(line.events)), no_wrap=True)
     if wide:
@@ -106,28 +107,29 @@ def _grid(
     return grid
 
 
-def _left_over(dropped: Sequence[Mapping[str, Any]]) -> Table:
-    """Return what was dropped and says what no event says, with what it says."""
+def _unmatched(dropped: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the dropped claims that equal no event, with their content."""
     grid = Table.grid(padding=(0, 1))
     grid.add_column(width=1)
     grid.add_column(overflow="fold")
-    for one in dropped:
-        said = _said(one)
-        about = Text(f"{one['kind']} at {_second(one['time'])}, {one['dropped']}{_spans([one])}", style="dim")
-        grid.add_row("", Text("\n").join([Text(said), about] if said else [about]))
+    for claim in dropped:
+        content = _content(claim)
+        place = f"{claim['kind']} at {_second(claim['time'])}"
+        about = Text(f"{place}, {claim['dropped']}{_spans([claim])}", style="dim")
+        grid.add_row("", Text("\n").join([Text(content), about] if content else [about]))
     return grid
 
 
 def _about(event: Mapping[str, Any], agent: str | None, dropped: Sequence[Mapping[str, Any]]) -> Text:
-    """Return what an event says, which spans say it, what rules found there, what was dropped for it."""
-    lines = [Text(_said(event))]
+    """Return an event's content, its flags and spans, its verdicts and its dropped claims."""
+    lines = [Text(_content(event))]
     flags = [flag for flag in _FLAGS if event[flag]]
     flags += [event["content"]] if event["content"] != "captured" else []
     if event["agent"] not in (None, agent):
         flags.append(f"agent {clean(event['agent'], NAME_WIDTH)}")
     if event["spans"]:
-        others = f" and {len(event['spans']) - 1:,} more" if len(event["spans"]) > 1 else ""
-        flags.append(f"span {clean(event['spans'][0], NAME_WIDTH)}{others}")
+        more = f" and {len(event['spans']) - 1:,} more" if len(event["spans"]) > 1 else ""
+        flags.append(f"span {clean(event['spans'][0], NAME_WIDTH)}{more}")
     if flags:
         lines.append(Text(", ".join(flags), style="dim"))
     lines += map(_verdict, event.get("verdicts", ()))
@@ -135,8 +137,8 @@ def _about(event: Mapping[str, Any], agent: str | None, dropped: Sequence[Mappin
     return Text("\n").join(lines)
 
 
-def _said(event: Mapping[str, Any]) -> str:
-    """Return the tool of an event and what it says."""
+def _content(event: Mapping[str, Any]) -> str:
+    """Return the tool of an event and its text."""
     tool = "" if event["tool"] is None else f"{clean(event['tool'], NAME_WIDTH)} "
     return f"{tool}{text_of(dict(event), TEXT_WIDTH)}".rstrip()
 
@@ -149,27 +151,27 @@ def _verdict(verdict: Mapping[str, Any]) -> Text:
 
 
 def _dropped(dropped: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
-    """Yield a line for each reason for which readings of an event were dropped."""
+    """Yield a line for each reason why claims on an event were dropped."""
     by_reason: dict[str, list[Mapping[str, Any]]] = {}
-    for one in dropped:
-        by_reason.setdefault(one["dropped"], []).append(one)
-    for reason, some in by_reason.items():
-        yield Text(f"dropped {len(some):,} {reason}{_spans(some)}", style="dim")
+    for claim in dropped:
+        by_reason.setdefault(claim["dropped"], []).append(claim)
+    for reason, claims in by_reason.items():
+        yield Text(f"dropped {len(claims):,} {reason}{_spans(claims)}", style="dim")
 
 
 def _spans(dropped: Sequence[Mapping[str, Any]]) -> str:
-    """Return the spans of readings, the first ones by id."""
-    spans = [span for span in dict.fromkeys(one["span_id"] for one in dropped) if span]
+    """Return the spans of dropped claims, the first ones by id."""
+    spans = [span for span in dict.fromkeys(claim["span_id"] for claim in dropped) if span]
     more = f" and {len(spans) - SPANS_SHOWN:,} more" if len(spans) > SPANS_SHOWN else ""
     return f": span {clean(', '.join(spans[:SPANS_SHOWN]), NAME_WIDTH)}{more}" if spans else ""
 
 
 def _second(time: str) -> str:
-    """Return a time of JSON without the fraction of its second."""
+    """Return a time without the fraction of its second."""
     return f"{time.split('.', maxsplit=1)[0]}Z"
 
 
 def _time(time: str, beginning: str) -> str:
-    """Return a time of day with milliseconds, and its day where that is not the one of the beginning."""
+    """Return a time of day with milliseconds, and the day if it differs from that of the beginning."""
     shown = time[: -len("000000Z")]
     return shown[_DAY + 1 :] if time[:_DAY] == beginning[:_DAY] else shown

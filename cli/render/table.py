@@ -12,62 +12,62 @@ from rich.text import Text
 
 from ...schemas.instrumentations.missing import with_setting
 from ...schemas.verdict import Severity
-from ..shown import clean, plain_console, quoted
+from ..terminal import clean, plain_console, quoted
 
 if TYPE_CHECKING:
-    from ...batch.audit.audit import Outcome
+    from ...batch.audit.audit import AuditResult
 
 STYLES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}
 SCOPE_WIDTH = 80
-"""Characters of a scope's name that a reason shows."""
+"""Characters of a scope's name in a reason."""
 SESSION_WIDTH = 40
-"""Characters of a session id that an example shows."""
+"""Characters of a session id in an example."""
 
 
-def print_table(outcome: Outcome, out: Path) -> None:
-    """Print what was judged, how often each rule was broken, worst first, and where to look."""
+def print_table(result: AuditResult, out: Path) -> None:
+    """Print the population, the broken rules, worst first, with examples, and the other rules."""
     console = plain_console()
-    rules = outcome.summary["rules"]
+    rules = result.summary["rules"]
     ranked = sorted(rules, key=lambda key: rank(rules[key]))
     broken = [key for key in ranked if rules[key]["sessions_violating"]]
-    console.print(_population(outcome.summary["population"]))
+    console.print(_population(result.summary["population"]))
     if broken:
         console.print(_broken(rules, broken))
-        console.print(_examples(outcome, broken))
+        console.print(_examples(result, broken))
         console.print()
     unjudged = [key for key in ranked if rules[key]["sessions_unjudged"]]
     rest = [key for key in ranked if key not in broken]
     judged = [key for key in rest if key not in unjudged]
-    _say(console, "Held", [key for key in judged if rules[key]["sessions_applicable"]])
-    _say(console, "Applied to no session", [key for key in judged if not rules[key]["sessions_applicable"]])
-    told = [f"{key} ({rules[key]['sessions_unjudged']:,})" for key in unjudged]
-    _say(console, "Unjudged in some sessions", told)
+    applied = [key for key in judged if rules[key]["sessions_applicable"]]
+    _print_rules(console, "Held", applied)
+    _print_rules(console, "Applied to no session", [key for key in judged if key not in applied])
+    counts = [f"{key} ({rules[key]['sessions_unjudged']:,})" for key in unjudged]
+    _print_rules(console, "Unjudged in some sessions", counts)
     for reason, keys in _reasons(rules, unjudged).items():
         console.print(Text(clean(f"  unjudged: {reason}: {', '.join(keys)}")))
-    console.print(Text(f"The bundle is {clean(str(out))}"))
+    console.print(Text(f"Bundle: {clean(str(out))}"))
 
 
 def _reasons(rules: dict[str, Any], unjudged: list[str]) -> dict[str, list[str]]:
-    """Why rules are unjudged, in how many sessions, with what to set; each with the rules."""
+    """Return the rules by the reason why they are unjudged, with the number of sessions and the setting."""
     found: dict[str, list[str]] = {}
     for key in unjudged:
-        for one in rules[key]["unjudged"]:
-            why = with_setting(
-                one["reason"], one["scope"] and clean(one["scope"], SCOPE_WIDTH), one["setting"]
-            )
-            text = f"{one['sessions']:,} {'session' if one['sessions'] == 1 else 'sessions'}, {why}"
+        for row in rules[key]["unjudged"]:
+            scope = row["scope"] and clean(row["scope"], SCOPE_WIDTH)
+            reason = with_setting(row["reason"], scope, row["setting"])
+            text = f"{row['sessions']:,} {'session' if row['sessions'] == 1 else 'sessions'}, {reason}"
             found.setdefault(text, []).append(key)
     return found
 
 
-def _say(console: Console, what: str, keys: list[str]) -> None:
-    """A line of rules, if there are any."""
+def _print_rules(console: Console, title: str, keys: list[str]) -> None:
+    """Print a line of rules if there are any."""
     if keys:
-        console.print(Text.assemble((f"{what}: ", "bold"), clean(", ".join(keys))))
+        console.print(Text.assemble((f"{title}: ", "bold"), clean(", ".join(keys))))
 
 
 def rank(rule: dict[str, Any]) -> tuple[bool, int, int, str]:
-    """Broken rules first, then by severity, sessions and name."""
+    """Return a sort key: broken rules first, then by severity, sessions and name."""
     broken = rule["sessions_violating"] > 0
     return not broken, -Severity(rule["severity"]).rank, -rule["sessions_violating"], rule["id"]
 
@@ -77,17 +77,17 @@ def _population(population: dict[str, Any]) -> Text:
         f"{population['events']:,} events in {population['sessions']:,} sessions "
         f"from {population['files']:,} {'file' if population['files'] == 1 else 'files'}"
     ]
-    for name, told in (
+    for name, label in (
         ("open_sessions", "still open"),
-        ("duplicates", "repeats left out"),
+        ("duplicates", "duplicates dropped"),
         ("rejected", "rejected"),
         ("gaps", "gaps in the archive"),
     ):
         if population[name]:
-            parts.append(f"{population[name]:,} {told}")
+            parts.append(f"{population[name]:,} {label}")
     records = population["log_records"]
     if lost := records["unjoined"] + records["unlinked"]:
-        parts.append(f"{lost:,} log records with content and without their span")
+        parts.append(f"{lost:,} log records with content but without their span")
     return Text(", ".join(parts))
 
 
@@ -115,15 +115,15 @@ def _number(count: int) -> str:
     return f"{count:,}" if count else "·"
 
 
-def _examples(outcome: Outcome, broken: list[str]) -> Group:
+def _examples(result: AuditResult, broken: list[str]) -> Group:
     parts: list[Text | Table] = [Text("First examples", style="bold")]
     for key in broken:
-        rule = outcome.summary["rules"][key]
+        rule = result.summary["rules"][key]
         parts.append(Text.assemble((clean(key), STYLES[rule["severity"]]), ": ", quoted(rule["title"])))
         grid = Table.grid(padding=(0, 2))
         for _ in range(5):
             grid.add_column(no_wrap=True)
-        for found in outcome.examples.get(key, []):
+        for found in result.examples.get(key, []):
             cells = (
                 "",
                 clean(found["session_id"], SESSION_WIDTH),

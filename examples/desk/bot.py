@@ -21,7 +21,7 @@ from random import Random
 
 from ...schemas.time import NS
 from .requests import play
-from .scene import Break, Scene, Step
+from .scene import Break, Scene, SceneStep
 
 HOURS = (1, 1, 1, 1, 1, 2, 4, 7, 11, 13, 13, 12, 11, 12, 13, 13, 12, 11, 10, 9, 8, 5, 3, 2)
 """How busy the desk is at each hour of the day."""
@@ -47,7 +47,7 @@ AGENTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Spike:
+class BreakSpike:
     """A day (counted from 0) on which one kind of break is far more common than otherwise."""
 
     day: int = 9
@@ -68,26 +68,26 @@ class Desk:
     days: int = 14
     start: date = date(2026, 3, 2)
     rates: Mapping[Break, float] = field(default_factory=lambda: dict.fromkeys(Break, 0.004))
-    spike: Spike | None = Spike()
+    spike: BreakSpike | None = BreakSpike()
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class DeskConversation:
     """One finished conversation and the truth about it: `breaks` are exactly the rules it broke."""
 
     session_id: str
     agent: Agent
     start_ns: int
-    steps: tuple[Step, ...]
+    steps: tuple[SceneStep, ...]
     breaks: frozenset[Break]
 
 
-def conversations(desk: Desk) -> Iterator[Conversation]:
+def conversations(desk: Desk) -> Iterator[DeskConversation]:
     """All conversations of the desk, by number (which is not the order of their times)."""
     return (conversation(desk, number) for number in range(desk.sessions))
 
 
-def conversation(desk: Desk, number: int) -> Conversation:
+def conversation(desk: Desk, number: int) -> DeskConversation:
     """The conversation of that number, the same on every call.
 
     Raises ValueError when the desk's rates are no probabilities.
@@ -100,7 +100,7 @@ def conversation(desk: Desk, number: int) -> Conversation:
     scene = Scene(rng, start_ns)
     play(scene, _fault(desk, day, rng))
     scene.finish()
-    return Conversation(
+    return DeskConversation(
         f"chat-{number:07d}", agent, scene.steps[0].time_ns, tuple(scene.steps), frozenset(scene.breaks)
     )
 

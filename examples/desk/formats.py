@@ -11,11 +11,11 @@ import polars as pl
 from ...schemas.event import Event, Kind, content_of, end_event, event_id
 from ...schemas.frames import events as frame
 from ...schemas.time import rfc3339
-from .bot import Conversation
-from .scene import Step
+from .bot import DeskConversation
+from .scene import SceneStep
 
 
-def events(conversation: Conversation) -> tuple[Event, ...]:
+def events(conversation: DeskConversation) -> tuple[Event, ...]:
     """The conversation as judged events, `seq` from 1, with an `end` row last."""
     start = conversation.start_ns
     equals: Counter[str] = Counter()
@@ -47,12 +47,12 @@ def events(conversation: Conversation) -> tuple[Event, ...]:
     return (*rows, end_event(last.session_id, start, last.time, last.seq + 1, {"end": "complete"}))
 
 
-def event_frame(told: Iterable[Conversation]) -> pl.DataFrame:
+def event_frame(told: Iterable[DeskConversation]) -> pl.DataFrame:
     """The conversations, one after the other, as rows of the event frame."""
     return frame.event_frame([event for conversation in told for event in events(conversation)])
 
 
-def chat_log(conversation: Conversation) -> dict[str, object]:
+def chat_log(conversation: DeskConversation) -> dict[str, object]:
     """The conversation as an object with `id`, `agent`, `model`, `service` and OpenAI-style `messages`.
 
     What passed between the agent and assistants of its own is not in it, as in a real log.
@@ -68,7 +68,7 @@ def chat_log(conversation: Conversation) -> dict[str, object]:
     }
 
 
-def _message(steps: list[Step]) -> dict[str, object]:
+def _message(steps: list[SceneStep]) -> dict[str, object]:
     first = steps[0]
     message: dict[str, object] = {"timestamp": rfc3339(first.time_ns)}
     if first.kind == Kind.TOOL_RESULT:

@@ -38,7 +38,7 @@ INTENTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CustomerRequest:
     """What the customer wants, with everything the tools and the texts need of it."""
 
     intent: str
@@ -87,13 +87,13 @@ def play(scene: Scene, fault: Break | None) -> None:
         scene.customer(scene.pick(words.WANTS["question"], **request.slots))
 
 
-def _request(rng: Random, fault: Break | None) -> Request:
+def _request(rng: Random, fault: Break | None) -> CustomerRequest:
     intent = rng.choice(INTENTS.get(fault, ORDINARY) if fault else ORDINARY)
     first, last = rng.choice(words.FIRST_NAMES), rng.choice(words.LAST_NAMES)
     number = rng.randrange(1000, 10000)
     large = fault is Break.UNAPPROVED or (intent == "refund" and rng.random() < 0.25)
     price = rng.uniform(REFUND_LIMIT + 1, 1900) if large else rng.uniform(9, REFUND_LIMIT - 1)
-    return Request(
+    return CustomerRequest(
         intent, first, last, f"{rng.randrange(10000, 99999)}",
         f"{first}.{last}{number}@example.com".lower(), f"{first}_{last}_{number}".lower(),
         f"#W{rng.randrange(1000000, 9999999)}", rng.choice(words.GOODS), rng.choice(words.OPTIONS),
@@ -107,7 +107,7 @@ def _wait_in_vain(scene: Scene, messages: int) -> None:
         scene.customer(scene.pick(words.WAITING))
 
 
-def _find_customer(scene: Scene, request: Request, fault: Break | None) -> None:
+def _find_customer(scene: Scene, request: CustomerRequest, fault: Break | None) -> None:
     """Ask who it is and look the account up; one in eight mistypes at first."""
     rng = scene.rng
     if fault is Break.READ:
@@ -138,17 +138,17 @@ def _find_customer(scene: Scene, request: Request, fault: Break | None) -> None:
     scene.agent(scene.pick(words.FOUND, **request.slots))
 
 
-def _order_number(scene: Scene, request: Request) -> None:
+def _order_number(scene: Scene, request: CustomerRequest) -> None:
     scene.customer(scene.pick(words.WHICH_ORDER, **request.slots))
     if scene.rng.random() < 0.05:
         scene.customer(f"By the way, I paid with my card {request.card}.")
 
 
-def _look_up(scene: Scene, request: Request) -> None:
+def _look_up(scene: Scene, request: CustomerRequest) -> None:
     _use_flaky(scene, "get_order_details", {"order_id": request.order}, _order(request))
 
 
-def _order(request: Request) -> Mapping[str, object]:
+def _order(request: CustomerRequest) -> Mapping[str, object]:
     return {
         "order_id": request.order,
         "user_id": request.user_id,
@@ -166,7 +166,7 @@ def _use_flaky(scene: Scene, tool: str, args: Mapping[str, object], result: obje
     scene.use(tool, args, result)
 
 
-def _serve(scene: Scene, request: Request, fault: Break | None) -> None:
+def _serve(scene: Scene, request: CustomerRequest, fault: Break | None) -> None:
     if request.intent == "human":
         _hand_over(scene, request, fault)
     elif request.intent == "question":
@@ -176,7 +176,7 @@ def _serve(scene: Scene, request: Request, fault: Break | None) -> None:
         _change(scene, request, fault)
 
 
-def _hand_over(scene: Scene, request: Request, fault: Break | None) -> None:
+def _hand_over(scene: Scene, request: CustomerRequest, fault: Break | None) -> None:
     scene.use(
         "transfer_to_human_agents",
         {"summary": f"{request.first} {request.last} asks for a person about the {request.good}"},
@@ -190,7 +190,7 @@ def _hand_over(scene: Scene, request: Request, fault: Break | None) -> None:
         scene.agent(scene.pick(words.STATUS, status="delivered", **request.slots))
 
 
-def _change(scene: Scene, request: Request, fault: Break | None) -> None:
+def _change(scene: Scene, request: CustomerRequest, fault: Break | None) -> None:
     """Look at the order, have the change approved and agreed to, make it, say how it went."""
     rng, tool, args = scene.rng, TOOLS[request.intent], _args(request, scene.rng)
     if fault is not Break.UNSEEN:
@@ -222,7 +222,7 @@ def _change(scene: Scene, request: Request, fault: Break | None) -> None:
         scene.agent(scene.pick((words.DONE[tool],), **request.slots), claims=True)
 
 
-def _args(request: Request, rng: Random) -> dict[str, object]:
+def _args(request: CustomerRequest, rng: Random) -> dict[str, object]:
     """The arguments of the tool; models write an amount as a number or as text."""
     args: dict[str, object] = {"order_id": request.order}
     item = request.order[2:] + "001"
@@ -239,7 +239,7 @@ def _args(request: Request, rng: Random) -> dict[str, object]:
     return args | {"amount": amount, "payment_method_id": payment}
 
 
-def _approval(scene: Scene, request: Request, fault: Break | None) -> bool:
+def _approval(scene: Scene, request: CustomerRequest, fault: Break | None) -> bool:
     """Return whether the change may be made at all: a large refund needs a supervisor's yes."""
     if request.intent != "refund" or request.price <= REFUND_LIMIT:
         return True
@@ -259,7 +259,7 @@ def _approval(scene: Scene, request: Request, fault: Break | None) -> bool:
     return not denied or fault is Break.UNAPPROVED
 
 
-def _agreement(scene: Scene, request: Request, tool: str, fault: Break | None) -> bool:
+def _agreement(scene: Scene, request: CustomerRequest, tool: str, fault: Break | None) -> bool:
     """List the action and ask; the answer decides whether the agent goes on."""
     rng = scene.rng
     careless = fault in (Break.CONFIRM_CHANGE, Break.CONFIRM_REFUND)
@@ -284,7 +284,7 @@ def _agreement(scene: Scene, request: Request, tool: str, fault: Break | None) -
     return True
 
 
-def _mishap(scene: Scene, request: Request, fault: Break | None) -> None:
+def _mishap(scene: Scene, request: CustomerRequest, fault: Break | None) -> None:
     """Play the faults that need no particular request."""
     order = {"order_id": request.order}
     mishaps: dict[Break, Callable[[], None]] = {
@@ -321,14 +321,14 @@ def _insist(scene: Scene, args: Mapping[str, object]) -> None:
         scene.use("get_shipping_status", args, "Error: carrier unreachable", error="unavailable")
 
 
-def _call_at_once(scene: Scene, request: Request) -> None:
+def _call_at_once(scene: Scene, request: CustomerRequest) -> None:
     first = scene.call("get_user_details", {"user_id": request.user_id})
     second = scene.call("get_shipping_status", {"order_id": request.order}, same_message=True)
     scene.answer(first, {"user_id": request.user_id, "orders": [request.order]})
     scene.answer(second, {"carrier": "post", "status": "delivered"})
 
 
-def _note_the_card(scene: Scene, request: Request) -> None:
+def _note_the_card(scene: Scene, request: CustomerRequest) -> None:
     note = f"customer pays with {request.card}"
     scene.use("add_note", {"order_id": request.order, "note": note}, "noted")
     scene.breaks.add(Break.SECRET_ARGUMENT)

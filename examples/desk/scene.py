@@ -60,7 +60,7 @@ class Break(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SceneStep:
     """One thing that happened: `kind` is `user`, `assistant`, `tool_call` or `tool_result`.
 
     `message` numbers the chat message the step belongs to (two calls asked for at once share one), `args` is
@@ -95,7 +95,7 @@ class Scene:
 
     rng: Random
     now_ns: int
-    steps: list[Step] = field(default_factory=list[Step])
+    steps: list[SceneStep] = field(default_factory=list[SceneStep])
     breaks: set[Break] = field(default_factory=set[Break])
     authenticated: bool = False
     handed_over: bool = False
@@ -123,7 +123,7 @@ class Scene:
         """The customer writes; `agrees` says yes to what was offered, `closes` that no answer is due."""
         self.wait(20.0)
         self.message += 1
-        self.steps.append(Step("user", self.now_ns, self.message, text=text))
+        self.steps.append(SceneStep("user", self.now_ns, self.message, text=text))
         self.agreed = agrees and self.offered
         self.offered = False
         if self.unanswered or not closes:
@@ -135,7 +135,7 @@ class Scene:
         """The agent writes; `offers` lists an action and asks for a yes, `claims` says that one was done."""
         self.wait(3.0)
         self.message += 1
-        self.steps.append(Step("assistant", self.now_ns, self.message, text=text))
+        self.steps.append(SceneStep("assistant", self.now_ns, self.message, text=text))
         self.offered = offers
         self.unanswered = 0
         if claims and not self.last_write_done:
@@ -152,7 +152,7 @@ class Scene:
         """The agent puts a question to an assistant of its own, which answers."""
         for kind, text in (("user", question), ("assistant", answer)):
             self.wait(1.0)
-            self.steps.append(Step(kind, self.now_ns, self.message, text=text, nested=True))
+            self.steps.append(SceneStep(kind, self.now_ns, self.message, text=text, nested=True))
 
     def call(self, tool: str, args: Mapping[str, object], *, same_message: bool = False) -> str:
         """The agent calls a tool; the call's id is returned. `same_message`: together with the last call."""
@@ -165,7 +165,9 @@ class Scene:
         text = json.dumps(dict(args))
         self._book_call(tool, args, text)
         self.calls[call_id] = _Call(tool, text, nested=False)
-        self.steps.append(Step("tool_call", self.now_ns, self.message, tool=tool, call_id=call_id, args=text))
+        self.steps.append(
+            SceneStep("tool_call", self.now_ns, self.message, tool=tool, call_id=call_id, args=text)
+        )
         return call_id
 
     def answer(self, call_id: str, result: object, *, error: str | None = None) -> None:
@@ -177,7 +179,7 @@ class Scene:
         # A call that was answered is settled: no log tells which call a second answer is to.
         args = None if call.answers else call.args
         self.steps.append(
-            Step("tool_result", self.now_ns, self.message, None, call.tool, call_id, args, text, error)
+            SceneStep("tool_result", self.now_ns, self.message, None, call.tool, call_id, args, text, error)
         )
         call.answers += 1
         if call.answers > 1:

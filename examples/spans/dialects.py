@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from ...schemas.span import Value
-from ...schemas.step import Role
+from ...schemas.span_content import Role
 from .plan import Dialect, Manner
-from .sessions import Call, Line
+from .sessions import ScriptCall, ScriptLine
 
 Attributes = dict[str, Value]
 
@@ -25,8 +25,8 @@ class Conversing:
     agent: str
     model: str
     instructions: str
-    heard: Sequence[Line]
-    said: Line | None
+    heard: Sequence[ScriptLine]
+    said: ScriptLine | None
     error: str | None = None
 
 
@@ -34,13 +34,13 @@ class Conversing:
 class Running:
     """What a tool was asked and returned."""
 
-    call: Call
+    call: ScriptCall
     result: str | None
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class DialectWriter:
     """How a dialect names spans and attributes: of a model call, of a tool's run, of an agent's turn.
 
     `session_key` and `agent_key` are the attributes with which any span may say its session and agent,
@@ -58,7 +58,7 @@ class Words:
     run_ids: bool = True
 
 
-def _call_id(call: Call | None, manner: Manner) -> str | None:
+def _call_id(call: ScriptCall | None, manner: Manner) -> str | None:
     return call.call_id if call is not None and manner.call_ids else None
 
 
@@ -102,7 +102,7 @@ def _genai_messages(told: Conversing, manner: Manner) -> Attributes:
     return messages if manner.structured else {name: json.dumps(value) for name, value in messages.items()}
 
 
-def genai_message(line: Line, manner: Manner) -> dict[str, Value]:
+def genai_message(line: ScriptLine, manner: Manner) -> dict[str, Value]:
     """A message as the GenAI conventions write it (`gen_ai.input.messages`)."""
     if line.role is Role.TOOL:
         response = _told(type="tool_call_response", id=_call_id(line.answers, manner), response=line.text)
@@ -164,7 +164,7 @@ def _openinference_chat(told: Conversing, manner: Manner) -> tuple[str, Attribut
     return "ChatCompletion", attributes
 
 
-def _openinference_message(line: Line, manner: Manner) -> Attributes:
+def _openinference_message(line: ScriptLine, manner: Manner) -> Attributes:
     message: Attributes = {"message.role": line.role.value}
     if line.text is not None:
         message["message.content"] = line.text
@@ -229,7 +229,7 @@ def _openllmetry_chat(told: Conversing, manner: Manner) -> tuple[str, Attributes
     return "lumen.chat", attributes
 
 
-def _openllmetry_message(line: Line, manner: Manner) -> Attributes:
+def _openllmetry_message(line: ScriptLine, manner: Manner) -> Attributes:
     calls = [_told(id=_call_id(call, manner), name=call.tool, arguments=call.args) for call in line.calls]
     message = _told(role=line.role.value, content=line.text, tool_call_id=_call_id(line.answers, manner))
     return message | _flat("tool_calls", calls)
@@ -280,7 +280,7 @@ def _vercel_operation(operation: str, told: Conversing) -> Attributes:
     }
 
 
-def _vercel_message(line: Line, manner: Manner) -> dict[str, Value]:
+def _vercel_message(line: ScriptLine, manner: Manner) -> dict[str, Value]:
     content: list[Value] = []
     if line.answers is not None:
         output: Value = {"type": "text", "value": line.text}
@@ -295,7 +295,7 @@ def _vercel_message(line: Line, manner: Manner) -> dict[str, Value]:
     return {"role": line.role.value, "content": content}
 
 
-def _vercel_response(said: Line | None, manner: Manner) -> Attributes:
+def _vercel_response(said: ScriptLine | None, manner: Manner) -> Attributes:
     if said is None:
         return {}
     response: Attributes = {"ai.response.finishReason": "tool-calls" if said.calls else "stop"}
@@ -329,8 +329,8 @@ def _vercel_agent(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
     return "ai.generateText", attributes
 
 
-WORDS: Mapping[Dialect, Words] = {
-    Dialect.GENAI: Words(
+WORDS: Mapping[Dialect, DialectWriter] = {
+    Dialect.GENAI: DialectWriter(
         _genai_chat,
         _genai_tool,
         _genai_agent,
@@ -338,7 +338,7 @@ WORDS: Mapping[Dialect, Words] = {
         agent_key="gen_ai.agent.name",
         scope="opentelemetry.instrumentation.lumen",
     ),
-    Dialect.OPENINFERENCE: Words(
+    Dialect.OPENINFERENCE: DialectWriter(
         _openinference_chat,
         _openinference_tool,
         _openinference_agent,
@@ -347,7 +347,7 @@ WORDS: Mapping[Dialect, Words] = {
         scope="openinference.instrumentation.lumen",
         agent_model=False,
     ),
-    Dialect.OPENLLMETRY: Words(
+    Dialect.OPENLLMETRY: DialectWriter(
         _openllmetry_chat,
         _openllmetry_tool,
         _openllmetry_agent,
@@ -357,7 +357,7 @@ WORDS: Mapping[Dialect, Words] = {
         agent_model=False,
         run_ids=False,
     ),
-    Dialect.VERCEL: Words(
+    Dialect.VERCEL: DialectWriter(
         _vercel_chat,
         _vercel_tool,
         _vercel_agent,

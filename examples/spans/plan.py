@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 
-from ...schemas.step import Role
-from .sessions import START_NS, Call, Line, Session
+from ...schemas.span_content import Role
+from .sessions import START_NS, Script, ScriptCall, ScriptLine
 
 
 class Dialect(StrEnum):
@@ -20,7 +20,7 @@ class Dialect(StrEnum):
     VERCEL = "vercel"
 
 
-class Fault(StrEnum):
+class ClockFault(StrEnum):
     """What a span's clock did wrong."""
 
     NO_START = "no start"
@@ -86,7 +86,7 @@ class Attempt:
     start: int
     end: int
     error: str | None = None
-    fault: Fault | None = None
+    fault: ClockFault | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ class ModelCall:
     `outer` is when the span of a second instrumentation around all attempts ran.
     """
 
-    heard: tuple[Line, ...]
-    said: Line | None
+    heard: tuple[ScriptLine, ...]
+    said: ScriptLine | None
     attempts: tuple[Attempt, ...]
     outer: tuple[int, int] | None = None
 
@@ -106,17 +106,17 @@ class ModelCall:
 class ToolRun:
     """A tool at work on a call; `inner` is what a sub-agent did for it, `outer` as in a model call."""
 
-    call: Call
-    answer: Line
+    call: ScriptCall
+    answer: ScriptLine
     start: int
     end: int
-    inner: Turn | None = None
-    fault: Fault | None = None
+    inner: AgentTurn | None = None
+    fault: ClockFault | None = None
     outer: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class AgentTurn:
     """What an agent does from one word of the customer to the next; `lines` are what was said."""
 
     agent: str
@@ -124,7 +124,7 @@ class Turn:
     start: int
     end: int
     acts: tuple[ModelCall | ToolRun, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ScriptLine, ...]
 
 
 @dataclass(slots=True)
@@ -157,14 +157,14 @@ class _Clock:
         return self.roll(what).random() < rate
 
 
-def plan(session: Session, manner: Manner) -> tuple[Turn, ...]:
+def plan(session: Script, manner: Manner) -> tuple[AgentTurn, ...]:
     """The session's turns in the order of time, those that the manner skips left out.
 
     The same session and manner give the same plan. Raises ValueError where all turns would be skipped.
     """
     first = next((line.time for line in session.lines if line.time), START_NS)
     clock = _Clock(manner, session.session_id, first - 1_000_000)
-    made: list[Turn] = []
+    made: list[AgentTurn] = []
     bounds = turn_bounds(session.lines)
     for start, end in bounds:
         made.append(_turn(session.lines, start, end, session.agent, session.model, clock))
@@ -174,7 +174,7 @@ def plan(session: Session, manner: Manner) -> tuple[Turn, ...]:
     return tuple(made[manner.skip_turns :])
 
 
-def turn_bounds(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
+def turn_bounds(lines: Sequence[ScriptLine]) -> Iterator[tuple[int, int]]:
     """Return where turns begin and end: each with the first word of the customer after others."""
     starts = [
         i
@@ -184,7 +184,9 @@ def turn_bounds(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
     return zip(starts, [*starts[1:], len(lines)], strict=True)
 
 
-def _turn(lines: Sequence[Line], first: int, last: int, agent: str, model: str, clock: _Clock) -> Turn:
+def _turn(
+    lines: Sequence[ScriptLine], first: int, last: int, agent: str, model: str, clock: _Clock
+) -> AgentTurn:
     """The turn of `lines[first:last]`; its model calls hear all lines before as well."""
     acts: list[ModelCall | ToolRun] = []
     if lines[first].role is not Role.ASSISTANT:
@@ -204,10 +206,10 @@ def _turn(lines: Sequence[Line], first: int, last: int, agent: str, model: str, 
         place += 1
     if lines[last - 1].role is Role.USER:
         acts.append(_model_call(_heard(lines, last, clock.manner), None, clock))
-    return Turn(agent, model, start, clock.tick(), tuple(acts), tuple(lines[first:last]))
+    return AgentTurn(agent, model, start, clock.tick(), tuple(acts), tuple(lines[first:last]))
 
 
-def _heard(lines: Sequence[Line], end: int, manner: Manner) -> tuple[Line, ...]:
+def _heard(lines: Sequence[ScriptLine], end: int, manner: Manner) -> tuple[ScriptLine, ...]:
     """Return what a model hears of the lines before: no result without its call, nothing new left out."""
     first = max(0, end - manner.window) if manner.window else 0
     answers = [place for place in range(end) if lines[place].role is Role.ASSISTANT]
@@ -217,14 +219,14 @@ def _heard(lines: Sequence[Line], end: int, manner: Manner) -> tuple[Line, ...]:
     return tuple(lines[first:end])
 
 
-def _results(lines: Sequence[Line], place: int, last: int) -> Sequence[Line]:
+def _results(lines: Sequence[ScriptLine], place: int, last: int) -> Sequence[ScriptLine]:
     end = place
     while end < last and lines[end].role is Role.TOOL:
         end += 1
     return lines[place:end]
 
 
-def _model_call(heard: tuple[Line, ...], said: Line | None, clock: _Clock) -> ModelCall:
+def _model_call(heard: tuple[ScriptLine, ...], said: ScriptLine | None, clock: _Clock) -> ModelCall:
     """One call of a model, with what happens to it; without `said` it fails."""
     manner = clock.manner
     wrapped = clock.happens("wrapped", manner.wrapped)
@@ -243,13 +245,13 @@ def _model_call(heard: tuple[Line, ...], said: Line | None, clock: _Clock) -> Mo
     return ModelCall(heard, said, tuple(attempts), (outer_start, clock.tick()) if wrapped else None)
 
 
-def _fault(clock: _Clock) -> Fault | None:
+def _fault(clock: _Clock) -> ClockFault | None:
     happens = clock.happens("clock faults", clock.manner.clock_faults)
-    which = clock.roll("kinds of faults").choice(list(Fault))
+    which = clock.roll("kinds of faults").choice(list(ClockFault))
     return which if happens else None
 
 
-def _tool_runs(answers: Sequence[Line], clock: _Clock) -> Iterator[ToolRun]:
+def _tool_runs(answers: Sequence[ScriptLine], clock: _Clock) -> Iterator[ToolRun]:
     """The tools' runs, one after the other or (where no sub-agent is at work) side by side."""
     runs = [line for line in answers if not line.again and line.answers is not None]
     side_by_side = clock.roll("times").random() < 0.5 and not any(line.inner for line in runs)
@@ -266,16 +268,16 @@ def _tool_runs(answers: Sequence[Line], clock: _Clock) -> Iterator[ToolRun]:
         yield ToolRun(line.answers, line, start, end, inner, _fault(clock), outer)
 
 
-def shown(start: int, end: int, fault: Fault | None) -> tuple[int, int]:
+def shown(start: int, end: int, fault: ClockFault | None) -> tuple[int, int]:
     """The times that a span shows, given when it ran and what its clock did wrong."""
-    if fault is Fault.NO_START:
+    if fault is ClockFault.NO_START:
         return 0, end
-    if fault is Fault.NO_END:
+    if fault is ClockFault.NO_END:
         return start, 0
-    return (start, start - 1) if fault is Fault.BACKWARDS else (start, end)
+    return (start, start - 1) if fault is ClockFault.BACKWARDS else (start, end)
 
 
-def believed(start: int, end: int, fault: Fault | None) -> tuple[int, int]:
+def believed(start: int, end: int, fault: ClockFault | None) -> tuple[int, int]:
     """The times that can be believed of what a span shows: where one is wrong, the end, else the start."""
     start, end = shown(start, end, fault)
     if end == 0:

@@ -10,17 +10,17 @@ from itertools import groupby
 from random import Random
 from typing import cast
 
-from ...schemas.step import Role
+from ...schemas.span_content import Role
 from ...schemas.time import parse_time
-from ..desk.bot import Conversation
-from ..desk.scene import Step
+from ..desk.bot import DeskConversation
+from ..desk.scene import SceneStep
 
 START_NS = 1_772_438_400_000_000_000
 """When a conversation without times begins: 2026-03-02 08:00 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ScriptCall:
     """A tool call that the agent asks for; `args` is JSON text."""
 
     call_id: str | None
@@ -29,7 +29,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ScriptLine:
     """One message of a conversation, at `time` nanoseconds since the epoch (0: not known).
 
     A tool's line has the call that it answers and the result as `text`; `again` says that the call was
@@ -39,62 +39,66 @@ class Line:
 
     role: Role
     text: str | None = None
-    calls: tuple[Call, ...] = ()
-    answers: Call | None = None
+    calls: tuple[ScriptCall, ...] = ()
+    answers: ScriptCall | None = None
     again: bool = False
     error: str | None = None
     time: int = 0
-    inner: tuple[Line, ...] = ()
+    inner: tuple[ScriptLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class Script:
     """A conversation and who had it."""
 
     session_id: str
     agent: str
     model: str
     service: str
-    lines: tuple[Line, ...]
+    lines: tuple[ScriptLine, ...]
 
 
-def support_session(conversation: Conversation) -> Session:
+def support_session(conversation: DeskConversation) -> Script:
     """A conversation of the simulated support desk, with its times and what its assistants were asked."""
-    lines: list[Line] = []
-    calls: dict[str | None, Call] = {}
+    lines: list[ScriptLine] = []
+    calls: dict[str | None, ScriptCall] = {}
     for _, group in groupby(conversation.steps, key=lambda step: step.message):
         steps = list(group)
         own = [step for step in steps if not step.nested]
         calls |= {step.call_id: _call(step) for step in own if step.kind == "tool_call"}
         lines.append(_support_line(own, calls, lines))
-        inner = tuple(Line(Role(step.kind), step.text, time=step.time_ns) for step in steps if step.nested)
+        inner = tuple(
+            ScriptLine(Role(step.kind), step.text, time=step.time_ns) for step in steps if step.nested
+        )
         if inner:
             # They passed while the call that stands before them ran: its result carries them.
             lines[-1] = replace(lines[-1], inner=inner)
     agent = conversation.agent
-    return Session(
+    return Script(
         conversation.session_id, agent.name, agent.model, agent.service, tuple(_inner_to_results(lines))
     )
 
 
-def _support_line(steps: list[Step], calls: Mapping[str | None, Call], before: Sequence[Line]) -> Line:
+def _support_line(
+    steps: list[SceneStep], calls: Mapping[str | None, ScriptCall], before: Sequence[ScriptLine]
+) -> ScriptLine:
     first, time = steps[0], steps[0].time_ns
     if first.kind == "tool_call":
-        return Line(Role.ASSISTANT, calls=tuple(calls[step.call_id] for step in steps), time=time)
+        return ScriptLine(Role.ASSISTANT, calls=tuple(calls[step.call_id] for step in steps), time=time)
     if first.kind == "tool_result":
         call = calls[first.call_id]
         again = any(line.answers == call for line in before)
-        return Line(Role.TOOL, first.result, (), call, again, first.error, time)
-    return Line(Role(first.kind), first.text, time=time)
+        return ScriptLine(Role.TOOL, first.result, (), call, again, first.error, time)
+    return ScriptLine(Role(first.kind), first.text, time=time)
 
 
-def _call(step: Step) -> Call:
-    return Call(step.call_id, step.tool or "", step.args or "{}")
+def _call(step: SceneStep) -> ScriptCall:
+    return ScriptCall(step.call_id, step.tool or "", step.args or "{}")
 
 
-def _inner_to_results(lines: Sequence[Line]) -> Iterator[Line]:
+def _inner_to_results(lines: Sequence[ScriptLine]) -> Iterator[ScriptLine]:
     """The lines, what stands inside a message with a call moved to the result behind it."""
-    waiting: tuple[Line, ...] = ()
+    waiting: tuple[ScriptLine, ...] = ()
     for line in lines:
         if line.role is Role.TOOL:
             yield replace(line, inner=waiting)
@@ -111,19 +115,19 @@ def chat_session(
     agent: str = "assistant",
     model: str = "lumen-4",
     service: str = "shop-web",
-) -> Session:
+) -> Script:
     """A conversation given as OpenAI-style chat messages; instructions are left out.
 
     Calls are nested (`function`) or flat, arguments JSON text or an object. A result belongs to the nearest
     earlier unanswered call of its id, else it answers the last of its id again; one whose id no call has is
     left out.
     """
-    lines: list[Line] = []
-    asked: list[Call] = []
-    waiting: list[Call] = []
+    lines: list[ScriptLine] = []
+    asked: list[ScriptCall] = []
+    waiting: list[ScriptCall] = []
     for message in messages:
         role = message.get("role")
-        line = Line(
+        line = ScriptLine(
             Role.USER, _text(message.get("content")), time=parse_time(message.get("timestamp"), UTC) or 0
         )
         if role == Role.USER:
@@ -136,17 +140,17 @@ def chat_session(
             lines.append(replace(line, role=Role.ASSISTANT, calls=calls))
         elif role == Role.TOOL:
             lines += _result_line(line, message, asked, waiting)
-    return Session(session_id, agent, model, service, tuple(lines))
+    return Script(session_id, agent, model, service, tuple(lines))
 
 
 def _text(content: object) -> str | None:
     return content if content is None or isinstance(content, str) else json.dumps(content)
 
 
-def _chat_call(asked: Mapping[str, object]) -> Call:
+def _chat_call(asked: Mapping[str, object]) -> ScriptCall:
     inner = cast("Mapping[str, object]", asked.get("function") or asked)
     args = inner.get("arguments")
-    return Call(
+    return ScriptCall(
         cast("str | None", asked.get("id")),
         str(inner.get("name")),
         args if isinstance(args, str) else json.dumps(args or {}),
@@ -154,8 +158,8 @@ def _chat_call(asked: Mapping[str, object]) -> Call:
 
 
 def _result_line(
-    line: Line, message: Mapping[str, object], asked: list[Call], waiting: list[Call]
-) -> Iterator[Line]:
+    line: ScriptLine, message: Mapping[str, object], asked: list[ScriptCall], waiting: list[ScriptCall]
+) -> Iterator[ScriptLine]:
     """The line of a tool's message, if a call has its id; a call that waits for it waits no more."""
     call_id, error = message.get("tool_call_id"), message.get("error")
     place = max((i for i, call in enumerate(waiting) if call.call_id == call_id), default=None)
@@ -178,45 +182,50 @@ _ARGS = ('{"id": 1}', '{"id": 1, "note": "a\\"b"}', "{}", '{"amount": 120.5, "id
 _RESULTS = ("ok", '{"status": "done", "items": [1, 2]}', "Error: no answer", "[]")
 
 
-def random_session(seed: int, turns: int = 6) -> Session:
+def random_session(seed: int, turns: int = 6) -> Script:
     """A short conversation that says the same again and again: equal texts, calls and results.
 
     Calls of one message stand side by side, fail, stay unanswered, are answered twice or by a sub-agent; the
     customer writes twice in a row. Every call has an id of its own.
     """
     rng = Random(f"random session {seed}")
-    lines: list[Line] = []
+    lines: list[ScriptLine] = []
     if rng.random() < 0.4:
-        lines.append(Line(Role.ASSISTANT, rng.choice(_TEXTS)))
+        lines.append(ScriptLine(Role.ASSISTANT, rng.choice(_TEXTS)))
     for _ in range(rng.randint(1, turns)):
-        lines += [Line(Role.USER, rng.choice(_TEXTS)) for _ in range(1 + (rng.random() < 0.2))]
+        lines += [ScriptLine(Role.USER, rng.choice(_TEXTS)) for _ in range(1 + (rng.random() < 0.2))]
         for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
             lines += _random_calls(rng)
         if rng.random() < 0.9:
-            lines += [Line(Role.ASSISTANT, rng.choice(_TEXTS)) for _ in range(1 + (rng.random() < 0.15))]
-    return Session(f"random-{seed}", "desk", "lumen-4", "shop-web", tuple(lines))
+            lines += [
+                ScriptLine(Role.ASSISTANT, rng.choice(_TEXTS)) for _ in range(1 + (rng.random() < 0.15))
+            ]
+    return Script(f"random-{seed}", "desk", "lumen-4", "shop-web", tuple(lines))
 
 
-def _random_calls(rng: Random) -> Iterator[Line]:
+def _random_calls(rng: Random) -> Iterator[ScriptLine]:
     calls = tuple(
-        Call(f"call_{rng.getrandbits(32):08x}", rng.choice(_TOOLS), rng.choice(_ARGS))
+        ScriptCall(f"call_{rng.getrandbits(32):08x}", rng.choice(_TOOLS), rng.choice(_ARGS))
         for _ in range(rng.choice((1, 1, 1, 2, 3)))
     )
-    yield Line(Role.ASSISTANT, rng.choice((None, None, "One moment.")), calls)
+    yield ScriptLine(Role.ASSISTANT, rng.choice((None, None, "One moment.")), calls)
     for call in calls:
         chance = rng.random()
         if chance < 0.1:
             continue
-        inner: tuple[Line, ...] = ()
+        inner: tuple[ScriptLine, ...] = ()
         if chance < 0.25:
-            inner = (Line(Role.USER, rng.choice(_TEXTS)), Line(Role.ASSISTANT, rng.choice(_TEXTS)))
+            inner = (
+                ScriptLine(Role.USER, rng.choice(_TEXTS)),
+                ScriptLine(Role.ASSISTANT, rng.choice(_TEXTS)),
+            )
         error = rng.choice(("timeout", "not_found")) if chance > 0.85 else None
-        yield Line(Role.TOOL, rng.choice(_RESULTS), (), call, error=error, inner=inner)
+        yield ScriptLine(Role.TOOL, rng.choice(_RESULTS), (), call, error=error, inner=inner)
         if 0.25 < chance < 0.32:
-            yield Line(Role.TOOL, rng.choice(_RESULTS), (), call, again=True)
+            yield ScriptLine(Role.TOOL, rng.choice(_RESULTS), (), call, again=True)
 
 
-def tidy(session: Session) -> Session:
+def tidy(session: Script) -> Script:
     """The session without calls that nobody answers and without second answers.
 
     Where calls have no ids, nobody could tell what else a result answers. Messages left without text and
@@ -228,7 +237,7 @@ def tidy(session: Session) -> Session:
     return replace(session, lines=lines)
 
 
-def later(session: Session, by_ns: int) -> Session:
+def later(session: Script, by_ns: int) -> Script:
     """The same conversation that much later, under the same id; it must have times.
 
     Its spans have ids of their own.
@@ -236,5 +245,5 @@ def later(session: Session, by_ns: int) -> Session:
     return replace(session, lines=_later(session.lines, by_ns))
 
 
-def _later(lines: Sequence[Line], by_ns: int) -> tuple[Line, ...]:
+def _later(lines: Sequence[ScriptLine], by_ns: int) -> tuple[ScriptLine, ...]:
     return tuple(replace(line, time=line.time + by_ns, inner=_later(line.inner, by_ns)) for line in lines)

@@ -19,14 +19,14 @@ from ..model.rule import Rule
 from .decide import Decider
 from .emptiness import Tableau
 from .events import Events
-from .explore import INVARIANT, Graph, State, Subject, closing, explore
+from .explore import INVARIANT, MachineGraph, MachineState, Subject, closing, explore
 from .history import history
 from .letters import Alphabet, alphabet, letters_of
 from .limits import (
     DEFAULT,
     RULES_STEPS_MAX,
     TABLE_LETTERS_MAX,
-    Limits,
+    CompilerLimits,
     TooLarge,
     Work,
     exceeded,
@@ -97,7 +97,7 @@ def compile_formula(
     recover: Recover = Recover.BOTH,
     applies_to: Formula | None = None,
     name: str = "formula",
-    limits: Limits = DEFAULT,
+    limits: CompilerLimits = DEFAULT,
 ) -> Machine:
     """The machine of a formula whose operators are expanded.
 
@@ -117,7 +117,7 @@ def _compiled(
     recover: Recover,
     applies_to: Formula | None,
     name: str,
-    limits: Limits,
+    limits: CompilerLimits,
 ) -> tuple[Machine, int]:
     bits = dict(transitions)
     work = Work(name, limits)
@@ -153,7 +153,7 @@ def _machine(
     return _table(subject, explore(subject), letters, formula)
 
 
-def _table(subject: Subject, graph: Graph, letters: Alphabet, formula: Formula) -> Machine:
+def _table(subject: Subject, graph: MachineGraph, letters: Alphabet, formula: Formula) -> Machine:
     shown = [
         (closing(subject, state), _asked(subject, state), tuple(outputs))
         for state, outputs in zip(graph.states, graph.output, strict=True)
@@ -177,14 +177,14 @@ def _table(subject: Subject, graph: Graph, letters: Alphabet, formula: Formula) 
     )
 
 
-def _asked(subject: Subject, state: State) -> int | str:
+def _asked(subject: Subject, state: MachineState) -> int | str:
     """What a state shows of its residual: final verdicts as words, an invariant always its own rule."""
     if state.final:
         return "false" if state.final == table.VIOLATED else "true"
     return "rule" if state.residual == INVARIANT else subject.residuals.asked(state.residual)
 
 
-def _texts(subject: Subject, states: Sequence[State], formula: Formula) -> tuple[str, ...]:
+def _texts(subject: Subject, states: Sequence[MachineState], formula: Formula) -> tuple[str, ...]:
     rule = to_text(formula)
     wording = (
         None

@@ -8,7 +8,7 @@ from ..model import machine as table
 from ..model.formula import Formula
 from .emptiness import Obligations, Tableau
 from .events import Events, Value
-from .history import Memory
+from .history import HistoryMemory
 from .limits import Work
 from .residual import Progression, Residuals
 
@@ -25,7 +25,7 @@ class Decider:
         self._events = events
         self._leaves = leaves
         self._progressions: dict[tuple[bool, ...], Progression] = {}
-        self._verdicts: dict[tuple[int, Memory], int] = {}
+        self._verdicts: dict[tuple[int, HistoryMemory], int] = {}
 
     def progressed(self, residual: int, value: Value) -> int:
         """The residual after an event at which future-free formulas have these values."""
@@ -36,7 +36,7 @@ class Decider:
             known = self._progressions[key] = Progression(self._residuals, value)
         return known.residual(residual)
 
-    def verdict(self, residual: int, memory: Memory) -> int:
+    def verdict(self, residual: int, memory: HistoryMemory) -> int:
         """LTL3: violated when the residual is unsatisfiable, satisfied when its negation is, else pending."""
         key = (residual, memory)
         known = self._verdicts.get(key)
@@ -60,14 +60,14 @@ class Decider:
         # Finite words first: they are the cheaper question, and tell most residuals apart.
         return self._end_alike(f, g, memories) and not any(self._apart(f, g, memory) for memory in memories)
 
-    def _apart(self, f: int, g: int, memory: Memory) -> bool:
+    def _apart(self, f: int, g: int, memory: HistoryMemory) -> bool:
         """Return whether an infinite word meets one and misses the other."""
         return any(
             self._possible((a | b for a in self._met(one) for b in self._missed(other)), memory)
             for one, other in ((f, g), (g, f))
         )
 
-    def _end_alike(self, f: int, g: int, memories: Sequence[Memory]) -> bool:
+    def _end_alike(self, f: int, g: int, memories: Sequence[HistoryMemory]) -> bool:
         """Return whether both read the same at the end of every non-empty finite word."""
         seen = {(f, g, memory) for memory in memories}
         todo = list(seen)
@@ -82,7 +82,7 @@ class Decider:
                     todo.append(pair)
         return True
 
-    def _possible(self, choices: Iterator[Obligations], memory: Memory) -> bool:
+    def _possible(self, choices: Iterator[Obligations], memory: HistoryMemory) -> bool:
         return any(self._tableau.satisfiable(obligations, memory) for obligations in choices)
 
     def _met(self, residual: int) -> Iterator[Obligations]:

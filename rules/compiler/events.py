@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..model.formula import Formula
-from .history import History, Memory
+from .history import History, HistoryMemory
 from .letters import Alphabet
 from .limits import Work
 
@@ -20,14 +20,14 @@ class Events:
         self._history = history
         self._work = work
         self._cost = 1 + sum(node.size for node in history.nodes)
-        self._known: dict[Memory, list[tuple[Memory, Value]]] = {}
+        self._known: dict[HistoryMemory, list[tuple[HistoryMemory, Value]]] = {}
         # By letter, the values of the formulas that the event alone decides.
         self._truths = [
             {formula: bool(letters >> letter & 1) for formula, letters in alphabet.truth.items()}
             for letter in range(len(alphabet))
         ]
 
-    def __call__(self, memory: Memory) -> list[tuple[Memory, Value]]:
+    def __call__(self, memory: HistoryMemory) -> list[tuple[HistoryMemory, Value]]:
         """For every letter, in order, the memory after it and the values of future-free formulas at it."""
         events = self._known.get(memory)
         if events is None:
@@ -36,7 +36,7 @@ class Events:
             self._known[memory] = events
         return events
 
-    def reachable(self) -> list[Memory]:
+    def reachable(self) -> list[HistoryMemory]:
         """The memories that some finite word leads to, the start first."""
         found = {self._history.start: None}
         for memory in (ordered := [self._history.start]):
@@ -46,6 +46,6 @@ class Events:
                     ordered.append(after)
         return ordered
 
-    def _event(self, memory: Memory, truth: dict[Formula, bool]) -> tuple[Memory, Value]:
+    def _event(self, memory: HistoryMemory, truth: dict[Formula, bool]) -> tuple[HistoryMemory, Value]:
         value = self._history.evaluator(memory, truth.get)
         return self._history.after(memory, value), value

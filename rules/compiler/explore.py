@@ -13,7 +13,7 @@ from ..model import machine as table
 from ..model.formula import Formula, has_past, names
 from .decide import Decider
 from .events import Events, Value
-from .history import History, Memory
+from .history import History, HistoryMemory
 from .limits import Work, exceeded
 from .residual import Residuals
 
@@ -22,21 +22,21 @@ INVARIANT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class MachineState:
     """One state of the search; `final` is the verdict of a finished instance (0 while it runs)."""
 
     residual: int
-    memory: Memory
+    memory: HistoryMemory
     seen: bool = False
     after_satisfied: bool = False
     final: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class MachineGraph:
     """The reachable states in the order in which they were met, with a row of edges and outputs each."""
 
-    states: list[State] = field(default_factory=list[State])
+    states: list[MachineState] = field(default_factory=list[MachineState])
     next: list[list[int]] = field(default_factory=list[list[int]])
     output: list[list[int]] = field(default_factory=list[list[int]])
 
@@ -58,7 +58,7 @@ class Subject:
     work: Work
 
 
-def explore(subject: Subject) -> Graph:
+def explore(subject: Subject) -> MachineGraph:
     """The graph of a rule's machine, state 0 first."""
     return _Exploration(subject).run()
 
@@ -66,17 +66,17 @@ def explore(subject: Subject) -> Graph:
 class _Exploration:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._graph = Graph()
-        self._number: dict[State, int] = {}
-        self._pairs: set[tuple[int, Memory]] = set()
+        self._graph = MachineGraph()
+        self._number: dict[MachineState, int] = {}
+        self._pairs: set[tuple[int, HistoryMemory]] = set()
         # A final state answers the same for ever; its history matters only where it decides applicability.
         self._final_remembers = has_past(subject.applies) or not names(subject.applies).isdisjoint(
             subject.history.transitions
         )
 
-    def run(self) -> Graph:
+    def run(self) -> MachineGraph:
         graph = self._graph
-        self._visit(State(self._subject.start, self._subject.history.start))
+        self._visit(MachineState(self._subject.start, self._subject.history.start))
         work = self._subject.work
         for state in graph.states:  # grows while it is walked
             events = self._subject.events(state.memory)
@@ -89,7 +89,7 @@ class _Exploration:
             graph.output.append([output for _, output in edges])
         return graph
 
-    def _visit(self, state: State) -> int:
+    def _visit(self, state: MachineState) -> int:
         number = self._number.get(state)
         if number is None:
             self._pairs.add((state.residual, state.memory))
@@ -101,11 +101,11 @@ class _Exploration:
             self._graph.states.append(state)
         return number
 
-    def _edge(self, state: State, after: Memory, value: Value) -> tuple[State, int]:
+    def _edge(self, state: MachineState, after: HistoryMemory, value: Value) -> tuple[MachineState, int]:
         applies = table.APPLIES if value(self._subject.applies) else 0
         if state.final:
             stays = table.STAYS_VIOLATED if state.final == table.VIOLATED else table.STAYS_SATISFIED
-            return State(state.residual, self._kept(after), final=state.final), stays | applies
+            return MachineState(state.residual, self._kept(after), final=state.final), stays | applies
         if state.residual == INVARIANT:
             residual = INVARIANT
             assert self._subject.body is not None
@@ -114,21 +114,21 @@ class _Exploration:
             residual = self._subject.decider.progressed(state.residual, value)
             verdict = self._subject.decider.verdict(residual, after)
         if verdict == table.PENDING:
-            return State(residual, after, seen=True, after_satisfied=state.after_satisfied), applies
+            return MachineState(residual, after, seen=True, after_satisfied=state.after_satisfied), applies
         return self._restart(verdict, after), verdict | applies
 
-    def _restart(self, verdict: int, after: Memory) -> State:
+    def _restart(self, verdict: int, after: HistoryMemory) -> MachineState:
         recover = self._subject.recover
         if recover is Recover.BOTH or (recover is Recover.VIOLATION and verdict == table.VIOLATED):
             satisfied = verdict == table.SATISFIED
-            return State(self._subject.start, after, after_satisfied=satisfied)
-        return State(self._subject.start, self._kept(after), final=verdict)
+            return MachineState(self._subject.start, after, after_satisfied=satisfied)
+        return MachineState(self._subject.start, self._kept(after), final=verdict)
 
-    def _kept(self, memory: Memory) -> Memory:
+    def _kept(self, memory: HistoryMemory) -> HistoryMemory:
         return memory if self._final_remembers else self._subject.history.start
 
 
-def closing(subject: Subject, state: State) -> Verdict | None:
+def closing(subject: Subject, state: MachineState) -> Verdict | None:
     """The finite-trace reading when the session ends in that state."""
     if state.final or not state.seen:
         return None

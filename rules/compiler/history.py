@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..model.formula import PAST, Formula, Op, walk
 
-Memory = tuple[int, ...]
+HistoryMemory = tuple[int, ...]
 """One cell per remembering node: a bit, a saturating counter, or a shift register."""
 
 Now = dict[Formula, bool]
@@ -32,11 +32,13 @@ class History:
     place: Mapping[Formula, int]
 
     @property
-    def start(self) -> Memory:
+    def start(self) -> HistoryMemory:
         """The memory before a session's first event."""
         return tuple(_start(node) for node in self.nodes)
 
-    def evaluator(self, memory: Memory, truth: Callable[[Formula], bool | None]) -> Callable[[Formula], bool]:
+    def evaluator(
+        self, memory: HistoryMemory, truth: Callable[[Formula], bool | None]
+    ) -> Callable[[Formula], bool]:
         """The value now of any future-free formula, at an event.
 
         `truth` answers for the formulas it knows from the event alone (at least every proposition that
@@ -54,11 +56,11 @@ class History:
 
         return value
 
-    def after(self, memory: Memory, value: Callable[[Formula], bool]) -> Memory:
+    def after(self, memory: HistoryMemory, value: Callable[[Formula], bool]) -> HistoryMemory:
         """The memory after the event at which `value` gives the values."""
         return tuple(_remember(node, cell, value) for node, cell in zip(self.nodes, memory, strict=True))
 
-    def _now(self, formula: Formula, memory: Memory, value: Callable[[Formula], bool]) -> bool:
+    def _now(self, formula: Formula, memory: HistoryMemory, value: Callable[[Formula], bool]) -> bool:
         if formula.op in PAST:
             return _past_now(formula, memory[self.place[formula]], value)
         match formula.op:

@@ -8,7 +8,7 @@ from ..model.problem import Problem, RuleError
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CompilerLimits:
     """How large a rule's machine, and the search for it, may become."""
 
     propositions_max: int = 16
@@ -31,7 +31,7 @@ class Limits:
     """Steps of all of the compiler's passes together; a processor of 2026 does a million a second or more."""
 
 
-DEFAULT = Limits()
+DEFAULT = CompilerLimits()
 
 TABLE_LETTERS_MAX = 250
 """Letter classes of a finished table: the kernel's letters are bytes, and a few are reserved."""
@@ -59,7 +59,7 @@ class Work:
 
     __slots__ = ("limits", "rule", "spent")
 
-    def __init__(self, rule: str, limits: Limits = DEFAULT) -> None:
+    def __init__(self, rule: str, limits: CompilerLimits = DEFAULT) -> None:
         self.rule = rule
         self.limits = limits
         self.spent = 0

@@ -15,7 +15,7 @@ from ..model.formula import Formula, Op, has_future
 from .limits import Work, exceeded
 
 
-class Kind(Enum):
+class NodeKind(Enum):
     """What a node of the normal form is."""
 
     TRUE = "true"
@@ -29,19 +29,19 @@ class Kind(Enum):
     R = "release"
 
 
-Key = tuple[Kind, tuple[int, ...], Formula | None, bool]
+Key = tuple[NodeKind, tuple[int, ...], Formula | None, bool]
 TRUE = 0
 FALSE = 1
 
 _DUAL = {
-    Kind.TRUE: Kind.FALSE,
-    Kind.FALSE: Kind.TRUE,
-    Kind.AND: Kind.OR,
-    Kind.OR: Kind.AND,
-    Kind.X: Kind.N,
-    Kind.N: Kind.X,
-    Kind.U: Kind.R,
-    Kind.R: Kind.U,
+    NodeKind.TRUE: NodeKind.FALSE,
+    NodeKind.FALSE: NodeKind.TRUE,
+    NodeKind.AND: NodeKind.OR,
+    NodeKind.OR: NodeKind.AND,
+    NodeKind.X: NodeKind.N,
+    NodeKind.N: NodeKind.X,
+    NodeKind.U: NodeKind.R,
+    NodeKind.R: NodeKind.U,
 }
 
 
@@ -53,18 +53,18 @@ class Nodes:
         self._limits = work.limits
         self._work = work
         self._number: dict[Key, int] = {}
-        self.kind: list[Kind] = []
+        self.kind: list[NodeKind] = []
         self.args: list[tuple[int, ...]] = []
         self.leaf: list[tuple[Formula, bool] | None] = []
         self._delay: list[int] = []
         self._negation: dict[int, int] = {}
         self.of_formula: dict[tuple[Formula, bool], int] = {}
         """The node of each formula (and sign) that was brought into normal form."""
-        self._make(Kind.TRUE)
-        self._make(Kind.FALSE)
+        self._make(NodeKind.TRUE)
+        self._make(NodeKind.FALSE)
 
     def _make(
-        self, kind: Kind, args: tuple[int, ...] = (), leaf: Formula | None = None, sign: bool = True
+        self, kind: NodeKind, args: tuple[int, ...] = (), leaf: Formula | None = None, sign: bool = True
     ) -> int:
         key = (kind, args, leaf, sign)
         number = self._number.get(key)
@@ -77,7 +77,7 @@ class Nodes:
             self.kind.append(kind)
             self.args.append(args)
             self.leaf.append(None if leaf is None else (leaf, sign))
-            self._delay.append(self._delay[args[0]] + 1 if kind in (Kind.X, Kind.N) else 0)
+            self._delay.append(self._delay[args[0]] + 1 if kind in (NodeKind.X, NodeKind.N) else 0)
             # One step more than the rule looks ahead: all of it is asked of the next event first.
             if self._delay[number] > self._limits.delay_max + 1:
                 hint = "an exact or very late step is seldom what is meant; use smaller bounds"
@@ -93,17 +93,17 @@ class Nodes:
         """A future-free formula, or its negation."""
         if formula.op in (Op.TRUE, Op.FALSE):
             return TRUE if (formula.op is Op.TRUE) is sign else FALSE
-        return self._make(Kind.LEAF, leaf=formula, sign=sign)
+        return self._make(NodeKind.LEAF, leaf=formula, sign=sign)
 
     def all_of(self, args: Iterable[int]) -> int:
         """The conjunction."""
-        return self._join(Kind.AND, FALSE, TRUE, args)
+        return self._join(NodeKind.AND, FALSE, TRUE, args)
 
     def any_of(self, args: Iterable[int]) -> int:
         """The disjunction."""
-        return self._join(Kind.OR, TRUE, FALSE, args)
+        return self._join(NodeKind.OR, TRUE, FALSE, args)
 
-    def _join(self, kind: Kind, zero: int, unit: int, args: Iterable[int]) -> int:
+    def _join(self, kind: NodeKind, zero: int, unit: int, args: Iterable[int]) -> int:
         flat: set[int] = set()
         for arg in args:
             if arg == zero:
@@ -122,28 +122,28 @@ class Nodes:
         if node == (FALSE if strong else TRUE):
             return node
         match self.kind[node]:
-            case Kind.AND:
+            case NodeKind.AND:
                 return self.all_of(self.following(arg, strong) for arg in self.args[node])
-            case Kind.OR:
+            case NodeKind.OR:
                 return self.any_of(self.following(arg, strong) for arg in self.args[node])
             case _:
-                return self._make(Kind.X if strong else Kind.N, (node,))
+                return self._make(NodeKind.X if strong else NodeKind.N, (node,))
 
     def until(self, left: int, right: int) -> int:
         """`left until right`."""
         if right in (TRUE, FALSE) or left == FALSE:
             return right
-        if self.kind[right] is Kind.U and self.args[right][0] == left:
+        if self.kind[right] is NodeKind.U and self.args[right][0] == left:
             return right  # p U (p U q)  =  p U q
-        return self._make(Kind.U, (left, right))
+        return self._make(NodeKind.U, (left, right))
 
     def release(self, left: int, right: int) -> int:
         """`left release right`."""
         if right in (TRUE, FALSE) or left == TRUE:
             return right
-        if self.kind[right] is Kind.R and self.args[right][0] == left:
+        if self.kind[right] is NodeKind.R and self.args[right][0] == left:
             return right  # p R (p R q)  =  p R q
-        return self._make(Kind.R, (left, right))
+        return self._make(NodeKind.R, (left, right))
 
     def negation(self, node: int) -> int:
         """The node of the negation, by the dualities."""
@@ -151,7 +151,7 @@ class Nodes:
         if known is not None:
             return known
         kind = self.kind[node]
-        if kind is Kind.LEAF:
+        if kind is NodeKind.LEAF:
             leaf = self.leaf[node]
             assert leaf is not None
             other = self.literal(leaf[0], not leaf[1])
@@ -162,23 +162,23 @@ class Nodes:
         self._negation[other] = node
         return other
 
-    def _rebuild(self, kind: Kind, args: list[int]) -> int:
+    def _rebuild(self, kind: NodeKind, args: list[int]) -> int:
         match kind:
-            case Kind.TRUE:
+            case NodeKind.TRUE:
                 return TRUE
-            case Kind.FALSE:
+            case NodeKind.FALSE:
                 return FALSE
-            case Kind.AND:
+            case NodeKind.AND:
                 return self.all_of(args)
-            case Kind.OR:
+            case NodeKind.OR:
                 return self.any_of(args)
-            case Kind.X | Kind.N:
-                return self.following(args[0], strong=kind is Kind.X)
-            case Kind.U:
+            case NodeKind.X | NodeKind.N:
+                return self.following(args[0], strong=kind is NodeKind.X)
+            case NodeKind.U:
                 return self.until(args[0], args[1])
-            case Kind.R:
+            case NodeKind.R:
                 return self.release(args[0], args[1])
-            case Kind.LEAF:
+            case NodeKind.LEAF:
                 raise AssertionError(kind)
 
 

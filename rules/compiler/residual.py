@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from ..model.formula import Formula
 from .limits import Work, exceeded
 from .normal import TRUE as TRUE_NODE
-from .normal import Kind, Nodes
+from .normal import NodeKind, Nodes
 
 FALSE = 0
 TRUE = 1
@@ -117,7 +117,7 @@ class Residuals:
         if known is None:
             inner = self.nodes.args[self.variable[f]][0]
             kind = self.nodes.kind[inner]
-            here = {Kind.TRUE: TRUE, Kind.FALSE: FALSE}.get(kind)
+            here = {NodeKind.TRUE: TRUE, NodeKind.FALSE: FALSE}.get(kind)
             here = self.single(inner) if here is None else here
             known = self.either(self.asked(self.low[f]), self.both(here, self.asked(self.high[f])))
             self._asked[f] = known
@@ -127,7 +127,7 @@ class Residuals:
         """The finite-trace reading when no event follows: weak obligations are met, strong ones are not."""
         known = self._ends.get(f)
         if known is None:
-            weak = self.nodes.kind[self.variable[f]] is Kind.N
+            weak = self.nodes.kind[self.variable[f]] is NodeKind.N
             known = self.at_end(self.high[f]) if weak else self.at_end(self.low[f])
             self._ends[f] = known
         return known
@@ -184,30 +184,30 @@ class Progression:
         r, nodes = self._residuals, self._residuals.nodes
         args = nodes.args[node]
         match nodes.kind[node]:
-            case Kind.TRUE:
+            case NodeKind.TRUE:
                 return TRUE
-            case Kind.FALSE:
+            case NodeKind.FALSE:
                 return FALSE
-            case Kind.LEAF:
+            case NodeKind.LEAF:
                 leaf = nodes.leaf[node]
                 assert leaf is not None
                 return TRUE if self._value(leaf[0]) is leaf[1] else FALSE
-            case Kind.AND:
+            case NodeKind.AND:
                 result = TRUE
                 for arg in args:
                     result = r.both(result, self.node(arg))
                 return result
-            case Kind.OR:
+            case NodeKind.OR:
                 result = FALSE
                 for arg in args:
                     result = r.either(result, self.node(arg))
                 return result
-            case Kind.X | Kind.N:
+            case NodeKind.X | NodeKind.N:
                 return r.single(node)
-            case Kind.U:  # p U q  =  q or (p and X (p U q))
+            case NodeKind.U:  # p U q  =  q or (p and X (p U q))
                 again = r.single(nodes.following(node, strong=True))
                 return r.either(self.node(args[1]), r.both(self.node(args[0]), again))
-            case Kind.R:  # p R q  =  q and (p or N (p R q))
+            case NodeKind.R:  # p R q  =  q and (p or N (p R q))
                 again = r.single(nodes.following(node, strong=False))
                 return r.both(self.node(args[1]), r.either(self.node(args[0]), again))
 
@@ -216,16 +216,16 @@ def initial(residuals: Residuals, node: int) -> int:
     """The residual of an instance that has seen nothing: all of the rule is asked of its first event."""
     nodes = residuals.nodes
     match nodes.kind[node]:
-        case Kind.TRUE if node == TRUE_NODE:
+        case NodeKind.TRUE if node == TRUE_NODE:
             return residuals.single(nodes.following(node, strong=True))
-        case Kind.FALSE:
+        case NodeKind.FALSE:
             return FALSE
-        case Kind.AND:
+        case NodeKind.AND:
             result = TRUE
             for arg in nodes.args[node]:
                 result = residuals.both(result, initial(residuals, arg))
             return result
-        case Kind.OR:
+        case NodeKind.OR:
             result = FALSE
             for arg in nodes.args[node]:
                 result = residuals.either(result, initial(residuals, arg))

@@ -16,7 +16,7 @@ from ..model.printer import to_text
 from .limits import Work
 from .normal import FALSE as FALSE_NODE
 from .normal import TRUE as TRUE_NODE
-from .normal import Kind, Nodes
+from .normal import NodeKind, Nodes
 from .residual import FALSE, TRUE, Residuals
 
 CLAUSES_MAX = 64
@@ -122,7 +122,7 @@ class Wording:
         """`and` or `or` of nodes and formulas; runs of delayed copies are folded into step bounds."""
         members = set(nodes)
         # p R q implies q, and q implies p U q: beside them, q says nothing.
-        wide = Kind.R if op is Op.AND else Kind.U
+        wide = NodeKind.R if op is Op.AND else NodeKind.U
         members -= {self._nodes.args[node][1] for node in members if self._nodes.kind[node] is wide}
         plain, folded = self._folded(op, sorted(members))
         parts = [*(self._node(node) for node in plain), *folded, *more]
@@ -154,7 +154,7 @@ class Wording:
 
     def _folded(self, op: Op, members: list[int]) -> tuple[list[int], list[Formula]]:
         """Members that stay, and `F[a,b]` (in `or`) or `G[a,b]` (in `and`) for runs of two or more delays."""
-        kind = Kind.X if op is Op.OR else Kind.N
+        kind = NodeKind.X if op is Op.OR else NodeKind.N
         runs: dict[int, dict[int, int]] = {}
         for node in members:
             base, delay = node, 0
@@ -182,25 +182,25 @@ class Wording:
     def _spelled(self, node: int) -> list[Formula]:
         args = self._nodes.args[node]
         match self._nodes.kind[node]:
-            case Kind.LEAF:
+            case NodeKind.LEAF:
                 leaf = self._nodes.leaf[node]
                 assert leaf is not None
                 return [leaf[0] if leaf[1] else _negated(leaf[0])]
-            case Kind.AND:
+            case NodeKind.AND:
                 return [self._join(Op.AND, args, [])]
-            case Kind.OR:
+            case NodeKind.OR:
                 return [self._join(Op.OR, args, [])]
-            case Kind.X | Kind.N as kind:
+            case NodeKind.X | NodeKind.N as kind:
                 return self._delayed(node, kind)
-            case Kind.U:
+            case NodeKind.U:
                 return self._until(args[0], args[1])
-            case Kind.R:
+            case NodeKind.R:
                 return self._release(args[0], args[1])
             case _:
                 return []
 
-    def _delayed(self, node: int, kind: Kind) -> list[Formula]:
-        op = Op.NEXT if kind is Kind.X else Op.WEAK_NEXT
+    def _delayed(self, node: int, kind: NodeKind) -> list[Formula]:
+        op = Op.NEXT if kind is NodeKind.X else Op.WEAK_NEXT
         steps, base = 0, node
         while self._nodes.kind[base] is kind:
             base, steps = self._nodes.args[base][0], steps + 1
@@ -214,7 +214,7 @@ class Wording:
         if left == TRUE_NODE:
             return [Formula(Op.EVENTUALLY, (self._node(right),))]
         spellings = [Formula(Op.UNTIL, (self._node(left), self._node(right)))]
-        other = self._other_member(Kind.AND, right, left)
+        other = self._other_member(NodeKind.AND, right, left)
         if other is not None:  # q U (p and q)  =  p M q
             spellings.append(Formula(Op.STRONG_RELEASE, (other, self._node(left))))
         return spellings
@@ -223,13 +223,13 @@ class Wording:
         if left == FALSE_NODE:
             return [Formula(Op.ALWAYS, (self._node(right),))]
         spellings = [Formula(Op.RELEASE, (self._node(left), self._node(right)))]
-        other = self._other_member(Kind.OR, right, left)
+        other = self._other_member(NodeKind.OR, right, left)
         if other is not None:  # q R (p or q)  =  p W q
             spellings.append(Formula(Op.WEAK_UNTIL, (other, self._node(left))))
         return spellings
 
-    def _other_member(self, kind: Kind, joined: int, member: int) -> Formula | None:
+    def _other_member(self, kind: NodeKind, joined: int, member: int) -> Formula | None:
         if self._nodes.kind[joined] is not kind or member not in self._nodes.args[joined]:
             return None
         rest = [arg for arg in self._nodes.args[joined] if arg != member]
-        return self._join(Op.AND if kind is Kind.AND else Op.OR, rest, [])
+        return self._join(Op.AND if kind is NodeKind.AND else Op.OR, rest, [])

@@ -1,1 +1,1 @@
-"""Judging sessions by compiled rules: letters, kernel, witnesses, records."""
+"""The engine judges sessions by compiled rules: letters, kernel, witnesses, records."""

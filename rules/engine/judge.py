@@ -1,4 +1,4 @@
-"""Judging one bucket of labelled events: rows to sessions in judged order, and the kernel over them."""
+"""Judging one bucket of labelled events: rows become sessions in judged order, and the kernel steps them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..model.digest import rule_digest
 from ..model.machine import Machine
 from ..model.rule import Rule, RuleSet
 from . import kernel, kernel_loop
-from .kernel import I32, I64, U8, Found, Memory, Program
-from .letters import Words, letters
+from .kernel import I32, I64, U8, Findings, Memory, Program
+from .letters import LabelWords, label_words, letters
 from .sessions import Clock, Cut, Mask, Order, Sessions, in_order, numbers, occurrences_of, value_codes
 
 JUDGED_COLUMNS = (
@@ -29,15 +29,15 @@ JUDGED_COLUMNS = (
     "agent",
     "event_id",
 )
-"""Columns of the event frame that judging reads beside the labels."""
+"""Columns of the event frame that judging reads in addition to the labels."""
 
 
 @dataclass(frozen=True, slots=True)
-class Statute:
-    """A rule set ready to judge by: machines, digests and the program, in the order of the rules.
+class CompiledRules:
+    """A compiled rule set: machines, digests and the kernel's program, in the order of the rules.
 
-    `propositions` gives each (pack, name) its bit in the labels' words.
-    Columns of the program are places in `program.order`; everything else counts rules as the set does.
+    `propositions` maps each (pack, name) to its bit in the label words. The program orders its columns by
+    `program.order`; everything else numbers rules as the rule set does.
     """
 
     rules: tuple[Rule, ...]
@@ -50,45 +50,45 @@ class Statute:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A bucket's events in judged order, where every session stands, and what was found in the window.
+    """A bucket's events in judged order, the kernel's state of every session, and the findings in the window.
 
-    `labelled` is what was judged, in its own order; `column` gives a column in judged order. `found` holds
-    violations and unjudged sessions (and satisfactions on request), `closed` closing verdicts; their stamps
-    are places in judged order. `slices` are as in `kernel.Rows`, and `slice_places` holds a place of each
-    slice slot that carries its value. `satisfactions` counts by slot and column, without those at history
-    events, which `rated` leaves out.
+    `labelled` has the judged rows in their original order; `column` returns a column in judged order. `found`
+    holds violations and unjudged sessions (and satisfactions on request), `closed` holds closing verdicts;
+    their stamps are places in judged order. `slices` are as in `kernel.Rows`, and `slice_places` holds, for
+    each slice slot, the place of an event that carries its value. `rated` is false at history events;
+    `satisfactions` counts satisfactions by slot and column at the other events.
     """
 
     labelled: pl.DataFrame
     order: Order
     sessions: Sessions
     rated: Mask
-    words: Words
+    words: LabelWords
     codes: I32
     letters: U8
     slices: I32
     slice_places: I64
     memory: Memory
-    found: Found
-    closed: Found
+    found: Findings
+    closed: Findings
     satisfactions: I32
 
     def column(self, name: str, places: I64 | None = None) -> pl.Series:
-        """A column of the events in judged order, or at some places of it."""
-        # What Polars would run as a query for a single column costs four times as much.
+        """Return a column of the events in judged order, or at some places of that order."""
+        # A Polars query for a single column takes four times as long.
         return self.labelled[name][self.order.rows if places is None else self.order.rows[places]]
 
 
-def statute_of(rule_set: RuleSet) -> Statute:
+def compile_rule_set(rule_set: RuleSet) -> CompiledRules:
     """Compile every rule and lay the machines out for the kernel.
 
-    Raises RuleError when a rule runs into a limit of the compiler.
+    Raises RuleError where a rule exceeds a limit of the compiler.
     """
     rules = rule_set.rules
     machines = compile_rules(rules)
     labels = Labeler(rule_set)
     keys = [None if rule.for_each is None else labels.slice_keys.index(rule.for_each) for rule in rules]
-    return Statute(
+    return CompiledRules(
         rules=rules,
         machines=machines,
         digests=tuple(rule_digest(rule) for rule in rules),
@@ -99,37 +99,42 @@ def statute_of(rule_set: RuleSet) -> Statute:
 
 
 def judge(
-    statute: Statute, labelled: pl.DataFrame, clock: Clock, *, satisfied: bool, cut: Cut = occurrences_of
+    compiled: CompiledRules,
+    labelled: pl.DataFrame,
+    clock: Clock,
+    *,
+    satisfied: bool,
+    cut: Cut = occurrences_of,
 ) -> Judged:
-    """Judge the whole sessions of a bucket; `satisfied` keeps satisfactions and held sessions one by one.
+    """Judge the whole sessions of a bucket; with `satisfied`, report each satisfaction and held closing.
 
-    What `cut` gives is judged each with a history of its own. `labelled` has `JUDGED_COLUMNS` and the
-    labeler's columns, in any order of rows, `end` rows among them.
+    `cut` divides the events into runs, and each run is judged with an empty history at its start. `labelled`
+    has `JUDGED_COLUMNS` and the labeler's columns, with rows in any order and `end` rows among them.
     """
     order = in_order(labelled)
-    labels = labelled.select("seq", *label_columns(statute))[order.rows]
+    labels = labelled.select("seq", *label_columns(compiled))[order.rows]
     times = numbers(labelled["time"])[order.rows]
     sessions = cut(order, labelled, clock)
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
-    words, codes = _words(labels, statute.labeler.words)
-    slices, slice_places = _slices(labels, slots, statute.program.keys)
-    table = letters(statute.program, statute.rules, statute.machines, statute.propositions, words)
+    words, codes = label_words(labels, compiled.labeler.words)
+    slices, slice_places = _slices(labels, slots, compiled.program.keys)
+    table = letters(compiled.program, compiled.rules, compiled.machines, compiled.propositions, words)
     over = labels["seq"].to_numpy() > kernel.EVENTS_MAX
     if over.any():
-        words, table, codes = _with_blind_word(statute.program, words, table, codes, over)
-    memory = kernel.remember(statute.program, len(sessions.counted), len(slice_places))
-    told = kernel.Rows(words=codes, slots=slots, stamps=np.arange(len(codes), dtype=np.int64), slices=slices)
+        words, table, codes = _with_unjudged_word(compiled.program, words, table, codes, over)
+    memory = kernel.remember(compiled.program, len(sessions.counted), len(slice_places))
+    rows = kernel.Rows(words=codes, slots=slots, stamps=np.arange(len(codes), dtype=np.int64), slices=slices)
     inside = clock.inside(times)
     rated = ~labelled["history"].to_numpy()[order.rows]
-    satisfactions = np.zeros((len(sessions.counted), statute.program.columns), dtype=np.int32)
-    kept: list[Found] = []
-    for found in kernel.judge(statute.program, table, told, memory):
-        within, met = inside[found.stamps], found.kinds == kernel_loop.FOUND_SATISFIED
-        counted = within & met & rated[found.stamps]
+    satisfactions = np.zeros((len(sessions.counted), compiled.program.columns), dtype=np.int32)
+    parts: list[Findings] = []
+    for found in kernel.judge(compiled.program, table, rows, memory):
+        within, is_satisfied = inside[found.stamps], found.kinds == kernel_loop.FOUND_SATISFIED
+        counted = within & is_satisfied & rated[found.stamps]
         np.add.at(satisfactions, (found.slots[counted], found.columns[counted]), 1)
-        kept.append(take(found, within & (satisfied | ~met)))
+        parts.append(take(found, within & (satisfied | ~is_satisfied)))
     closing = np.flatnonzero(~sessions.open).astype(np.int32)
-    closed = kernel.close(statute.program, memory, closing, held=satisfied)
+    closed = kernel.close(compiled.program, memory, closing, held=satisfied)
     return Judged(
         labelled=labelled,
         order=order,
@@ -141,41 +146,33 @@ def judge(
         slices=slices,
         slice_places=slice_places,
         memory=memory,
-        found=join(kept),
+        found=join(parts),
         closed=take(closed, inside[closed.stamps]),
         satisfactions=satisfactions,
     )
 
 
-def label_columns(statute: Statute) -> list[str]:
-    """The labeler's columns, by name."""
-    words = [f"{letter}{word}" for letter in "tu" for word in range(statute.labeler.words)]
-    return words + [f"{letter}{key}" for letter in ("s", "su") for key in range(statute.program.keys)]
+def label_columns(compiled: CompiledRules) -> list[str]:
+    """Return the names of the labeler's columns."""
+    words = [f"{letter}{word}" for letter in "tu" for word in range(compiled.labeler.words)]
+    return words + [f"{letter}{key}" for letter in ("s", "su") for key in range(compiled.program.keys)]
 
 
-def _words(rows: pl.DataFrame, count: int) -> tuple[Words, I32]:
-    """The distinct words of the rows, and the number of each row's word; one where nothing is asked."""
-    names = [f"{letter}{word}" for letter in "tu" for word in range(count)]
-    if not names:
-        none = np.empty((1, 0), dtype=np.uint64)
-        return Words(none, none), np.zeros(len(rows), dtype=np.int32)
-    bits = np.ascontiguousarray(rows.select(names).to_numpy())
-    codes, firsts = kernel_loop.numbered(bits)
-    return Words(bits[firsts, :count], bits[firsts, count:]), codes
-
-
-def _with_blind_word(
-    program: Program, words: Words, table: U8, codes: I32, which: Mask
-) -> tuple[Words, U8, I32]:
-    """Words, letters and codes in which some events have a word that no rule can judge."""
-    none = np.zeros((1, words.true.shape[1]), dtype=np.uint64)
-    blind = Words(np.vstack([words.true, none]), np.vstack([words.unknown, none]))
+def _with_unjudged_word(
+    program: Program, words: LabelWords, table: U8, codes: I32, which: Mask
+) -> tuple[LabelWords, U8, I32]:
+    """Return words, letters and codes that give the events of a mask a word which no rule can judge."""
+    empty = np.zeros((1, words.true.shape[1]), dtype=np.uint64)
+    extended = LabelWords(np.vstack([words.true, empty]), np.vstack([words.unknown, empty]))
     code = np.int32(len(words.true))
-    return blind, np.vstack([table, program.unknown[None, :]]), np.where(which, code, codes)
+    return extended, np.vstack([table, program.unknown[None, :]]), np.where(which, code, codes)
 
 
 def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:
-    """The slice slot of each row and key, one per session and value, and for each slot a row that has it."""
+    """Return the slice slot of each row and key, and for each slot a row that carries its value.
+
+    Each session and value has a slot.
+    """
     slices = np.full((len(slots), keys), kernel_loop.NO_SLICE, dtype=np.int32)
     firsts = [np.empty(0, dtype=np.int64)]
     count = 0
@@ -185,7 +182,7 @@ def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:
         valued = np.flatnonzero(rows[f"s{key}"].is_not_null().to_numpy() & ~unknown)
         pairs = slots[valued].astype(np.int64) << 32 | value_codes(rows[f"s{key}"][valued])
         _, at, places = np.unique(pairs, return_index=True, return_inverse=True)
-        # Slots are numbered as they come.
+        # Slots are numbered in the order of their first rows.
         order = np.argsort(at)
         numbered = np.empty(len(order), dtype=np.int32)
         numbered[order] = np.arange(count, count + len(order), dtype=np.int32)
@@ -195,19 +192,19 @@ def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:
     return slices, np.concatenate(firsts)
 
 
-def take(found: Found, which: Mask | I64) -> Found:
-    """The findings that a mask or places pick, in that order."""
-    return Found(
+def take(found: Findings, which: Mask | I64) -> Findings:
+    """Return the findings that a mask or places select, in that order."""
+    return Findings(
         found.stamps[which], found.slots[which], found.columns[which], found.slices[which], found.kinds[which]
     )
 
 
-def join(parts: Sequence[Found]) -> Found:
-    """Findings one after another."""
+def join(parts: Sequence[Findings]) -> Findings:
+    """Return the findings of all parts, concatenated."""
     if not parts:
-        none = np.empty(0, dtype=np.int32)
-        return Found(none.astype(np.int64), none, none, none, none.astype(np.uint8))
-    return Found(
+        empty = np.empty(0, dtype=np.int32)
+        return Findings(empty.astype(np.int64), empty, empty, empty, empty.astype(np.uint8))
+    return Findings(
         np.concatenate([part.stamps for part in parts]),
         np.concatenate([part.slots for part in parts]),
         np.concatenate([part.columns for part in parts]),

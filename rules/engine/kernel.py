@@ -1,9 +1,9 @@
-"""The kernel: every rule stepped over every event, in judged order, by one compiled function.
+"""The kernel: one compiled function steps every rule over every event, in judged order.
 
-A `Program` lays the machines of a rule set out as one flat table; a `Memory` holds where each session (a
-*slot*) and each slice stands; `judge` carries rows through the table and yields what was found. Restarts,
-events that a rule does not see and events that cannot be judged are all entries of the table, so the inner
-loop has no branch. `rules/reference/stepper.py` says the same in plain Python.
+A `Program` lays the machines of a rule set out as one flat table; a `Memory` holds the state of each session
+(a *slot*) and each slice; `judge` steps rows through the table and yields the findings. Restarts, events
+that a rule does not see and events that cannot be judged are all entries of the table, so the inner loop has
+no branch. `rules/reference/slow_stepper.py` specifies the kernel in plain Python.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
 SLICES_MAX = 1_000
-"""Slices that one rule may have in one session; one more makes the rule unjudged there."""
+"""Slices that one rule may have in one session. Another slice makes the rule unjudged there."""
 
 EVENTS_MAX = 10_000
-"""Events of one occurrence that are judged; one more makes every rule unjudged there."""
+"""Events of one occurrence that are judged. Another event makes every rule unjudged there."""
 
 TABLE_ENTRIES_MAX = 1 << 28
-"""Entries of all rules' tables together: what a state number can address beside the output's four bits."""
+"""Entries of all rules' tables together: a state number shares 32 bits with the four bits of the output."""
 
 CLOSING = (None, Verdict.HELD, Verdict.UNMET)
 """The closing verdict of each code in `Program.closing`."""
@@ -56,11 +56,11 @@ class Program:
     """The machines of a rule set as one table, one *column* per rule.
 
     Columns are ordered plain rules, then rules with `steps`, then rules with `for_each` by key; `order[c]`
-    is the place of column `c`'s rule in the rule set. A state is the index of its row in `table`, and an
-    entry is the next state above four bits: what is found there (three) and whether the rule applies there.
-    Each machine has two letters more than its own: `skip[c]` for an event that the rule does not see,
-    `unknown[c]` for one that it cannot judge, after which it stays in `dead[c]`. `closing[state]` is a code
-    of `CLOSING`.
+    is the number of column `c`'s rule in the rule set. A state is the index of its row in `table`. An entry
+    is the next state above four bits: three for the kind of finding, one for whether the rule applies there.
+    Each machine has two additional letters: `skip[c]` for an event that the rule does not see, and
+    `unknown[c]` for one that it cannot judge, which leads to the absorbing state `dead[c]`. `closing[state]`
+    is a code of `CLOSING`.
     """
 
     order: I32
@@ -77,22 +77,22 @@ class Program:
 
     @property
     def columns(self) -> int:
-        """Return how many rules there are."""
+        """Return the number of rules."""
         return len(self.order)
 
     @property
     def keys(self) -> int:
-        """Return how many `for_each` keys there are."""
+        """Return the number of `for_each` keys."""
         return len(self.group_columns) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Events in judged order: the events of one slot stand in the order in which they are judged.
+    """Events in judged order; events of different slots may interleave.
 
     `words[i]` is the row of the letter table that event `i` reads, `slots[i]` its session's slot, `stamps[i]`
-    whatever the caller knows it by, and `slices[i, k]` the slice slot of its value for `for_each` key `k`.
-    Slice slots are numbered by the caller, one for each (session, key, value).
+    the caller's identifier of it, and `slices[i, k]` the slice slot of its value for `for_each` key `k`.
+    The caller numbers the slice slots, one for each (session, key, value).
     """
 
     words: I32
@@ -103,13 +103,13 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Where every session and slice stands; `judge` changes it in place, and it may be kept and continued.
+    """The state of every session and slice; `judge` changes it in place, and later calls may continue it.
 
-    `state` has a row per slot and a column per rule: the table's last entry, in which the bit that says that
-    the rule applies stays once it was set (a slice's too). `last` holds the stamp of the last event that
-    each rule saw, `seen` that of the last event at all, `born` counts slices. Rows of the `slice_` arrays
-    are slice slots, their columns a rule's place among those of its key. `head` and `link` chain a session's
-    slices, of which `linked` counts those met.
+    `state` has a row per slot and a column per rule: the last entry read from the table. Its `APPLIES_BIT`
+    stays set once the rule, or a slice of it, applied. `last` holds the stamp of the last event that each
+    rule saw, `seen` that of the session's last event, and `born` counts the slices that have begun. Rows of
+    the `slice_` arrays are slice slots, their columns the rules of the slot's key. `head` and `link` chain
+    the slices of a session, and `linked` counts them.
     """
 
     state: U32
@@ -124,8 +124,8 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What was found, as columns: the event's stamp, its slot, the rule's column, slice slot and kind."""
+class Findings:
+    """Findings as columns: the event's stamp, its slot, the rule's column, the slice slot and the kind."""
 
     stamps: I64
     slots: I32
@@ -135,10 +135,10 @@ class Found:
 
 
 def lay_out(machines: Sequence[Machine], stepped: Sequence[bool], keys: Sequence[int | None]) -> Program:
-    """The program of these machines, given which rules have `steps` and the `for_each` key of each.
+    """Return the program of these machines, given which rules have `steps` and the `for_each` key of each.
 
-    Keys are numbered from 0 without a gap. Raises RuleError when the tables together hold more entries
-    than a state can number.
+    Keys are numbered from 0 without a gap. Raises RuleError where the tables together hold more than
+    `TABLE_ENTRIES_MAX` entries.
     """
     entries = sum((len(machine.next) + 1) * (len(machine.next[0]) + 2) for machine in machines)
     if entries > TABLE_ENTRIES_MAX:
@@ -178,21 +178,21 @@ def lay_out(machines: Sequence[Machine], stepped: Sequence[bool], keys: Sequence
 
 
 def _rows_of(machine: Machine, offset: int) -> tuple[U32, U8]:
-    """One machine's part of the flat table, beginning at `offset`, and the closing codes beside it."""
-    states, own = len(machine.next), len(machine.next[0])
-    width = own + 2
+    """Return one machine's part of the flat table, which begins at `offset`, and its closing codes."""
+    states, letters = len(machine.next), len(machine.next[0])
+    width = letters + 2
     output = np.array(machine.output, dtype=np.uint32)
     verdict = output & VERDICT_MASK
     bits = np.where(verdict == VIOLATED, FOUND_VIOLATED, np.where(verdict == SATISFIED, FOUND_SATISFIED, 0))
     bits = bits | np.where((output & APPLIES) != 0, int(APPLIES_BIT), 0)
     target = np.empty((states + 1, width), dtype=np.int64)
-    target[:states, :own] = np.array(machine.next)
-    target[:, own] = np.arange(states + 1)
-    target[:, own + 1] = states
+    target[:states, :letters] = np.array(machine.next)
+    target[:, letters] = np.arange(states + 1)
+    target[:, letters + 1] = states
     target[states] = states
     found = np.zeros((states + 1, width), dtype=np.int64)
-    found[:states, :own] = bits
-    found[:states, own + 1] = FOUND_UNKNOWN
+    found[:states, :letters] = bits
+    found[:states, letters + 1] = FOUND_UNKNOWN
     closing = np.zeros((states + 1, width), dtype=np.uint8)
     closing[:states] = np.array([[CLOSING.index(verdict)] for verdict in machine.closing])
     entries = ((offset + target * width) << OUTPUT_BITS) | found
@@ -200,7 +200,7 @@ def _rows_of(machine: Machine, offset: int) -> tuple[U32, U8]:
 
 
 def remember(program: Program, slots: int, slices: int) -> Memory:
-    """A memory in which `slots` sessions and `slices` slices have met nothing yet."""
+    """Return a memory of `slots` sessions and `slices` slices before their first events."""
     widest = int(np.diff(program.group_columns).max(initial=0))
     sliced = program.columns - program.unsliced
     return Memory(
@@ -224,11 +224,11 @@ def judge(
     *,
     found_max: int = 1 << 16,
     slices_max: int = SLICES_MAX,
-) -> Iterator[Found]:
-    """Step every rule over `rows`, changing `memory`, and yield what is found, in judged order, in pieces.
+) -> Iterator[Findings]:
+    """Step every rule over `rows`, changing `memory`, and yield the findings in judged order, in parts.
 
-    `letters[word, column]` is the letter that a rule reads at an event with that word. A piece holds at
-    most `found_max` findings, or twice that and so on where one event alone may find more.
+    `letters[word, column]` is the letter that a rule reads at an event with that word. A part holds at most
+    `found_max` findings; the kernel doubles that where a single event may have more.
     """
     begin, total = 0, len(rows.words)
     while begin < total:
@@ -248,8 +248,8 @@ def judge(
             found_max *= 2
 
 
-def _empty(size: int) -> Found:
-    return Found(
+def _empty(size: int) -> Findings:
+    return Findings(
         stamps=np.empty(size, dtype=np.int64),
         slots=np.empty(size, dtype=np.int32),
         columns=np.empty(size, dtype=np.int32),
@@ -258,8 +258,8 @@ def _empty(size: int) -> Found:
     )
 
 
-def _cut(found: Found, size: int) -> Found:
-    return Found(
+def _cut(found: Findings, size: int) -> Findings:
+    return Findings(
         stamps=found.stamps[:size],
         slots=found.slots[:size],
         columns=found.columns[:size],
@@ -278,18 +278,19 @@ def unjudged(program: Program, memory: Memory) -> NDArray[np.bool_]:
     return memory.state >> OUTPUT_BITS == program.dead
 
 
-def close(program: Program, memory: Memory, slots: I32, *, held: bool = True) -> Found:
-    """The closing verdicts of these sessions, unmet ones alone unless `held`; `kinds` are codes of `CLOSING`.
+def close(program: Program, memory: Memory, slots: I32, *, held: bool = True) -> Findings:
+    """Return the closing verdicts of these sessions, only the unmet ones unless `held`.
 
-    A rule with `for_each` closes by slice, and slice null says nothing; an unjudged rule has no closing.
-    The stamps are those of the last event that the rule saw, in the slice where there is one.
+    `kinds` are codes of `CLOSING`. A rule with `for_each` closes by slice, and events without a value close
+    nothing; an unjudged rule has no closing. The stamps are those of the last event that the rule saw, in
+    the slice where it has one.
     """
-    said = program.closing if held else np.where(program.closing == CLOSING_UNMET, program.closing, 0)
-    parts = [_close_unsliced(program, memory, slots, said)]
+    codes = program.closing if held else np.where(program.closing == CLOSING_UNMET, program.closing, 0)
+    parts = [_close_unsliced(program, memory, slots, codes)]
     if program.keys:
-        parts.append(_close_slices(program, memory, slots, said))
+        parts.append(_close_slices(program, memory, slots, codes))
     joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-    return Found(
+    return Findings(
         stamps=joined[0],
         slots=joined[1].astype(np.int32),
         columns=joined[2].astype(np.int32),
@@ -301,8 +302,8 @@ def close(program: Program, memory: Memory, slots: I32, *, held: bool = True) ->
 _Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
-def _close_unsliced(program: Program, memory: Memory, slots: I32, said: U8) -> _Columns:
-    codes = said[memory.state[slots, : program.unsliced] >> OUTPUT_BITS]
+def _close_unsliced(program: Program, memory: Memory, slots: I32, closing: U8) -> _Columns:
+    codes = closing[memory.state[slots, : program.unsliced] >> OUTPUT_BITS]
     at, columns = np.nonzero(codes)
     stamps = memory.seen[slots[at]]
     stepped = columns >= program.plain
@@ -310,20 +311,20 @@ def _close_unsliced(program: Program, memory: Memory, slots: I32, said: U8) -> _
     return stamps, slots[at], columns, np.full(len(at), NO_SLICE), codes[at, columns]
 
 
-def _close_slices(program: Program, memory: Memory, slots: I32, said: U8) -> _Columns:
+def _close_slices(program: Program, memory: Memory, slots: I32, closing: U8) -> _Columns:
     owners, members, keys = chained(memory.head, memory.link, slots)
     parts: list[_Columns] = []
     for column in range(program.unsliced, program.columns):
         key = int(program.groups[column])
         place = column - int(program.group_columns[key])
-        own = keys == key
-        session, slice_slot = owners[own], members[own]
+        of_key = keys == key
+        session, slice_slot = owners[of_key], members[of_key]
         state = memory.slice_state[slice_slot, place]
         judged = (state != UNBORN) & (memory.state[session, column] >> OUTPUT_BITS != program.dead[column])
         session, slice_slot, state = session[judged], slice_slot[judged], state[judged]
-        code = said[state >> OUTPUT_BITS]
-        some = code != 0
-        session, slice_slot = session[some], slice_slot[some]
+        code = closing[state >> OUTPUT_BITS]
+        closes = code != 0
+        session, slice_slot = session[closes], slice_slot[closes]
         stamps = memory.slice_last[slice_slot, place]
-        parts.append((stamps, session, np.full(len(session), column), slice_slot, code[some]))
+        parts.append((stamps, session, np.full(len(session), column), slice_slot, code[closes]))
     return cast(_Columns, tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)))

@@ -1,7 +1,7 @@
-"""The kernel's inner loops, compiled: what a row does to the state of every rule, and to its slices.
+"""The kernel's compiled inner loops: they step a row through every rule, and through its slices.
 
-Arrays come and go as tuples, in the order in which `kernel.judge` puts them together. An entry of a state
-or of the table is the next state above `OUTPUT_BITS` bits: what is found there, and `APPLIES_BIT`.
+Arrays are passed as tuples, in the order of `kernel.judge`. An entry of a state or of the table is the next
+state above `OUTPUT_BITS` bits: the kind of finding, and `APPLIES_BIT`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FOUND_VIOLATED = 1
 FOUND_SATISFIED = 2
 FOUND_UNKNOWN = 4
 FOUND_SLICES = 5
-"""Values of `Found.kinds`; the last two are both `unjudged`: by an unknown, and by too many slices."""
+"""Values of `Findings.kinds`; the last two are `unjudged`: because of an unknown, and of too many slices."""
 
 NO_SLICE = -1
 UNKNOWN_SLICE = -2
@@ -30,22 +30,25 @@ UNLINKED = -2
 
 
 def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled on first use, without the interpreter lock, and kept on disk where that may be written."""
-    room = cast(Any, numba)
+    """Compile the function on first use, without the interpreter lock, and cache it on disk if possible."""
+    compiler = cast(Any, numba)
     try:
-        return room.njit(nogil=True, cache=True, error_model="numpy")(function)
+        return compiler.njit(nogil=True, cache=True, error_model="numpy")(function)
     except RuntimeError:
-        # Neither this folder nor the user's cache can be written, as in a container that is read only.
-        return room.njit(nogil=True, error_model="numpy")(function)
+        # Neither this folder nor the user's cache is writable, as in a read-only container.
+        return compiler.njit(nogil=True, error_model="numpy")(function)
 
 
 @_njit
 def numbered(rows: Any) -> Any:
-    """For each row of words the number of its like, from 0 as they are first met, and where each was."""
+    """Return for each row the number of its distinct value, and the first row of each distinct value.
+
+    Distinct values are numbered from 0 in the order of their first rows.
+    """
     size = 2
     while size < 2 * rows.shape[0]:
         size *= 2
-    # At most half full, so that places are found soon.
+    # The hash table is at most half full, so that probes are short.
     table = np.full(size, -1, dtype=np.int32)
     codes = np.empty(rows.shape[0], dtype=np.int32)
     firsts = np.empty(rows.shape[0], dtype=np.int64)
@@ -67,16 +70,16 @@ def numbered(rows: Any) -> Any:
 
 
 @_njit
-def _alike(rows: Any, one: Any, other: Any) -> Any:
+def _alike(rows: Any, left: Any, right: Any) -> Any:
     alike = True
     for j in range(rows.shape[1]):
-        alike &= rows[one, j] == rows[other, j]
+        alike &= rows[left, j] == rows[right, j]
     return alike
 
 
 @_njit
 def chained(head: Any, link: Any, slots: Any) -> Any:
-    """Every (session, slice slot, key) on the chains of these sessions."""
+    """Return every (session, slice slot, key) on the chains of these sessions, as three columns."""
     count = 0
     for s in slots:
         for k in range(head.shape[1]):
@@ -100,7 +103,7 @@ def chained(head: Any, link: Any, slots: Any) -> Any:
 
 @_njit
 def judge_rows(begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, slicing: Any, out: Any) -> Any:
-    """Judge from row `begin` while the findings surely fit; the row reached, and the findings written."""
+    """Judge from row `begin` while the findings fit; return the next row and the number of findings."""
     words, slots, stamps, _slices, letters = rows
     table, _dead, skip, _unknown, group_columns = tables
     plain, unsliced, columns, _slices_max = sizes
@@ -116,17 +119,17 @@ def judge_rows(begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, sl
             room += (linked[slot, k] + 1) * (group_columns[k + 1] - group_columns[k])
         if used + room > out[0].shape[0]:
             return i, used
-        # Unsigned indices: signed ones cost a test for counting from the end.
+        # Indices are unsigned: Numba tests signed ones for being negative.
         s = np.uint64(slot) * np.uint64(columns)
         w = np.uint64(words[i]) * np.uint64(columns)
         seen[slot] = stamps[i]
-        some = np.uint32(0)
+        entries = np.uint32(0)
         for c in range(np.uint64(unsliced)):
             old = state[s + c]
             entry = table[np.uint64(old >> OUTPUT_BITS) + np.uint64(letters[w + c])]
             state[s + c] = entry | (old & APPLIES_BIT)
-            some |= entry
-        if some & FOUND_MASK:
+            entries |= entry
+        if entries & FOUND_MASK:
             for c in range(unsliced):
                 kind = state[s + np.uint64(c)] & FOUND_MASK
                 if kind:
@@ -141,7 +144,7 @@ def judge_rows(begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, sl
 
 @_njit
 def _emit(out: Any, used: Any, stamp: Any, slot: Any, column: Any, slice_slot: Any, kind: Any) -> Any:
-    """Write one finding; the number written by then."""
+    """Write one finding and return the number of findings written."""
     out[0][used] = stamp
     out[1][used] = slot
     out[2][used] = column
@@ -152,7 +155,7 @@ def _emit(out: Any, used: Any, stamp: Any, slot: Any, column: Any, slice_slot: A
 
 @_njit
 def _judge_key(i: Any, k: Any, arrays: Any, used: Any) -> Any:
-    """Step the rules of `for_each` key `k` over row `i`; how many findings are written by then.
+    """Step the rules of `for_each` key `k` over row `i` and return the number of findings written.
 
     `arrays` are those of `judge_rows`, in its order.
     """
@@ -209,7 +212,7 @@ def _step_slice(i: Any, c: Any, x: Any, letter: Any, first: Any, arrays: Any, us
 
 @_njit
 def _step_valueless(i: Any, c: Any, k: Any, letter: Any, arrays: Any, used: Any) -> Any:
-    """Step column `c` in slice null and in every slice of the session."""
+    """Step column `c` on an event without a value: in the run without a value and in every slice."""
     rows, tables, sizes, sessions, slicing, out = arrays
     plain, unsliced, columns = sizes[0], sizes[1], sizes[2]
     born, head, link, slice_state = slicing[0], slicing[1], slicing[3], slicing[4]

@@ -1,7 +1,7 @@
-"""From packed proposition words to the letter that each rule reads there.
+"""Letters: the letter that each rule reads at each label word.
 
-A *word* of a rule set is one combination of propositions true and propositions unknown at an event, packed
-into bits. Real archives hold few of them beside their rows, so letters are looked up once for each.
+A *word* of a rule set is one combination of true and unknown propositions at an event, packed into bits.
+Archives have far fewer distinct words than rows, so letters are looked up once for each distinct word.
 """
 
 from __future__ import annotations
@@ -11,35 +11,40 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ..labels.labeler import WORD_BITS
 from ..model.formula import Formula, Op, names
 from ..model.machine import Machine
 from ..model.rule import Rule
-from .kernel import U8, Program
+from . import kernel_loop
+from .kernel import I32, U8, Program
 
 Bits = NDArray[np.bool_]
 U64 = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """Distinct words: bit `p % 64` of `true[word, p // 64]` says that proposition `p` holds; so `unknown`."""
+class LabelWords:
+    """Distinct label words: bit `p % 64` of `true[word, p // 64]` is the truth of proposition `p`.
+
+    `unknown` has the same layout.
+    """
 
     true: U64
     unknown: U64
 
     def holds(self, proposition: int) -> Bits:
-        """For each word, whether the proposition is true."""
+        """Return for each word whether the proposition is true."""
         return _bit(self.true, proposition)
 
-    def open(self, proposition: int) -> Bits:
-        """For each word, whether the proposition is unknown."""
+    def is_unknown(self, proposition: int) -> Bits:
+        """Return for each word whether the proposition is unknown."""
         return _bit(self.unknown, proposition)
 
     def packed(self, propositions: Sequence[int]) -> NDArray[np.int64]:
-        """For each word, the word of a machine: bit `i` is the truth of the proposition in place `i`."""
+        """Return for each word the word of a machine: bit `i` is the truth of `propositions[i]`."""
         packed = np.zeros(len(self.true), dtype=np.int64)
         for place, proposition in enumerate(propositions):
             packed |= self.holds(proposition).astype(np.int64) << place
@@ -51,16 +56,30 @@ def _bit(words: U64, proposition: int) -> Bits:
     return (words[:, place] >> np.uint64(bit)) & np.uint64(1) != 0
 
 
+def label_words(rows: pl.DataFrame, count: int) -> tuple[LabelWords, I32]:
+    """Return the distinct label words of the rows, and the number of each row's word.
+
+    `count` is the number of columns that hold the words; without any, all rows share one empty word.
+    """
+    names = [f"{letter}{word}" for letter in "tu" for word in range(count)]
+    if not names:
+        none = np.empty((1, 0), dtype=np.uint64)
+        return LabelWords(none, none), np.zeros(len(rows), dtype=np.int32)
+    bits = np.ascontiguousarray(rows.select(names).to_numpy())
+    codes, firsts = kernel_loop.numbered(bits)
+    return LabelWords(bits[firsts, :count], bits[firsts, count:]), codes
+
+
 def letters(
     program: Program,
     rules: Sequence[Rule],
     machines: Sequence[Machine],
     propositions: Mapping[tuple[str, str], int],
-    words: Words,
+    words: LabelWords,
 ) -> U8:
-    """The letter table: a row per word, a column per column of the program.
+    """Return the letter table: a row per word, a column per column of the program.
 
-    `propositions` gives the bit of each (pack, name). A rule does not see an event where its `steps` is
+    `propositions` maps each (pack, name) to its bit. A rule does not see an event where its `steps` is
     false; it cannot judge one where `steps` is unknown, or where a proposition of its formula,
     transitions or `applies_to` is.
     """
@@ -69,48 +88,48 @@ def letters(
         rule, machine = rules[number], machines[number]
         bits = {name: propositions[rule.pack, name] for name in rule.propositions}
         word = words.packed([bits[name] for name in machine.propositions])
-        own = np.frombuffer(machine.letters, dtype=np.uint8)[word]
-        blind = np.zeros(len(words.true), dtype=np.bool_)
+        read = np.frombuffer(machine.letters, dtype=np.uint8)[word]
+        unknown = np.zeros(len(words.true), dtype=np.bool_)
         for name in asked(rule):
-            blind |= words.open(bits[name])
+            unknown |= words.is_unknown(bits[name])
         if rule.steps is not None:
-            passes, open_ = _kleene(rule.steps, bits, words)
-            blind |= open_
-            own = np.where(passes | open_, own, program.skip[column])
-            blind &= passes | open_
-        table[:, column] = np.where(blind, program.unknown[column], own)
+            true, steps_unknown = _kleene(rule.steps, bits, words)
+            sees = true | steps_unknown
+            read = np.where(sees, read, program.skip[column])
+            unknown = (unknown | steps_unknown) & sees
+        table[:, column] = np.where(unknown, program.unknown[column], read)
     return table
 
 
 def asked(rule: Rule) -> frozenset[str]:
-    """The propositions that must be known where the rule steps: all but those of `steps` alone."""
+    """Return the propositions that must be known where the rule steps: all but those of `steps` alone."""
     formulas = (rule.formula, rule.applies_to, *rule.transitions.values())
     used = frozenset[str]().union(*(names(formula) for formula in formulas if formula is not None))
     return used - rule.transitions.keys()
 
 
-def _kleene(formula: Formula, bits: Mapping[str, int], words: Words) -> tuple[Bits, Bits]:
-    """For each word, where a Boolean formula is true and where it is unknown (Kleene's strong logic)."""
+def _kleene(formula: Formula, bits: Mapping[str, int], words: LabelWords) -> tuple[Bits, Bits]:
+    """Return for each word whether a Boolean formula is true, and whether it is unknown (strong Kleene)."""
     if formula.op is Op.PROP:
-        open_ = words.open(bits[formula.name])
-        return words.holds(bits[formula.name]) & ~open_, open_
+        unknown = words.is_unknown(bits[formula.name])
+        return words.holds(bits[formula.name]) & ~unknown, unknown
     parts = [_kleene(arg, bits, words) for arg in formula.args]
     no_words = np.zeros(len(words.true), dtype=np.bool_)
     match formula.op, parts:
-        case Op.NOT, [(true, open_)]:
-            return ~(true | open_), open_
+        case Op.NOT, [(true, unknown)]:
+            return ~(true | unknown), unknown
         case Op.AND, _:
             true = np.logical_and.reduce([p for p, _ in parts])
-            return true, np.logical_and.reduce([p | p_open for p, p_open in parts]) & ~true
+            return true, np.logical_and.reduce([p | p_unknown for p, p_unknown in parts]) & ~true
         case Op.OR, _:
             true = np.logical_or.reduce([p for p, _ in parts])
-            return true, np.logical_or.reduce([p_open for _, p_open in parts]) & ~true
-        case Op.IMPLIES, [(p, p_open), (q, q_open)]:
-            true = ~(p | p_open) | q
-            return true, (p_open | q_open) & ~true
-        case Op.IFF, [(p, p_open), (q, q_open)]:
-            open_ = p_open | q_open
-            return (p == q) & ~open_, open_
+            return true, np.logical_or.reduce([p_unknown for _, p_unknown in parts]) & ~true
+        case Op.IMPLIES, [(p, p_unknown), (q, q_unknown)]:
+            true = ~(p | p_unknown) | q
+            return true, (p_unknown | q_unknown) & ~true
+        case Op.IFF, [(p, p_unknown), (q, q_unknown)]:
+            unknown = p_unknown | q_unknown
+            return (p == q) & ~unknown, unknown
         case _:
             assert formula.op in (Op.TRUE, Op.FALSE), f"`steps` holds {formula.op.value}"
             return ~no_words if formula.op is Op.TRUE else no_words, no_words

@@ -8,14 +8,14 @@ from ...schemas.verdict import Recover, Verdict
 from ..compiler.compile import compile_formula
 from ..language.parse import parse_formula
 from ..model.formula import Formula
-from ..model.machine import VERDICT_MASK, VERDICTS
+from .stepper import MachineRun
 
 
 class Monitor:
-    """One formula over one session, event by event (TRAC, Alg. 1 and 2).
+    """A monitor of one formula over one session, event by event (TRAC, Alg. 1 and 2).
 
-    Every name in the formula is a proposition. With `recover="both"` the obligation begins anew after a
-    verdict (TRAC_R), with `"violation"` after violations only, with `"none"` never (TRAC).
+    Every name in the formula is a proposition. With `recover="both"` the obligation restarts after a verdict
+    (TRAC_R), with `"violation"` after violations only, with `"none"` never (TRAC).
 
     Raises:
         RuleError: the text is no formula, or its machine would be too large.
@@ -25,19 +25,21 @@ class Monitor:
     def __init__(self, formula: str | Formula, recover: str | Recover = Recover.BOTH) -> None:
         self.formula = parse_formula(formula) if isinstance(formula, str) else formula
         self.machine = compile_formula(self.formula, recover=Recover(recover))
-        self._state = 0
+        self._run = MachineRun(self.machine)
 
     def step(self, true: Collection[str]) -> Verdict:
-        """The verdict after an event at which just these propositions are true; unknown names are ignored."""
-        assert not isinstance(true, str), "step takes a set of names; a text would be asked for its parts"
-        self._state, output = self.machine.step(self._state, self.machine.word(true))
-        return VERDICTS[output & VERDICT_MASK]
+        """Return the verdict after an event at which just these propositions are true.
+
+        Names that the formula does not use are ignored.
+        """
+        assert not isinstance(true, str), "step takes a set of names, not a text"
+        return self._run.step(true).verdict
 
     @property
     def residual(self) -> str:
-        """Return what the next event will be asked, as text; after a restart, the formula itself."""
-        return self.machine.residual[self._state]
+        """Return what the coming events must satisfy, as text; after a restart, the formula itself."""
+        return self._run.residual
 
     def close(self) -> Verdict | None:
-        """The finite-trace reading if the session ended here; None where no instance pends."""
-        return self.machine.closing[self._state]
+        """Return the finite-trace reading if the session ended here; None where no instance is pending."""
+        return self._run.closing

@@ -1,4 +1,4 @@
-"""From findings to verdict records: ids, times, slices, and witnesses, made by replaying the run of each."""
+"""Verdict records: findings with ids, times, slices and witnesses."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from ...schemas.verdict import Verdict
 from ..labels.missing import MISSING
 from ..model.digest import verdict_id
 from . import kernel, kernel_loop
-from .judge import Judged, Statute, join, take
-from .kernel import I64, Found
+from .judge import CompiledRules, Judged, join, take
+from .kernel import I64, Findings
 from .witness import Witness, witnesses
 
 RECORDS_AT_ONCE = 2_000
-"""Findings that are turned into records together."""
-WITNESSES_KEPT_MAX = 50_000
-"""Runs whose witnesses are remembered: those that went alike, as their rule sees them, share theirs."""
-KNOWN_EVENTS_MAX = 200
-"""Events of a run whose witnesses are remembered; longer ones are hardly alike."""
+"""Findings that are made records together."""
+WITNESSES_CACHED_MAX = 50_000
+"""Runs whose witnesses are cached: runs that are equal as their rule sees them share their witnesses."""
+CACHED_EVENTS_MAX = 200
+"""Events of a run whose witnesses are cached; longer runs are seldom equal."""
 
 REASONS = {
     kernel_loop.FOUND_UNKNOWN: "something that the rule asks about was not captured",
     kernel_loop.FOUND_SLICES: f"the session has more than {kernel.SLICES_MAX} slices",
 }
-"""Why a session is unjudged, but for the limit of its events."""
+"""Reasons why a rule is unjudged, by the kind of the finding; the limit of events has a reason of its own."""
 
 EVENT_COLUMNS = ("session_id", "occurrence", "time", "seq", "late", "history", "agent", "event_id")
-"""What a record says of its event."""
+"""Columns of the event that a record has."""
 _SHOWN = ("event_id", "seq")
-"""What a witness says of an event."""
+"""Columns of an event that a witness names."""
 
 _CLOSED = 8
-"""Added to the codes of closing verdicts where they stand among the kinds of findings."""
+"""Offset of the codes of closing verdicts among the kinds of findings."""
 
 VERDICTS = {
     kernel_loop.FOUND_VIOLATED: Verdict.VIOLATED.value,
@@ -50,38 +50,38 @@ VERDICTS = {
 """The verdict of each kind of finding."""
 
 Record = dict[str, Any]
-"""A verdict as its line of JSON has it."""
+"""A verdict record as a JSON object."""
 
-Known = dict[tuple[int, bytes, tuple[int, ...]], tuple[Witness, ...]]
-"""Witnesses that were made, by column, by what the rule saw, and by the events that they are of."""
+WitnessCache = dict[tuple[int, bytes, tuple[int, ...]], tuple[Witness, ...]]
+"""Witnesses by column, by the words that the rule read, and by the indices of the verdicts' events."""
 
 
-def records(statute: Statute, judged: Judged, known: Known) -> Iterator[Record]:
-    """The records of everything that was found in a bucket, in no particular order.
+def records(compiled: CompiledRules, judged: Judged, known: WitnessCache) -> Iterator[Record]:
+    """Yield the records of a bucket's findings, in no particular order.
 
-    `known` remembers witnesses between calls for the same statute; begin with an empty one.
+    `known` caches witnesses between calls for the same compiled rules; begin with an empty one.
     """
     closed = judged.closed
-    marked = Found(closed.stamps, closed.slots, closed.columns, closed.slices, closed.kinds + _CLOSED)
+    marked = Findings(closed.stamps, closed.slots, closed.columns, closed.slices, closed.kinds + _CLOSED)
     found = join([judged.found, marked])
     order = np.lexsort((found.stamps, found.slices, found.columns, found.slots))
     for begin in range(0, len(order), RECORDS_AT_ONCE):
-        yield from _Reading(
-            statute, judged, take(found, order[begin : begin + RECORDS_AT_ONCE]), known
+        yield from _RecordBuilder(
+            compiled, judged, take(found, order[begin : begin + RECORDS_AT_ONCE]), known
         ).records()
 
 
 def line(record: Record) -> bytes:
-    """The record as one line of canonical JSON (RFC 8785).
+    """Return the record as one line of canonical JSON (RFC 8785).
 
-    A record holds texts, nulls, flags and integers below 2**53 under ASCII keys only; of those orjson
-    writes the same bytes as RFC 8785 prescribes, in a fraction of the time.
+    A record holds only texts, nulls, flags and integers below 2**53 under ASCII keys. For those orjson writes
+    the bytes that RFC 8785 prescribes.
     """
     return orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
-class Place(NamedTuple):
-    """Where a record stands in a bundle: by session, occurrence, event, rule, slice (null first), verdict."""
+class RecordKey(NamedTuple):
+    """The sort key of a record: session, occurrence, event, rule, slice (null first), verdict."""
 
     session_id: str
     occurrence: str
@@ -93,9 +93,9 @@ class Place(NamedTuple):
     verdict: str
 
 
-def place(record: Record) -> Place:
-    """Return where the record stands."""
-    return Place(
+def record_key(record: Record) -> RecordKey:
+    """Return the record's sort key."""
+    return RecordKey(
         record["session_id"],
         record["occurrence"],
         record["seq"],
@@ -109,7 +109,7 @@ def place(record: Record) -> Place:
 
 @dataclass(frozen=True, slots=True)
 class _Explained:
-    """A witness, and the rows that its indices mean."""
+    """A witness, and the rows that its indices refer to."""
 
     witness: Witness
     rows: Sequence[int]
@@ -123,42 +123,42 @@ class _Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """Some findings of a bucket, ordered by slot, column, slice and stamp, and what explains them.
+class _RecordBuilder:
+    """A builder of records from findings of a bucket, which are ordered by slot, column, slice and stamp.
 
-    Findings are few and their runs short, so they are read one by one as plain numbers: to call NumPy
-    for each would take longer.
+    Findings are few and their runs short, so the builder reads them one by one as Python numbers: a NumPy
+    call for each takes longer.
     """
 
-    statute: Statute
+    compiled: CompiledRules
     judged: Judged
-    found: Found
-    known: Known
+    found: Findings
+    known: WitnessCache
     words: dict[int, I64] = field(default_factory=dict[int, I64])
 
     def records(self) -> Iterator[Record]:
-        """One record for each finding."""
-        explained = list(self._explained())
+        """Yield one record for each finding."""
+        explanations = list(self._explanations())
         stamps = cast("list[int]", self.found.stamps.tolist())
-        told = _rows(self.judged, stamps, [*EVENT_COLUMNS, *({MISSING} & {*self.judged.labelled.columns})])
+        names = [*EVENT_COLUMNS, *({MISSING} & {*self.judged.labelled.columns})]
         times = pl.col("occurrence", "time").dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ")
-        events = told.with_columns(times).to_dicts()
-        shown = {row for one in explained if one is not None for row in one.shown}
+        events = _rows(self.judged, stamps, names).with_columns(times).to_dicts()
+        shown = {row for explained in explanations if explained is not None for row in explained.shown}
         ids = dict(zip(shown, _rows(self.judged, list(shown), _SHOWN).iter_rows(), strict=True))
-        columns = self.statute.program.order[self.found.columns].tolist()
-        kinds = self.found.kinds.tolist()
-        for i, (number, kind, event, one) in enumerate(zip(columns, kinds, events, explained, strict=True)):
-            witness = None if one is None else _witness(one, ids)
+        numbers = self.compiled.program.order[self.found.columns].tolist()
+        findings = zip(numbers, self.found.kinds.tolist(), events, explanations, strict=True)
+        for i, (number, kind, event, explained) in enumerate(findings):
+            witness = None if explained is None else _witness(explained, ids)
             yield self._record(number, kind, self._slice_value(i), event, witness)
 
     def _record(
         self, number: int, kind: int, slice_value: str | None, event: Record, witness: Record | None
     ) -> Record:
-        rule = self.statute.rules[number]
+        rule = self.compiled.rules[number]
         named: Record = {
             "pack": rule.pack,
             "rule": rule.id,
-            "rule_digest": self.statute.digests[number],
+            "rule_digest": self.compiled.digests[number],
             "session_id": event["session_id"],
             "occurrence": event["occurrence"],
             "slice": slice_value,
@@ -181,8 +181,8 @@ class _Reading:
             record["missing"] = event.get(MISSING) if is_unknown(kind, event["seq"]) else None
         return record
 
-    def _explained(self) -> Iterator[_Explained | None]:
-        """For each finding what explains it, None where it is unjudged."""
+    def _explanations(self) -> Iterator[_Explained | None]:
+        """Yield the witness of each finding, None where the rule is unjudged."""
         found = self.found
         runs = np.stack([found.slots, found.columns, found.slices])
         cuts = (np.flatnonzero(np.any(runs[:, 1:] != runs[:, :-1], axis=0)) + 1).tolist()
@@ -193,50 +193,50 @@ class _Reading:
         ).tolist()
         for begin, end in zip([0, *cuts], [*cuts, len(stamps)], strict=True):
             at = [stamps[i] for i in range(begin, end) if judged[i]]
-            made: Iterator[_Explained] = iter(())
+            explained: Iterator[_Explained] = iter(())
             if at:
                 rows = self._run(begin, first[begin], at[-1])
-                made = (_Explained(one, rows) for one in self._replayed(begin, rows, at))
-            yield from (next(made) if judged[i] else None for i in range(begin, end))
+                explained = (_Explained(witness, rows) for witness in self._witnesses(begin, rows, at))
+            yield from (next(explained) if judged[i] else None for i in range(begin, end))
 
     def _run(self, i: int, begin: int, last: int) -> Sequence[int]:
-        """The rows up to `last` that the run of finding `i` stepped on: of its slice, seen by its rule."""
+        """Return the rows up to `last` that the run of finding `i` stepped on."""
         column = int(self.found.columns[i])
-        if column < self.statute.program.plain:
+        if column < self.compiled.program.plain:
             return range(begin, last + 1)
         codes = self.judged.codes[begin : last + 1]
-        seen = self.judged.letters[codes, column] != self.statute.program.skip[column]
-        key = int(self.statute.program.groups[column])
+        seen = self.judged.letters[codes, column] != self.compiled.program.skip[column]
+        key = int(self.compiled.program.groups[column])
         if key >= 0:
-            own = self.judged.slices[begin : last + 1, key]
-            seen &= (own == kernel_loop.NO_SLICE) | (own == self.found.slices[i])
+            slices = self.judged.slices[begin : last + 1, key]
+            seen &= (slices == kernel_loop.NO_SLICE) | (slices == self.found.slices[i])
         return (np.flatnonzero(seen) + begin).tolist()
 
-    def _replayed(self, i: int, rows: Sequence[int], stamps: Sequence[int]) -> tuple[Witness, ...]:
-        """The witnesses at these stamps of one run, made in one replay or remembered."""
+    def _witnesses(self, i: int, rows: Sequence[int], stamps: Sequence[int]) -> tuple[Witness, ...]:
+        """Return the witnesses at these stamps of one run, from one replay or from the cache."""
         column = int(self.found.columns[i])
-        number = int(self.statute.program.order[column])
-        whole = isinstance(rows, range)
-        at = tuple(stamp - rows[0] if whole else bisect_left(rows, stamp) for stamp in stamps)
-        codes = self.judged.codes[rows.start : rows.stop] if whole else self.judged.codes[rows]
+        number = int(self.compiled.program.order[column])
+        is_whole = isinstance(rows, range)
+        at = tuple(stamp - rows[0] if is_whole else bisect_left(rows, stamp) for stamp in stamps)
+        codes = self.judged.codes[rows.start : rows.stop] if is_whole else self.judged.codes[rows]
         words = self._words(number)[codes]
         key = (column, words.tobytes(), at)
-        made = self.known.get(key)
-        if made is None:
-            machine = self.statute.machines[number]
+        cached = self.known.get(key)
+        if cached is None:
+            machine = self.compiled.machines[number]
             names = machine.propositions
             labels = [[name for bit, name in enumerate(names) if word >> bit & 1] for word in words.tolist()]
-            found = witnesses(self.statute.rules[number], machine, labels, at)
-            made = tuple(found[index] for index in at)
-            if len(self.known) < WITNESSES_KEPT_MAX and len(rows) <= KNOWN_EVENTS_MAX:
-                self.known[key] = made
-        return made
+            found = witnesses(self.compiled.rules[number], machine, labels, at)
+            cached = tuple(found[index] for index in at)
+            if len(self.known) < WITNESSES_CACHED_MAX and len(rows) <= CACHED_EVENTS_MAX:
+                self.known[key] = cached
+        return cached
 
     def _words(self, number: int) -> I64:
-        """For each word of the bucket, the word that the machine of a rule reads in it."""
+        """Return for each word of the bucket the word that the machine of a rule reads in it."""
         if number not in self.words:
-            pack, names = self.statute.rules[number].pack, self.statute.machines[number].propositions
-            bits = [self.statute.propositions[pack, name] for name in names]
+            pack, names = self.compiled.rules[number].pack, self.compiled.machines[number].propositions
+            bits = [self.compiled.propositions[pack, name] for name in names]
             self.words[number] = self.judged.words.packed(bits)
         return self.words[number]
 
@@ -244,31 +244,31 @@ class _Reading:
         slice_slot = int(self.found.slices[i])
         if slice_slot == kernel_loop.NO_SLICE:
             return None
-        key = int(self.statute.program.groups[self.found.columns[i]])
+        key = int(self.compiled.program.groups[self.found.columns[i]])
         return self.judged.labelled[f"s{key}"][
             int(self.judged.order.rows[self.judged.slice_places[slice_slot]])
         ]
 
 
 def is_unknown(kind: int, seq: int) -> bool:
-    """Return whether a finding says that something was not captured at the event with that place."""
+    """Return whether a finding means that something was not captured, for the event with this `seq`."""
     return kind == kernel_loop.FOUND_UNKNOWN and seq <= kernel.EVENTS_MAX
 
 
 def reason_of(kind: int, seq: int) -> str | None:
-    """Return why a session is unjudged, None where the verdict is another."""
+    """Return why the rule is unjudged, None where the verdict is another one."""
     if kind == kernel_loop.FOUND_UNKNOWN and not is_unknown(kind, seq):
         return f"the session has more than {kernel.EVENTS_MAX} events"
     return REASONS.get(kind)
 
 
 def _rows(judged: Judged, places: Sequence[int], names: Sequence[str]) -> pl.DataFrame:
-    """Columns of the events at these places in judged order."""
+    """Return columns of the events at these places in judged order."""
     return judged.labelled.select(names)[judged.order.rows[np.array(places, dtype=np.int64)]]
 
 
 def _witness(explained: _Explained, ids: Mapping[int, tuple[str, int]]) -> Record:
-    """A witness as JSON: its indices become the events' ids and places in the session."""
+    """Return a witness as JSON, with the events' ids and `seq` instead of its indices."""
     witness, rows = explained.witness, explained.rows
     events: list[Record] = []
     for event in witness.events:

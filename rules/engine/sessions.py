@@ -1,4 +1,4 @@
-"""Rows to sessions: events in judged order, repeats left out, occurrences cut, open ones told from closed."""
+"""Sessions: rows in judged order without repeats, cut into occurrences that are open or closed."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _END_BIT = np.uint64(31)
 _SESSION_BIT = np.uint64(32)
 
 SEGMENT = "segment"
-"""The column that numbers the segments of sessions that several rule sets judged."""
+"""The column that numbers the segments of sessions that several rule sets judged in turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What time decides: all in nanoseconds since the epoch.
+    """The time of judging and its window, in nanoseconds since the epoch.
 
-    A session without an end closes when `last` has passed its last event by more than `idle`. Verdicts
-    outside `since <= time < until` are left out, and so are sessions with no event inside.
+    A session without an end closes when `last` is later than its last event by more than `idle`. Judging
+    leaves out verdicts outside `since <= time < until`, and sessions with no event inside.
     """
 
     last: int
@@ -36,7 +36,7 @@ class Clock:
     until: int | None = None
 
     def inside(self, times: I64) -> Mask:
-        """Which of the times lie in the window."""
+        """Return which of the times are in the window."""
         inside = np.ones(len(times), dtype=np.bool_)
         if self.since is not None:
             inside &= times >= self.since
@@ -47,10 +47,10 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Events in judged order, as `rows` of the frame they came in; `end` rows and repeats are not among them.
+    """Events in judged order, as row numbers of their frame, without `end` rows and repeats.
 
-    `sessions` numbers their session ids, `ended` says whether an `end` row follows. `duplicates` counts rows
-    that repeat an event, `conflicts` are those that have the place of another.
+    `sessions` numbers their session ids, and `ended` is true where an `end` row follows. `duplicates` counts
+    rows that repeat an event; `conflicts` are rows that claim the place of another event.
     """
 
     rows: I64
@@ -62,9 +62,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """The occurrences of a bucket, by slot; `bounds[slot]` to `bounds[slot + 1]` are its events.
+    """The occurrences of a bucket, by slot; the events of a slot are `bounds[slot]` to `bounds[slot + 1]`.
 
-    `counted` are those with an event inside the window, `open` those that have not closed.
+    `counted` is true for those with an event inside the window, `open` for those that have not closed.
     """
 
     bounds: I64
@@ -78,8 +78,8 @@ _NONE = Sessions(np.zeros(1, dtype=np.int64), np.empty(0, np.bool_), np.empty(0,
 def in_order(labelled: pl.DataFrame) -> Order:
     """Put the rows of whole sessions into judged order: by session, occurrence, `end` rows last, seq.
 
-    Of several rows for one place (an archive that holds a file twice) the one with the smallest event id
-    stays: equal ids are repeats, others conflict.
+    An archive may hold a file twice. Of several rows for one place, the order has the one with the smallest
+    event id: rows with an equal id are repeats, others are conflicts.
     """
     codes = value_codes(labelled["session_id"])
     occurrences, ends = numbers(labelled["occurrence"]), (labelled["kind"] == Kind.END.value).to_numpy()
@@ -96,13 +96,16 @@ def in_order(labelled: pl.DataFrame) -> Order:
 
 
 def value_codes(values: pl.Series) -> I64:
-    """A number for each of some texts, none of them null: 0 for the first and so on as new ones come."""
+    """Return a number for each text, from 0 in the order of first occurrence; no text is null."""
     column = cast("Any", values.to_arrow())
     return np.asarray(column.dictionary_encode().indices, dtype=np.int64)
 
 
 def _by_one_key(codes: I64, occurrences: I64, ends: Mask, seq: NDArray[np.uint32]) -> I64 | None:
-    """The order by session, end and seq, if that is the order wanted: no place twice, occurrences in turn."""
+    """Return the order by session, end and seq, or None where that is not the judged order.
+
+    It is the judged order where no place occurs twice and each session's occurrences follow one another.
+    """
     if len(seq) and seq.max() >> _END_BIT:
         return None
     key = codes.astype(np.uint64) << _SESSION_BIT | ends.astype(np.uint64) << _END_BIT | seq
@@ -113,26 +116,26 @@ def _by_one_key(codes: I64, occurrences: I64, ends: Mask, seq: NDArray[np.uint32
 
 
 def _by_all_keys(codes: I64, occurrences: I64, ends: Mask, labelled: pl.DataFrame) -> tuple[I64, int, I64]:
-    """The order in full, without repeats and conflicts; how many events repeat, and those that conflict."""
-    told = labelled.select("seq", "event_id").with_columns(
+    """Return the judged order without repeats and conflicts, the number of repeats, and the conflicts."""
+    rows = labelled.select("seq", "event_id").with_columns(
         code=codes, occurrence=occurrences, end=ends, row=np.arange(len(codes))
     )
     by = ["code", "occurrence", "end", "seq"]
-    told = told.sort([*by, "event_id"])
+    rows = rows.sort([*by, "event_id"])
     again = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in by).fill_null(False)
-    told = told.with_columns(again=again, equal=pl.col("event_id") == pl.col("event_id").shift())
+    rows = rows.with_columns(again=again, equal=pl.col("event_id") == pl.col("event_id").shift())
     left_out = pl.col("again") & ~pl.col("end")
-    conflicts = told.filter(left_out & ~pl.col("equal"))["row"].to_numpy()
-    duplicates = told.select((left_out & pl.col("equal")).sum()).item()
-    return told.filter(~pl.col("again"))["row"].to_numpy(), duplicates, conflicts
+    conflicts = rows.filter(left_out & ~pl.col("equal"))["row"].to_numpy()
+    duplicates = rows.select((left_out & pl.col("equal")).sum()).item()
+    return rows.filter(~pl.col("again"))["row"].to_numpy(), duplicates, conflicts
 
 
 Cut = Callable[[Order, pl.DataFrame, Clock], Sessions]
-"""What cuts events of a frame, in judged order, into runs, each of which is judged with its own history."""
+"""A function that cuts events of a frame, in judged order, into runs; each is judged with its own history."""
 
 
 def occurrences_of(order: Order, labelled: pl.DataFrame, clock: Clock) -> Sessions:
-    """Cut events in judged order into occurrences, and say which are open and which count."""
+    """Cut events in judged order into occurrences."""
     count = len(order.rows)
     if not count:
         return _NONE
@@ -141,19 +144,19 @@ def occurrences_of(order: Order, labelled: pl.DataFrame, clock: Clock) -> Sessio
     starts = np.flatnonzero(new_session | changes(occurrences))
     bounds = np.append(starts, count)
     last = np.maximum.reduceat(times, starts)
-    # The session's next occurrence, or the time, has passed its last event.
+    # An occurrence that another one of its session follows has closed.
     followed = np.append(~new_session[starts[1:]], False)
-    # Plain numbers on one side: times may lie further apart than 64 bits of nanoseconds reach.
+    # The subtraction is in Python integers: the difference of two times may exceed 64 bits of nanoseconds.
     closed = order.ended[bounds[1:] - 1] | followed | (last < clock.last - clock.idle)
     counted = np.logical_or.reduceat(clock.inside(times), starts)
     return Sessions(bounds=bounds, counted=counted, open=~closed)
 
 
 def in_segments(labelled: pl.DataFrame) -> pl.DataFrame:
-    """The events that one of several rule sets judged in a live process, their `segment`s numbered.
+    """Return the events that one of several rule sets judged in a live process, with their `segment` numbers.
 
-    `labelled` has whole sessions but for the events that other sets judged: where `seq` leaves some out the
-    set began anew, with empty history. An `end` row stays where it follows the segment's last event.
+    `labelled` has whole sessions without the events that other rule sets judged. Where `seq` has a gap, the
+    rule set restarted with an empty history. An `end` row belongs to the segment whose last event it follows.
     """
     is_end = pl.col("kind") == Kind.END.value
     rows = labelled.sort("session_id", "occurrence", "seq", is_end)
@@ -165,7 +168,7 @@ def in_segments(labelled: pl.DataFrame) -> pl.DataFrame:
 
 
 def segments_of(order: Order, labelled: pl.DataFrame, clock: Clock) -> Sessions:
-    """Cut events in judged order into the segments of `in_segments`; only an `end` row closes one."""
+    """Cut events in judged order into the segments of `in_segments`; only an `end` row closes a segment."""
     if not len(order.rows):
         return _NONE
     times, segments = numbers(labelled["time"])[order.rows], labelled[SEGMENT].to_numpy()[order.rows]
@@ -176,10 +179,10 @@ def segments_of(order: Order, labelled: pl.DataFrame, clock: Clock) -> Sessions:
 
 
 def changes(values: I64) -> Mask:
-    """Return where a value differs from the one before; true at the first."""
+    """Return where a value differs from its predecessor; the first one does."""
     return np.append(True, values[1:] != values[:-1])
 
 
 def numbers(times: pl.Series) -> I64:
-    """Times as nanoseconds since the epoch."""
+    """Return times as nanoseconds since the epoch."""
     return times.cast(pl.Int64).to_numpy()

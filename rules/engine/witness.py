@@ -1,7 +1,7 @@
-"""Witnesses: the events that explain a verdict (TRAC, Alg. 1, line 11), made by replaying its session.
+"""Witnesses: the events that explain a verdict (TRAC, Alg. 1, line 11), found by replaying its session.
 
-The paper keeps every event that changed the formula since the start; a rule's thousand answered calls
-explain nothing, so a witness begins after the residual last equalled the rule.
+The paper records every event that changed the formula since the start. A thousand answered calls explain
+nothing, so a witness here begins after the residual last equalled the rule.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from ...schemas.verdict import Verdict
 from ..compiler.history import History, history
 from ..compiler.shape import invariant_body
 from ..model.formula import PAST, Formula, Op, has_future, names
-from ..model.machine import PENDING, VERDICT_MASK, VERDICTS, Machine
+from ..model.machine import Machine
 from ..model.printer import to_text
 from ..model.rule import Rule
+from .stepper import MachineRun
 
 WITNESS_EVENTS_MAX = 20
-"""Events that one witness holds; the earliest are kept, and the verdict's own."""
+"""Events of one witness: the earliest ones, and the event of the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class WitnessEvent:
-    """An event that changed what the rule asks: its index in `labels`, what was true, what was left."""
+    """An event that changed the residual: its index in `labels`, its true propositions, the new residual."""
 
     index: int
     true: tuple[str, ...]
@@ -32,9 +33,10 @@ class WitnessEvent:
 
 @dataclass(frozen=True, slots=True)
 class HistoryBit:
-    """A past formula whose value decided, and the index of the event that last changed it, if one did.
+    """A past formula that decided a verdict, its value, and the index of the event that last changed it.
 
-    Before the first event `once p` is false and `historically p` true, so the first event can change either.
+    `index` is None where no event changed the value. Before the first event `once p` is false and
+    `historically p` true, so the first event can change either.
     """
 
     formula: str
@@ -44,7 +46,7 @@ class HistoryBit:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """Why a verdict was given: events in order, the verdict's own last, and the history that decided."""
+    """The explanation of a verdict: events in order, the verdict's event last, and the deciding history."""
 
     events: tuple[WitnessEvent, ...]
     history: tuple[HistoryBit, ...] = ()
@@ -53,7 +55,7 @@ class Witness:
 
 @dataclass(slots=True)
 class _Trail:
-    """The changes since the residual last equalled the rule; each history bit's value and last change."""
+    """The changes since the residual last equalled the rule, and each history bit's value and last change."""
 
     values: dict[Formula, bool]
     changes: list[WitnessEvent] = field(default_factory=list[WitnessEvent])
@@ -63,11 +65,11 @@ class _Trail:
 def witnesses(
     rule: Rule, machine: Machine, labels: Sequence[Collection[str]], at: Collection[int]
 ) -> Mapping[int, Witness]:
-    """The witness of each verdict at the indices `at`, in one replay.
+    """Return the witness of each verdict at the indices `at`, from one replay.
 
     `labels` are the propositions true at each event that the rule's instance (in its slice) has stepped on,
-    from the session's first. An index whose event gave no verdict gets the witness of the pending instance,
-    which is what a closing verdict shows.
+    from the session's first. For an event without a verdict the witness explains the pending instance, as a
+    closing verdict needs it.
     """
     asked = frozenset(at)
     roots = tuple(_future_free(rule.formula, rule.transitions))
@@ -77,30 +79,21 @@ def witnesses(
     found: dict[int, Witness] = {}
     trail = _Trail({node: _value_before(node) for node in watched})
     memory = past.start
-    state = 0
+    run = MachineRun(machine)
     for index in range(max(asked) + 1 if asked else 0):
         true = tuple(sorted(used.intersection(labels[index])))
-        before = state
-        state, output = machine.step(state, machine.word(true))
-        verdict = output & VERDICT_MASK
-        residual = _residual(machine, state, verdict)
+        step = run.step(true)
         value = past.evaluator(memory, _reader(true, rule.transitions))
         if watched:
             memory = _watch(trail, watched, past, memory, value, index)
-        event = WitnessEvent(index, true, residual)
+        event = WitnessEvent(index, true, step.residual)
         if index in asked:
-            found[index] = _witness(trail, event, _deciding(rule, roots, verdict, value))
-        if verdict != PENDING or residual == machine.residual[0]:
+            found[index] = _witness(trail, event, _deciding(rule, roots, step.verdict, value))
+        if step.verdict is not Verdict.PENDING or step.residual == machine.residual[0]:
             trail.changes.clear()
-        elif residual != machine.residual[before]:
+        elif step.is_changed:
             trail.changes.append(event)
     return found
-
-
-def _residual(machine: Machine, state: int, verdict: int) -> str:
-    if verdict == PENDING:
-        return machine.residual[state]
-    return "false" if VERDICTS[verdict] is Verdict.VIOLATED else "true"
 
 
 def _witness(trail: _Trail, event: WitnessEvent, deciding: Collection[Formula]) -> Witness:
@@ -120,7 +113,7 @@ def _watch(
     value: Callable[[Formula], bool],
     index: int,
 ) -> tuple[int, ...]:
-    """Note which history bits this event changed; the memory after it."""
+    """Record which history bits this event changed, and return the memory after it."""
     for node in watched:
         now = value(node)
         if trail.values[node] is not now:
@@ -130,14 +123,14 @@ def _watch(
 
 
 def _value_before(node: Formula) -> bool:
-    """Return the value of a history bit before the session's first event."""
+    """Return the value that a history bit has before the session's first event."""
     return node.op in (Op.WEAK_PREVIOUS, Op.HISTORICALLY, Op.WEAK_SINCE, Op.AT_MOST)
 
 
 def _delay(node: Formula) -> int:
-    """Return how many events ago the one that changed a bit was: `previous p` speaks of the event before.
+    """Return the number of events between a change of a bit and the event that caused it.
 
-    So does `once[1,3] p`, which is `previous once[0,2] p`.
+    `previous p` changes one event after `p`, and so does `once[1,3] p`, which is `previous once[0,2] p`.
     """
     if node.op in (Op.PREVIOUS, Op.WEAK_PREVIOUS):
         return 1 if node.bounds is None else node.bounds[0]
@@ -152,7 +145,7 @@ def _reader(true: Collection[str], bits: Collection[str]) -> Callable[[Formula],
 
 
 def _future_free(formula: Formula, bits: Collection[str]) -> list[Formula]:
-    """The maximal future-free subformulas that remember anything."""
+    """Return the maximal future-free subformulas that depend on past events."""
     if has_future(formula):
         return [part for arg in formula.args for part in _future_free(arg, bits)]
     return [formula] if _remembers(formula, bits) else []
@@ -167,18 +160,18 @@ def _remembers(formula: Formula, bits: Collection[str]) -> bool:
 
 
 def _deciding(
-    rule: Rule, roots: Sequence[Formula], verdict: int, value: Callable[[Formula], bool]
+    rule: Rule, roots: Sequence[Formula], verdict: Verdict, value: Callable[[Formula], bool]
 ) -> list[Formula]:
-    """The history bits that the values of the rule's past parts rest on, at the event of the verdict."""
+    """Return the history bits that decide the values of the rule's past parts at the verdict's event."""
     body = invariant_body(rule.formula, rule.transitions)
-    if body is not None and verdict == PENDING:
+    if body is not None and verdict is Verdict.PENDING:
         return []
     parts = roots if body is None else (body,)
     return [bit for part in parts for bit in _reasons(part, value, rule.transitions)]
 
 
 def _reasons(formula: Formula, value: Callable[[Formula], bool], bits: Collection[str]) -> list[Formula]:
-    """The outermost history bits that give a future-free formula the value it has."""
+    """Return the outermost history bits that give a future-free formula its value."""
     if formula.op in PAST or (formula.op is Op.PROP and formula.name in bits):
         return [formula]
     if not formula.args:

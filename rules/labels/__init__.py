@@ -1,1 +1,1 @@
-"""Labels: propositions compiled to Polars expressions, and slices."""
+"""Labels: propositions as Polars expressions, and slices."""

@@ -1,4 +1,4 @@
-"""Costly questions, asked only of the rows on which their answers matter."""
+"""The label plan: costly predicates are evaluated only on the rows on which their answers matter."""
 
 from __future__ import annotations
 
@@ -12,115 +12,120 @@ from ..model.predicate import Leaf, Path, Predicate
 from ..model.rule import SliceKey
 from .guards import CONTENT_FIELDS, TRUE, any_of, guards, is_cheap, parts_of
 from .json_values import JSON_FIELDS
-from .plan import Sheet, combined, pattern_of
-from .regex_sets import Family, family
-from .scatter import of_some
+from .plan import ColumnPlan, combined, pattern_of
+from .regex_sets import RegexSet, regex_set
+from .scatter import on_rows
 from .slices import slice_columns
 
 
 @dataclass
-class Excerpt:
-    """The rows on which a guard is not false: a sheet for them alone, and what it tells all others.
+class GuardedColumns:
+    """Columns that a plan computes only on the rows on which a guard is not false.
 
-    `name` is that of the column which holds all that it tells, a struct; on other rows a Boolean there is
-    false and a text null.
+    `name` is the name of the struct column that holds them. On the other rows its Booleans are false and its
+    texts null.
     """
 
     name: str
     guard: pl.Expr
-    sheet: Sheet
-    told: dict[str, pl.Expr] = field(default_factory=dict[str, pl.Expr])
+    plan: ColumnPlan
+    columns: dict[str, pl.Expr] = field(default_factory=dict[str, pl.Expr])
     types: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def tell(self, key: object, expr: pl.Expr, dtype: Any) -> pl.Expr:
-        """A column of the sheet, by its key, as a column of all rows."""
+    def add(self, key: object, expr: pl.Expr, dtype: Any) -> pl.Expr:
+        """Add a column of the plan under its key, and return it as an expression over all rows."""
         name = repr(key)
-        self.told.setdefault(name, expr.alias(name))
+        self.columns.setdefault(name, expr.alias(name))
         self.types.setdefault(name, dtype)
         return pl.col(self.name).struct.field(name)
 
-    def column(self) -> pl.Expr:
-        """The column that holds all that is told."""
-        columns = [self.guard.alias("__guard"), *map(pl.col, sorted(self.sheet.fields))]
-        told = pl.Struct(self.types)
-        return pl.struct(columns).map_batches(self._read, told, is_elementwise=True).alias(self.name)
+    def struct(self) -> pl.Expr:
+        """Return the struct column that holds all columns."""
+        inputs = [self.guard.alias("__guard"), *map(pl.col, sorted(self.plan.fields))]
+        dtype = pl.Struct(self.types)
+        return pl.struct(inputs).map_batches(self._evaluate, dtype, is_elementwise=True).alias(self.name)
 
-    def _read(self, rows: pl.Series) -> pl.Series:
+    def _evaluate(self, rows: pl.Series) -> pl.Series:
         events = rows.struct.unnest()
-        return of_some(events["__guard"], events, self._ask).to_struct(rows.name)
+        return on_rows(events["__guard"], events, self._evaluate_guarded).to_struct(rows.name)
 
-    def _ask(self, events: pl.DataFrame) -> pl.DataFrame:
-        return self.sheet.apply_now(events).select_seq(*self.told.values())
+    def _evaluate_guarded(self, events: pl.DataFrame) -> pl.DataFrame:
+        return self.plan.apply_now(events).select_seq(*self.columns.values())
 
 
-class Excerpts:
-    """Predicates and slices being planned over all rows; what is costly is asked in excerpts of them."""
+class LabelPlan:
+    """A plan of predicates and slices over all rows, with guarded columns for the costly ones."""
 
     def __init__(self, predicates: Iterable[Predicate]) -> None:
-        self._homes = _homes(guards(predicates))
-        self._company = _company(self._homes)
-        self._whole = self._sheet(TRUE)
-        self._excerpts: dict[str, Excerpt] = {}
+        self._shared_guards = _shared_guards(guards(predicates))
+        self._regex_sets = _regex_sets(self._shared_guards)
+        self._unguarded = self._column_plan(TRUE)
+        self._guarded: dict[str, GuardedColumns] = {}
 
     @property
     def fields(self) -> frozenset[str]:
-        """The event columns that are read."""
-        return frozenset(self._whole.fields).union(*(one.sheet.fields for one in self._excerpts.values()))
+        """Return the event columns that the plan reads."""
+        guarded = (columns.plan.fields for columns in self._guarded.values())
+        return frozenset(self._unguarded.fields).union(*guarded)
 
     def apply(self, events: pl.LazyFrame) -> pl.LazyFrame:
-        """The events with the columns that were planned, whose names begin with `__`."""
-        return self._whole.apply(events).with_columns(one.column() for one in self._excerpts.values())
+        """Return the events with the planned columns, whose names begin with `__`."""
+        guarded = (columns.struct() for columns in self._guarded.values())
+        return self._unguarded.apply(events).with_columns(guarded)
 
     def predicate(self, predicate: Predicate) -> pl.Expr:
-        """The predicate as a nullable Boolean; null is unknown."""
+        """Return the predicate as a nullable Boolean; null is unknown."""
         return combined(predicate, self._leaf)
 
     def slice_columns(self, key: SliceKey, guard: Predicate) -> tuple[pl.Expr, pl.Expr]:
-        """As `label_slice.slice_columns`; on rows where the guard is false they mean nothing."""
+        """Return the columns of `slices.slice_columns`, undefined on rows where the guard is false."""
         if guard == TRUE or not any(path.field in CONTENT_FIELDS for path in key.paths):
-            return slice_columns(self._whole, key)
-        excerpt = self._excerpt(guard)
-        value, unknown = slice_columns(excerpt.sheet, key)
+            return slice_columns(self._unguarded, key)
+        columns = self._guarded_columns(guard)
+        value, unknown = slice_columns(columns.plan, key)
         return (
-            excerpt.tell(("value", key), value, pl.String()),
-            excerpt.tell(("unknown", key), unknown, pl.Boolean()),
+            columns.add(("value", key), value, pl.String()),
+            columns.add(("unknown", key), unknown, pl.Boolean()),
         )
 
     def _leaf(self, leaf: Leaf) -> pl.Expr:
-        guard = TRUE if is_cheap(leaf) else self._homes[leaf]
+        guard = TRUE if is_cheap(leaf) else self._shared_guards[leaf]
         if guard == TRUE:
-            return self._whole.leaf(leaf)
-        excerpt = self._excerpt(guard)
-        return excerpt.tell(leaf, excerpt.sheet.leaf(leaf), pl.Boolean())
+            return self._unguarded.leaf(leaf)
+        columns = self._guarded_columns(guard)
+        return columns.add(leaf, columns.plan.leaf(leaf), pl.Boolean())
 
-    def _excerpt(self, guard: Predicate) -> Excerpt:
+    def _guarded_columns(self, guard: Predicate) -> GuardedColumns:
         key = repr(guard)
-        if key not in self._excerpts:
-            rows = combined(guard, self._whole.leaf).fill_null(True)
-            self._excerpts[key] = Excerpt(f"__excerpt_{len(self._excerpts)}", rows, self._sheet(guard))
-        return self._excerpts[key]
+        if key not in self._guarded:
+            rows = combined(guard, self._unguarded.leaf).fill_null(True)
+            self._guarded[key] = GuardedColumns(
+                f"__guarded_{len(self._guarded)}", rows, self._column_plan(guard)
+            )
+        return self._guarded[key]
 
-    def _sheet(self, guard: Predicate) -> Sheet:
-        return Sheet(self._company.get(repr(guard), {}))
+    def _column_plan(self, guard: Predicate) -> ColumnPlan:
+        return ColumnPlan(self._regex_sets.get(repr(guard), {}))
 
 
-def _homes(guards: Mapping[Leaf, Predicate]) -> dict[Leaf, Predicate]:
-    """For each costly leaf the rows on which it is asked: its guard, or a weaker one that it shares.
+def _shared_guards(guards: Mapping[Leaf, Predicate]) -> dict[Leaf, Predicate]:
+    """Return for each costly leaf the guard under which it is evaluated: its own, or a weaker shared one.
 
-    JSON is read once for all leaves of a path. A search joins others in the same texts, though more of them:
-    to look for many patterns takes little longer than to look for one.
+    All leaves of a JSON path share one guard, so that JSON is read once. A search shares the guard of another
+    search of the same field where that is weaker: to search for many patterns takes little longer than for
+    one.
     """
-    around: dict[Path, list[Predicate]] = {}
+    by_path: dict[Path, list[Predicate]] = {}
     for leaf, guard in guards.items():
-        around.setdefault(leaf.path, []).append(guard)
+        by_path.setdefault(leaf.path, []).append(guard)
     searched: dict[Path, dict[frozenset[str], Predicate]] = {}
     for leaf, guard in guards.items():
         if pattern_of(leaf) is not None:
             searched.setdefault(leaf.path, {}).setdefault(parts_of(guard), guard)
-    shared = {path: any_of(found) for path, found in around.items() if _is_inside(path)}
+    shared = {path: any_of(found) for path, found in by_path.items() if _is_json_path(path)}
 
-    def home(leaf: Leaf, guard: Predicate) -> Predicate:
-        if _is_inside(leaf.path):
+    def shared_guard(leaf: Leaf, guard: Predicate) -> Predicate:
+        if _is_json_path(leaf.path):
             return shared[leaf.path]
         if pattern_of(leaf) is None:
             return guard
@@ -128,24 +133,24 @@ def _homes(guards: Mapping[Leaf, Predicate]) -> dict[Leaf, Predicate]:
         weaker = [weak for weak in searched[leaf.path] if weak <= parts]
         return searched[leaf.path][min(weaker, key=len)]
 
-    return {leaf: home(leaf, guard) for leaf, guard in guards.items()}
+    return {leaf: shared_guard(leaf, guard) for leaf, guard in guards.items()}
 
 
-def _is_inside(path: Path) -> bool:
+def _is_json_path(path: Path) -> bool:
     """Return whether the path leads into JSON."""
     return bool(path.steps) and path.field in JSON_FIELDS
 
 
-def _company(homes: Mapping[Leaf, Predicate]) -> dict[str, dict[Path, Family]]:
-    """By guard and path, the patterns that are searched in the same texts, where a family of them helps."""
+def _regex_sets(guards: Mapping[Leaf, Predicate]) -> dict[str, dict[Path, RegexSet]]:
+    """Return by guard and path the patterns that are searched in the same texts, where a set is faster."""
     patterns: dict[tuple[str, Path], list[str]] = {}
-    for leaf, guard in homes.items():
+    for leaf, guard in guards.items():
         pattern = pattern_of(leaf)
         if pattern is not None:
             patterns.setdefault((repr(guard), leaf.path), []).append(pattern)
-    found: dict[str, dict[Path, Family]] = {}
-    for (guard, path), some in patterns.items():
-        beside = family(some)
-        if beside.helps:
-            found.setdefault(guard, {})[path] = beside
+    found: dict[str, dict[Path, RegexSet]] = {}
+    for (guard, path), searched in patterns.items():
+        regexes = regex_set(searched)
+        if regexes.is_faster:
+            found.setdefault(guard, {})[path] = regexes
     return found

@@ -1,4 +1,4 @@
-"""Guards: on which rows a costly question matters, so that regular expressions and JSON run only there."""
+"""Guards: predicates for the rows on which a costly leaf matters; regular expressions and JSON run there."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ..model.formula import Formula, Op
 from ..model.predicate import And, Leaf, Literal, Not, Or, Predicate, Test
 
 CONTENT_FIELDS = frozenset({"text", "args", "result"})
-"""The fields that hold what was said or done, which may not, or not wholly, have been captured."""
+"""The fields that hold messages, arguments and results, which may be absent, truncated or redacted."""
 
 CAPTURED_FIELDS = CONTENT_FIELDS | {"tool"}
-"""The fields that may not have been captured: every call is of some tool. All others are metadata."""
+"""The fields that may not have been captured: a call without a tool name had one. All others are metadata."""
 
 _CHEAP_TESTS = frozenset({Test.EQ, Test.NE, Test.IN, Test.IS_NULL, Test.IS_TRUE, Test.STARTS_WITH})
 
@@ -20,12 +20,12 @@ TRUE = Literal(True)
 
 
 def is_cheap(leaf: Leaf) -> bool:
-    """Return whether the leaf costs next to nothing: a comparison of a plain field, no search, no JSON."""
+    """Return whether the leaf compares a plain field, without a search and without JSON."""
     return leaf.test in _CHEAP_TESTS and leaf.path.field not in CONTENT_FIELDS and not leaf.path.steps
 
 
 def leaves(predicate: Predicate) -> Iterator[Leaf]:
-    """Every leaf of a predicate, left before right."""
+    """Yield every leaf of a predicate, left before right."""
     match predicate:
         case Leaf():
             yield predicate
@@ -39,7 +39,7 @@ def leaves(predicate: Predicate) -> Iterator[Leaf]:
 
 
 def shadow(predicate: Predicate) -> Predicate:
-    """A predicate of cheap leaves that is false only where the given one is; `true` where none is at hand."""
+    """Return a predicate of cheap leaves that is false only where the given one is, at worst `true`."""
     match predicate:
         case Leaf():
             return predicate if is_cheap(predicate) else TRUE
@@ -54,26 +54,26 @@ def shadow(predicate: Predicate) -> Predicate:
 
 
 def guards(predicates: Iterable[Predicate]) -> dict[Leaf, Predicate]:
-    """For each costly leaf, a predicate of cheap leaves that is false only where no answer depends on it.
+    """Return for each costly leaf a predicate of cheap leaves, false only where the leaf does not matter.
 
-    A leaf under `and` matters only where its siblings are not false; a leaf that stands in several places
-    matters where one of them does.
+    A leaf under `and` matters only where its siblings are not false; a leaf that occurs in several predicates
+    matters where it matters in one of them.
     """
-    around: dict[Leaf, list[Predicate]] = {}
+    by_leaf: dict[Leaf, list[Predicate]] = {}
     for predicate in predicates:
-        for leaf, guard in _surroundings(predicate, TRUE):
-            around.setdefault(leaf, []).append(guard)
-    return {leaf: any_of(found) for leaf, found in around.items()}
+        for leaf, guard in _guarded_leaves(predicate, TRUE):
+            by_leaf.setdefault(leaf, []).append(guard)
+    return {leaf: any_of(found) for leaf, found in by_leaf.items()}
 
 
 def all_of(parts: Iterable[Predicate]) -> Predicate:
-    """The conjunction, flat, without repetition, `true` left out."""
+    """Return the conjunction, flat, without repetitions and without `true`."""
     found = [part for part in _flat(parts, And) if part != TRUE]
     return TRUE if not found else found[0] if len(found) == 1 else And(tuple(found))
 
 
 def any_of(parts: Iterable[Predicate]) -> Predicate:
-    """The disjunction, flat, without parts that imply another; `true` if one part is."""
+    """Return the disjunction, flat, without parts that imply another part; `true` if one part is."""
     found = _flat(parts, Or)
     if TRUE in found or not found:
         return TRUE
@@ -82,27 +82,28 @@ def any_of(parts: Iterable[Predicate]) -> Predicate:
 
 
 def _weakest(predicates: list[Predicate]) -> list[Predicate]:
-    """Return the predicates without those that imply another one; of equal ones the first stays."""
+    """Return the predicates without those that imply another one; of equal ones the first remains."""
     # p or (p and q)  =  p
     parts = [parts_of(predicate) for predicate in predicates]
-    uses = Counter(part for some in parts for part in some)
-    # What a predicate implies has its rarest part among the predicate's own: few are compared.
+    uses = Counter(part for conjuncts in parts for part in conjuncts)
+    # Every part of a weaker predicate, so its rarest too, is a part of the stronger one: few are compared.
     by_rarest: dict[str, list[int]] = {}
-    for place, some in enumerate(parts):
-        by_rarest.setdefault(min(some, key=lambda part: (uses[part], part)), []).append(place)
+    for place, conjuncts in enumerate(parts):
+        by_rarest.setdefault(min(conjuncts, key=lambda part: (uses[part], part)), []).append(place)
 
-    def stays(place: int) -> bool:
+    def remains(place: int) -> bool:
         strong = parts[place]
-        weaker = (other for part in strong for other in by_rarest.get(part, ()))
+        candidates = (candidate for part in strong for candidate in by_rarest.get(part, ()))
         return not any(
-            parts[other] < strong or (parts[other] == strong and other < place) for other in weaker
+            parts[candidate] < strong or (parts[candidate] == strong and candidate < place)
+            for candidate in candidates
         )
 
-    return [predicate for place, predicate in enumerate(predicates) if stays(place)]
+    return [predicate for place, predicate in enumerate(predicates) if remains(place)]
 
 
 def steps_shadow(steps: Formula | None, propositions: Mapping[str, Predicate]) -> Predicate:
-    """A predicate of cheap leaves that is false only on events which a rule's `steps` leave out."""
+    """Return a predicate of cheap leaves that is false only on events which a rule's `steps` excludes."""
     return TRUE if steps is None else shadow(as_predicate(steps, propositions))
 
 
@@ -127,35 +128,35 @@ def as_predicate(formula: Formula, propositions: Mapping[str, Predicate]) -> Pre
             return Or((And(args), And(tuple(Not(arg) for arg in args))))
 
 
-def _surroundings(predicate: Predicate, guard: Predicate) -> Iterator[tuple[Leaf, Predicate]]:
-    """Every costly leaf with what must not be false around it."""
+def _guarded_leaves(predicate: Predicate, guard: Predicate) -> Iterator[tuple[Leaf, Predicate]]:
+    """Yield every costly leaf with a predicate that is false only where the leaf does not matter."""
     match predicate:
         case Leaf():
             if not is_cheap(predicate):
                 yield predicate, guard
         case Not(arg):
-            yield from _surroundings(arg, guard)
+            yield from _guarded_leaves(arg, guard)
         case Or(args):
             for arg in args:
-                yield from _surroundings(arg, guard)
+                yield from _guarded_leaves(arg, guard)
         case And(args):
             for place, arg in enumerate(args):
-                siblings = (shadow(other) for other in (*args[:place], *args[place + 1 :]))
-                yield from _surroundings(arg, all_of((guard, *siblings)))
+                siblings = (shadow(sibling) for sibling in (*args[:place], *args[place + 1 :]))
+                yield from _guarded_leaves(arg, all_of((guard, *siblings)))
         case Literal():
             return
 
 
 def parts_of(predicate: Predicate) -> frozenset[str]:
-    """Return what a conjunction is of, by its text."""
+    """Return the texts of the conjuncts of a predicate."""
     if predicate == TRUE:
         return frozenset()
     return frozenset(map(repr, predicate.args if isinstance(predicate, And) else (predicate,)))
 
 
 def _flat(parts: Iterable[Predicate], node: type[And] | type[Or]) -> list[Predicate]:
-    """The parts in order, each once, nested nodes of the same sort opened."""
-    # By their text: as keys, `Leaf(..., (1,))` and `Leaf(..., (True,))` are equal.
+    """Return the parts in order, each once, with nested nodes of the same type flattened."""
+    # The keys are texts: `Leaf(..., (1,))` equals `Leaf(..., (True,))`.
     found: dict[str, Predicate] = {}
     for part in parts:
         for inner in part.args if isinstance(part, node) else (part,):

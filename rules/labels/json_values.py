@@ -1,7 +1,7 @@
-"""What a field or a JSON path of an event holds, and how it compares, as Polars expressions.
+"""The value of a field or a JSON path of an event, and its comparisons, as Polars expressions.
 
-A *value* is text: a string as it is, any other JSON scalar by its text, null where there is none. An object
-or array is no value but its JSON text is kept apart, for whoever asks whether something is there.
+A *value* is text: a string itself, the JSON text of any other scalar, null where there is none. An object or
+array is not a value; its JSON text only shows that something is there.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .numbers import nearest
 JSON_FIELDS = frozenset({"args", "result"})
 
 NUMBER_TEXT = f"^{NUMBER}$"
-"""Text that has a value as a number."""
+"""Text that is a number."""
 
 EXACT_MAX = 2**53
-"""Up to here every integer is a double, so that comparing with one is exact."""
+"""Up to here every integer is a double, so that a comparison of doubles is exact."""
 
 WIDE_MAX = 2**127
 """Integers below this are compared exactly, larger ones as doubles."""
@@ -32,7 +32,7 @@ SEARCHES = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
 
 
 def json_path(steps: Sequence[str | int]) -> str:
-    """The steps, which have no `path_problems`, as the JSONPath that Polars reads."""
+    """Return the steps, which have no `path_problems`, as the JSONPath that Polars reads."""
     keys = (
         f"[{step}]" if isinstance(step, int) else "['" + step.replace("'", r"\'") + "']" for step in steps
     )
@@ -40,22 +40,22 @@ def json_path(steps: Sequence[str | int]) -> str:
 
 
 def open_field(field: str) -> pl.Expr:
-    """Return where an event's kind has the field and what the field held is not, or not wholly, known.
+    """Return where an event's kind has the field, and its content is unknown or incomplete.
 
-    A tool's name is no content: where it is there, it is whole.
+    A tool's name is not content: where it is there, it is complete.
     """
-    kind, content, held = pl.col("kind"), pl.col("content"), pl.col(field)
-    unknown = held.is_null() & (
+    kind, content, value = pl.col("kind"), pl.col("content"), pl.col(field)
+    unknown = value.is_null() & (
         (kind == Kind.UNKNOWN.value) | content.ne_missing(pl.lit(Content.CAPTURED.value))
     )
     if field in CONTENT_FIELDS:
-        cut = held.is_not_null() & content.is_in([Content.TRUNCATED.value, Content.REDACTED.value])
+        cut = value.is_not_null() & content.is_in([Content.TRUNCATED.value, Content.REDACTED.value])
         unknown = unknown | cut.fill_null(False)
     return kind.is_in(FIELDS[field].kinds) & unknown
 
 
 def whole(field: str, text: pl.Expr) -> pl.Expr:
-    """The value of a whole field by its text; an `args` or `result` that is a JSON string is its content."""
+    """Return the value of a whole field; an `args` or `result` that is a JSON string is decoded."""
     if field not in JSON_FIELDS:
         return text
     string = pl.when(text.str.starts_with('"')).then(text).str.json_path_match("$")
@@ -63,19 +63,19 @@ def whole(field: str, text: pl.Expr) -> pl.Expr:
 
 
 def at_path(text: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
-    """The text of what stands at a path of a JSON text, scalar or container; null where nothing or null does.
+    """Return the text of the scalar or container at a path of a JSON text; null where there is none, or null.
 
-    Null as well where the text is no JSON (as RFC 8259 has it, with strings that Unicode allows and numbers
+    It is null as well where the text is not JSON (of RFC 8259, with strings that Unicode allows and numbers
     that a double can hold, nested at most 127 levels). Of equal keys the last counts. Integers within 64 bits
-    keep their digits, other numbers get the shortest text of the nearest double.
+    retain their digits; other numbers have the shortest text of the nearest double.
     """
     return nearest(text, _mentioning(text, steps).str.json_path_match(json_path(steps)), steps)
 
 
 def _mentioning(text: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
-    """The text where it can hold the path, else null, which is not parsed.
+    """Return the text where it may contain the path, else null, which Polars does not parse.
 
-    A key stands in JSON as it is, unless something is escaped; to look is thirty times as fast as to parse.
+    JSON contains a key literally, unless it has escapes; a search is thirty times as fast as parsing.
     """
     keys = sorted((step for step in steps if isinstance(step, str)), key=len)
     if not keys:
@@ -85,14 +85,14 @@ def _mentioning(text: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
 
 
 def string_at_path(text: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
-    """As `at_path` where a string stands there; elsewhere null, or something shorter inside what does."""
+    """Return `at_path` where a string is at the path; elsewhere null, or a shorter text from inside."""
     return text.str.json_path_match(json_path(steps) + "[?(@ >= '')]")
 
 
 def is_container(text: pl.Expr, found: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
-    """Return whether `found`, which stands at a path of the JSON text, is an object or array and no string.
+    """Return whether `found`, the text at a path of the JSON text, is an object or array and not a string.
 
-    JSONPath's answer is text either way, so the string `"[1]"` looks like `[1]` and has to be asked for.
+    JSONPath returns text for both, so the string `"[1]"` looks like the array `[1]`.
     """
     looks = found.str.starts_with("{") | found.str.starts_with("[")
     string = string_at_path(pl.when(looks).then(text), steps)
@@ -105,51 +105,52 @@ def is_container_text(text: pl.Expr) -> pl.Expr:
     return (looks & pl.when(looks).then(text).str.json_path_match("$").is_not_null()).fill_null(False)
 
 
-def ask(leaf: Leaf, value: pl.Expr) -> pl.Expr:
-    """The leaf's answer on its value, false where the value is null (`is null` is true there). Never null."""
+def answer(leaf: Leaf, value: pl.Expr) -> pl.Expr:
+    """Return the leaf's answer on its value: never null, and false on null except for `is null`."""
     operands = leaf.operands
     match leaf.test:
         case Test.IS_NULL:
             return value.is_null()
         case Test.IS_TRUE:
-            answer = value
+            found = value
         case Test.MATCHES:
-            answer = value.str.contains(str(operands[0]))
+            found = value.str.contains(str(operands[0]))
         case Test.CONTAINS:
-            answer = value.str.contains(str(operands[0]), literal=True)
+            found = value.str.contains(str(operands[0]), literal=True)
         case Test.STARTS_WITH:
-            answer = value.str.starts_with(str(operands[0]))
+            found = value.str.starts_with(str(operands[0]))
         case Test.IN:
             texts = [compared_text(operand) for operand in operands if not is_number(operand)]
             parts = [value.is_in(texts)] if texts else []
             parts += [compare(Test.EQ, value, operand) for operand in operands if is_number(operand)]
-            answer = pl.any_horizontal(parts)
+            found = pl.any_horizontal(parts)
         case _:
-            answer = compare(leaf.test, value, operands[0])
-    return answer.fill_null(False)
+            found = compare(leaf.test, value, operands[0])
+    return found.fill_null(False)
 
 
 def compare(test: Test, value: pl.Expr, operand: Scalar) -> pl.Expr:
-    """`value test operand`: with a number by value, else by text; null, or false, where there is no value.
+    """Return `value test operand`, compared as numbers if the operand is one, else as texts.
 
-    A value that is no number differs from every number and is neither above nor below one.
+    The answer is null or false where there is no value. A value that is not a number differs from every
+    number, and is neither above nor below it.
     """
     if test is Test.NE:
         return value.is_not_null() & ~compare(Test.EQ, value, operand).fill_null(False)
     if isinstance(operand, bool | str):
         return _compared(test, value, pl.lit(compared_text(operand)))
     number = pl.when(value.str.contains(NUMBER_TEXT)).then(value)
-    answer = _against_double(test, number.cast(pl.Float64, strict=False), operand)
+    rounded = _against_double(test, number.cast(pl.Float64, strict=False), operand)
     if not EXACT_MAX <= abs(operand) < WIDE_MAX:
-        return answer
-    # Of integers this large several share a double, so digits are compared as integers; the operand is whole.
+        return rounded
+    # Several integers of this size share a double, so they are compared as integers; the operand is whole.
     integer = number.cast(pl.Int128, strict=False)
     exact = _compared(test, integer, pl.lit(int(operand), dtype=pl.Int128))
-    return pl.when(integer.is_not_null()).then(exact).otherwise(answer)
+    return pl.when(integer.is_not_null()).then(exact).otherwise(rounded)
 
 
 def _against_double(test: Test, double: pl.Expr, operand: int | float) -> pl.Expr:
-    """A comparison of doubles with a number that may itself be none, exact."""
+    """Return the exact comparison of doubles with a number that may not be a double."""
     near = float(operand)
     if near == operand:
         return _compared(test, double, pl.lit(near))

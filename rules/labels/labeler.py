@@ -1,7 +1,7 @@
-"""Labels: which propositions are true at each event, which are unknown, and which slice it belongs to.
+"""The labeler: the propositions true at each event, the unknown ones, and the event's slices.
 
-Predicates become Polars expressions and nothing else, on an archive's files and on a handful of live events
-alike. A nullable Boolean is Kleene's logic: null is unknown.
+Every predicate becomes a Polars expression, for an archive's files and for a few live events. A nullable
+Boolean is a value of Kleene's logic: null is unknown.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from ...schemas.frames.events import EVENT_SCHEMA
 from ..model.predicate import Path, Predicate
 from ..model.problem import RuleError
 from ..model.rule import RuleSet, SliceKey
-from .guarded import Excerpts
+from .guarded import LabelPlan
 from .guards import any_of, steps_shadow
 from .limits import path_problems, problems
-from .plan import Sheet, combined, is_known
+from .plan import ColumnPlan, combined, is_known
 from .slices import slice_columns
 
 WORD_BITS = 64
 """Propositions in one word of labels."""
 _UNKNOWN = 2
-"""An unknown answer among those that are 0 and 1."""
+"""The code of an unknown answer; false and true are 0 and 1."""
 
 
 class Labeler:
-    """The labels of a rule set, planned once; immutable.
+    """The immutable plan of a rule set's labels.
 
     `fields` are the event columns that it reads. `propositions` are all (pack, name) pairs: bit `i % 64` of
     word `i // 64` is the proposition `i`. `slice_keys` are the distinct `for_each` keys. Raises RuleError
@@ -45,50 +45,50 @@ class Labeler:
         self.slice_keys: tuple[SliceKey, ...] = tuple(
             {rule.for_each: None for rule in rule_set.rules if rule.for_each is not None}
         )
-        _refuse(predicates.values(), [path for key in self.slice_keys for path in key.paths])
-        asked = tuple(predicates.values())
+        _check(predicates.values(), [path for key in self.slice_keys for path in key.paths])
+        planned = tuple(predicates.values())
         steps = _steps(rule_set)
-        self._many = Excerpts(asked)
-        answers = [self._many.predicate(predicate) for predicate in asked]
+        self._many = LabelPlan(planned)
+        answers = [self._many.predicate(predicate) for predicate in planned]
         slices = [self._many.slice_columns(key, steps[key]) for key in self.slice_keys]
-        self._columns = _columns(asked, answers, slices)
-        # Excerpts and searches in company cost more than they save on a few rows.
-        self._few = Sheet()
+        self._columns = _columns(planned, answers, slices)
+        # On a few rows guarded columns and regex sets cost more than they save.
+        self._few = ColumnPlan()
         self._few_answers = [
             combined(predicate, self._few.leaf).cast(pl.UInt8).fill_null(_UNKNOWN).alias(f"__p{i}")
-            for i, predicate in enumerate(asked)
+            for i, predicate in enumerate(planned)
         ]
         self._few_slices = _slices([slice_columns(self._few, key) for key in self.slice_keys])
         self.fields: tuple[str, ...] = tuple(name for name in EVENT_SCHEMA if name in self._many.fields)
 
     @property
     def words(self) -> int:
-        """The number of words that hold the propositions' bits."""
+        """Return the number of words that hold the propositions' bits."""
         return -(-len(self.propositions) // WORD_BITS)
 
     def label(self, events: pl.LazyFrame, keep: Sequence[str] = ()) -> pl.LazyFrame:
-        """The columns `keep` of the events, and their labels, one row per event in the same order.
+        """Return the columns `keep` of the events, and their labels, one row per event in the same order.
 
-        Labels are, for each word `w`, `t{w}` (what is true) and `u{w}` (what is unknown), UInt64, no bit in
-        both; for each slice key `k`, `s{k}` (its value, String, null where the event carries none) and
-        `su{k}` (Boolean: it cannot be said, and `s{k}` is null). On events that every rule of a key leaves
-        out by its `steps`, `s{k}` and `su{k}` mean nothing. The events need the columns `fields`, typed as
-        in `EVENT_SCHEMA`.
+        For each word `w` the labels are `t{w}` (true propositions) and `u{w}` (unknown ones), UInt64, with no
+        bit in both. For each slice key `k` they are `s{k}` (the value, String, null where the event carries
+        none) and `su{k}` (Boolean: the value is unknown, and `s{k}` is null). On events that the `steps` of
+        every rule of a key exclude, `s{k}` and `su{k}` are undefined. The events need the columns `fields`,
+        typed as in `EVENT_SCHEMA`.
         """
         return self._many.apply(events).select(*keep, *self._columns)
 
     def label_few(self, events: pl.DataFrame, keep: Sequence[str] = ()) -> pl.DataFrame:
-        """As `label`, for up to some hundred events in memory: the same labels, told sooner."""
-        sheet = self._few.apply_now(events)
-        told = sheet.select_seq(*keep, *self._few_answers, *self._few_slices)
+        """Return the same as `label`, faster for up to some hundred events in memory."""
+        planned = self._few.apply_now(events)
+        labels = planned.select_seq(*keep, *self._few_answers, *self._few_slices)
         count = len(keep)
-        columns, slices = told.get_columns()[:count], told.get_columns()[count + len(self.propositions) :]
-        answers = told[:, count : count + len(self.propositions)]
+        columns, slices = labels.get_columns()[:count], labels.get_columns()[count + len(self.propositions) :]
+        answers = labels[:, count : count + len(self.propositions)]
         return pl.DataFrame([*columns, *_packed(answers), *slices])
 
 
-def _refuse(predicates: Iterable[Predicate], paths: Iterable[Path]) -> None:
-    """Raise what is wrong with any of them."""
+def _check(predicates: Iterable[Predicate], paths: Iterable[Path]) -> None:
+    """Raise the problems of the predicates and paths, if they have any."""
     found = [problem for predicate in predicates for problem in problems(predicate)]
     found += [problem for path in paths for problem in path_problems(path)]
     if found:
@@ -96,7 +96,7 @@ def _refuse(predicates: Iterable[Predicate], paths: Iterable[Path]) -> None:
 
 
 def _steps(rule_set: RuleSet) -> dict[SliceKey, Predicate]:
-    """For each `for_each`, a predicate of cheap leaves that is false only where no rule that has it steps."""
+    """Return for each `for_each` a predicate of cheap leaves, false only where none of its rules steps."""
     found: dict[SliceKey, list[Predicate]] = {}
     for rule in rule_set.rules:
         if rule.for_each is not None:
@@ -107,16 +107,16 @@ def _steps(rule_set: RuleSet) -> dict[SliceKey, Predicate]:
 def _columns(
     predicates: Sequence[Predicate], answers: Sequence[pl.Expr], slices: Sequence[tuple[pl.Expr, pl.Expr]]
 ) -> list[pl.Expr]:
-    """The columns of `Labeler.label`, of the predicates' answers and of the slices' values and doubts."""
-    doubts = [
+    """Return the columns of `Labeler.label`: the answers as words, and the slices."""
+    unknown = [
         None if is_known(predicate) else answer.is_null()
         for predicate, answer in zip(predicates, answers, strict=True)
     ]
-    return _words("t", answers) + _words("u", doubts) + _slices(slices)
+    return _words("t", answers) + _words("u", unknown) + _slices(slices)
 
 
 def _slices(slices: Sequence[tuple[pl.Expr, pl.Expr]]) -> list[pl.Expr]:
-    """The slices' values and doubts, by name."""
+    """Return the named columns of slices: each value, and whether it is unknown."""
     columns: list[pl.Expr] = []
     for place, (value, unknown) in enumerate(slices):
         columns += [value.alias(f"s{place}"), unknown.alias(f"su{place}")]
@@ -124,19 +124,19 @@ def _slices(slices: Sequence[tuple[pl.Expr, pl.Expr]]) -> list[pl.Expr]:
 
 
 def _packed(answers: pl.DataFrame) -> list[pl.Series]:
-    """The words of answers at hand: of few rows a plan for each bit takes longer than the bits."""
-    told = answers.to_numpy()
+    """Return evaluated answers as words; for a few rows NumPy is faster than a Polars plan for each bit."""
+    codes = answers.to_numpy()
     words: list[pl.Series] = []
-    for letter, meant in (("t", 1), ("u", _UNKNOWN)):
-        for start in range(0, told.shape[1], WORD_BITS):
-            some = (told[:, start : start + WORD_BITS] == meant).astype(np.uint64)
-            weights = np.uint64(1) << np.arange(some.shape[1], dtype=np.uint64)
-            words.append(pl.Series(f"{letter}{start // WORD_BITS}", some @ weights))
+    for letter, code in (("t", 1), ("u", _UNKNOWN)):
+        for start in range(0, codes.shape[1], WORD_BITS):
+            bits = (codes[:, start : start + WORD_BITS] == code).astype(np.uint64)
+            weights = np.uint64(1) << np.arange(bits.shape[1], dtype=np.uint64)
+            words.append(pl.Series(f"{letter}{start // WORD_BITS}", bits @ weights))
     return words
 
 
 def _words(letter: str, flags: Sequence[pl.Expr | None]) -> list[pl.Expr]:
-    """The flags as the bits of words: `t0` holds the first 64. What is null, or None, is no bit."""
+    """Return the flags as the bits of words: `t0` holds the first 64. Null and None set no bit."""
     return [
         _word(flags[start : start + WORD_BITS]).alias(f"{letter}{start // WORD_BITS}")
         for start in range(0, len(flags), WORD_BITS)
@@ -144,7 +144,7 @@ def _words(letter: str, flags: Sequence[pl.Expr | None]) -> list[pl.Expr]:
 
 
 def _word(flags: Sequence[pl.Expr | None]) -> pl.Expr:
-    """Up to 64 flags as the bits of one word, made of bytes: eight times less memory to pass over."""
+    """Return up to 64 flags as the bits of one word, via bytes, which take an eighth of the memory."""
     word = pl.lit(0, dtype=pl.UInt64)
     for start in range(0, len(flags), 8):
         bits = [
@@ -153,6 +153,6 @@ def _word(flags: Sequence[pl.Expr | None]) -> pl.Expr:
             if flag is not None
         ]
         if bits:
-            byte = pl.reduce(lambda one, other: one | other, bits)
+            byte = pl.reduce(lambda left, right: left | right, bits)
             word = word | byte.cast(pl.UInt64) * pl.lit(1 << start, dtype=pl.UInt64)
     return word

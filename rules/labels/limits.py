@@ -1,4 +1,4 @@
-"""What the language can write and its engine cannot do. Imports no Polars: checking a pack is to be fast."""
+"""The limits of predicates and paths. This module imports no Polars, so that checking a pack is fast."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ..model.problem import Problem
 from .guards import leaves
 
 REGEX_CHARS_MAX = 4_096
-"""Characters of one regular expression; what it compiles to is limited to 10 MiB by the engine."""
+"""Characters of one regular expression; the engine limits its compiled form to 10 MiB."""
 
 PATH_STEPS_MAX = 127
-"""Steps of one path: JSON is read with so many levels, and Polars parses paths by recursion."""
+"""Steps of one path: the JSON reader accepts this many levels, and Polars parses paths by recursion."""
 
 KEY_CHARS_MAX = 1_000
-"""Characters of one key in a path; what JSONPath takes to read it grows with their square."""
+"""Characters of one key in a path; JSONPath takes quadratic time to read it."""
 
 LEAVES_MAX = 500
-"""Questions of one proposition; Polars' expressions of more nest too deeply to be planned in good time."""
+"""Leaves of one proposition; Polars plans deeper expressions too slowly."""
 
 LITERAL_CHARS_MAX = 4_096
-"""Characters of one string that values are compared with or searched for."""
+"""Characters of one string operand."""
 
 MEMBERS_MAX = 1_000
 """Literals of one `in` list."""
@@ -34,7 +34,7 @@ INDEX_MAX = 2**32
 
 
 def problems(predicate: Predicate) -> Iterator[Problem]:
-    """Everything in a predicate that the engine cannot do; places are left out."""
+    """Yield everything in a predicate that the engine does not support, without places in the source."""
     yield from size_problems(predicate)
     for leaf in leaves(predicate):
         yield from path_problems(leaf.path)
@@ -43,12 +43,13 @@ def problems(predicate: Predicate) -> Iterator[Problem]:
 
 
 def size_problems(predicate: Predicate) -> Iterator[Problem]:
-    """Yield what makes a predicate larger than the engine can plan."""
+    """Yield the limits that a predicate exceeds."""
     count = sum(1 for _ in leaves(predicate))
     if count > LEAVES_MAX:
         hint = "ask for one of several values with `in [...]`, or make several propositions of it"
         yield Problem("TRL143", f"a proposition asks {count} questions, more than {LEAVES_MAX}", hint)
-    texts = (str(one) for leaf in leaves(predicate) if leaf.test is not Test.MATCHES for one in leaf.operands)
+    compared = (leaf for leaf in leaves(predicate) if leaf.test is not Test.MATCHES)
+    texts = (str(operand) for leaf in compared for operand in leaf.operands)
     if any(len(text) > LITERAL_CHARS_MAX for text in texts):
         hint = "compare with its beginning: `starts with`"
         yield Problem("TRL146", f"a string has more than {LITERAL_CHARS_MAX} characters", hint)
@@ -59,7 +60,7 @@ def size_problems(predicate: Predicate) -> Iterator[Problem]:
 
 
 def path_problems(path: Path) -> Iterator[Problem]:
-    """Steps that the engine's JSONPath has no spelling for, or that are too many."""
+    """Yield the steps that the engine's JSONPath cannot express, and the limits that the path exceeds."""
     if len(path.steps) > PATH_STEPS_MAX:
         hint = "JSON that nests deeper is not read: ask for something further out"
         yield Problem("TRL145", f"a path has {len(path.steps)} steps, more than {PATH_STEPS_MAX}", hint)
@@ -78,16 +79,16 @@ def path_problems(path: Path) -> Iterator[Problem]:
 
 
 def regex_problems(pattern: str) -> Iterator[Problem]:
-    """Why the engine would refuse the regular expression.
+    """Yield the reason why the engine would reject the regular expression.
 
-    Polars and pydantic both use Rust's `regex` crate with its default limits, and pydantic is loaded already
-    where packs are read.
+    Polars and pydantic both use Rust's `regex` crate with its default limits, and the reader of packs has
+    loaded pydantic already.
     """
     if len(pattern) > REGEX_CHARS_MAX:
         message = f"the regular expression has {len(pattern)} characters, more than {REGEX_CHARS_MAX}"
         yield Problem("TRL141", message, "split it into several questions joined by `or`")
         return
-    # Formulas are parsed without it, by commands that start fast.
+    # Commands that only parse formulas do not need pydantic, and start faster without it.
     from pydantic_core import SchemaError, SchemaValidator, core_schema
 
     try:

@@ -1,4 +1,4 @@
-"""What is missing at events whose content was not, or not wholly, captured: a column beside their labels."""
+"""The column of missing content: the field that an event lacks where its content was not fully captured."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ MISSING = "missing"
 """The column's name: a struct of `content`, `field` and `scope`, null where everything was captured."""
 MISSING_TYPE = pl.Struct({"content": pl.String, "field": pl.String, "scope": pl.String})
 FIELDS = ("kind", "content", "tool", "args", "result", "attributes")
-"""The event columns that it is made of."""
+"""The event columns that it is computed from."""
 
 NOTHING = pl.lit(None, MISSING_TYPE).alias(MISSING)
-"""The column where everything was captured."""
+"""The column of rows whose content was captured."""
 HAS_GAPS = (pl.col("content") != Content.CAPTURED.value).any()
-"""Whether anything is missing in any row."""
+"""An expression that is true if any row has missing content."""
 
 
 def missing_column() -> pl.Expr:
-    """Return the column, of rows with `FIELDS`."""
+    """Return the expression of the column, for rows with `FIELDS`."""
     kind, content, tool = pl.col("kind"), pl.col("content"), pl.col("tool")
     call = _named(tool.is_null(), pl.col("args").is_null(), "arguments")
     result = _named(tool.is_null(), pl.col("result").is_null(), "result")
@@ -38,13 +38,13 @@ def missing_column() -> pl.Expr:
         .otherwise(pl.lit("message text"))
     )
     scope: Any = pl.col("attributes").map.get(SCOPE_NAME)
-    told = pl.struct(content.cast(pl.String).alias("content"), field.alias("field"), scope.alias("scope"))
+    value = pl.struct(content.cast(pl.String).alias("content"), field.alias("field"), scope.alias("scope"))
     is_missing = (content != Content.CAPTURED.value) & (kind != Kind.END.value)
-    return pl.when(is_missing).then(told).otherwise(pl.lit(None, MISSING_TYPE)).alias(MISSING)
+    return pl.when(is_missing).then(value).otherwise(pl.lit(None, MISSING_TYPE)).alias(MISSING)
 
 
 def _named(tool_is_null: pl.Expr, content_is_null: pl.Expr, content: str) -> pl.Expr:
-    """Return what a call or a result lacks: the tool's name, its content (`content` in words), or both."""
+    """Return the name of what a call or a result lacks: the tool name, the `content`, or both."""
     return (
         pl.when(tool_is_null & content_is_null)
         .then(pl.lit(f"tool name and {content}"))
@@ -54,8 +54,8 @@ def _named(tool_is_null: pl.Expr, content_is_null: pl.Expr, content: str) -> pl.
     )
 
 
-def missing_of(told: dict[str, Any] | None) -> Missing | None:
-    """Return what a value of the column says."""
-    if told is None:
+def missing_of(value: dict[str, Any] | None) -> Missing | None:
+    """Return a value of the column as a `Missing`."""
+    if value is None:
         return None
-    return Missing(Content(told["content"]), told["field"], told["scope"])
+    return Missing(Content(value["content"]), value["field"], value["scope"])

@@ -1,7 +1,7 @@
-"""Doubles in JSON documents: Polars' reader rounds twice, so what it gives for many digits is mended.
+"""Doubles in JSON documents: Polars' reader rounds twice, and this module corrects its results.
 
-It is exact for integers within 64 bits, and for up to 15 digits times a small power of ten. For others, such
-as one double in nine between 0 and 1, it can give a neighbour of the nearest double.
+The reader is exact for integers within 64 bits, and for up to 15 digits times a small power of ten. For other
+numbers, such as one double in nine between 0 and 1, it may return a neighbour of the nearest double.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import orjson
 import polars as pl
 
 _INEXACT = r"[0-9.]{17}|[0-9][eE][-+]?[0-9]"
-"""What a document holds if Polars may misread a number in it: sixteen digits and a point, or an exponent."""
+"""A match in each document with a number that Polars may round wrongly: 17 characters, or an exponent."""
 
 _WITH_DOUBLES = r"^(?:-?[0-9]+(?:\.[0-9]|e)|\{|\[)"
-"""What Polars gives for a double, an object or an array; for some strings, too."""
+"""A match in each text that Polars returns for a double, an object or an array, and in some strings."""
 
 
 def nearest(document: pl.Expr, found: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
-    """`found`, which Polars found at a path of the JSON document, with each number the nearest double."""
-    mend = _mender(tuple(steps))
+    """Return `found`, the text that Polars found at a path of the document, with correctly rounded numbers."""
+    correct = _correction(tuple(steps))
     return pl.struct(document.alias("document"), found.alias("found")).map_batches(
-        mend, return_dtype=pl.String, is_elementwise=True
+        correct, return_dtype=pl.String, is_elementwise=True
     )
 
 
 def double_text(value: float) -> str:
-    """The shortest text of a double, as Polars writes it: plain from 1e-5 up to 1e16."""
+    """Return the shortest text of a double in Polars' notation, without an exponent from 1e-5 to 1e16."""
     text = repr(value)
     digits, _, exponent = text.partition("e")
     if not exponent:
@@ -40,8 +40,8 @@ def double_text(value: float) -> str:
     return f"{minus}0.0000{digits.lstrip('-').replace('.', '')}"
 
 
-def _mender(steps: tuple[str | int, ...]) -> Callable[[pl.Series], pl.Series]:
-    def mend(rows: pl.Series) -> pl.Series:
+def _correction(steps: tuple[str | int, ...]) -> Callable[[pl.Series], pl.Series]:
+    def correct(rows: pl.Series) -> pl.Series:
         document, found = (rows.struct.field(name) for name in ("document", "found"))
         suspect = found.str.contains(_WITH_DOUBLES)
         if not suspect.any():
@@ -49,22 +49,22 @@ def _mender(steps: tuple[str | int, ...]) -> Callable[[pl.Series], pl.Series]:
         places = (suspect & document.str.contains(_INEXACT)).arg_true()
         if places.is_empty():
             return found
-        told = zip(document.gather(places), found.gather(places), strict=True)
-        return found.scatter(places, [_read(*pair, steps) for pair in told])
+        pairs = zip(document.gather(places), found.gather(places), strict=True)
+        return found.scatter(places, [_read(*pair, steps) for pair in pairs])
 
-    return mend
+    return correct
 
 
 def _read(document: str, found: str, steps: tuple[str | int, ...]) -> str:
-    """Return the text of a number, an object or an array at a path; what was found where there is none."""
-    here = orjson.loads(document)
+    """Return the text of the number, object or array at a path, or else `found`."""
+    value = orjson.loads(document)
     for step in steps:
-        here = here[step]
-    return _written(here) if isinstance(here, float | dict | list) else found
+        value = value[step]
+    return _written(value) if isinstance(value, float | dict | list) else found
 
 
 def _written(value: Any) -> str:
-    """Compact JSON, as Polars writes it."""
+    """Return compact JSON in Polars' notation."""
     if isinstance(value, float):
         return double_text(value)
     if isinstance(value, dict):

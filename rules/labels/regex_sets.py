@@ -1,9 +1,9 @@
-"""Regular expressions over many texts: the same answers as one search for each, in fewer and faster passes.
+"""Regex sets: several regular expressions searched in the same texts, in fewer and faster passes.
 
-A Unicode word boundary (`\\b`) throws Rust's engine out of its automaton at the first byte beyond ASCII, and
-one typographic apostrophe in a text makes the search up to eighty times as slow. Two other spellings stay in
-it. Where a text has no letter beyond ASCII, the ASCII boundary stands at the same places. Elsewhere, the
-pattern without boundaries tells which texts have to be searched in earnest: all that match also match it.
+At a Unicode word boundary (`\\b`) Rust's engine leaves its automaton at the first byte beyond ASCII: one
+typographic apostrophe makes the search up to eighty times as slow. Two other spellings avoid that. In a text
+without letters beyond ASCII the ASCII boundary matches at the same places. In other texts the pattern
+without boundaries matches wherever the pattern does, so that only its matches need the slow search.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from .limits import regex_problems
-from .scatter import of_some
+from .scatter import on_rows
 
 FOREIGN_LETTER = r"[\w&&[^\x00-\x7F]]"
-"""A letter, digit or mark beyond ASCII: part of a word to a Unicode boundary, and not to an ASCII one."""
+"""A letter, digit or mark beyond ASCII: a word character to a Unicode boundary, and not to an ASCII one."""
 
-FAMILY_MIN = 3
-"""From so many patterns on, one search for any of them saves more than it costs."""
+REGEX_SET_MIN = 3
+"""From this number of patterns on, one search for any of them saves more than it costs."""
 
 _ESCAPE = re.compile(r"\\(?P<boundary>b\{[a-z-]+\}|[bB<>])|\\.", re.DOTALL)
 _VERBOSE = re.compile(r"\(\?[a-zA-Z-]*x")
@@ -29,8 +29,9 @@ _VERBOSE = re.compile(r"\(\?[a-zA-Z-]*x")
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """Two fast spellings of a pattern with boundaries: `plain` is equal on text without foreign letters,
-    `weak` matches wherever the pattern does.
+    """Two fast spellings of a pattern with boundaries.
+
+    `plain` is equal on texts without foreign letters, `weak` matches wherever the pattern does.
     """
 
     plain: str
@@ -38,11 +39,11 @@ class Forms:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class RegexSet:
     """Patterns that are searched in the same texts.
 
-    `forms` are of those that have boundaries. `any` matches a text without foreign letters where one of the
-    patterns does (any text, if there are no forms); None where it would not help.
+    `forms` has the patterns with boundaries. `any` matches a text without foreign letters (any text, if there
+    are no forms) where one of the patterns does; None where such a search saves nothing.
     """
 
     patterns: tuple[str, ...]
@@ -50,16 +51,16 @@ class Family:
     any: str | None
 
     @property
-    def helps(self) -> bool:
-        """Return whether a `search` is faster than asking for each pattern."""
+    def is_faster(self) -> bool:
+        """Return whether `search` is faster than one search for each pattern."""
         return bool(self.forms) or self.any is not None
 
 
-def family(patterns: Sequence[str]) -> Family:
-    """Return how to search for the patterns, which have no `regex_problems`.
+def regex_set(patterns: Sequence[str]) -> RegexSet:
+    """Return the regex set of the patterns, which have no `regex_problems`.
 
-    Those that are better left as they are stand in no family: they have boundaries and no other spelling, or
-    match an empty text, so that in their company all texts would match.
+    It leaves out patterns that have boundaries and no other spelling, and patterns that match an empty text
+    and so every text.
     """
     empty = pl.Series([""])
     alone = {pattern for pattern in patterns if empty.str.contains(pattern).item()}
@@ -72,76 +73,77 @@ def family(patterns: Sequence[str]) -> Family:
             forms[pattern] = found
         else:
             alone.add(pattern)
-    others = tuple(dict.fromkeys(pattern for pattern in patterns if pattern not in alone))
-    joined = _any([forms[pattern].plain if pattern in forms else pattern for pattern in others])
-    return Family(others, forms, joined)
+    together = tuple(dict.fromkeys(pattern for pattern in patterns if pattern not in alone))
+    joined = _any([forms[pattern].plain if pattern in forms else pattern for pattern in together])
+    return RegexSet(together, forms, joined)
 
 
-def search(family: Family, texts: pl.Expr) -> pl.Expr:
-    """A struct of Booleans, never null: for each of the patterns `p{i}`, whether it matches.
+def search(regexes: RegexSet, texts: pl.Expr) -> pl.Expr:
+    """Return a struct of Booleans, never null: `p{i}` is true where pattern `i` matches.
 
-    Texts with foreign letters, of which most files hold few, are searched by themselves.
+    Texts with foreign letters, of which most files have few, are searched separately.
     """
 
-    def found(some: pl.Series) -> pl.Series:
-        frame = pl.DataFrame([some.alias("text")])
-        foreign = _is_foreign(some) if family.forms else None
+    def matches(batch: pl.Series) -> pl.Series:
+        frame = pl.DataFrame([batch.alias("text")])
+        foreign = _is_foreign(batch) if regexes.forms else None
         if foreign is None or not foreign.any():
-            return _near(family, frame).to_struct(some.name)
-        near = of_some(~foreign, frame, lambda rows: _near(family, rows))
-        far = of_some(foreign, frame, lambda rows: _far(family, rows))
-        told = [one | other for one, other in zip(near.iter_columns(), far.iter_columns(), strict=True)]
-        return pl.DataFrame(told).to_struct(some.name)
+            return _search_plain(regexes, frame).to_struct(batch.name)
+        plain = on_rows(~foreign, frame, lambda rows: _search_plain(regexes, rows))
+        unicode = on_rows(foreign, frame, lambda rows: _search_unicode(regexes, rows))
+        pairs = zip(plain.iter_columns(), unicode.iter_columns(), strict=True)
+        return pl.DataFrame([left | right for left, right in pairs]).to_struct(batch.name)
 
-    told = pl.Struct({name: pl.Boolean() for name in _names(family)})
-    return texts.map_batches(found, return_dtype=told, is_elementwise=True)
+    dtype = pl.Struct({name: pl.Boolean() for name in _names(regexes)})
+    return texts.map_batches(matches, return_dtype=dtype, is_elementwise=True)
 
 
-def _names(family: Family) -> list[str]:
-    return [f"p{place}" for place in range(len(family.patterns))]
+def _names(regexes: RegexSet) -> list[str]:
+    return [f"p{place}" for place in range(len(regexes.patterns))]
 
 
 def _is_foreign(texts: pl.Series) -> pl.Series:
-    """Which texts have foreign letters; a null has none."""
+    """Return which texts have foreign letters; a null has none."""
     wide = (texts.str.len_bytes() != texts.str.len_chars()).fill_null(False)
     if not wide.any():
         return wide
     frame = pl.DataFrame([texts.alias("text")])
-    ask = [pl.col("text").str.contains(FOREIGN_LETTER)]
-    return of_some(wide, frame, lambda rows: rows.select_seq(ask)).to_series()
+    searches = [pl.col("text").str.contains(FOREIGN_LETTER)]
+    return on_rows(wide, frame, lambda rows: rows.select_seq(searches)).to_series()
 
 
-def _near(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
+def _search_plain(regexes: RegexSet, frame: pl.DataFrame) -> pl.DataFrame:
     """Return where each of the patterns matches in texts without foreign letters."""
-    text = pl.col("text")
-    spelled = [family.forms[one].plain if one in family.forms else one for one in family.patterns]
-    each = [
+    text, forms = pl.col("text"), regexes.forms
+    spelled = [forms[pattern].plain if pattern in forms else pattern for pattern in regexes.patterns]
+    searches = [
         text.str.contains(pattern).fill_null(False).alias(name)
-        for pattern, name in zip(spelled, _names(family), strict=True)
+        for pattern, name in zip(spelled, _names(regexes), strict=True)
     ]
-    if family.any is None:
-        return frame.select_seq(each)
-    suspect = frame["text"].str.contains(family.any).fill_null(False)
-    return of_some(suspect, frame, lambda rows: rows.select_seq(each))
+    if regexes.any is None:
+        return frame.select_seq(searches)
+    candidates = frame["text"].str.contains(regexes.any).fill_null(False)
+    return on_rows(candidates, frame, lambda rows: rows.select_seq(searches))
 
 
-def _far(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
-    """Return where each of the patterns matches, whatever the texts, which are no nulls."""
+def _search_unicode(regexes: RegexSet, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return where each of the patterns matches in any texts but nulls."""
     text = pl.col("text")
     found: list[pl.Series] = []
-    for pattern, name in zip(family.patterns, _names(family), strict=True):
-        ask = [text.str.contains(pattern).alias(name)]
-        form = family.forms.get(pattern)
+    for pattern, name in zip(regexes.patterns, _names(regexes), strict=True):
+        searches = [text.str.contains(pattern).alias(name)]
+        form = regexes.forms.get(pattern)
         if form is None:
-            found.append(frame.select_seq(ask).to_series())
+            found.append(frame.select_seq(searches).to_series())
         else:
-            maybe = frame["text"].str.contains(form.weak)
-            found.append(of_some(maybe, frame, lambda rows, ask=ask: rows.select_seq(ask)).to_series())
+            candidates = frame["text"].str.contains(form.weak)
+            column = on_rows(candidates, frame, lambda rows, searches=searches: rows.select_seq(searches))
+            found.append(column.to_series())
     return pl.DataFrame(found)
 
 
 def _respelled(pattern: str, spelling: str) -> str:
-    """The pattern with each word boundary in another spelling; `{}` there is what follows its backslash."""
+    """Return the pattern with each word boundary in another spelling; `{}` is what followed its backslash."""
 
     def respell(found: re.Match[str]) -> str:
         boundary = found["boundary"]
@@ -151,15 +153,15 @@ def _respelled(pattern: str, spelling: str) -> str:
 
 
 def _any(patterns: Sequence[str]) -> str | None:
-    """A pattern that matches where one of these does, if there is one and it is worth a search of its own."""
-    if len(patterns) < FAMILY_MIN or any(map(_has_comment, patterns)):
+    """Return a pattern that matches where one of these does, None where it is invalid or saves nothing."""
+    if len(patterns) < REGEX_SET_MIN or any(map(_has_comment, patterns)):
         return None
     joined = "|".join(f"(?:{pattern})" for pattern in patterns)
     return joined if _is_valid(joined) else None
 
 
 def _has_comment(pattern: str) -> bool:
-    """Whether it may have a comment, as verbose ones do, which would swallow a parenthesis behind it."""
+    """Return whether a verbose pattern may have a comment, which would include a parenthesis after it."""
     return bool(_VERBOSE.search(pattern)) and "#" in _ESCAPE.sub("", pattern)
 
 

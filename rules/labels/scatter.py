@@ -1,4 +1,4 @@
-"""Asking some rows, and laying their answers out over all of them."""
+"""Evaluation on a part of the rows, with the results spread over all rows."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import numpy as np
 import polars as pl
 
 
-def of_some(
-    rows: pl.Series, events: pl.DataFrame, ask: Callable[[pl.DataFrame], pl.DataFrame]
+def on_rows(
+    rows: pl.Series, events: pl.DataFrame, evaluate: Callable[[pl.DataFrame], pl.DataFrame]
 ) -> pl.DataFrame:
-    """Return what `ask` says of these rows of the events, one row of answers for each, over all rows.
+    """Evaluate columns on these rows of the events, and return the columns over all rows.
 
-    Elsewhere a Boolean is false and anything else null. `rows` has no nulls. It asks nothing of no rows but
-    what columns there are.
+    On other rows a Boolean is false and any other value null. `rows` has no nulls. `evaluate` returns one row
+    for each row that it is given; it may be given none, and then only returns its columns.
     """
-    some = events.filter(rows)
-    told = ask(some)
-    if len(some) == len(events):
-        return told
+    selected = events.filter(rows)
+    results = evaluate(selected)
+    if len(selected) == len(events):
+        return results
     places = np.flatnonzero(rows.to_numpy())
-    return pl.DataFrame([_spread(column, places, len(events)) for column in told.iter_columns()])
+    return pl.DataFrame([_spread(column, places, len(events)) for column in results.iter_columns()])
 
 
-def _spread(told: pl.Series, places: np.ndarray, count: int) -> pl.Series:
-    """The values at these places of a column of that length."""
-    if told.dtype == pl.Boolean and not told.has_nulls():
+def _spread(values: pl.Series, places: np.ndarray, count: int) -> pl.Series:
+    """Return a column of that length with the values at these places."""
+    if values.dtype == pl.Boolean and not values.has_nulls():
         flags = np.zeros(count, dtype=np.bool_)
-        flags[places] = told.to_numpy()
-        return pl.Series(told.name, flags)
-    # Each place looks its value up; all others that of one row more.
-    index = np.full(count, len(told), dtype=np.uint32)
-    index[places] = np.arange(len(told), dtype=np.uint32)
-    nothing = pl.Series([False if told.dtype == pl.Boolean else None], dtype=told.dtype)
-    return told.extend(nothing).gather(index)
+        flags[places] = values.to_numpy()
+        return pl.Series(values.name, flags)
+    # Other places look up the value of an additional last row.
+    index = np.full(count, len(values), dtype=np.uint32)
+    index[places] = np.arange(len(values), dtype=np.uint32)
+    default = pl.Series([False if values.dtype == pl.Boolean else None], dtype=values.dtype)
+    return values.extend(default).gather(index)

@@ -1,4 +1,4 @@
-"""The value that names an event's slice (`for_each`), as Polars expressions."""
+"""The value of an event's slice (`for_each`), as Polars expressions."""
 
 from __future__ import annotations
 
@@ -12,65 +12,65 @@ from ...schemas.event import Kind, canonical_text
 from ..model.predicate import Path
 from ..model.rule import SliceKey
 from . import json_values as values
-from .plan import FOUND, VALUES, Sheet
+from .plan import FOUND, VALUES, ColumnPlan
 
 _WORDS = frozenset({"kind", "content", "nested", "late", "history"})
-"""Fields that hold no text, though their values have one."""
+"""Fields that are not texts; their values are cast to text."""
 
 FEW_ROWS = 100
-"""Of so many rows each is written by itself sooner than all together are planned."""
+"""Up to this number of rows, writing tuples row by row is faster than a Polars plan."""
 
 _ESCAPED = r'["\\\x00-\x1f]'
 _SCALAR = r'(?:"(?:[^"\\]|\\.)*"|-?[0-9]{1,15}|true|false|null)'
 _AS_IT_IS = rf'^(?:{_SCALAR}|\{{(?:"(?:[^"\\]|\\.)*":{_SCALAR})?\}})$'
-"""Compact JSON that is canonical: a plain scalar, or an object with no more than one of them."""
+"""Compact JSON that is canonical: a plain scalar, or an object with at most one member, a plain scalar."""
 _SUBTLE = (
     r"(?:^|[:\[,])-?(?:[0-9]{16}|[0-9]+\.0000|[0-9]+\.[0-9]*0(?:[,\]}]|$)|[0-9]+(?:\.[0-9]+)?[eE])"
     r"|[\x{10000}-\x{10ffff}]"
 )
-"""Where compact JSON may hold what orjson sorts or writes otherwise: odd numbers, and keys beyond plane 0."""
+"""A match where orjson may not write canonical JSON: certain numbers, and keys beyond Unicode's plane 0."""
 _VAST = r"^-?[0-9](?:\.[0-9]+)?e\+"
 _HOLDS_VAST = r'\A(?:[^"\\]|"(?:[^"\\]|\\.)*")*?(?:\A|[:\[,])-?[0-9](?:\.[0-9]+)?e\+'
-"""Numbers of 1e16 or more that are read as doubles, alone and outside of strings in compact JSON: integers
-beyond 64 bits have lost digits there, so that two ids would name one slice."""
+"""Numbers of 1e16 or more that are read as doubles: alone, and outside of strings in compact JSON.
+
+An integer beyond 64 bits loses digits there, so that two ids would be one slice.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """A member of a tuple: its text, null where it is absent, and where that is JSON and not a string."""
+class _TupleMember:
+    """A member of a tuple: its text, null where it is absent, and whether that is JSON and not a string."""
 
     text: pl.Expr
     is_json: pl.Expr
 
 
-def slice_columns(sheet: Sheet, key: SliceKey) -> tuple[pl.Expr, pl.Expr]:
-    """The slice's value (text, null where the event carries none) and whether it cannot be said.
+def slice_columns(plan: ColumnPlan, key: SliceKey) -> tuple[pl.Expr, pl.Expr]:
+    """Return the slice's value (text, null where the event carries none), and whether it is unknown.
 
-    It cannot be said where a field that it is read from was not captured, where an array or object stands
-    outside a tuple, and where a number is so large that its digits are not known.
+    It is unknown where a field that it is read from was not captured, where it is an array or object outside
+    a tuple, and where it is a number so large that its digits are lost.
     """
-    return _tuple(sheet, key.paths) if key.joint else _first(sheet, key.paths)
+    return _tuple(plan, key.paths) if key.joint else _first(plan, key.paths)
 
 
-def _first(sheet: Sheet, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
-    """The first of the paths that is present."""
+def _first(plan: ColumnPlan, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
+    """Return the columns of the first path that is present."""
     value, unknown = pl.lit(None, dtype=pl.String), pl.lit(False)
     for path in reversed(paths):
-        here, unsaid = (
-            _text(sheet, path),
-            _open(sheet, path) | sheet.is_container(path) | _is_vast(sheet, path),
-        )
-        unknown = unsaid | (here.is_null() & unknown)
-        value = pl.when(~unsaid).then(pl.coalesce(here, value))
+        text = _text(plan, path)
+        is_lost = _open(plan, path) | plan.is_container(path) | _is_vast(plan, path)
+        unknown = is_lost | (text.is_null() & unknown)
+        value = pl.when(~is_lost).then(pl.coalesce(text, value))
     return value, unknown
 
 
-def _tuple(sheet: Sheet, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
-    """All of the paths as a canonical JSON array; absent if one is known to be."""
-    parts = [_part(sheet, path) for path in paths]
-    opens = [_open(sheet, path) | _holds_vast(part) for path, part in zip(paths, parts, strict=True)]
+def _tuple(plan: ColumnPlan, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
+    """Return the columns of all paths as a canonical JSON array, absent if a path is known to be absent."""
+    parts = [_member(plan, path) for path in paths]
+    opens = [_open(plan, path) | _holds_vast(part) for path, part in zip(paths, parts, strict=True)]
     known = zip(parts, opens, strict=True)
-    absent = pl.any_horizontal([part.text.is_null() & ~unsaid for part, unsaid in known])
+    absent = pl.any_horizontal([part.text.is_null() & ~is_open for part, is_open in known])
     unknown = pl.any_horizontal(opens) & ~absent
     columns = [part.text.alias(f"text{i}") for i, part in enumerate(parts)]
     columns += [part.is_json.alias(f"json{i}") for i, part in enumerate(parts)]
@@ -78,50 +78,53 @@ def _tuple(sheet: Sheet, paths: tuple[Path, ...]) -> tuple[pl.Expr, pl.Expr]:
     return pl.when(~unknown).then(value), unknown
 
 
-def _open(sheet: Sheet, path: Path) -> pl.Expr:
+def _open(plan: ColumnPlan, path: Path) -> pl.Expr:
     if path.field == "kind":
         return pl.col("kind") == Kind.UNKNOWN.value
-    unknown = sheet.open(path)
+    unknown = plan.open(path)
     return pl.lit(False) if unknown is None else unknown
 
 
-def _is_vast(sheet: Sheet, path: Path) -> pl.Expr:
-    """Return whether a number stands at the path whose digits are not known; of a whole field they are."""
+def _is_vast(plan: ColumnPlan, path: Path) -> pl.Expr:
+    """Return whether the path leads to a number whose digits are lost; a whole field retains them."""
     if path.field not in values.JSON_FIELDS or not path.steps:
         return pl.lit(False)
-    found = sheet.found(path)
+    found = plan.found(path)
     looks = found.str.contains(_VAST)
-    string = values.string_at_path(pl.when(looks).then(sheet.column(path.field)), path.steps)
-    return sheet.put(VALUES, ("vast", path), (looks & string.ne_missing(found)).fill_null(False))
+    string = values.string_at_path(pl.when(looks).then(plan.column(path.field)), path.steps)
+    return plan.put(VALUES, ("vast", path), (looks & string.ne_missing(found)).fill_null(False))
 
 
-def _holds_vast(part: _Part) -> pl.Expr:
+def _holds_vast(part: _TupleMember) -> pl.Expr:
     """Return whether a member is such a number, or JSON that holds one."""
     looks = part.is_json & part.text.str.contains("e+", literal=True)
     return pl.when(looks).then(part.text).str.contains(_HOLDS_VAST).fill_null(False)
 
 
-def _text(sheet: Sheet, path: Path) -> pl.Expr:
-    value = sheet.value(path)
+def _text(plan: ColumnPlan, path: Path) -> pl.Expr:
+    value = plan.value(path)
     return value.cast(pl.String) if path.field in _WORDS else value
 
 
-def _part(sheet: Sheet, path: Path) -> _Part:
-    """Return what a path gives a tuple. A whole `result` may be plain text, and so may broken arguments."""
+def _member(plan: ColumnPlan, path: Path) -> _TupleMember:
+    """Return a path's member of a tuple. A whole `result` may be plain text, and so may invalid arguments."""
     if path.field not in values.JSON_FIELDS:
-        return _Part(_text(sheet, path), pl.lit(False))
-    document, json = sheet.column(path.field), ("json", path)
-    found = sheet.put(FOUND, json, values.at_path(document, path.steps))
+        return _TupleMember(_text(plan, path), pl.lit(False))
+    document, json = plan.column(path.field), ("json", path)
+    found = plan.put(FOUND, json, values.at_path(document, path.steps))
     if path.steps:
         is_string = found == values.string_at_path(document, path.steps)
-        return _Part(found, sheet.put(VALUES, json, ~is_string.fill_null(False)))
-    is_json = sheet.put(VALUES, json, found.is_not_null() & ~document.str.contains(r'^\s*"'))
-    text = pl.when(sheet.value(path).is_not_null()).then(pl.coalesce(found, document))
-    return _Part(sheet.put(VALUES, ("text", path), text), is_json)
+        return _TupleMember(found, plan.put(VALUES, json, ~is_string.fill_null(False)))
+    is_json = plan.put(VALUES, json, found.is_not_null() & ~document.str.contains(r'^\s*"'))
+    text = pl.when(plan.value(path).is_not_null()).then(pl.coalesce(found, document))
+    return _TupleMember(plan.put(VALUES, ("text", path), text), is_json)
 
 
 def _canonical_tuples(members: pl.Series) -> pl.Series:
-    """One JSON array a row, null where a member is; `members` has the fields `text0`... and `json0`..."""
+    """Return a JSON array for each row, null where a member is null.
+
+    `members` has the fields `text0`... and `json0`...
+    """
     frame = members.struct.unnest()
     count = frame.width // 2
     if len(frame) <= FEW_ROWS:
@@ -140,7 +143,7 @@ def _canonical_tuples(members: pl.Series) -> pl.Series:
 
 
 def _tuple_text(row: tuple[Any, ...]) -> str | None:
-    """The array of one row: its texts, then which of them are JSON."""
+    """Return the array of one row, which has the texts and then whether each of them is JSON."""
     texts, jsons = row[: len(row) // 2], row[len(row) // 2 :]
     if None in texts:
         return None
@@ -148,7 +151,7 @@ def _tuple_text(row: tuple[Any, ...]) -> str | None:
 
 
 def _canonical(texts: pl.Series, jsons: pl.Series) -> pl.Series:
-    """The canonical JSON (RFC 8785) of strings, and of compact JSON texts."""
+    """Return the canonical JSON (RFC 8785) of strings and of compact JSON texts."""
     text = pl.lit(texts)
     quoted = pl.when(~text.str.contains(_ESCAPED)).then(pl.concat_str(pl.lit('"'), text, pl.lit('"')))
     as_it_is = pl.when(text.str.contains(_AS_IT_IS)).then(text)
@@ -162,7 +165,7 @@ def _canonical(texts: pl.Series, jsons: pl.Series) -> pl.Series:
 
 
 def _written(text: str, is_json: bool, is_subtle: bool) -> str:
-    """The canonical JSON of a string, or of a compact JSON text."""
+    """Return the canonical JSON of a string, or of a compact JSON text."""
     if not is_json:
         return orjson.dumps(text).decode()
     if is_subtle:

@@ -1,1 +1,1 @@
-"""The language: grammar, parser, and errors that teach."""
+"""The rule language: its grammar, its parser and its error messages."""

@@ -1,7 +1,7 @@
-"""Why a text is not in the grammar, and what to write instead.
+"""Diagnosis of texts that the grammar rejects: the error, and what to write instead.
 
-The grammar only knows that it met something unexpected. `diagnose` looks at the text around that spot the
-way a reader does and asks one question after the other; the first answer is the problem.
+The parser only reports an unexpected token. `diagnose` looks at the text around it and runs one check after
+the other; the first check that returns a problem wins.
 """
 
 from __future__ import annotations
@@ -12,376 +12,372 @@ from dataclasses import dataclass
 from ..model.formula import STEPPED, Op
 from ..model.keywords import BINARY, CONNECTIVES, RESERVED, SPELLINGS, TEMPORAL
 from ..model.problem import Problem, Snippet
-from .foreign_syntax import SIGNS, meant
+from .foreign_syntax import SIGNS, keyword_for
+from .scanner import Lexeme, scan
 from .syntax import EXAMPLES
-from .tokens import Piece, scan
 
-_QUESTIONS = frozenset({"in", "matches", "contains", "starts", "with", "is", "null"})
+_TEST_WORDS = frozenset({"in", "matches", "contains", "starts", "with", "is", "null"})
 _COMPARISONS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "===", "=~", "≠", "≤", "≥"})
 _OPENS = {"(": ")", "[": "]"}
+_NOUNS = {"formula": "formula", "predicate": "condition", "path": "path step", "head": "parameter"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Scene:
-    """Where the grammar stopped: the piece there, its neighbours, and the brackets open before it."""
+class _ParseFailure:
+    """A text that the grammar's symbol `start` rejects at the lexeme `lexemes[index]`."""
 
     snippet: Snippet
     start: str
-    pieces: tuple[Piece, ...]
+    lexemes: tuple[Lexeme, ...]
     index: int
 
     @property
-    def here(self) -> Piece:
-        """The piece that the grammar refused; the last one is the end of the text."""
-        return self.pieces[self.index]
+    def here(self) -> Lexeme:
+        """The unexpected lexeme; the last one is the end of the text."""
+        return self.lexemes[self.index]
 
-    def near(self, offset: int) -> Piece:
-        """The piece so many places away, or an empty one outside the text."""
+    def neighbour(self, offset: int) -> Lexeme:
+        """Return the lexeme at that distance, or an empty one outside the text."""
         at = self.index + offset
-        return self.pieces[at] if 0 <= at < len(self.pieces) else Piece("end", "", 0, 0)
+        return self.lexemes[at] if 0 <= at < len(self.lexemes) else Lexeme("end", "", 0, 0)
 
     @property
-    def opened(self) -> tuple[int, ...]:
-        """The indices of the brackets that are open before this piece, the innermost last."""
+    def bracket(self) -> int | None:
+        """The index of the innermost bracket that is open before the unexpected lexeme."""
         opened: list[int] = []
-        for i, piece in enumerate(self.pieces[: self.index]):
-            if piece.text in _OPENS:
+        for i, lexeme in enumerate(self.lexemes[: self.index]):
+            if lexeme.text in _OPENS:
                 opened.append(i)
-            elif piece.text in (")", "]") and opened:
+            elif lexeme.text in (")", "]") and opened:
                 opened.pop()
-        return tuple(opened)
+        return opened[-1] if opened else None
 
-    def problem(self, code: str, message: str, hint: str, piece: Piece | None = None) -> Problem:
-        """A problem with a piece, by default the one here."""
-        at = piece or self.here
+    @property
+    def in_square_brackets_of(self) -> Lexeme | None:
+        """The lexeme before the innermost bracket, if that is a square one."""
+        if self.bracket is None or self.lexemes[self.bracket].text != "[":
+            return None
+        return self.lexemes[self.bracket - 1]
+
+    def problem(self, code: str, message: str, hint: str, lexeme: Lexeme | None = None) -> Problem:
+        """Return a problem with a lexeme, by default the unexpected one."""
+        at = lexeme or self.here
         return self.snippet.problem(code, message, hint, at.start, max(at.end, at.start + 1))
 
-    def wants_operand(self) -> bool:
-        """Return whether what stands before asks for an operand to follow."""
-        before = self.near(-1)
+    def expects_operand(self) -> bool:
+        """Return whether the lexeme before requires an operand after it."""
+        before = self.neighbour(-1)
         if before.kind == "word":
-            return before.text in RESERVED - {"true", "false"} or self._asks(before.text)
+            is_test = self.start == "predicate" and before.text in _TEST_WORDS - {"null"}
+            return is_test or before.text in RESERVED - {"true", "false"}
         return before.kind in ("end", "sign") and before.text not in (")", "]")
-
-    def _asks(self, word: str) -> bool:
-        return self.start == "predicate" and word in _QUESTIONS - {"null"}
 
 
 def diagnose(snippet: Snippet, start: str, at: int | None) -> Problem:
-    """The problem of a text that the grammar's `start` refused at offset `at` (None: at the end)."""
-    pieces = scan(snippet.text)
+    """Return the problem of a text that the grammar's `start` rejects at offset `at` (None: at the end)."""
+    lexemes = scan(snippet.text)
     index = (
-        len(pieces) - 1
+        len(lexemes) - 1
         if at is None
-        else next(i for i, p in enumerate(pieces) if at < p.end or p.kind == "end")
+        else next(i for i, p in enumerate(lexemes) if at < p.end or p.kind == "end")
     )
-    scene = _Scene(snippet, start, pieces, index)
+    failure = _ParseFailure(snippet, start, lexemes, index)
     for check in _CHECKS:
-        problem = check(scene)
+        problem = check(failure)
         if problem is not None:
             return problem
-    return scene.problem("TRL109", f"{_named(scene.here)} cannot stand here", EXAMPLES[start])
+    return failure.problem("TRL109", f"unexpected {_quoted(failure.here)}", EXAMPLES[start])
 
 
-def _unclosed(scene: _Scene) -> Problem | None:
-    """A string or regular expression without its end, or in the wrong quotes."""
-    here = scene.here
+def _unterminated(failure: _ParseFailure) -> Problem | None:
+    """Check for a string or regular expression without an end, or in the wrong quotes."""
+    here = failure.here
     if here.kind == "open":
         if here.text[0] != '"':
-            return scene.problem("TRL107", "curly quotes close no string", "write straight double quotes")
-        return scene.problem(
-            "TRL106", "this string is never closed", 'end it with `"`; write `\\"` inside it'
-        )
+            return failure.problem(
+                "TRL107", "curly quotes do not delimit a string", "use straight double quotes"
+            )
+        return failure.problem("TRL106", "unterminated string", 'end it with `"`; write `\\"` inside it')
     if here.kind == "quoted":
         inner = here.text.strip("'‘’`")
-        return scene.problem("TRL107", "strings stand in double quotes", f'write `"{inner}"`')
-    if here.text == "/" and scene.near(-1).text == "matches":
+        return failure.problem("TRL107", "strings are written in double quotes", f'write `"{inner}"`')
+    if here.text == "/" and failure.neighbour(-1).text == "matches":
         hint = "end it with `/`; write `\\/` for a slash inside it"
-        whole = Piece("open", "", here.start, scene.pieces[-1].end)
-        return scene.problem("TRL106", "this regular expression is never closed", hint, whole)
+        whole = Lexeme("open", "", here.start, failure.lexemes[-1].end)
+        return failure.problem("TRL106", "unterminated regular expression", hint, whole)
     if here.kind == "regex":
-        return scene.problem(
-            "TRL109", "a regular expression follows `matches`", f"write `matches {here.text}`"
-        )
+        message = "a regular expression is only allowed after `matches`"
+        return failure.problem("TRL109", message, f"write `matches {here.text}`")
     return None
 
 
-def _letters(scene: _Scene) -> Problem | None:
-    """A word with other letters than a to z."""
-    if scene.here.kind != "word" or scene.here.text.isascii():
+def _non_ascii_name(failure: _ParseFailure) -> Problem | None:
+    """Check for a word with letters other than a to z."""
+    if failure.here.kind != "word" or failure.here.text.isascii():
         return None
     hint = "write names with the letters a to z, digits and _"
-    if scene.start in ("predicate", "path"):
-        hint += f'; a key of JSON may stand in quotes, `["{scene.here.text}"]`'
-    return scene.problem("TRL108", f"`{scene.here.text}` has letters that names do not have", hint)
+    if failure.start in ("predicate", "path"):
+        hint += f'; quote such a JSON key, `["{failure.here.text}"]`'
+    return failure.problem("TRL108", f"invalid character in the name `{failure.here.text}`", hint)
 
 
-def _head(scene: _Scene) -> Problem | None:
-    """A word of the language as an operator's name or parameter."""
-    here = scene.here
-    if scene.start == "head" and here.text in RESERVED:
-        return reserved(scene.snippet, here.text, here.start, here.end)
+def _reserved_in_head(failure: _ParseFailure) -> Problem | None:
+    """Check for a reserved word as an operator's name or parameter."""
+    here = failure.here
+    if failure.start == "head" and here.text in RESERVED:
+        return reserved_word_problem(failure.snippet, here.text, here.start, here.end)
     return None
 
 
-def _foreign_word(scene: _Scene) -> Problem | None:
-    """A word of another language, in other letters, or misspelt, here or just before."""
-    words = RESERVED if scene.start == "formula" else {"and", "or", "not", "true", "false"} | _QUESTIONS
-    for piece in (scene.here, scene.near(-1)):
-        if piece.kind != "word" or piece.text in words or scene.start not in ("formula", "predicate"):
+def _foreign_word(failure: _ParseFailure) -> Problem | None:
+    """Check for a misspelt, capitalised or foreign keyword, here or just before."""
+    words = RESERVED if failure.start == "formula" else {"and", "or", "not", "true", "false"} | _TEST_WORDS
+    if failure.start not in ("formula", "predicate"):
+        return None
+    before = failure.neighbour(-1)
+    for lexeme in (failure.here, before):
+        if lexeme.kind != "word" or lexeme.text in words:
             continue
-        if piece is scene.near(-1) and scene.here.kind not in ("word", "string", "number", "regex"):
+        if lexeme is before and failure.here.kind not in ("word", "string", "number", "regex"):
             continue
-        instead = meant(piece.text, words)
-        if instead:
-            message = f"`{piece.text}` is no word of the language"
-            return scene.problem("TRL107", message, f"write `{instead}`", piece)
+        keyword = keyword_for(lexeme.text, words)
+        if keyword:
+            return failure.problem("TRL107", f"unknown keyword `{lexeme.text}`", f"write `{keyword}`", lexeme)
     return None
 
 
-def _bounds(scene: _Scene) -> Problem | None:
-    """Step bounds in another shape, or on something that takes none."""
-    if scene.start != "formula":
+def _bounds(failure: _ParseFailure) -> Problem | None:
+    """Check for malformed step bounds, or bounds on something that takes none."""
+    if failure.start != "formula":
         return None
-    here, before = scene.here, scene.near(-1)
-    opened = scene.opened
-    inside = bool(opened) and scene.pieces[opened[-1]].text == "["
-    operator = scene.pieces[opened[-1] - 1] if inside else before
-    if not inside and here.text not in ("[", "[]", "{", "<", "<=", "^", "_"):
+    here, before = failure.here, failure.neighbour(-1)
+    inside = failure.in_square_brackets_of
+    if inside is None and here.text not in ("[", "[]", "{", "<", "<=", "^", "_"):
         return None
+    operator = inside or before
     if operator.text in TEMPORAL:
         one_number = SPELLINGS[operator.text] in STEPPED | {Op.AT_MOST}
-        shape = f"{operator.text}[2]" if one_number else f"{operator.text}[0,3]"
-        hint = f"write whole numbers from 0, such as `{shape}`; for no upper end, `next[2] eventually p`"
-        return scene.problem("TRL110", f"the step bounds of `{operator.text}` are not written so", hint)
+        form = f"{operator.text}[2]" if one_number else f"{operator.text}[0,3]"
+        hint = f"write whole numbers from 0, such as `{form}`; for no upper bound, `next[2] eventually p`"
+        return failure.problem("TRL110", f"invalid step bounds of `{operator.text}`", hint)
     if here.text == "[":
         hint = "write them after a temporal operator, such as `eventually[0,3] p`"
-        return scene.problem("TRL112", f"step bounds after `{before.text}`, which takes none", hint)
+        return failure.problem("TRL112", f"`{before.text}` takes no step bounds", hint)
     return None
 
 
-def _other_kind(scene: _Scene) -> Problem | None:
-    """A question about an event inside a formula, or time inside a predicate."""
-    here, before = scene.here, scene.near(-1)
-    if scene.start == "formula":
-        asks = here.text in _COMPARISONS | _QUESTIONS or here.kind in ("string", "regex") or here.text == "."
-        if not asks or here.text == "=>":
+def _mixed_languages(failure: _ParseFailure) -> Problem | None:
+    """Check for a condition inside a formula, or a temporal operator inside a predicate."""
+    here, before = failure.here, failure.neighbour(-1)
+    if failure.start == "formula":
+        is_condition = here.text in _COMPARISONS | _TEST_WORDS or here.kind in ("string", "regex")
+        if not is_condition and here.text != ".":
             return None
-        hint = 'name the question under `propositions:` (`asked: kind == "user"`) and use the name here'
+        hint = 'define it under `propositions:` (`asked: kind == "user"`) and use its name here'
         if here.text in ("=", "=="):
             hint += "; for `both or neither` write `<->`"
-        return scene.problem("TRL114", "a formula speaks of propositions and asks no event itself", hint)
-    if scene.start == "predicate":
-        hint = "name this question as a proposition and put the operator into a rule's `formula:`"
-        for piece in (here, before):
-            arrow = piece.text in ("->", "<->", "implies", "iff")
-            if piece.text in TEMPORAL or arrow:
-                message = f"`{piece.text}` stands in formulas; a proposition asks about one event"
-                hint = "write `not p or q`" if arrow else hint
-                return scene.problem("TRL114", message, hint, piece)
+        return failure.problem("TRL114", "a condition on an event is not allowed in a formula", hint)
+    if failure.start == "predicate":
+        for lexeme in (here, before):
+            arrow = lexeme.text in ("->", "<->", "implies", "iff")
+            if lexeme.text in TEMPORAL or arrow:
+                message = f"`{lexeme.text}` is only allowed in formulas"
+                hint = "define this condition as a proposition and use the operator in a rule's `formula:`"
+                return failure.problem("TRL114", message, "write `not p or q`" if arrow else hint, lexeme)
     return None
 
 
-def _foreign_sign(scene: _Scene) -> Problem | None:
-    """A sign of another language."""
-    here = scene.here
-    instead = SIGNS.get(here.text, "")
-    if here.text == "<>" and scene.start == "predicate":
-        instead = "!="
-    if not instead or (instead in ("next", "always", "eventually") and scene.start == "predicate"):
+def _foreign_symbol(failure: _ParseFailure) -> Problem | None:
+    """Check for an operator sign of another language."""
+    here = failure.here
+    sign = SIGNS.get(here.text, "")
+    if here.text == "<>" and failure.start == "predicate":
+        sign = "!="
+    if not sign or (sign in ("next", "always", "eventually") and failure.start == "predicate"):
         return None
-    return scene.problem("TRL107", f"`{here.text}` is no sign of the language", f"write `{instead}`")
+    return failure.problem("TRL107", f"unknown operator `{here.text}`", f"write `{sign}`")
 
 
-def _list(scene: _Scene) -> Problem | None:
-    """The list of `in`."""
-    here, before = scene.here, scene.near(-1)
-    if scene.start != "predicate":
+def _list(failure: _ParseFailure) -> Problem | None:
+    """Check for a malformed list of `in`."""
+    here, before = failure.here, failure.neighbour(-1)
+    if failure.start != "predicate":
         return None
     if before.text == "in" and here.text not in ("[", "[]"):
-        return scene.problem(
-            "TRL109", "`in` takes a list in square brackets", 'write `tool in ["search", "refund"]`'
-        )
-    opened = scene.opened
-    if here.text == "[]" or (opened and scene.pieces[opened[-1] - 1].text == "in"):
+        hint = 'write `tool in ["search", "refund"]`'
+        return failure.problem("TRL109", "`in` requires a list in square brackets", hint)
+    opened = failure.bracket
+    if here.text == "[]" or (opened is not None and failure.lexemes[opened - 1].text == "in"):
         if here.text in ("]", "[]"):
-            return scene.problem("TRL102", "a value is missing in this list", 'write `["search", "refund"]`')
+            return failure.problem("TRL102", "missing value in the list", 'write `["search", "refund"]`')
         if here.kind in ("string", "number", "word") and before.kind in ("string", "number", "word"):
-            return scene.problem("TRL103", "a comma is missing between two values", "write `,` between them")
+            return failure.problem("TRL103", "missing comma between two values", "write `,` between them")
     return None
 
 
-def _question(scene: _Scene) -> Problem | None:
-    """A question whose parts stand in another order or form."""
-    here, before = scene.here, scene.near(-1)
-    if scene.start != "predicate":
+def _condition(failure: _ParseFailure) -> Problem | None:
+    """Check for a condition whose parts are in the wrong order or form."""
+    here, before = failure.here, failure.neighbour(-1)
+    if failure.start != "predicate":
         return None
     if before.kind == "regex":
         hint = "write `\\/` for a slash inside a regular expression"
-        return scene.problem("TRL109", f"{_named(here)} cannot follow a regular expression", hint)
-    if before.text == "is" or (before.text == "not" and scene.near(-2).text == "is"):
-        return scene.problem(
-            "TRL109", "`is` asks only for null", "write `is null`, `is not null`, `==` or `!=`"
-        )
+        return failure.problem("TRL109", f"unexpected {_quoted(here)} after a regular expression", hint)
+    if before.text == "is" or (before.text == "not" and failure.neighbour(-2).text == "is"):
+        hint = "write `is null`, `is not null`, `==` or `!=`"
+        return failure.problem("TRL109", "`is` only tests for null", hint)
     if here.kind in ("string", "number") and (
         before.kind == "end" or before.text in ("and", "or", "not", "(", "&&", "||")
     ):
-        return scene.problem("TRL109", "a question begins with its field", 'write `kind == "user"`')
+        return failure.problem("TRL109", "a condition starts with its field", 'write `kind == "user"`')
     if before.text == "starts":
-        return scene.problem("TRL109", "`starts` needs `with`", 'write `starts with "..."`')
-    if before.text == "not" and here.text in _QUESTIONS - {"in", "null"}:
+        return failure.problem("TRL109", "missing `with` after `starts`", 'write `starts with "..."`')
+    if before.text == "not" and here.text in _TEST_WORDS - {"in", "null"}:
         hint = f"write `not` before the field: `not text {here.text} ...`"
-        return scene.problem("TRL109", f"`not {here.text}` is not written so", hint, before)
-    if here.text in _COMPARISONS and scene.near(-2).text in _COMPARISONS:
-        hint = "write both with `and`: `args.n > 1 and args.n < 9`"
-        return scene.problem("TRL109", "one comparison follows another", hint)
+        return failure.problem("TRL109", f"`not` is not allowed before `{here.text}`", hint, before)
+    if here.text in _COMPARISONS and failure.neighbour(-2).text in _COMPARISONS:
+        hint = "join two with `and`: `args.n > 1 and args.n < 9`"
+        return failure.problem("TRL109", "comparisons cannot be chained", hint)
     if here.text == "(" and before.kind == "word" and before.text not in ("and", "or", "not"):
         hint = "write a comparison; a pattern such as /(?i)yes/ ignores case"
-        return scene.problem("TRL109", f"there is no function `{before.text}`", hint, before)
+        return failure.problem("TRL109", f"unknown function `{before.text}`", hint, before)
     if here.kind in ("string", "number") and before.kind == "word":
-        return scene.problem("TRL103", "a comparison is missing", f"write `==` before `{here.text}`")
+        return failure.problem("TRL103", "missing comparison operator", f"write `==` before `{here.text}`")
     return None
 
 
-def _step(scene: _Scene) -> Problem | None:
-    """A step into JSON in another form, or a hyphen in a name."""
-    here, before = scene.here, scene.near(-1)
-    if here.text == "-" and before.kind == "word" and scene.near(1).kind == "word":
-        joined = f"{before.text}-{scene.near(1).text}"
-        if scene.start == "formula" or scene.start == "head":
-            return scene.problem("TRL108", "a name has no hyphen", f"write `{joined.replace('-', '_')}`")
-        return scene.problem("TRL108", "a key with a hyphen stands in quotes", f'write `["{joined}"]`')
-    if scene.start not in ("predicate", "path"):
+def _path_step(failure: _ParseFailure) -> Problem | None:
+    """Check for a malformed step into JSON, or a hyphen in a name."""
+    here, before = failure.here, failure.neighbour(-1)
+    if here.text == "-" and before.kind == "word" and failure.neighbour(1).kind == "word":
+        joined = f"{before.text}-{failure.neighbour(1).text}"
+        if failure.start == "formula" or failure.start == "head":
+            return failure.problem("TRL108", "a name has no hyphen", f"write `{joined.replace('-', '_')}`")
+        return failure.problem("TRL108", "a key with a hyphen must be quoted", f'write `["{joined}"]`')
+    if failure.start not in ("predicate", "path"):
         return None
     if before.text == "." and here.kind == "number":
-        return scene.problem("TRL109", "a place in an array stands in brackets", f"write `[{here.text}]`")
-    opened = scene.opened
-    inside = opened and scene.pieces[opened[-1]].text == "[" and scene.pieces[opened[-1] - 1].text != "in"
-    if inside or before.text == "." or here.text in (".", "..", "[", "[]"):
-        hint = 'write `.name`, `["odd key"]`, or `[0]` for the first of an array'
-        return scene.problem("TRL109", "this is no step into JSON", hint)
+        return failure.problem("TRL109", "an array index is written in brackets", f"write `[{here.text}]`")
+    inside = failure.in_square_brackets_of
+    if (inside and inside.text != "in") or before.text == "." or here.text in (".", "..", "[", "[]"):
+        hint = 'write `.name`, `["odd key"]`, or `[0]` for the first element of an array'
+        return failure.problem("TRL109", "invalid step into JSON", hint)
     return None
 
 
-def _brackets(scene: _Scene) -> Problem | None:
-    """Brackets without a partner."""
-    here, opened = scene.here, scene.opened
-    if here.text in (")", "]"):
-        if not opened:
-            return scene.problem("TRL105", f"`{here.text}` closes nothing", "leave it out, or open it before")
-        opening = scene.pieces[opened[-1]]
-        if _OPENS[opening.text] != here.text:
-            hint = f"write `{_OPENS[opening.text]}` before `{here.text}`"
-            return scene.problem("TRL104", f"this `{opening.text}` is never closed", hint, opening)
-    if here.kind == "end" and opened and not scene.wants_operand():
-        opening = scene.pieces[opened[-1]]
-        hint = f"write `{_OPENS[opening.text]}` where it ends"
-        return scene.problem("TRL104", f"this `{opening.text}` is never closed", hint, opening)
-    return None
-
-
-def _as_name(scene: _Scene) -> Problem | None:
-    """A word of the language where a name is meant."""
-    here, after = scene.here, scene.near(1)
-    if scene.start != "formula" or here.text not in BINARY or not scene.wants_operand():
+def _brackets(failure: _ParseFailure) -> Problem | None:
+    """Check for a bracket without a partner."""
+    here, opened = failure.here, failure.bracket
+    is_closing = here.text in (")", "]")
+    if is_closing and opened is None:
+        hint = "leave it out, or add the opening bracket"
+        return failure.problem("TRL105", f"unmatched `{here.text}`", hint)
+    if opened is None:
         return None
-    name_like = after.kind == "end" or after.text in CONNECTIVES | BINARY | {")", ","}
-    return reserved(scene.snippet, here.text, here.start, here.end) if name_like else None
-
-
-def _missing_operand(scene: _Scene) -> Problem | None:
-    """An operator without what it needs before or after it."""
-    here, before = scene.here, scene.near(-1)
-    noun = {"formula": "formula", "predicate": "question", "head": "parameter"}.get(scene.start, "step")
-    if not scene.wants_operand() or here.kind not in ("end", "sign", "word"):
-        return None
-    if here.kind == "sign" and here.text not in CONNECTIVES | {
-        ")",
-        "]",
-        ",",
-        "==",
-        "!=",
-        "<",
-        "<=",
-        ">",
-        ">=",
-    }:
-        return None
-    if before.text == "(" and here.text == ")":
-        return scene.problem("TRL102", "nothing stands in these brackets", f"write a {noun} between them")
-    if before.kind != "end" and before.text != "(":
-        hint = f"write a {noun} after `{before.text}`"
-        if before.text in TEMPORAL:
-            hint += f"; if `{before.text}` is meant as a name, choose another: it is a word of the language"
-        return scene.problem("TRL102", f"`{before.text}` has nothing after it", hint, before)
-    return scene.problem("TRL102", f"{_named(here)} has nothing before it", f"write a {noun} before it")
-
-
-def _missing_operator(scene: _Scene) -> Problem | None:
-    """Two operands side by side."""
-    here, before = scene.here, scene.near(-1)
-    if scene.wants_operand() or not (here.kind in ("word", "string", "number") or here.text in ("(", "!")):
-        return None
-    if scene.start == "head":
-        return scene.problem("TRL103", "a comma is missing between two parameters", EXAMPLES["head"])
-    hint = "write `and`, `or` or `->` between them; a pack's operator is called as `name(p, q)`"
-    if scene.start == "predicate":
-        hint = "write `and` or `or` between them"
-    return scene.problem("TRL103", f"nothing joins {_named(before)} and {_named(here)}", hint)
-
-
-def _number(scene: _Scene) -> Problem | None:
-    """A number where a formula is wanted, or a comma between formulas."""
-    here, before = scene.here, scene.near(-1)
-    if scene.start != "formula":
-        return None
-    if here.kind == "number":
-        hint = "write `true` or `false`; numbers stand only in step bounds, `eventually[0,3] p`"
-        return scene.problem("TRL109", "a number is no formula", hint)
-    if here.text == ",":
-        hint = "write `and` or `or`; commas stand in step bounds and in calls of a pack's operators"
-        return scene.problem("TRL109", f"a comma joins no formulas after {_named(before)}", hint)
-    return None
-
-
-def _stray(scene: _Scene) -> Problem | None:
-    """A character that the language never uses, or a name in other letters than a to z."""
-    here = scene.here
-    if here.kind == "sign" and here.text not in CONNECTIVES | {"(", ")", "[", "]", ",", "."}:
-        return scene.problem(
-            "TRL108", f"`{here.text}` means nothing here", f"leave it out; {EXAMPLES[scene.start]}"
+    opening = failure.lexemes[opened]
+    closing = _OPENS[opening.text]
+    if is_closing and closing != here.text:
+        return failure.problem(
+            "TRL104", f"unclosed `{opening.text}`", f"write `{closing}` before `{here.text}`", opening
+        )
+    if here.kind == "end" and not failure.expects_operand():
+        return failure.problem(
+            "TRL104", f"unclosed `{opening.text}`", f"add the closing `{closing}`", opening
         )
     return None
 
 
-def reserved(snippet: Snippet, word: str, start: int, end: int) -> Problem:
-    """The problem of a word of the language that stands as a name."""
+def _reserved_as_name(failure: _ParseFailure) -> Problem | None:
+    """Check for a reserved word that is probably meant as a name."""
+    here, after = failure.here, failure.neighbour(1)
+    if failure.start != "formula" or here.text not in BINARY or not failure.expects_operand():
+        return None
+    name_like = after.kind == "end" or after.text in CONNECTIVES | BINARY | {")", ","}
+    return reserved_word_problem(failure.snippet, here.text, here.start, here.end) if name_like else None
+
+
+def _missing_operand(failure: _ParseFailure) -> Problem | None:
+    """Check for an operator without an operand before or after it."""
+    here, before = failure.here, failure.neighbour(-1)
+    noun = _NOUNS[failure.start]
+    if not failure.expects_operand() or here.kind not in ("end", "sign", "word"):
+        return None
+    ends_operand = CONNECTIVES | {")", "]", ",", "==", "!=", "<", "<=", ">", ">="}
+    if here.kind == "sign" and here.text not in ends_operand:
+        return None
+    if before.text == "(" and here.text == ")":
+        return failure.problem("TRL102", "empty parentheses", f"write a {noun} between them")
+    if before.kind != "end" and before.text != "(":
+        hint = f"write a {noun} after `{before.text}`"
+        if before.text in TEMPORAL:
+            hint += f"; `{before.text}` is a reserved word: to use it as a name, choose another"
+        return failure.problem("TRL102", f"missing operand after `{before.text}`", hint, before)
+    return failure.problem("TRL102", f"missing operand before {_quoted(here)}", f"write a {noun} before it")
+
+
+def _missing_operator(failure: _ParseFailure) -> Problem | None:
+    """Check for two operands side by side."""
+    here, before = failure.here, failure.neighbour(-1)
+    is_operand = here.kind in ("word", "string", "number") or here.text in ("(", "!")
+    if failure.expects_operand() or not is_operand:
+        return None
+    if failure.start == "head":
+        return failure.problem("TRL103", "missing comma between two parameters", EXAMPLES["head"])
+    hint = "write `and`, `or` or `->` between them; a pack's operator is called as `name(p, q)`"
+    if failure.start == "predicate":
+        hint = "write `and` or `or` between them"
+    return failure.problem("TRL103", f"missing operator between {_quoted(before)} and {_quoted(here)}", hint)
+
+
+def _number(failure: _ParseFailure) -> Problem | None:
+    """Check for a number or a comma between formulas."""
+    here, before = failure.here, failure.neighbour(-1)
+    if failure.start != "formula":
+        return None
+    if here.kind == "number":
+        hint = "write `true` or `false`; numbers are only allowed in step bounds, `eventually[0,3] p`"
+        return failure.problem("TRL109", "a number is not a formula", hint)
+    if here.text == ",":
+        hint = "write `and` or `or`; commas separate step bounds and the operands of a pack's operators"
+        return failure.problem("TRL109", f"unexpected `,` after {_quoted(before)}", hint)
+    return None
+
+
+def _stray(failure: _ParseFailure) -> Problem | None:
+    """Check for a character that the language never uses."""
+    here = failure.here
+    if here.kind == "sign" and here.text not in CONNECTIVES | {"(", ")", "[", "]", ",", "."}:
+        hint = f"leave it out; {EXAMPLES[failure.start]}"
+        return failure.problem("TRL108", f"unexpected character `{here.text}`", hint)
+    return None
+
+
+def reserved_word_problem(snippet: Snippet, word: str, start: int, end: int) -> Problem:
+    """Return the problem of a reserved word that is used as a name."""
     hint = f"choose another name, such as `{word.lower()}_event`"
-    return snippet.problem(
-        "TRL113", f"`{word}` is a word of the language and names nothing", hint, start, end
-    )
+    return snippet.problem("TRL113", f"`{word}` is a reserved word", hint, start, end)
 
 
-def _named(piece: Piece) -> str:
-    return f"`{piece.text}`" if piece.text else "the end of the text"
+def _quoted(lexeme: Lexeme) -> str:
+    return f"`{lexeme.text}`" if lexeme.text else "the end of the text"
 
 
-_CHECKS: tuple[Callable[[_Scene], Problem | None], ...] = (
-    _unclosed,
-    _letters,
-    _head,
+_CHECKS: tuple[Callable[[_ParseFailure], Problem | None], ...] = (
+    _unterminated,
+    _non_ascii_name,
+    _reserved_in_head,
     _bounds,
     _list,
     _foreign_word,
-    _other_kind,
-    _foreign_sign,
-    _question,
-    _step,
+    _mixed_languages,
+    _foreign_symbol,
+    _condition,
+    _path_step,
     _brackets,
-    _as_name,
+    _reserved_as_name,
     _missing_operand,
     _missing_operator,
     _number,
     _stray,
 )
-"""What is asked, in this order: the more telling first."""
+"""The checks in their order: the most specific first."""

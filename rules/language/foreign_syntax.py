@@ -1,4 +1,4 @@
-"""What people write who know another language, and what this one writes for it."""
+"""Operators and keywords of other languages, and their equivalents in this one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIGNS = {
     "⊤": "true",
     "⊥": "false",
 }
-"""Signs of other languages, and what this one writes for them."""
+"""Operator signs of other languages, with the equivalent in this one."""
 
 WORDS = {
     **dict.fromkeys(("globally", "henceforth", "forever"), "always"),
@@ -40,18 +40,18 @@ WORDS = {
     **dict.fromkeys(("has", "includes", "contain"), "contains"),
     **dict.fromkeys(("none", "nil"), "null"),
 }
-"""Words of other languages, and what this one writes for them."""
+"""Keywords of other languages, with the equivalent in this one."""
 
 
-def meant(word: str, words: Collection[str]) -> str:
-    """The word of this language that a foreign one stands for, or the empty string."""
+def keyword_for(word: str, words: Collection[str]) -> str:
+    """Return the keyword among `words` that a foreign or misspelt word means, or an empty string."""
     lower = word.casefold()
     if lower in words:
         return lower
     foreign = WORDS.get(lower, "")
     if foreign and (foreign.split()[0] in words or not foreign.isidentifier()):
         return foreign
-    long = [each for each in words if len(each) > 2]
-    swapped = [each for each in long if sorted(each) == sorted(lower)]
+    long = [keyword for keyword in words if len(keyword) > 2]
+    swapped = [keyword for keyword in long if sorted(keyword) == sorted(lower)]
     near = swapped or get_close_matches(lower, long, n=1, cutoff=0.8)
     return near[0] if near else ""

@@ -1,4 +1,4 @@
-"""From a formula's syntax tree to the formula: spellings, step bounds, user-defined operators expanded."""
+"""Building of formulas from syntax trees: step bounds are checked, user-defined operators are expanded."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from ..model.formula import BOUNDED, FUTURE, PAST, STEPPED, TRUE, Formula, Op, h
 from ..model.keywords import RESERVED, SPELLINGS
 from ..model.printer import to_text
 from ..model.problem import Problem, Snippet, counted, did_you_mean
-from .foreign_syntax import meant
-from .syntax import DEPTH_MAX, Node, nodes, span, tokens, too_deep
+from .foreign_syntax import keyword_for
+from .syntax import DEPTH_MAX, SyntaxNode, depth_problem, nodes, span, tokens
 
 BOUND_MAX = 1_000
 """The greatest step bound, and the greatest count of `at_most`."""
 
 NODES_MAX = 10_000
-"""Nodes of one formula, expansions of operators included."""
+"""Nodes of one formula after expanding operators."""
 
 _SHOWN_CHARS_MAX = 200
-"""How much of an expansion an error shows."""
+"""Characters of an expansion that an error shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A user-defined operator: `body`, in which each of `parameters` stands as a proposition of that name."""
+    """A user-defined operator; in `body` each parameter is a proposition of that name."""
 
     name: str
     parameters: tuple[str, ...]
@@ -35,13 +35,13 @@ class Operator:
 
     @property
     def head(self) -> str:
-        """Return how it is written: `happened_before(p, q)`."""
+        """The operator with its parameters: `happened_before(p, q)`."""
         return f"{self.name}({', '.join(self.parameters)})"
 
 
 @dataclass(frozen=True, slots=True)
-class _Ahead:
-    """Where a formula first looks ahead, and (for a call) what it expands to there."""
+class _FutureUse:
+    """The first future operator of a formula; of a call, with its expansion."""
 
     start: int
     end: int
@@ -50,20 +50,20 @@ class _Ahead:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """A formula being read, with its measures."""
+class _BuiltFormula:
+    """A formula being built, with its depth, its size and its first future operator."""
 
     formula: Formula
     depth: int = 0
     size: int = 1
-    ahead: _Ahead | None = None
+    ahead: _FutureUse | None = None
 
 
 @dataclass
-class Reading:
-    """One pass over a syntax tree, which collects every problem that it meets in `problems`.
+class FormulaBuilder:
+    """One pass over a syntax tree that collects every problem in `problems`.
 
-    `operators` may be called; with `known`, no other proposition may be named.
+    The formula may call `operators`; with `known`, it may name no other proposition.
     """
 
     snippet: Snippet
@@ -71,95 +71,94 @@ class Reading:
     known: Collection[str] | None = None
     problems: list[Problem] = field(default_factory=list[Problem])
 
-    def formula(self, tree: Node) -> Formula:
-        """The formula of a whole tree; not to be used when `problems` is not empty."""
+    def formula(self, tree: SyntaxNode) -> Formula:
+        """Return the formula of a whole tree; it is invalid if `problems` is not empty."""
         (top,) = nodes(tree)
-        return self._part(top).formula
+        return self._build(top).formula
 
-    def _part(self, node: Node) -> _Part:
-        """The formula of a node; where that has a problem, one with which the rest can be read."""
+    def _build(self, node: SyntaxNode) -> _BuiltFormula:
+        """Build the formula of a node; if that has a problem, one with which the pass can go on."""
         while node.data == "group":
             (node,) = nodes(node)
         match str(node.data):
             case "proposition":
-                return self._proposition(tokens(node)[0])
+                return self._build_proposition(tokens(node)[0])
             case "truth":
-                return _Part(Formula(SPELLINGS[tokens(node)[0]]))
+                return _BuiltFormula(Formula(SPELLINGS[tokens(node)[0]]))
             case "call":
-                return self._call(node)
+                return self._build_call(node)
             case "unary" | "binary" | "not":
-                return self._operator(node)
+                return self._build_operator(node)
             case _:
-                return self._chain(node)
+                return self._build_chain(node)
 
-    def _say(self, code: str, message: str, hint: str, at: Node | Token | _Ahead) -> None:
-        start, end = (at.start, at.end) if isinstance(at, _Ahead) else span(at)
+    def _report(self, code: str, message: str, hint: str, at: SyntaxNode | Token | _FutureUse) -> None:
+        start, end = (at.start, at.end) if isinstance(at, _FutureUse) else span(at)
         self.problems.append(self.snippet.problem(code, message, hint, start, end))
 
-    def _proposition(self, token: Token) -> _Part:
+    def _build_proposition(self, token: Token) -> _BuiltFormula:
         name = str(token)
         if name in self.operators:
             hint = f"write `{self.operators[name].head}` with a formula for each parameter"
-            self._say("TRL122", f"the operator `{name}` stands without its operands", hint, token)
+            self._report("TRL122", f"operator `{name}` has no operands", hint, token)
         elif self.known is not None and name not in self.known:
             hint = did_you_mean(name, self.known)
-            self._say("TRL120", f"no proposition is named `{name}`", hint, token)
-        return _Part(prop(name))
+            self._report("TRL120", f"unknown proposition `{name}`", hint, token)
+        return _BuiltFormula(prop(name))
 
-    def _chain(self, node: Node) -> _Part:
-        """`and`, `or` and `<->` group to the left; the grammar has paired `->` to the right."""
+    def _build_chain(self, node: SyntaxNode) -> _BuiltFormula:
+        """Build a chain: `and`, `or` and `<->` associate to the left; the grammar pairs `->` to the right."""
         op = SPELLINGS[tokens(node)[0]]
-        parts = [self._part(child) for child in nodes(node)]
-        return reduce(lambda left, right: self._joined(node, Formula(op), (left, right)), parts)
+        parts = [self._build(child) for child in nodes(node)]
+        return reduce(lambda left, right: self._join(node, Formula(op), (left, right)), parts)
 
-    def _operator(self, node: Node) -> _Part:
-        """A unary operator or a binary temporal one."""
+    def _build_operator(self, node: SyntaxNode) -> _BuiltFormula:
+        """Build a unary operator or a binary temporal one."""
         word = tokens(node)[0]
         op = SPELLINGS[word]
         written = [child for child in nodes(node) if child.data == "bounds"]
         operands = [child for child in nodes(node) if child.data != "bounds"]
         head = Formula(op, bounds=self._bounds(op, word, written[0] if written else None))
-        parts = tuple(self._part(operand) for operand in operands)
+        parts = tuple(self._build(operand) for operand in operands)
         if op in PAST:
             parts = tuple(self._past_operand(str(word), part) for part in parts)
-        whole = self._joined(node, head, parts)
-        return replace(whole, ahead=_Ahead(*span(word), str(word))) if op in FUTURE else whole
+        whole = self._join(node, head, parts)
+        return replace(whole, ahead=_FutureUse(*span(word), str(word))) if op in FUTURE else whole
 
-    def _past_operand(self, word: str, part: _Part) -> _Part:
-        """The operand of a past operator, which must not look ahead."""
+    def _past_operand(self, word: str, part: _BuiltFormula) -> _BuiltFormula:
+        """Check that the operand of a past operator has no future operator."""
         ahead = part.ahead
         if ahead is None:
             return part
-        message = f"`{ahead.word}` looks ahead inside `{word}`, which looks back"
-        if ahead.expansion:
-            message = f"`{ahead.word}` looks ahead ({ahead.expansion}) inside `{word}`, which looks back"
-        hint = "the past may stand inside the future, not around it: `always (reply -> once request)`"
-        self._say("TRL125", message, hint, ahead)
+        expansion = f" ({ahead.expansion})" if ahead.expansion else ""
+        message = f"future operator `{ahead.word}`{expansion} inside the past operator `{word}`"
+        hint = "a past operator may be inside a future one, not around it: `always (reply -> once request)`"
+        self._report("TRL125", message, hint, ahead)
         return replace(part, ahead=None)
 
-    def _call(self, node: Node) -> _Part:
-        """A call of a user-defined operator, expanded."""
+    def _build_call(self, node: SyntaxNode) -> _BuiltFormula:
+        """Expand a call of a user-defined operator."""
         name = tokens(node)[0]
-        parts = [self._part(child) for child in nodes(node)]
+        parts = [self._build(child) for child in nodes(node)]
         operator = self.operators.get(name)
         if operator is None:
-            self._say("TRL121", f"no operator is named `{name}`", self._operator_hint(str(name)), name)
-            return _Part(TRUE)
+            self._report("TRL121", f"unknown operator `{name}`", self._operator_hint(str(name)), name)
+            return _BuiltFormula(TRUE)
         wanted = len(operator.parameters)
         if len(parts) != wanted:
             message = f"`{name}` takes {counted(wanted, 'operand')}, not {len(parts)}"
-            self._say("TRL122", message, f"write `{operator.head}`", node)
-            return _Part(TRUE)
+            self._report("TRL122", message, f"write `{operator.head}`", node)
+            return _BuiltFormula(TRUE)
         values = dict(zip(operator.parameters, parts, strict=True))
         depth, size = _measure(operator.body, values)
-        whole = _Part(operator.body, depth, size)
+        whole = _BuiltFormula(operator.body, depth, size)
         if self._too_large(node, whole):
-            return _Part(TRUE)
+            return _BuiltFormula(TRUE)
         expanded = substitute(operator.body, {key: part.formula for key, part in values.items()})
         return self._expanded(node, str(name), replace(whole, formula=expanded))
 
-    def _expanded(self, node: Node, name: str, whole: _Part) -> _Part:
-        """The expansion of a call, unless the call put something that looks ahead inside the past."""
+    def _expanded(self, node: SyntaxNode, name: str, whole: _BuiltFormula) -> _BuiltFormula:
+        """Return the expansion of a call, unless the call puts a future operator inside a past one."""
         if not has_future(whole.formula):
             return whole
         start, end = span(node)
@@ -167,48 +166,48 @@ class Reading:
         expansion = f"`{_short(call)}` expands to `{_short(to_text(whole.formula))}`"
         hidden = _future_in_past(whole.formula)
         if hidden is None:
-            return replace(whole, ahead=_Ahead(start, end, name, expansion))
+            return replace(whole, ahead=_FutureUse(start, end, name, expansion))
         outer, inner = hidden
         message = (
-            f"{expansion}, where `{inner.op.value}` looks ahead inside `{outer.op.value}`, which looks back"
+            f"{expansion}: future operator `{inner.op.value}` inside the past operator `{outer.op.value}`"
         )
-        hint = f"give `{name}` operands that do not look ahead"
-        self._say("TRL125", message, hint, node)
-        return _Part(TRUE)
+        hint = f"call `{name}` with operands that have no future operators"
+        self._report("TRL125", message, hint, node)
+        return _BuiltFormula(TRUE)
 
     def _operator_hint(self, name: str) -> str:
         if self.known is not None and name in self.known:
             return f"`{name}` is a proposition: write it alone, or an operator between it and the bracket"
-        word = meant(name, RESERVED)
+        word = keyword_for(name, RESERVED)
         return f"did you mean `{word}`?" if word else did_you_mean(name, self.operators)
 
-    def _joined(self, node: Node, head: Formula, parts: Sequence[_Part]) -> _Part:
-        """An operator over its operands, unless that is deeper or larger than a formula may be."""
-        whole = _Part(
+    def _join(self, node: SyntaxNode, head: Formula, parts: Sequence[_BuiltFormula]) -> _BuiltFormula:
+        """Apply an operator to its operands, unless the result is too deep or too large."""
+        whole = _BuiltFormula(
             replace(head, args=tuple(part.formula for part in parts)),
             1 + max(part.depth for part in parts),
             1 + sum(part.size for part in parts),
             next((part.ahead for part in parts if part.ahead), None),
         )
-        return _Part(TRUE) if self._too_large(node, whole) else whole
+        return _BuiltFormula(TRUE) if self._too_large(node, whole) else whole
 
-    def _too_large(self, node: Node, part: _Part) -> bool:
+    def _too_large(self, node: SyntaxNode, part: _BuiltFormula) -> bool:
         if part.depth > DEPTH_MAX:
-            self.problems.append(too_deep(self.snippet, *span(node)))
+            self.problems.append(depth_problem(self.snippet, *span(node)))
         elif part.size > NODES_MAX:
-            message = f"more than {NODES_MAX} nodes when its operators are expanded"
+            message = f"the formula has more than {NODES_MAX} nodes after expanding operators"
             hint = "use a parameter fewer times in an operator's body, or split the rule"
-            self._say("TRL153", message, hint, node)
+            self._report("TRL153", message, hint, node)
         else:
             return False
         return True
 
-    def _bounds(self, op: Op, word: Token, node: Node | None) -> tuple[int, int] | None:
-        """The step bounds of an operator, in the form that it takes."""
+    def _bounds(self, op: Op, word: Token, node: SyntaxNode | None) -> tuple[int, int] | None:
+        """Return the step bounds of an operator, in the form that it takes."""
         if node is None:
             if op is Op.AT_MOST:
-                hint = "write how often, `at_most[2] p`"
-                self._say("TRL110", "`at_most` needs a count", hint, word)
+                hint = "write the count in brackets, `at_most[2] p`"
+                self._report("TRL110", "`at_most` requires a count", hint, word)
                 return 0, 0
             return None
         numbers = [self._number(token) for token in tokens(node)]
@@ -217,24 +216,23 @@ class Reading:
         if op in STEPPED or op is Op.AT_MOST:
             if len(numbers) != 1:
                 hint = f"write `{word}[{numbers[-1]}]`"
-                self._say("TRL110", f"`{word}` takes one number", hint, node)
+                self._report("TRL110", f"`{word}` takes one number", hint, node)
             return (numbers[0], numbers[0]) if op in STEPPED else (0, numbers[0])
-        hint = f"say when with a bounded operator beside it: `(p {word} q) and eventually[0,3] q`"
-        if op in PAST:
-            hint = f"say when with a bounded operator beside it: `(p {word} q) and once[0,3] q`"
-        self._say("TRL112", f"`{word}` takes no step bounds", hint, node)
+        bounded = "once" if op in PAST else "eventually"
+        hint = f"add a bounded operator: `(p {word} q) and {bounded}[0,3] q`"
+        self._report("TRL112", f"`{word}` takes no step bounds", hint, node)
         return None
 
-    def _window(self, word: Token, node: Node, numbers: list[int]) -> tuple[int, int]:
+    def _window(self, word: Token, node: SyntaxNode, numbers: list[int]) -> tuple[int, int]:
         if len(numbers) != 2:
             n = numbers[0]
             hint = f"write `{word}[0,{n}]` for within {n} steps, `{word}[{n},{n}]` for exactly {n}"
-            self._say("TRL110", f"`{word}` takes two numbers, from and to", hint, node)
+            self._report("TRL110", f"`{word}` takes two bounds, from and to", hint, node)
             return 0, numbers[0]
         low, high = numbers
         if low > high:
-            message = f"no step is both at least {low} and at most {high} away"
-            self._say("TRL111", message, f"write `{word}[{high},{low}]`", node)
+            message = f"the lower bound {low} is greater than the upper bound {high}"
+            self._report("TRL111", message, f"write `{word}[{high},{low}]`", node)
         return low, high
 
     def _number(self, token: Token) -> int:
@@ -242,12 +240,12 @@ class Reading:
         if len(digits) <= len(str(BOUND_MAX)) and int(digits) <= BOUND_MAX:
             return int(digits)
         hint = f"write at most {BOUND_MAX}, or leave the bounds out"
-        self._say("TRL152", f"the number is above the limit of {BOUND_MAX}", hint, token)
+        self._report("TRL152", f"the number is greater than {BOUND_MAX}", hint, token)
         return BOUND_MAX
 
 
 def substitute(formula: Formula, values: Mapping[str, Formula]) -> Formula:
-    """The formula with each proposition that `values` names replaced by its value."""
+    """Replace each proposition that `values` names by its value."""
     if formula.op is Op.PROP:
         return values.get(formula.name, formula)
     if not formula.args:
@@ -255,8 +253,8 @@ def substitute(formula: Formula, values: Mapping[str, Formula]) -> Formula:
     return replace(formula, args=tuple(substitute(arg, values) for arg in formula.args))
 
 
-def _measure(body: Formula, values: Mapping[str, _Part]) -> tuple[int, int]:
-    """The depth and the size of a body with its parameters replaced, which is not built for it."""
+def _measure(body: Formula, values: Mapping[str, _BuiltFormula]) -> tuple[int, int]:
+    """Return the depth and the size of a body with its parameters replaced, without building it."""
     if body.op is Op.PROP:
         part = values.get(body.name)
         return (part.depth, part.size) if part else (0, 1)
@@ -267,7 +265,7 @@ def _measure(body: Formula, values: Mapping[str, _Part]) -> tuple[int, int]:
 
 
 def _future_in_past(formula: Formula) -> tuple[Formula, Formula] | None:
-    """A past operator with a future one inside it, and that one, if there is such a pair."""
+    """Return a past operator and a future operator inside it, if there is such a pair."""
     for node in walk(formula):
         if node.op in PAST:
             for inner in walk(node):
@@ -277,6 +275,6 @@ def _future_in_past(formula: Formula) -> tuple[Formula, Formula] | None:
 
 
 def _short(text: str) -> str:
-    """The text, cut where an error would become unreadable."""
+    """Return the text on one line, cut to the length that an error shows."""
     text = " ".join(text.split())
     return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]} ..."

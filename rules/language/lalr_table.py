@@ -1,9 +1,8 @@
-"""The grammar's parse table, made ahead of time.
+"""The grammar's LALR parse table, generated ahead of time.
 
-To make the parser from the grammar's text takes longer than to read a pack, and every start would wait for
-it. So the table is kept beside the grammar in `grammar.json`, which `make generated` writes and a test
-compares. It is data, and says what it was made of: where that is another grammar or another version of
-Lark, it is not used.
+Building the parser from the grammar takes longer than reading a pack, so `make generated` writes the table to
+`grammar.json` and a test compares it. The table records the grammar's digest and Lark's version; the loader
+ignores a table that does not match them.
 """
 
 from __future__ import annotations
@@ -19,70 +18,72 @@ from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
 WIDTH_MAX = 2**32 - 1
-"""Stands for the length of terminals without end, which is another number in every Python."""
+"""The length of unbounded terminals in the table; Lark's own value differs between Python versions."""
 
-State = Mapping[int, tuple[int, Any]]
-"""By symbol: 0 and the state to go to, or 1 and the rule to reduce by."""
+TableState = Mapping[int, tuple[int, Any]]
+"""By symbol: 0 and the next state, or 1 and the rule to reduce by."""
 
 
 def make_parser(grammar: str, starts: Sequence[str]) -> Any:
-    """The parser of a grammar with those start symbols, from the text alone: about 60 ms."""
+    """Build the parser of a grammar with those start symbols from its text (about 60 ms)."""
     return Lark(
         grammar, parser="lalr", start=list(starts), propagate_positions=True, maybe_placeholders=False
     )
 
 
 def load_parser(table: str, grammar: str, starts: Sequence[str]) -> Any:
-    """The same parser from its table, unless that was made of another grammar or by another Lark."""
-    kept: Any = json.loads(table)
-    if kept["made_of"] != _made_of(grammar, starts):
+    """Load the parser from its table, or build it if the table is of another grammar or version of Lark."""
+    stored: Any = json.loads(table)
+    if stored["made_of"] != _provenance(grammar, starts):
         return make_parser(grammar, starts)
-    data = kept["data"]
+    data = stored["data"]
     data["parser"]["parser"] |= {
-        "tokens": _numbered(kept["symbols"]),
+        "tokens": _by_number(stored["symbols"]),
         "states": {
             state: {symbol: (act, {"@": to} if act else to) for symbol, act, to in row}
-            for state, row in _numbered(kept["states"]).items()
+            for state, row in _by_number(stored["states"]).items()
         },
     }
-    return cast(Any, Lark).load({"data": data, "memo": _numbered(kept["memo"])})
+    return cast(Any, Lark).load({"data": data, "memo": _by_number(stored["memo"])})
 
 
-def _numbered(entries: list[Any]) -> dict[int, Any]:
+def _by_number(entries: list[Any]) -> dict[int, Any]:
     return dict(enumerate(entries))
 
 
 def table_text(grammar: str, starts: Sequence[str]) -> str:
-    """Return what `grammar.json` holds: the same text wherever this version of Lark makes it."""
+    """Return the content of `grammar.json`, the same on every machine with this version of Lark."""
     data, memo = make_parser(grammar, starts).memo_serialize([TerminalDef, Rule])
     for entry in memo.values():
         if "_width" in entry.get("pattern", {}):
             entry["pattern"]["_width"] = [min(width, WIDTH_MAX) for width in entry["pattern"]["_width"]]
     parser = data["parser"]["parser"]
     tokens, states = parser.pop("tokens"), parser.pop("states")
-    number = {state: i for i, state in enumerate(_as_met(states, tokens, parser["start_states"]))}
+    number = {state: i for i, state in enumerate(_in_discovery_order(states, tokens, parser["start_states"]))}
     for ends in ("start_states", "end_states"):
         parser[ends] = {start: number[state] for start, state in parser[ends].items()}
     symbols = sorted(tokens.values())
-    place = {token: symbols.index(name) for token, name in tokens.items()}
+    index = {token: symbols.index(name) for token, name in tokens.items()}
     rows = [
         sorted(
-            [place[token], act, to["@"] if act else number[to]] for token, (act, to) in states[state].items()
+            [index[token], act, to["@"] if act else number[to]] for token, (act, to) in states[state].items()
         )
         for state in number
     ]
     entries = [memo[i] for i in range(len(memo))]
-    made_of = _made_of(grammar, starts)
-    return _written({"made_of": made_of, "data": data, "symbols": symbols, "memo": entries, "states": rows})
+    made_of = _provenance(grammar, starts)
+    return _to_json({"made_of": made_of, "data": data, "symbols": symbols, "memo": entries, "states": rows})
 
 
-def _made_of(grammar: str, starts: Sequence[str]) -> dict[str, object]:
+def _provenance(grammar: str, starts: Sequence[str]) -> dict[str, object]:
     digest = hashlib.sha256(grammar.encode()).hexdigest()
     return {"grammar": digest, "starts": list(starts), "lark": lark.__version__}
 
 
-def _as_met(states: Mapping[int, State], tokens: Mapping[int, str], starts: Mapping[str, int]) -> list[int]:
-    """The states as one meets them from the start symbols; Lark numbers states and symbols at random."""
+def _in_discovery_order(
+    states: Mapping[int, TableState], tokens: Mapping[int, str], starts: Mapping[str, int]
+) -> list[int]:
+    """Return the states in breadth-first order from the start symbols; Lark numbers them at random."""
     found = [starts[name] for name in sorted(starts)]
     for state in found:
         row = sorted((tokens[token], to) for token, (act, to) in states[state].items() if not act)
@@ -90,8 +91,8 @@ def _as_met(states: Mapping[int, State], tokens: Mapping[int, str], starts: Mapp
     return found
 
 
-def _written(table: Mapping[str, object]) -> str:
-    """The table as JSON, each entry of a list on a line of its own."""
+def _to_json(table: Mapping[str, object]) -> str:
+    """Return the table as JSON, each entry of a list on a line of its own."""
     return "{\n" + ",\n".join(f"{_line(key)}:{_lines(value)}" for key, value in table.items()) + "\n}\n"
 
 

@@ -1,4 +1,4 @@
-"""From text to formulas, predicates, paths and operators: what packs and callers read expressions with."""
+"""Parsers of formulas, predicates, paths, names and user-defined operators."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..model.formula import TRUE, Formula
 from ..model.keywords import NAME, RESERVED
 from ..model.predicate import Path, Predicate
 from ..model.problem import Problem, RuleError, Snippet
-from .formula_builder import Operator, Reading
-from .predicate_builder import path_of, predicate_of
-from .syntax import Node, read, span, tokens
+from .formula_builder import FormulaBuilder, Operator
+from .predicate_builder import build_path, build_predicate
+from .syntax import SyntaxNode, parse_tree, span, tokens
 
 
 def parse_formula(
@@ -25,41 +25,41 @@ def parse_formula(
     operators: Mapping[str, Operator] | None = None,
     known: Collection[str] | None = None,
 ) -> Formula:
-    """The formula that the text says, calls of `operators` expanded.
+    """Parse a formula and expand its calls of `operators`.
 
-    `line` and `column` (from 1) are where the text begins in `source`. With `known`, any other name of a
-    proposition is a problem. Raises RuleError with every problem found.
+    The text begins at `line` and `column` (from 1) of `source`. With `known`, any other proposition is a
+    problem. Raises RuleError with every problem found.
     """
     snippet = Snippet(text, source, line, column)
-    reading = Reading(snippet, operators or {}, known)
-    formula = reading.formula(read(snippet, "formula"))
-    if reading.problems:
-        raise RuleError(reading.problems)
+    builder = FormulaBuilder(snippet, operators or {}, known)
+    formula = builder.formula(parse_tree(snippet, "formula"))
+    if builder.problems:
+        raise RuleError(builder.problems)
     return formula
 
 
 def parse_predicate(text: str) -> Predicate:
-    """The predicate that the text says, with valid regular expressions. Raises RuleError."""
+    """Parse a predicate and check its regular expressions. Raises RuleError with every problem found."""
     snippet = Snippet(text)
-    return predicate_of(snippet, read(snippet, "predicate"))
+    return build_predicate(snippet, parse_tree(snippet, "predicate"))
 
 
 def parse_path(text: str) -> Path:
-    """The path that the text says, `args.order_id` or `attributes["tenant"]`. Raises RuleError."""
+    """Parse a path, such as `args.order_id` or `attributes["tenant"]`. Raises RuleError."""
     snippet = Snippet(text)
-    return path_of(snippet, read(snippet, "path"))
+    return build_path(snippet, parse_tree(snippet, "path"))
 
 
 def parse_name(text: str) -> str:
-    """The text as the name of a proposition, transition or operator. Raises RuleError."""
+    """Check the name of a proposition, transition or operator. Raises RuleError."""
     snippet = Snippet(text)
     if text in RESERVED:
-        from .diagnose import reserved
+        from .diagnose import reserved_word_problem
 
-        raise RuleError([reserved(snippet, text, 0, len(text))])
+        raise RuleError([reserved_word_problem(snippet, text, 0, len(text))])
     if not NAME.fullmatch(text):
-        hint = "begin with a letter or _, then letters, digits and _, such as `large_refund`"
-        raise RuleError([snippet.problem("TRL108", f"`{text}` is no name", hint, 0, len(text))])
+        hint = "start with a letter or _, then use letters, digits and _, such as `large_refund`"
+        raise RuleError([snippet.problem("TRL108", f"invalid name `{text}`", hint, 0, len(text))])
     return text
 
 
@@ -69,11 +69,11 @@ def parse_operators(
     operators: Mapping[str, Operator] | None = None,
     known: Collection[str] | None = None,
 ) -> tuple[dict[str, Operator], tuple[Problem, ...]]:
-    """The operators that (head, body) pairs define, which may call each other in any order, and all problems.
+    """Parse operators from (head, body) pairs and return them with all problems; they may call each other.
 
     `operators` are those defined elsewhere, `known` the propositions a body may name beside its parameters
-    (None: any). An operator whose body has a problem is returned with the body `true`, so that a caller
-    can go on and calls of it are no further problems; with problems, no result may be used otherwise.
+    (None: any). An operator whose body has a problem is returned with the body `true`, so that its calls
+    cause no further problems; if there are problems, the operators serve only to find more.
     """
     given = operators or {}
     heads: dict[str, tuple[tuple[str, ...], Snippet]] = {}
@@ -86,7 +86,7 @@ def parse_operators(
             continue
         if name in heads or name in given:
             hint = "give one of them another name"
-            problems.append(head.problem("TRL126", f"`{name}` is defined twice", hint, 0, len(name)))
+            problems.append(head.problem("TRL126", f"duplicate operator `{name}`", hint, 0, len(name)))
             continue
         heads[name] = (parameters, body)
     found, more = _bodies(heads, given, known)
@@ -94,12 +94,12 @@ def parse_operators(
 
 
 def _head(snippet: Snippet) -> tuple[str, tuple[str, ...]]:
-    """The name and the parameters of an operator's head."""
-    name, *parameters = tokens(read(snippet, "head"))
+    """Parse the name and the parameters of an operator's head."""
+    name, *parameters = tokens(parse_tree(snippet, "head"))
     repeated = [token for i, token in enumerate(parameters) if token in parameters[:i]]
     if repeated:
-        hint = "give every parameter a name of its own"
-        message = f"the parameter `{repeated[0]}` stands twice"
+        hint = "give each parameter a different name"
+        message = f"duplicate parameter `{repeated[0]}`"
         raise RuleError([snippet.problem("TRL124", message, hint, *span(repeated[0]))])
     return str(name), tuple(map(str, parameters))
 
@@ -109,48 +109,50 @@ def _bodies(
     given: Mapping[str, Operator],
     known: Collection[str] | None,
 ) -> tuple[dict[str, Operator], list[Problem]]:
-    """The operators of those heads, each read after the ones that it calls."""
-    trees: dict[str, Node] = {}
+    """Return the operators of those heads; each is built after the operators that it calls."""
+    trees: dict[str, SyntaxNode] = {}
     problems: list[Problem] = []
     for name, (_, body) in heads.items():
         try:
-            trees[name] = read(body, "formula")
+            trees[name] = parse_tree(body, "formula")
         except RuleError as error:
             problems += error.problems
     calls = {name: _calls(tree) for name, tree in trees.items()}
     order, cycles = _order({name: set(called) & set(trees) for name, called in calls.items()})
     for cycle in cycles:
         at = calls[cycle[0]][cycle[1 % len(cycle)]]
-        way = " calls ".join(f"`{name}`" for name in (*cycle, cycle[0]))
-        hint = "an operator stands for a finite formula: say it without calling itself"
-        problems.append(heads[cycle[0]][1].problem("TRL123", f"{way}: it has no end", hint, *span(at)))
+        calling = " calls ".join(f"`{name}`" for name in (*cycle, cycle[0]))
+        hint = "define the operator without calling itself: it expands to a finite formula"
+        problems.append(
+            heads[cycle[0]][1].problem("TRL123", f"recursive operator: {calling}", hint, *span(at))
+        )
     found = {name: Operator(name, parameters, TRUE) for name, (parameters, _) in heads.items()}
     for name in order:
         parameters, body = heads[name]
         names = None if known is None else {*known, *parameters}
-        reading = Reading(body, {**given, **found}, names)
-        formula = reading.formula(trees[name])
-        problems += reading.problems
-        if not reading.problems:
+        builder = FormulaBuilder(body, {**given, **found}, names)
+        formula = builder.formula(trees[name])
+        problems += builder.problems
+        if not builder.problems:
             found[name] = Operator(name, parameters, formula)
     return found, problems
 
 
-def _calls(tree: Node) -> dict[str, Token]:
-    """The names of the operators that are called in the tree, each with one place where."""
+def _calls(tree: SyntaxNode) -> dict[str, Token]:
+    """Return the operators that the tree calls, each with the token of one call."""
     return {str(token): token for call in tree.find_data("call") for token in tokens(call)}
 
 
 def _order(calls: Mapping[str, set[str]]) -> tuple[list[str], list[list[str]]]:
-    """Every name outside a cycle after the names that it calls, and the cycles, each in calling order."""
-    left = dict(calls)
+    """Return the names outside cycles, callees first, and the cycles, each in calling order."""
+    remaining = dict(calls)
     cycles: list[list[str]] = []
     while True:
         try:
-            order = TopologicalSorter({name: called & left.keys() for name, called in left.items()})
+            order = TopologicalSorter({name: called & remaining.keys() for name, called in remaining.items()})
             return list(order.static_order()), cycles
         except CycleError as error:
             cycle: list[str] = error.args[1][:0:-1]  # the sorter lists callees first, one name at both ends
             first = min(range(len(cycle)), key=lambda i: list(calls).index(cycle[i]))
             cycles.append(cycle[first:] + cycle[:first])
-            left = {name: called for name, called in left.items() if name not in cycle}
+            remaining = {name: called for name, called in remaining.items() if name not in cycle}

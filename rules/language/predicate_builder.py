@@ -1,4 +1,4 @@
-"""From a predicate's syntax tree to the predicate: which field can be asked what."""
+"""Building of predicates and paths from syntax trees: fields, tests and literals are checked."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from dataclasses import dataclass, field, replace
 from lark import Token
 
 from ..labels.limits import path_problems, regex_problems, size_problems
-from ..model.fields import FIELDS, Field, Shape
+from ..model.fields import FIELDS, EventField, FieldType
 from ..model.predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
 from ..model.problem import Problem, RuleError, Snippet, did_you_mean
-from .syntax import Node, nodes, span, tokens
+from .syntax import SyntaxNode, nodes, span, tokens
 
 _ORDER = frozenset({Test.LT, Test.LE, Test.GT, Test.GE})
 _SEARCH = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
 _INTEGER_MAX = 2**63 - 1
 _DIGITS_MAX = 25
-LARGEST_INTEGER = "integers go up to 9223372036854775807; a larger number is a double, such as `1e19`"
-LARGEST_NUMBER = "numbers go up to 1.7976931348623157e308"
+LARGEST_INTEGER = "the largest integer is 9223372036854775807; write a larger number as a double, `1e19`"
+LARGEST_NUMBER = "the largest number is 1.7976931348623157e308"
 
 
-def predicate_of(snippet: Snippet, tree: Node) -> Predicate:
-    """The predicate of a tree; raises RuleError with every problem found."""
-    reading = _Reading(snippet)
+def build_predicate(snippet: Snippet, tree: SyntaxNode) -> Predicate:
+    """Build the predicate of a tree. Raises RuleError with every problem found."""
+    builder = _PredicateBuilder(snippet)
     (top,) = nodes(tree)
-    predicate = reading.predicate(top)
-    reading.problems += [
-        replace(problem, place=snippet.place(*span(top))) for problem in size_problems(predicate)
+    predicate = builder.predicate(top)
+    builder.problems += [
+        replace(problem, location=snippet.location(*span(top))) for problem in size_problems(predicate)
     ]
-    if reading.problems:
-        raise RuleError(reading.problems)
+    if builder.problems:
+        raise RuleError(builder.problems)
     return predicate
 
 
-def path_of(snippet: Snippet, tree: Node) -> Path:
-    """The path of a tree; raises RuleError where there is no such field or step."""
-    reading = _Reading(snippet)
-    path, _ = reading.path(tree)
-    if reading.problems:
-        raise RuleError(reading.problems)
+def build_path(snippet: Snippet, tree: SyntaxNode) -> Path:
+    """Build the path of a tree. Raises RuleError if there is no such field or step."""
+    builder = _PredicateBuilder(snippet)
+    path, _ = builder.path(tree)
+    if builder.problems:
+        raise RuleError(builder.problems)
     return path
 
 
 @dataclass
-class _Reading:
-    """One pass over a syntax tree, which collects every problem that it meets."""
+class _PredicateBuilder:
+    """One pass over a syntax tree that collects every problem in `problems`."""
 
     snippet: Snippet
     problems: list[Problem] = field(default_factory=list[Problem])
 
-    def predicate(self, node: Node) -> Predicate:
-        """The predicate of a node; where that has a problem, one with which the rest can be read."""
+    def predicate(self, node: SyntaxNode) -> Predicate:
+        """Build the predicate of a node; if that has a problem, one with which the pass can go on."""
         match str(node.data):
             case "any":
                 return Or(tuple(self.predicate(child) for child in nodes(node)))
@@ -64,101 +64,109 @@ class _Reading:
             case "truth":
                 return Literal(tokens(node)[0] == "true")
             case "bare":
-                return self._bare(node)
+                return self._bare_field(node)
             case _:
-                return self._question(node)
+                return self._condition(node)
 
-    def path(self, node: Node) -> tuple[Path, Field | None]:
-        """The path of a node, and its field where there is one."""
+    def path(self, node: SyntaxNode) -> tuple[Path, EventField | None]:
+        """Build the path of a node and return it with its field, if that is known."""
         name, steps = tokens(node)[0], nodes(node)
         keys = tuple(self._step(step) for step in steps)
         known = FIELDS.get(name)
         if known is None:
-            self._say("TRL130", f"an event has no field `{name}`", did_you_mean(name, FIELDS), name)
-        elif known.shape is Shape.MAP:
+            self._report("TRL130", f"unknown field `{name}`", did_you_mean(name, FIELDS), name)
+        elif known.type is FieldType.MAP:
             if len(keys) != 1 or isinstance(keys[0], int):
-                hint = 'name one attribute: `attributes["tenant"]`'
-                self._say("TRL131", "`attributes` holds texts by name", hint, node)
-        elif steps and known.shape is not Shape.JSON:
-            hint = f"ask `{name}` itself; only `args`, `result` and `attributes` have parts"
-            self._say("TRL131", f"`{name}` has no parts", hint, steps[0])
+                hint = 'write `attributes["tenant"]`'
+                self._report("TRL131", "`attributes` requires the name of one attribute", hint, node)
+        elif steps and known.type is not FieldType.JSON:
+            hint = f"use `{name}` itself; only `args`, `result` and `attributes` have parts"
+            self._report("TRL131", f"field `{name}` has no parts", hint, steps[0])
         path = Path(str(name), keys)
         for problem in path_problems(path):
-            self._say(problem.code, problem.message, problem.hint, node)
+            self._report(problem.code, problem.message, problem.hint, node)
         return path, known
 
-    def _say(self, code: str, message: str, hint: str, at: Node | Token) -> None:
+    def _report(self, code: str, message: str, hint: str, at: SyntaxNode | Token) -> None:
         self.problems.append(self.snippet.problem(code, message, hint, *span(at)))
 
-    def _step(self, node: Node) -> str | int:
+    def _step(self, node: SyntaxNode) -> str | int:
         (token,) = tokens(node)
         if token.type == "INT":
             return int(token[:9])
         return self._string(token) if token.type == "STRING" else str(token)
 
-    def _bare(self, node: Node) -> Predicate:
+    def _bare_field(self, node: SyntaxNode) -> Predicate:
         path, known = self.path(nodes(node)[0])
-        if known and known.shape is not Shape.FLAG:
+        if known and known.type is not FieldType.FLAG:
             word = self.snippet.text[slice(*span(node))]
             hint = f"compare it, such as `{word} is not null`"
-            if known.shape is Shape.JSON and path.steps:
+            if known.type is FieldType.JSON and path.steps:
                 hint = f"write `{word} == true`"
-            self._say("TRL134", f"`{word}` alone is no yes-or-no question", hint, node)
+            self._report("TRL134", f"`{word}` is not a Boolean field", hint, node)
         return Leaf(path, Test.IS_TRUE)
 
-    def _question(self, node: Node) -> Predicate:
-        """A path, a test and its literals."""
+    def _condition(self, node: SyntaxNode) -> Predicate:
+        """Build a condition from a path, a test and its literals."""
         path, known = self.path(nodes(node)[0])
         test = _test(node)
         negated = any(token.type == "NOT" for token in tokens(node))
-        fits = known is None or self._fits(node, known, test)
+        fits = known is None or self._supports(node, known, test)
         values = [self._value(test, known, child, fits) for child in _values(node)]
         leaf = (
             _flag(path, test, values)
-            if known and known.shape is Shape.FLAG
+            if known and known.type is FieldType.FLAG
             else Leaf(path, test, tuple(values))
         )
         return Not(leaf) if negated else leaf
 
-    def _fits(self, node: Node, known: Field, test: Test) -> bool:
-        """Return whether the field can be asked that at all."""
+    def _supports(self, node: SyntaxNode, known: EventField, test: Test) -> bool:
+        """Return whether the test applies to the field; report the problem if not."""
         name = known.name
-        if test is Test.IS_NULL and not known.nullable and known.shape is not Shape.MAP:
-            hint = 'ask for a value, such as `kind == "user"`' if name == "kind" else "leave the question out"
-            self._say("TRL135", f"every event has `{name}`", hint, node)
-        elif known.shape is Shape.CHOICE and test in _ORDER | _SEARCH:
+        if test is Test.IS_NULL and not known.nullable and known.type is not FieldType.MAP:
+            hint = 'test for a value, such as `kind == "user"`' if name == "kind" else "remove this condition"
+            self._report("TRL135", f"field `{name}` is never null", hint, node)
+        elif known.type is FieldType.CHOICE and test in _ORDER | _SEARCH:
             hint = f"compare with `==`, `!=` or `in`: `{name} in {json.dumps(known.choices[:2])}`"
-            self._say("TRL135", f"`{name}` is one of a few words", hint, node)
-        elif known.shape is Shape.FLAG and test not in (Test.EQ, Test.NE):
-            self._say("TRL135", f"`{name}` is true or false", f"write `{name}` or `not {name}`", node)
+            self._report(
+                "TRL135",
+                f"`{test.value}` does not apply to field `{name}`, which has a fixed set of values",
+                hint,
+                node,
+            )
+        elif known.type is FieldType.FLAG and test not in (Test.EQ, Test.NE):
+            self._report("TRL135", f"field `{name}` is a Boolean", f"write `{name}` or `not {name}`", node)
         else:
             return True
         return False
 
-    def _value(self, test: Test, known: Field | None, child: Node | Token, fits: bool) -> Scalar:
-        """One literal, of a type that the test and the field can compare."""
+    def _value(self, test: Test, known: EventField | None, child: SyntaxNode | Token, fits: bool) -> Scalar:
+        """Return the value of one literal, of a type that the test and the field can compare."""
         if not isinstance(child, Token):
             word = self.snippet.text[slice(*span(child))]
             instead = {"none": "is null", "nil": "is null", "true": "true", "false": "false"}.get(
                 word.lower()
             )
             hint = f"write `{instead}`" if instead else f'write a string in double quotes, `"{word}"`'
-            message = f"`{word}` is no literal"
+            message = f"`{word}` is not a literal"
             if word.split(".")[0].split("[")[0] in FIELDS:
-                message, hint = f"`{word}` is a field", "compare a field with a string, number, true or false"
-            self._say("TRL133", message, hint, child)
+                message, hint = (
+                    f"`{word}` is a field, not a literal",
+                    "compare with a string, number, true or false",
+                )
+            self._report("TRL133", message, hint, child)
             return ""
         if child.type == "REGEX":
             pattern = re.sub(r"\\(.)", lambda m: "/" if m[1] == "/" else m[0], child[1:-1])
             for problem in regex_problems(pattern):
-                self._say(problem.code, problem.message, problem.hint, child)
+                self._report(problem.code, problem.message, problem.hint, child)
             return pattern
         if child.type == "NULL":
-            self._say("TRL133", "nothing compares with null", "write `is null` or `is not null`", child)
+            self._report("TRL133", "null cannot be compared", "write `is null` or `is not null`", child)
             return ""
         value = self._literal(child)
         if fits:
-            self._typed(test, known, child, value)
+            self._check_type(test, known, child, value)
         return value
 
     def _literal(self, token: Token) -> Scalar:
@@ -170,7 +178,7 @@ class _Reading:
         value = int(token[:_DIGITS_MAX]) if whole else float(token)
         if abs(value) > _INTEGER_MAX if whole else not math.isfinite(value):
             hint = LARGEST_INTEGER if whole else LARGEST_NUMBER
-            self._say("TRL152", "the number is too large", hint, token)
+            self._report("TRL152", "the number is too large", hint, token)
             return 0
         return value
 
@@ -179,37 +187,35 @@ class _Reading:
             text = str(json.loads(token, strict=False))
             text.encode("utf-8")
         except ValueError:
-            hint = 'write `\\\\` for a backslash; the others are `\\"` `\\n` `\\t` `\\u00e9`'
-            self._say("TRL115", "an escape in this string means nothing", hint, token)
+            hint = 'write `\\\\` for a backslash; other escapes are `\\"` `\\n` `\\t` `\\u00e9`'
+            self._report("TRL115", "invalid escape in the string", hint, token)
             return ""
         return text
 
-    def _typed(self, test: Test, known: Field | None, token: Token, value: Scalar) -> None:
-        """Whether the literal's type suits the test and the field."""
-        shape = known.shape if known else Shape.JSON
+    def _check_type(self, test: Test, known: EventField | None, token: Token, value: Scalar) -> None:
+        """Check that the test and the field accept the literal's type."""
+        field_type = known.type if known else FieldType.JSON
         if test is Test.MATCHES:
             plain = re.sub(r"([/\\])", r"\\\1", value) if isinstance(value, str) else str(token)
-            self._say("TRL133", "`matches` takes a regular expression", f"write `/{plain}/`", token)
+            self._report("TRL133", "`matches` requires a regular expression", f"write `/{plain}/`", token)
         elif test in _SEARCH and not isinstance(value, str):
-            self._say("TRL133", f"`{test.value}` takes a string", f'write `"{token}"`', token)
-        elif shape is Shape.FLAG and not isinstance(value, bool):
-            self._say(
-                "TRL133",
-                f"`{known.name if known else ''}` is true or false",
-                "write it alone, or `not` before it",
-                token,
+            self._report("TRL133", f"`{test.value}` requires a string", f'write `"{token}"`', token)
+        elif field_type is FieldType.FLAG and not isinstance(value, bool):
+            name = known.name if known else ""
+            self._report(
+                "TRL133", f"field `{name}` is a Boolean", "write it alone, or `not` before it", token
             )
-        elif shape is Shape.CHOICE and known and value not in known.choices:
+        elif field_type is FieldType.CHOICE and known and value not in known.choices:
             hint = did_you_mean(str(value), known.choices)
-            self._say("TRL132", f"`{known.name}` is never {token}", f"{hint}" if hint else "", token)
-        elif shape is Shape.TEXT and known and not isinstance(value, str):
-            self._say("TRL133", f"`{known.name}` is text", f'write `"{token}"`', token)
+            self._report("TRL132", f"field `{known.name}` never has the value {token}", hint, token)
+        elif field_type is FieldType.TEXT and known and not isinstance(value, str):
+            self._report("TRL133", f"field `{known.name}` is text", f'write `"{token}"`', token)
         elif test in _ORDER and isinstance(value, bool):
-            self._say("TRL133", "true and false have no order", "compare them with `==`", token)
+            self._report("TRL133", "Booleans have no order", "compare them with `==`", token)
 
 
-def _test(node: Node) -> Test:
-    """The test that a question's node asks."""
+def _test(node: SyntaxNode) -> Test:
+    """Return the test of a condition's node."""
     match str(node.data):
         case "compare":
             return Test(str(next(token for token in tokens(node) if token.type == "COMPARE")))
@@ -225,8 +231,8 @@ def _test(node: Node) -> Test:
             return Test.IS_NULL
 
 
-def _values(node: Node) -> list[Node | Token]:
-    """The literals of a question: what stands after its path, keywords aside."""
+def _values(node: SyntaxNode) -> list[SyntaxNode | Token]:
+    """Return the literals of a condition: the children after its path that are not keywords."""
     words = ("NOT", "IN", "MATCHES", "CONTAINS", "STARTS", "WITH", "IS", "COMPARE")
     if node.data == "missing":
         return []
@@ -234,7 +240,7 @@ def _values(node: Node) -> list[Node | Token]:
 
 
 def _flag(path: Path, test: Test, values: list[Scalar]) -> Predicate:
-    """`nested == false` is `not nested`."""
+    """Rewrite a comparison of a Boolean field: `nested == false` is `not nested`."""
     leaf = Leaf(path, Test.IS_TRUE)
     wanted = bool(values and values[0]) is (test is Test.EQ)
     return leaf if wanted else Not(leaf)

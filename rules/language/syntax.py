@@ -1,4 +1,4 @@
-"""From text to syntax tree: the grammar, the limits on a text, and places in it."""
+"""Parsing of text into a syntax tree, with limits on the text's length and depth."""
 
 from __future__ import annotations
 
@@ -16,96 +16,96 @@ TEXT_CHARS_MAX = 65_536
 """Characters of one expression."""
 
 DEPTH_MAX = 100
-"""Levels of one formula or predicate, expansions of operators included; each `and` of a chain is one."""
+"""Levels of one formula or predicate after expanding operators; each `and` of a chain is one."""
 
 GRAMMAR_FILE = Path(__file__).with_name("grammar.lark")
 TABLE_FILE = Path(__file__).with_name("grammar.json")
-"""The grammar, and the parse table that was made of it (`table.py`)."""
+"""The grammar, and its parse table (`lalr_table.py`)."""
 
 EXAMPLES = {
     "formula": "write a formula, such as `always (request -> eventually reply)`",
-    "predicate": 'write a question about one event, such as `kind == "user"`',
+    "predicate": 'write a condition on one event, such as `kind == "user"`',
     "path": "write a field, such as `tool` or `args.order_id`",
     "head": "write a name and its parameters, such as `happened_before(p, q)`",
 }
-"""The start symbols of the grammar, and what each wants, as a hint."""
+"""The start symbols of the grammar, each with a hint that shows an example."""
 
-Node = Tree[Token]
-"""A node of the syntax tree: `data` names its rule in the grammar, `children` are nodes and tokens."""
+SyntaxNode = Tree[Token]
+"""A node of the syntax tree: `data` is its rule in the grammar, `children` are nodes and tokens."""
 
 
-def read(snippet: Snippet, start: str) -> Node:
-    """The syntax tree of the snippet as a `start` of the grammar (`formula`, `predicate`, `path`, `head`).
+def parse_tree(snippet: Snippet, start: str) -> SyntaxNode:
+    """Parse the snippet with a start symbol of the grammar (`formula`, `predicate`, `path`, `head`).
 
-    Raises RuleError where the text is empty, too long, too deep or not in the language.
+    Raises RuleError if the text is empty, too long, too deep or not in the language.
     """
     text = snippet.text
     if not text.strip():
-        raise RuleError([snippet.problem("TRL101", "nothing is written here", EXAMPLES[start], 0, 0)])
+        raise RuleError([snippet.problem("TRL101", "the expression is empty", EXAMPLES[start], 0, 0)])
     if len(text) > TEXT_CHARS_MAX:
-        message = f"{len(text)} characters are more than the {TEXT_CHARS_MAX} that one expression may have"
-        hint = "split it: name its parts as propositions or operators"
-        raise RuleError([Problem("TRL150", message, hint, snippet.place(0, 0))])
+        message = f"the expression has {len(text)} characters, more than {TEXT_CHARS_MAX}"
+        hint = "split it: define its parts as propositions or operators"
+        raise RuleError([Problem("TRL150", message, hint, snippet.location(0, 0))])
     try:
         tree = _grammar().parse(text, start=start)
-    except UnexpectedInput as refusal:
-        from .diagnose import diagnose  # as long as nothing is wrong, nobody waits for it
+    except UnexpectedInput as error:
+        from .diagnose import diagnose  # loaded for errors only: a valid text does not pay for it
 
-        raise RuleError([diagnose(snippet, start, _refused_at(refusal))]) from None
-    deep = _too_deep(tree)
+        raise RuleError([diagnose(snippet, start, _offset_of(error))]) from None
+    deep = _node_too_deep(tree)
     if deep is not None:
-        raise RuleError([too_deep(snippet, *span(deep))])
+        raise RuleError([depth_problem(snippet, *span(deep))])
     return tree
 
 
-def too_deep(snippet: Snippet, start: int, end: int) -> Problem:
-    """The problem of an expression with more than `DEPTH_MAX` levels."""
-    message = f"more than {DEPTH_MAX} levels deep"
-    hint = "write bounds for repeated operators (`next[5] p`), or name parts as propositions"
+def depth_problem(snippet: Snippet, start: int, end: int) -> Problem:
+    """Return the problem of an expression with more than `DEPTH_MAX` levels."""
+    message = f"the expression nests more than {DEPTH_MAX} levels deep"
+    hint = "write bounds for repeated operators (`next[5] p`), or define parts as propositions"
     return snippet.problem("TRL151", message, hint, start, end)
 
 
-def span(node: Node | Token) -> tuple[int, int]:
-    """The start and end of a node or token in its text."""
+def span(node: SyntaxNode | Token) -> tuple[int, int]:
+    """Return the start and end of a node or token in its text."""
     if isinstance(node, Token):
         return node.start_pos or 0, node.end_pos or 0
     return node.meta.start_pos, node.meta.end_pos
 
 
-def nodes(node: Node) -> list[Node]:
-    """The children of a node that are nodes."""
+def nodes(node: SyntaxNode) -> list[SyntaxNode]:
+    """Return the children of a node that are nodes."""
     return [child for child in node.children if not isinstance(child, Token)]
 
 
-def tokens(node: Node) -> list[Token]:
-    """The children of a node that are tokens."""
+def tokens(node: SyntaxNode) -> list[Token]:
+    """Return the children of a node that are tokens."""
     return [child for child in node.children if isinstance(child, Token)]
 
 
 @cache
 def _grammar() -> Any:
-    """The parser of every start symbol."""
+    """Return the parser of every start symbol."""
     return load_parser(TABLE_FILE.read_text("utf-8"), GRAMMAR_FILE.read_text("utf-8"), tuple(EXAMPLES))
 
 
 def table() -> str:
-    """Return what `TABLE_FILE` should hold."""
+    """Return the content of `TABLE_FILE` for the current grammar."""
     return table_text(GRAMMAR_FILE.read_text("utf-8"), tuple(EXAMPLES))
 
 
-def _too_deep(tree: Node) -> Node | None:
-    """An operator with `DEPTH_MAX` others above it, if there is one; parentheses do not count."""
+def _node_too_deep(tree: SyntaxNode) -> SyntaxNode | None:
+    """Return an operator more than `DEPTH_MAX` levels deep, if any; parentheses do not count."""
     todo = [(tree, 0)]
     while todo:
         node, above = todo.pop()
-        if above > DEPTH_MAX + 1:  # the root of the tree and a proposition are no operators
+        if above > DEPTH_MAX + 1:  # the root of the tree and a proposition are not operators
             return node
         todo.extend((child, above + (node.data != "group")) for child in nodes(node))
     return None
 
 
-def _refused_at(refusal: Any) -> int | None:
-    """Return where the grammar stopped; None at the end of the text."""
-    if isinstance(refusal, UnexpectedToken) and cast(Any, refusal).token.type == "$END":
+def _offset_of(error: Any) -> int | None:
+    """Return the offset at which the parser failed; None at the end of the text."""
+    if isinstance(error, UnexpectedToken) and cast(Any, error).token.type == "$END":
         return None
-    return int(cast(Any, refusal).pos_in_stream)
+    return int(cast(Any, error).pos_in_stream)

@@ -1,1 +1,1 @@
-"""Warnings about rules that parse and are suspicious."""
+"""Warnings about rules that are accepted and suspicious."""

@@ -1,4 +1,4 @@
-"""Where a rule is decided although the session, ended there, would read the other way."""
+"""Rules whose verdict contradicts the finite-trace reading of the session up to that event."""
 
 from __future__ import annotations
 
@@ -17,59 +17,57 @@ from ..model.machine import (
     VIOLATED,
     Machine,
 )
-from .product import PROPOSITIONS_MAX, Step, meets
+from .product import PROPOSITIONS_MAX, StepResult, product_reaches
 
 
-def contradicted(formula: Formula, transitions: Mapping[str, Formula], work: Work) -> bool:
-    """Whether some session is decided one way over infinite traces and reads the other way if it ends there.
+def finite_trace_disagrees(formula: Formula, transitions: Mapping[str, Formula], work: Work) -> bool:
+    """Return whether some session's verdict over infinite traces contradicts its finite-trace reading.
 
-    Both readings are machines: the rule's own, and one of the rule with an end written into it, which is
-    given that end after every event. Raises TooLarge where
-    that machine would be too large, or the search takes more than `work` allows.
+    Both readings are machines: the rule's, and that of the rule translated to traces with an explicit end.
+    Raises TooLarge if that machine is too large, or the search takes more than `work` allows.
     """
-    if not _counts(formula, transitions):
+    if not _depends_on_position(formula, transitions):
         return False
     end = _end_name(formula, transitions)
-    own = compile_within(work, formula, transitions)
-    if len(own.propositions) > PROPOSITIONS_MAX:
+    infinite = compile_within(work, formula, transitions)
+    if len(infinite.propositions) > PROPOSITIONS_MAX:
         return False
-    ended = compile_within(work, _ended(formula, end), transitions)
-    last = ended.word({end})
+    finite = compile_within(work, _with_end(formula, end), transitions)
+    last = finite.word({end})
 
-    def found(one: Step, two: Step) -> bool:
-        verdict = one[1] & VERDICT_MASK
-        return verdict != PENDING and _reading(ended, *two, last, work) == OTHER[verdict]
+    def found(left: StepResult, right: StepResult) -> bool:
+        verdict = left[1] & VERDICT_MASK
+        return verdict != PENDING and _finite_verdict(finite, *right, last, work) == CONTRADICTING[verdict]
 
-    return meets(own, ended, found, work, never={end})
+    return product_reaches(infinite, finite, found, work, never={end})
 
 
-OTHER = {
+CONTRADICTING = {
     VIOLATED: SATISFIED,
     STAYS_VIOLATED: SATISFIED,
     SATISFIED: VIOLATED,
     STAYS_SATISFIED: VIOLATED,
 }
-"""What the finite reading contradicts a verdict with."""
+"""The finite-trace reading that contradicts each verdict."""
+
+FINAL = {SATISFIED: SATISFIED, STAYS_SATISFIED: SATISFIED, VIOLATED: VIOLATED, STAYS_VIOLATED: VIOLATED}
 
 
-FIRST = {SATISFIED: SATISFIED, STAYS_SATISFIED: SATISFIED, VIOLATED: VIOLATED, STAYS_VIOLATED: VIOLATED}
-
-
-def _reading(machine: Machine, state: int, output: int, last: int, work: Work) -> int:
-    """Return what the ended rule says when only the end follows; what it said before stays said."""
+def _finite_verdict(machine: Machine, state: int, output: int, last: int, work: Work) -> int:
+    """Return the verdict of the translated rule if only the end follows; an earlier verdict is final."""
     passed: set[int] = set()
     while output & VERDICT_MASK == PENDING and state not in passed:
         passed.add(state)
         state, output = machine.step(state, last)
     work.spend(len(passed))
-    return FIRST.get(output & VERDICT_MASK, PENDING)
+    return FINAL.get(output & VERDICT_MASK, PENDING)
 
 
-def _counts(formula: Formula, transitions: Mapping[str, Formula]) -> bool:
-    """Return whether it can tell an event from its repetition.
+def _depends_on_position(formula: Formula, transitions: Mapping[str, Formula]) -> bool:
+    """Return whether a formula distinguishes an event from its repetition.
 
-    What cannot reads a session as it reads the session with its last event repeated for ever, so it is
-    never decided the other way.
+    Any other formula has the same value if the last event repeats for ever, so its verdict never contradicts
+    the finite-trace reading.
     """
     parts = list(walk(formula))
     stepped = any(node.op in STEPPED or node.bounds is not None for node in parts)
@@ -79,15 +77,15 @@ def _counts(formula: Formula, transitions: Mapping[str, Formula]) -> bool:
 
 
 def _end_name(formula: Formula, transitions: Mapping[str, Formula]) -> str:
-    """A name for the end that nothing else has."""
+    """Return an unused name for the end."""
     taken = {*names(formula), *transitions}.union(*map(names, transitions.values()))
     return "~" * (1 + max((len(name) for name in taken), default=0))
 
 
-def _ended(formula: Formula, end: str) -> Formula:
-    """The finite reading, as a formula over endless traces on which `end` holds once events are over.
+def _with_end(formula: Formula, end: str) -> Formula:
+    """Translate the finite-trace reading to infinite traces on which `end` holds after the last event.
 
-    Of De Giacomo and Vardi's translation of LTLf (2013), but with every operator decided at the end.
+    After De Giacomo and Vardi's translation of LTLf (2013), with every operator decided at the end.
     """
     over, on = prop(end), Formula(Op.NOT, (prop(end),))
 

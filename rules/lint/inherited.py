@@ -1,34 +1,28 @@
-"""Warnings about inherited rules: replaced names that no longer fit what was inherited."""
+"""Warnings about inherited rules that no longer fit the names that a pack replaces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
 from ..compiler.limits import Work
-from ..model.fields import FIELDS
+from ..model.fields import FIELDS, KIND_NOUNS
 from ..model.machine import Machine
 from ..model.predicate import And, Leaf, Predicate, Test
 from ..model.problem import Problem, counted
 from ..model.rule import Rule
-from ..packs.examples import trials
-from ..packs.extend import extended, overrides, pack_name, section
-from ..packs.yaml_document import Document, Scalar
-from .satisfiable import KIND, can_hold, tried
-
-KIND_NOUNS = {
-    "user": "user messages",
-    "assistant": "assistant messages",
-    "tool_call": "tool calls",
-    "tool_result": "tool results",
-    "unknown": "messages that were not captured",
-}
-"""The kinds of events, in words."""
+from ..packs.examples import run_examples
+from ..packs.inheritance import extends_node, overrides, pack_name, section_entries
+from ..packs.yaml_document import Document, ScalarNode
+from .satisfiability import KIND, is_satisfiable, jointly_satisfiable
 
 
-def reshaped(rules: Sequence[Rule], bases: Mapping[str, Rule], document: Document) -> Iterator[Problem]:
-    """Yield a warning for each replaced proposition that is true of more kinds of events than the inherited.
+def widened_propositions(
+    rules: Sequence[Rule], bases: Mapping[str, Rule], document: Document
+) -> Iterator[Problem]:
+    """Yield a warning for each replaced proposition that is true of more kinds of events than before.
 
-    `bases` are the rules of the pack that the document extends, by their ids.
+    `bases` are the rules of the parent, by their ids.
     """
     changed = overrides(document)
     for name in () if changed is None else changed.replaced["propositions"]:
@@ -41,67 +35,58 @@ def reshaped(rules: Sequence[Rule], bases: Mapping[str, Rule], document: Documen
         added = [KIND_NOUNS[kind] for kind in _kinds(own) if kind not in former]
         if added and former:
             words = " and ".join(KIND_NOUNS[kind] for kind in former)
-            message = f"`{name}` can be true of {' and '.join(added)}, and the inherited one only of {words}"
-            hint = f'say which events are meant, as in `kind == "{former[0]}" and ...`; it is used by '
+            message = f"`{name}` can be true of {' and '.join(added)}, the inherited one only of {words}"
+            hint = f'add the kind of the event, as in `kind == "{former[0]}" and ...`; used by '
             hint += ", ".join(f"`{rule.id}`" for rule in users)
-            yield Problem("TRL511", message, hint, document.place(section(document, "propositions")[name][0]))
+            key = section_entries(document, "propositions")[name][0]
+            yield Problem("TRL511", message, hint, document.location(key))
 
 
-def misfits(rule: Rule, machine: Machine, base: Rule, document: Document, work: Work) -> Iterator[Problem]:
-    """Yield the warnings about the examples of an inherited rule that no longer fit.
+def outdated_examples(
+    rule: Rule, machine: Machine, base: Rule, document: Document, work: Work
+) -> Iterator[Problem]:
+    """Yield the warnings about examples of an inherited rule that no longer fit.
 
-    `base` is the same rule in the pack that the document extends. Raises TooLarge where the search takes
-    more than `work` allows.
+    `base` is the same rule in the parent. Raises TooLarge if the search takes more than `work` allows.
     """
-    link = extended(document)
+    link = extends_node(document)
     assert link is not None, "an inherited rule is of a pack that extends another"
     if (rule.formula, rule.transitions, rule.steps) != (base.formula, base.transitions, base.steps):
-        failed = sum(not trial.passed for trial in trials(rule, machine))
+        failed = sum(not run.passed for run in run_examples(rule, machine))
         if failed:
-            verb = "holds" if failed == 1 else "hold"
-            message = f"{counted(failed, 'example')} of the inherited rule `{rule.id}` no longer {verb}"
-            hint = "with this pack's operators and transitions the rule says something else; "
-            hint += f"`tracline test` shows how: mend them, or `drop: [{rule.id}]` and write the rule anew"
-            yield Problem("TRL512", message, hint, document.place(link))
-    for one, other in _apart(rule, base, work):
-        place = document.place(_replaced(document, one) or _replaced(document, other) or link)
+            verb = "fails" if failed == 1 else "fail"
+            message = f"{counted(failed, 'example')} of the inherited rule `{rule.id}` {verb}"
+            hint = "this pack's operators and transitions change the rule (`tracline test` shows how): "
+            hint += f"fix them, or use `drop: [{rule.id}]` and define a new rule"
+            yield Problem("TRL512", message, hint, document.location(link))
+    for first, second in _excluded_pairs(rule, base, work):
+        location = document.location(_replaced(document, first) or _replaced(document, second) or link)
         message = (
-            f"no event makes both `{one}` and `{other}` true, and examples of `{rule.id}` have one that does"
+            f"`{first}` and `{second}` exclude each other, but examples of `{rule.id}` have both at one event"
         )
         hint = (
-            f"in `{pack_name(document)}` and in the pack it extends they are to mean the same: replace both"
+            f"replace both in `{pack_name(document)}`, with the meaning that they have in the extended pack"
         )
-        yield Problem("TRL512", message, hint, place)
+        yield Problem("TRL512", message, hint, location)
 
 
-def _apart(rule: Rule, base: Rule, work: Work) -> Iterator[tuple[str, str]]:
-    """Yield pairs of propositions that examples have together, as the base's events can, and none can now."""
+def _excluded_pairs(rule: Rule, base: Rule, work: Work) -> Iterator[tuple[str, str]]:
+    """Yield pairs of propositions in one step of an example that exclude each other in `rule` but not in `base`."""
     steps = [step for session in (*rule.examples.violated, *rule.examples.holds) for step in session]
-    pairs = dict.fromkeys((one, other) for step in steps for one in sorted(step) for other in sorted(step))
-    for one, other in pairs:
-        known = {one, other} <= rule.propositions.keys() & base.propositions.keys()
-        if (
-            one < other
-            and known
-            and not _together(rule, one, other, work)
-            and _together(base, one, other, work)
-        ):
-            yield one, other
-
-
-def _together(rule: Rule, one: str, other: str, work: Work) -> bool:
-    answer, steps = tried(And((rule.propositions[one], rule.propositions[other])))
-    work.spend(steps)
-    return answer
+    for pair in dict.fromkeys(pair for step in steps for pair in combinations(sorted(step), 2)):
+        if not rule.propositions.keys() & base.propositions.keys() >= set(pair):
+            continue
+        if not jointly_satisfiable(rule, *pair, work) and jointly_satisfiable(base, *pair, work):
+            yield pair
 
 
 def _kinds(predicate: Predicate) -> list[str]:
     """Return the kinds of events of which the predicate can be true."""
     kinds = FIELDS["kind"].choices
-    return [kind for kind in kinds if can_hold(And((Leaf(KIND, Test.EQ, (kind,)), predicate)))]
+    return [kind for kind in kinds if is_satisfiable(And((Leaf(KIND, Test.EQ, (kind,)), predicate)))]
 
 
-def _replaced(document: Document, name: str) -> Scalar | None:
+def _replaced(document: Document, name: str) -> ScalarNode | None:
     """Return the key of a proposition that the document's own file defines."""
-    key = section(document, "propositions").get(name, (None, None))[0]
+    key = section_entries(document, "propositions").get(name, (None, None))[0]
     return key if key is not None and key.file is document.file else None

@@ -1,50 +1,50 @@
-"""Formulas that read as something else than they look."""
+"""Warnings about formulas whose precedence may surprise."""
 
 from __future__ import annotations
 
-from ..language.syntax import Node, nodes, read, span, tokens
+from ..language.syntax import SyntaxNode, nodes, parse_tree, span, tokens
 from ..model.formula import Op
 from ..model.keywords import SPELLINGS
 from ..model.problem import Problem, RuleError, Snippet
 
 
-def misread(snippet: Snippet) -> tuple[Problem, ...]:
-    """Warnings about a formula's text, left to right; a text that is no formula has none.
+def precedence_warnings(snippet: Snippet) -> tuple[Problem, ...]:
+    """Return the warnings about a formula's text, left to right; text that is not a formula has none.
 
-    Such are a unary temporal operator left of a binary temporal one (`always p until q`), and `always` left
-    of an arrow (`always p -> q`), without parentheses.
+    They report a unary temporal operator left of a binary temporal one (`always p until q`), and `always`
+    left of an arrow (`always p -> q`), without parentheses.
     """
     try:
-        tree = read(snippet, "formula")
+        tree = parse_tree(snippet, "formula")
     except RuleError:
         return ()
     found = [_warning(snippet, node) for node in tree.iter_subtrees() if _surprises(node)]
-    return tuple(sorted(found, key=lambda problem: problem.place.start if problem.place else 0))
+    return tuple(sorted(found, key=lambda problem: problem.location.start if problem.location else 0))
 
 
-def _surprises(node: Node) -> bool:
-    """Return whether the left operand of a node ends with a unary operator that seems to reach further."""
+def _surprises(node: SyntaxNode) -> bool:
+    """Return whether the left operand of a node is a unary operator that seems to cover both."""
     if node.data not in ("binary", "implies", "iff"):
         return False
     unary = _under_not(nodes(node)[0])
     return unary.data == "unary" and (node.data == "binary" or SPELLINGS[tokens(unary)[0]] is Op.ALWAYS)
 
 
-def _warning(snippet: Snippet, node: Node) -> Problem:
-    """Return what the node reads as, and how to say the other thing."""
+def _warning(snippet: Snippet, node: SyntaxNode) -> Problem:
+    """Return the warning with the formula in both readings."""
     left, right = nodes(node)[0], nodes(node)[1 if node.data == "iff" else -1]
     unary = _under_not(left)
     operator = tokens(node)[0]
     start, end = span(left)[0], span(right)[1]
     inner = span(nodes(unary)[-1])[0]
-    reads = _one_line(f"({snippet.text[start : span(left)[1]]}) {snippet.text[span(operator)[0] : end]}")
+    parsed = _one_line(f"({snippet.text[start : span(left)[1]]}) {snippet.text[span(operator)[0] : end]}")
     other = _one_line(f"{snippet.text[start:inner].strip()} ({snippet.text[inner:end]})")
-    message = f"`{tokens(unary)[0]}` binds tighter than `{operator}`: this reads as `{reads}`"
-    return snippet.problem("TRL508", message, f"write those parentheses, or `{other}`", start, end)
+    message = f"`{tokens(unary)[0]}` binds tighter than `{operator}`: the formula parses as `{parsed}`"
+    return snippet.problem("TRL508", message, f"add these parentheses, or write `{other}`", start, end)
 
 
-def _under_not(node: Node) -> Node:
-    """The operand of any number of `not`."""
+def _under_not(node: SyntaxNode) -> SyntaxNode:
+    """Return the operand under any number of `not`."""
     while node.data == "not":
         (node,) = nodes(node)
     return node

@@ -1,4 +1,4 @@
-"""Two machines beside each other over the same events: what warnings are looked for in."""
+"""Search in the product of two machines over the same events."""
 
 from __future__ import annotations
 
@@ -9,60 +9,60 @@ from ..compiler.limits import Work
 from ..model.machine import Machine
 
 PROPOSITIONS_MAX = 12
-"""Propositions of rules that are looked into; the searches go through every set of them."""
+"""The most propositions of a searched rule; the searches enumerate every set of them."""
 
 STEPS_MAX = 200_000
-"""Pairs of states times sorts of events that are looked at before a search gives up and finds nothing."""
+"""Pairs of states times letters after which a search gives up and finds nothing."""
 
-Step = tuple[int, int]
-"""The state after an event, and the output there."""
+StepResult = tuple[int, int]
+"""The state after an event, and the output."""
 
 
 def sets_of(
-    names: Iterable[str], apart: Mapping[str, Collection[str]] = MappingProxyType({})
+    names: Iterable[str], exclusions: Mapping[str, Collection[str]] = MappingProxyType({})
 ) -> list[frozenset[str]]:
-    """Every set of the names in which none stands with one that it is `apart` from, the empty one first.
+    """Return every set of names without a pair of `exclusions`, the empty set first.
 
-    A name that is apart from itself is in none.
+    A name that excludes itself is in no set.
     """
     sets = [frozenset[str]()]
     for name in names:
-        excluded = apart.get(name, ())
+        excluded = exclusions.get(name, ())
         if name not in excluded:
             sets += [true | {name} for true in sets if true.isdisjoint(excluded)]
     return sets
 
 
-def _always(*_: Step) -> bool:
+def _always(*_: StepResult) -> bool:
     return True
 
 
-def meets(
+def product_reaches(
     left: Machine,
     right: Machine,
-    found: Callable[[Step, Step], bool],
+    found: Callable[[StepResult, StepResult], bool],
     work: Work,
-    goes_on: Callable[[Step, Step], bool] = _always,
+    goes_on: Callable[[StepResult, StepResult], bool] = _always,
     never: Collection[str] = (),
 ) -> bool:
-    """Whether some session, none of whose events has a `never` name, brings both machines to a found step.
+    """Return whether some session brings both machines to a step that `found` accepts.
 
-    The session ends where `goes_on` is false. False as well where the search would run into
-    the limits above. Raises TooLarge where it takes more than `work` allows.
+    No event of the session has a `never` name, and the session ends if `goes_on` is false. Return False also
+    if the search exceeds the limits above. Raises TooLarge if it takes more than `work` allows.
     """
     names = sorted({*left.propositions, *right.propositions}.difference(never))
     if len(names) > PROPOSITIONS_MAX:
         return False
     work.spend(len(names) << len(names))
     words = [(left.word(true), right.word(true)) for true in sets_of(names)]
-    sorts = {(left.letters[a], right.letters[b]): (a, b) for a, b in words}.values()
+    letters = {(left.letters[a], right.letters[b]): (a, b) for a, b in words}.values()
     known = {(0, 0)}
     todo = [(0, 0)]
-    while todo and len(known) * len(sorts) < STEPS_MAX:
+    while todo and len(known) * len(letters) < STEPS_MAX:
         states = todo.pop()
-        work.spend(len(sorts))
-        for word, other in sorts:
-            one, two = left.step(states[0], word), right.step(states[1], other)
+        work.spend(len(letters))
+        for left_word, right_word in letters:
+            one, two = left.step(states[0], left_word), right.step(states[1], right_word)
             if found(one, two):
                 return True
             after = one[0], two[0]

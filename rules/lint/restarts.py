@@ -1,4 +1,4 @@
-"""What a rule loses when it begins anew: obligations that were open, and what was fulfilled once for all."""
+"""Losses of a rule when it restarts: open obligations, and parts that were already satisfied."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..compiler.compile import compile_within
 from ..compiler.limits import Work
 from ..model.formula import FUTURE, Formula, Op, has_future, walk
 from ..model.machine import PENDING, SATISFIED, STAYS_SATISFIED, VERDICT_MASK, VIOLATED, Machine
-from .product import Step, meets
+from .product import StepResult, product_reaches
 
 DUAL = {
     Op.ALWAYS: Op.EVENTUALLY,
@@ -22,34 +22,34 @@ DUAL = {
 """not (op p)  =  dual (not p)"""
 
 
-def parts(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas that must all hold where this one must: `always (p -> q and r)` is two."""
-    return tuple(dict.fromkeys(_parts(formula, True)))
+def conjuncts(formula: Formula) -> tuple[Formula, ...]:
+    """Split a formula into conjuncts: `always (p -> q and r)` has two."""
+    return tuple(dict.fromkeys(_conjuncts(formula, True)))
 
 
-def _parts(formula: Formula, wanted: bool) -> Iterator[Formula]:
-    """The parts of the formula, or with `wanted` false those of its negation."""
+def _conjuncts(formula: Formula, wanted: bool) -> Iterator[Formula]:
+    """Yield the conjuncts of the formula, or with `wanted` false those of its negation."""
     match formula.op, wanted:
         case Op.NOT, _:
-            yield from _parts(formula.args[0], not wanted)
+            yield from _conjuncts(formula.args[0], not wanted)
         case (Op.AND, True) | (Op.OR, False):
             for arg in formula.args:
-                yield from _parts(arg, wanted)
+                yield from _conjuncts(arg, wanted)
         case Op.IMPLIES, False:
-            yield from _parts(formula.args[0], True)
-            yield from _parts(formula.args[1], False)
+            yield from _conjuncts(formula.args[0], True)
+            yield from _conjuncts(formula.args[1], False)
         case (Op.ALWAYS, True) | (Op.EVENTUALLY, False):
             # always (a and b)  =  (always a) and (always b), with bounds as well
-            for part in _parts(formula.args[0], wanted):
+            for part in _conjuncts(formula.args[0], wanted):
                 yield Formula(Op.ALWAYS, (part,), bounds=formula.bounds)
         case (Op.IMPLIES, True) | (Op.OR, True) | (Op.AND, False):
-            yield from _alternatives(formula, wanted)
+            yield from _disjunction_conjuncts(formula, wanted)
         case _:
             yield formula if wanted else _negated(formula)
 
 
-def _alternatives(formula: Formula, wanted: bool) -> Iterator[Formula]:
-    """The parts of a formula of which one side must hold, as implications of the side about the future."""
+def _disjunction_conjuncts(formula: Formula, wanted: bool) -> Iterator[Formula]:
+    """Yield the conjuncts of a disjunction, as implications whose right side is about the future."""
     # g -> a and b  =  (g -> a) and (g -> b)
     left, right = formula.args
     if formula.op is not Op.IMPLIES and has_future(left) and not has_future(right):
@@ -58,12 +58,12 @@ def _alternatives(formula: Formula, wanted: bool) -> Iterator[Formula]:
         yield formula if wanted else _negated(formula)
         return
     guard = _negated(left) if formula.op is Op.OR else left
-    for part in _parts(right, wanted):
+    for part in _conjuncts(right, wanted):
         yield Formula(Op.IMPLIES, (guard, part))
 
 
 def _negated(formula: Formula) -> Formula:
-    """The negation, its `not` as far inside as the unary operators let it go."""
+    """Return the negation, with `not` pushed inside the unary operators."""
     if formula.op is Op.NOT:
         return formula.args[0]
     if formula.op in DUAL:
@@ -71,30 +71,29 @@ def _negated(formula: Formula) -> Formula:
     return Formula(Op.NOT, (formula,))
 
 
-def forgotten(
+def lost_obligations(
     formula: Formula, transitions: Mapping[str, Formula], work: Work
 ) -> tuple[Formula, Formula] | None:
-    """A part that loses something when another part is broken, and that other part.
+    """Return a conjunct that loses something when another conjunct is violated, and that other one.
 
-    It loses the obligations that are open then, or, where it was satisfied, is asked for again. Two parts
-    about a fixed number of first events lose nothing that would not end with them. Raises TooLarge where the
-    search takes more than `work` allows.
+    It loses its open obligations or, if it was satisfied, must be satisfied again. Two conjuncts about a
+    fixed number of first events lose nothing. Raises TooLarge if the search takes more than `work` allows.
     """
-    found = parts(formula)
+    found = conjuncts(formula)
     later = {(part.op, part.bounds) for part in found}
     if len(later) == 1 and found[0].op in (Op.NEXT, Op.WEAK_NEXT):
-        # All begins later: what a part asks before that is not what it asks at its start.
-        inner = forgotten(_all(part.args[0] for part in found), transitions, work)
+        # All conjuncts start later, and before that no conjunct is in its start state.
+        inner = lost_obligations(_all(part.args[0] for part in found), transitions, work)
         return None if inner is None else (_later(found[0], inner[0]), _later(found[0], inner[1]))
     if len(found) == 1:
         return None
     machines = [(part, compile_within(work, part, transitions)) for part in found]
-    breakable = [(part, machine) for part, machine in machines if _has(machine, VIOLATED)]
-    for kept, left in machines:
-        for broken, right in breakable:
-            fixed = _is_anchored(kept) and _is_anchored(broken)
-            if kept != broken and not fixed and _loses(left, right, work):
-                return kept, broken
+    violable = [(part, machine) for part, machine in machines if _has(machine, VIOLATED)]
+    for lost, left in machines:
+        for violated, right in violable:
+            fixed = _is_anchored(lost) and _is_anchored(violated)
+            if lost != violated and not fixed and _loses(left, right, work):
+                return lost, violated
     return None
 
 
@@ -107,15 +106,15 @@ def _all(formulas: Iterator[Formula]) -> Formula:
 
 
 def _is_anchored(formula: Formula) -> bool:
-    """Return whether it speaks of a fixed number of events from the first."""
+    """Return whether a formula only depends on a fixed number of first events."""
     return not any(
         node.op in FUTURE and node.op not in (Op.NEXT, Op.WEAK_NEXT) and node.bounds is None
         for node in walk(formula)
     )
 
 
-def begins_anew(machine: Machine) -> bool:
-    """Return whether the rule, once satisfied, can still be violated or end unmet."""
+def violable_after_satisfied(machine: Machine) -> bool:
+    """Return whether a rule can be violated or unmet after it was satisfied."""
     starts = {
         target
         for targets, outputs in zip(machine.next, machine.output, strict=True)
@@ -125,12 +124,12 @@ def begins_anew(machine: Machine) -> bool:
     return any(
         machine.closing[state] is Verdict.UNMET
         or any(output & VERDICT_MASK == VIOLATED for output in machine.output[state])
-        for state in _reached(machine, starts)
+        for state in _reachable_states(machine, starts)
     )
 
 
-def _reached(machine: Machine, starts: set[int]) -> set[int]:
-    """The states that can be reached from these, themselves included."""
+def _reachable_states(machine: Machine, starts: set[int]) -> set[int]:
+    """Return the states that are reachable from these, with these."""
     found, todo = set(starts), list(starts)
     while todo:
         new = set(machine.next[todo.pop()]) - found
@@ -144,17 +143,17 @@ def _has(machine: Machine, verdict: int) -> bool:
 
 
 def _loses(left: Machine, right: Machine, work: Work) -> bool:
-    """Whether the right machine can be violated where the left one asks otherwise than at its start."""
+    """Return whether the right machine can be violated when the left one is not in its start state."""
     if not _has(left, VIOLATED) and Verdict.UNMET not in left.closing:
         return False
 
-    def found(kept: Step, broken: Step) -> bool:
-        verdict = kept[1] & VERDICT_MASK
-        asks_more = verdict == PENDING and left.residual[kept[0]] != left.residual[0]
+    def found(lost: StepResult, violated: StepResult) -> bool:
+        verdict = lost[1] & VERDICT_MASK
+        has_obligations = verdict == PENDING and left.residual[lost[0]] != left.residual[0]
         was_done = verdict in (SATISFIED, STAYS_SATISFIED)
-        return broken[1] & VERDICT_MASK == VIOLATED and (asks_more or was_done)
+        return violated[1] & VERDICT_MASK == VIOLATED and (has_obligations or was_done)
 
-    def goes_on(kept: Step, broken: Step) -> bool:
-        return kept[1] & VERDICT_MASK != VIOLATED and broken[1] & VERDICT_MASK == PENDING
+    def goes_on(lost: StepResult, violated: StepResult) -> bool:
+        return lost[1] & VERDICT_MASK != VIOLATED and violated[1] & VERDICT_MASK == PENDING
 
-    return meets(left, right, found, work, goes_on)
+    return product_reaches(left, right, found, work, goes_on)

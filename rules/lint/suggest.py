@@ -1,29 +1,22 @@
-"""Suggestions for a pack that extends a shipped one: an agent's own tools in the place of those named there.
+"""Suggested propositions for a pack that extends a shipped one: its tools are replaced by an agent's tools.
 
-Nothing here is certain: tools are recognised by the words of their names and by the arguments they take, and
-the owner of the pack has to confirm them.
+Tools are recognised by the words of their names and by their arguments, so the owner of the pack has to
+confirm every suggestion.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from ...schemas.verdict import Verdict
-from ..compiler.compile import compile_rule
-from ..compiler.limits import Work
 from ..labels.guards import leaves
-from ..model.machine import APPLIES, VERDICT_MASK, VIOLATED, Machine
-from ..model.predicate import Literal, Path, Predicate, Test
-from ..model.rule import Rule
-from .check import never_broken
-from .reachable import met
+from ..model.predicate import Path, Predicate, Test
 
 TOOL = Path("tool")
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,100}")
-"""Names of tools and arguments that are suggested: nothing in them needs an escape."""
+"""The names of tools that are suggested: they need no escapes."""
 
 _TOOL_TEST = re.compile(r'tool\s+in\s+\[[^\]]*\]|tool\s*==\s*"[^"]*"')
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -31,17 +24,17 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool as the sessions show it: its name, and the names of its arguments."""
+    """A tool that sessions use: its name, and the names of its arguments."""
 
     name: str
     arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
-    """A sort of tool, known by its name: words of `verbs` and of `nouns`, and none of `never`.
+class ToolPattern:
+    """A pattern of tools: the name has a word of `verbs` and one of `nouns`, and none of `never`.
 
-    Without `verbs` or `nouns` any will do. With `arguments`, the tool takes the id of such a thing.
+    Empty `verbs` or `nouns` match any name. With `arguments`, the tool also takes an id of such a thing.
     """
 
     verbs: frozenset[str] = frozenset()
@@ -50,10 +43,10 @@ class Role:
     arguments: frozenset[str] = frozenset()
 
     def fits(self, tool: Tool) -> bool:
-        """Return whether the tool is probably of this sort."""
+        """Return whether the tool matches the pattern."""
         words = words_of(tool.name)
-        wanted = [some for some in (self.verbs, self.nouns) if some]
-        if words & self.never or not all(words & some for some in wanted):
+        wanted = [required for required in (self.verbs, self.nouns) if required]
+        if words & self.never or not all(words & required for required in wanted):
             return False
         return not self.arguments or any(
             words_of(argument) & self.arguments and "id" in words_of(argument) for argument in tool.arguments
@@ -61,7 +54,7 @@ class Role:
 
 
 def words_in(name: str) -> tuple[str, ...]:
-    """Return the words of a name in lower case, whether it is written in snake or in camel case."""
+    """Return the words of a name in snake or camel case, in lower case."""
     return tuple(word.lower() for word in _WORD.findall(name))
 
 
@@ -99,27 +92,34 @@ _HAND = _words("transfer escalate handoff handover")
 
 _OTHERS = _READ | _PAY | _GIFT | _STAFF - _words("person")
 _LOOK = _READ - _words("search list")
-_ACCOUNT_CHANGE = Role(_WRITE, _ORDER | _PERSON, _OTHERS | _BOOKING)
-_BOOKING_CHANGE = Role(_WRITE | _words("book reserve"), _BOOKING, _OTHERS)
-_REFUND = Role(nouns=_PAY, never=_READ | _STAFF | _words("eligibility policy quote calculate"))
-_CERTIFICATE = Role(nouns=_GIFT, never=_READ | _STAFF | _words("redeem apply"))
-_ITEMS_CHANGE = Role(_words("exchange modify change swap replace update edit"), _words("item product"), _READ)
+_ACCOUNT_CHANGE = ToolPattern(_WRITE, _ORDER | _PERSON, _OTHERS | _BOOKING)
+_BOOKING_CHANGE = ToolPattern(_WRITE | _words("book reserve"), _BOOKING, _OTHERS)
+_REFUND = ToolPattern(nouns=_PAY, never=_READ | _STAFF | _words("eligibility policy quote calculate"))
+_CERTIFICATE = ToolPattern(nouns=_GIFT, never=_READ | _STAFF | _words("redeem apply"))
+_ITEMS_CHANGE = ToolPattern(
+    _words("exchange modify change swap replace update edit"), _words("item product"), _READ
+)
 _AUTHENTICATED = (
-    Role(
+    ToolPattern(
         _words("find lookup search") | _VERIFY,
         _PERSON | _words("pin otp code password"),
         _words("order detail history"),
     ),
-    Role(_words("authenticate login signin")),
+    ToolPattern(_words("authenticate login signin")),
 )
-_ORDER_READ = Role(_LOOK, _words("order purchase"), _WRITE | _PERSON)
-_BOOKING_READ = Role(_LOOK, _words("reservation booking trip itinerary ticket appointment"), _WRITE | _PERSON)
-_BOOKED = Role(_words("book reserve"), _BOOKING, _READ)
-_PERSON_READ = Role(_LOOK, _PERSON, _WRITE)
-_APPROVAL = Role(nouns=_words("approval approve authorisation authorization"))
-_HAND_OVER = (Role(_HAND, _STAFF - _words("agent desk")), Role(_words("escalate handoff handover")))
+_ORDER_READ = ToolPattern(_LOOK, _words("order purchase"), _WRITE | _PERSON)
+_BOOKING_READ = ToolPattern(
+    _LOOK, _words("reservation booking trip itinerary ticket appointment"), _WRITE | _PERSON
+)
+_BOOKED = ToolPattern(_words("book reserve"), _BOOKING, _READ)
+_PERSON_READ = ToolPattern(_LOOK, _PERSON, _WRITE)
+_APPROVAL = ToolPattern(nouns=_words("approval approve authorisation authorization"))
+_HAND_OVER = (
+    ToolPattern(_HAND, _STAFF - _words("agent desk")),
+    ToolPattern(_words("escalate handoff handover")),
+)
 
-ROLES: Mapping[str, Mapping[str, tuple[Role, ...]]] = {
+TOOL_PATTERNS: Mapping[str, Mapping[str, tuple[ToolPattern, ...]]] = {
     "customer-service": {
         "account_change": (_ACCOUNT_CHANGE,),
         "booking_change": (_BOOKING_CHANGE,),
@@ -130,8 +130,8 @@ ROLES: Mapping[str, Mapping[str, tuple[Role, ...]]] = {
         "items_change": (_ITEMS_CHANGE,),
         "items_changed": (_ITEMS_CHANGE,),
         "order_change": tuple(
-            Role(role.verbs - _words("book reserve"), role.nouns, role.never, _IDS)
-            for role in (_ACCOUNT_CHANGE, _BOOKING_CHANGE, _REFUND)
+            ToolPattern(pattern.verbs - _words("book reserve"), pattern.nouns, pattern.never, _IDS)
+            for pattern in (_ACCOUNT_CHANGE, _BOOKING_CHANGE, _REFUND)
         ),
         "authenticated": _AUTHENTICATED,
         "order_read": (_ORDER_READ,),
@@ -142,15 +142,12 @@ ROLES: Mapping[str, Mapping[str, tuple[Role, ...]]] = {
         "handed_over": _HAND_OVER,
     }
 }
-"""For each proposition of a shipped pack that names tools, the sorts of tools that it means."""
+"""The patterns of tools for each proposition of a shipped pack that names tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A proposition for the tools of an agent: the tools, those of them that are guessed, and its text.
-
-    The others are named in the shipped pack. Without tools there is no text.
-    """
+    """A suggested proposition: its tools, those that are only guessed, and its text (empty without tools)."""
 
     name: str
     tools: tuple[str, ...]
@@ -161,14 +158,14 @@ class Suggestion:
 def suggestions(
     pack: str, propositions: Mapping[str, tuple[str, Predicate]], tools: Sequence[Tool]
 ) -> Iterator[Suggestion]:
-    """Yield what a shipped pack's propositions that name tools would be for these tools, in the pack's order.
+    """Yield a suggestion for each proposition of a shipped pack that names tools, in the pack's order.
 
-    `propositions` are the pack's, each as text and parsed. A tool that the pack names anywhere is only where
-    the pack has it.
+    `propositions` are the pack's, each as text and parsed. A tool that the pack names is only suggested for
+    the propositions that name it.
     """
     named = {name: tools_named(predicate) for name, (_, predicate) in propositions.items()}
     known = frozenset[str]().union(*named.values())
-    for name, roles in ROLES[pack].items():
+    for name, patterns in TOOL_PATTERNS[pack].items():
         text, _ = propositions[name]
         shipped = [tool.name for tool in tools if tool.name in named[name]]
         guessed = [
@@ -176,7 +173,7 @@ def suggestions(
             for tool in tools
             if tool.name not in known
             and PLAIN_NAME.fullmatch(tool.name)
-            and any(role.fits(tool) for role in roles)
+            and any(pattern.fits(tool) for pattern in patterns)
         ]
         both = sorted([*shipped, *guessed])
         taking = [tool for tool in tools if tool.name in both]
@@ -190,7 +187,7 @@ def tools_named(predicate: Predicate) -> frozenset[str]:
 
 
 def _text(text: str, tools: Sequence[Tool]) -> str:
-    """Return a proposition's text with these tools in the place of those that it names."""
+    """Return a proposition's text with its tools replaced by these."""
     quoted = ", ".join(f'"{tool.name}"' for tool in sorted(tools, key=lambda tool: tool.name))
     test = f"tool == {quoted}" if len(tools) == 1 else f"tool in [{quoted}]"
     changed = " ".join(_TOOL_TEST.sub(lambda _: test, text).split())
@@ -199,53 +196,9 @@ def _text(text: str, tools: Sequence[Tool]) -> str:
 
 
 def _amount(tools: Sequence[Tool]) -> str | None:
-    """Return the argument that is probably the amount, where none has just that name."""
+    """Return the argument that is probably the amount; None if one is called `amount`."""
     names = [argument for tool in tools for argument in tool.arguments]
     if "amount" in names:
         return None
-    meant = [name for name in names if set(words_in(name)) & _words("amount total sum value")]
-    return next((name for name in meant if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """What is left of a rule where no event makes certain propositions true.
-
-    `watches`: some session can still break it. `keepable`: some session to which it applies can keep it.
-    """
-
-    watches: bool
-    keepable: bool
-
-
-def use_without(rule: Rule, missing: Iterable[str]) -> Use:
-    """Return what is left of a rule where these propositions are never true."""
-    never = dict.fromkeys(missing, Literal(False))
-    bare = replace(rule, propositions={**rule.propositions, **never})
-    machine = met(bare, compile_rule(bare), Work(f"{rule.pack}/{rule.id}"))
-    kept = _kept(machine)
-    found, todo = {0}, [0]
-    keepable = False
-    while todo:
-        state = todo.pop()
-        for target, output in zip(machine.next[state], machine.output[state], strict=True):
-            if output & VERDICT_MASK != VIOLATED:
-                keepable |= bool(output & APPLIES) and target in kept
-                todo += [target] if target not in found else []
-                found.add(target)
-    return Use(not never_broken(machine), keepable)
-
-
-def _kept(machine: Machine) -> set[int]:
-    """Return the states from which a session can be brought to its close without a violation."""
-    kept = {state for state, end in enumerate(machine.closing) if end is not Verdict.UNMET}
-    while True:
-        more = {
-            state
-            for state in range(len(machine.next))
-            for target, output in zip(machine.next[state], machine.output[state], strict=True)
-            if target in kept and output & VERDICT_MASK != VIOLATED
-        }
-        if more <= kept:
-            return kept
-        kept |= more
+    similar = [name for name in names if set(words_in(name)) & _words("amount total sum value")]
+    return next((name for name in similar if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)), None)

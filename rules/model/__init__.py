@@ -1,1 +1,1 @@
-"""Formulas, predicates, rules and machines as data, and their text."""
+"""The data types of formulas, predicates, rules and machines, and their text form."""

@@ -1,4 +1,4 @@
-"""What identifies a rule and a verdict: digests over canonical JSON (RFC 8785)."""
+"""Digests over canonical JSON (RFC 8785) that identify rules, rule sets and verdicts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar
 from .rule import Rule, RuleSet, SliceKey
 
 SEMANTICS = "2"
-"""The version of the meaning of rules; a change that can change a verdict changes it."""
+"""The version of the semantics of rules; any change that can change a verdict changes it."""
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 def rule_digest(rule: Rule) -> str:
-    """The SHA-256, in hex, of what decides a rule's verdicts, and of nothing cosmetic.
+    """Return the SHA-256, in hex, of everything that decides a rule's verdicts.
 
-    It covers the formula with operators expanded, `steps`, `applies_to` (where it is unknown the rule is
+    It covers the formula with operators expanded, `steps`, `applies_to` (an unknown value makes the rule
     unjudged), the propositions and transitions that these use, `recover`, `for_each` and the version of the
-    semantics; not the rule's id, title or severity.
+    semantics. It does not cover the rule's id, title or severity.
     """
     used = _used(rule)
     content: Json = {
@@ -39,10 +39,10 @@ def rule_digest(rule: Rule) -> str:
 
 
 def rule_set_digest(rule_set: RuleSet) -> str:
-    """The SHA-256, in hex, of what decides the verdicts of a rule set, their ids and their severities.
+    """Return the SHA-256, in hex, of everything that decides the verdicts of a rule set.
 
-    It covers pack, id, severity and digest of every rule, in any order, and nothing else: sets that differ
-    in titles or comments alone have the same digest.
+    It covers the pack, id, severity and digest of every rule, in any order. Sets that differ only in titles
+    or comments have the same digest.
     """
     rules: list[Json] = [
         [rule.pack, rule.id, rule.severity.value, rule_digest(rule)]
@@ -62,11 +62,11 @@ def verdict_id(
     event_id: str,
     verdict: str,
 ) -> str:
-    """The id of a verdict: 32 hex digits that the same finding has live, in batch and in any later audit.
+    """Return the id of a verdict: 32 hex digits, the same for the same finding live and in every audit.
 
     `occurrence` is RFC 3339 text with nine digits of seconds and `Z`.
     """
-    # Of an array of strings and nulls orjson writes the same bytes as RFC 8785, forty times as fast.
+    # For an array of strings and nulls orjson writes the same bytes as RFC 8785, forty times as fast.
     parts = [
         "tracline/1",
         pack,
@@ -82,7 +82,7 @@ def verdict_id(
 
 
 def _used(rule: Rule) -> frozenset[str]:
-    """The propositions and transition bits that the formula, `steps` and `applies_to` reach."""
+    """Return the propositions and transition bits that the formula, `steps` and `applies_to` use."""
     found: set[str] = set()
     roots = (rule.formula, rule.steps, rule.applies_to)
     todo = [name for root in roots if root is not None for name in names(root)]
@@ -107,7 +107,7 @@ def _path(path: Path) -> Json:
 
 
 def _scalar(value: Scalar) -> Json:
-    # RFC 8785 refuses integers of 2**53 and more: several of them share a double.
+    # RFC 8785 rejects integers from 2**53 on: several of them share a double.
     return {"integer": str(value)} if isinstance(value, int) and abs(value) >= 2**53 else value
 
 

@@ -1,4 +1,4 @@
-"""The fields of an event that a predicate may ask about, and what each can answer."""
+"""The fields of an event that predicates may use, and their types."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Shape(Enum):
-    """What a field holds."""
+class FieldType(Enum):
+    """The type of a field's values."""
 
     CHOICE = "one of a few words"
     TEXT = "text"
@@ -18,45 +18,54 @@ class Shape(Enum):
 
 KINDS = ("user", "assistant", "tool_call", "tool_result", "unknown")
 CONTENTS = ("captured", "absent", "truncated", "redacted")
-"""The words of `Kind` and `Content` in `schemas/event.py`, which loads more than checking a pack needs."""
+"""The values of `Kind` and `Content` in `schemas/event.py`, whose import would slow the check of a pack."""
 TOOL = ("tool_call", "tool_result")
+
+KIND_NOUNS = {
+    "user": "user messages",
+    "assistant": "assistant messages",
+    "tool_call": "tool calls",
+    "tool_result": "tool results",
+    "unknown": "messages that were not captured",
+}
+"""The kinds of events as nouns, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class EventField:
     """A field of the event frame as predicates see it.
 
-    `choices` are the words of a `CHOICE`; `nullable` says whether an event can lack it, and `kinds` are the
-    kinds of events that can have it.
+    `choices` are the values of a `CHOICE`; events may lack a `nullable` field, and only events of `kinds`
+    have it.
     """
 
     name: str
-    shape: Shape
+    type: FieldType
     nullable: bool = True
     choices: tuple[str, ...] = ()
     kinds: tuple[str, ...] = KINDS
 
 
-FIELDS: dict[str, Field] = {
+FIELDS: dict[str, EventField] = {
     field.name: field
     for field in (
-        Field("kind", Shape.CHOICE, False, KINDS),
-        Field("agent", Shape.TEXT),
-        Field("model", Shape.TEXT),
-        Field("service", Shape.TEXT),
-        Field("nested", Shape.FLAG, False),
-        Field("text", Shape.TEXT, kinds=("user", "assistant", "unknown")),
-        Field("tool", Shape.TEXT, kinds=TOOL),
-        Field("call_id", Shape.TEXT, kinds=TOOL),
-        Field("args", Shape.JSON, kinds=TOOL),
-        Field("result", Shape.JSON, kinds=("tool_result",)),
-        Field("error", Shape.TEXT),
-        Field("content", Shape.CHOICE, False, CONTENTS),
-        Field("late", Shape.FLAG, False),
-        Field("history", Shape.FLAG, False),
-        Field("session_id", Shape.TEXT, False),
-        Field("attributes", Shape.MAP, False),
+        EventField("kind", FieldType.CHOICE, False, KINDS),
+        EventField("agent", FieldType.TEXT),
+        EventField("model", FieldType.TEXT),
+        EventField("service", FieldType.TEXT),
+        EventField("nested", FieldType.FLAG, False),
+        EventField("text", FieldType.TEXT, kinds=("user", "assistant", "unknown")),
+        EventField("tool", FieldType.TEXT, kinds=TOOL),
+        EventField("call_id", FieldType.TEXT, kinds=TOOL),
+        EventField("args", FieldType.JSON, kinds=TOOL),
+        EventField("result", FieldType.JSON, kinds=("tool_result",)),
+        EventField("error", FieldType.TEXT),
+        EventField("content", FieldType.CHOICE, False, CONTENTS),
+        EventField("late", FieldType.FLAG, False),
+        EventField("history", FieldType.FLAG, False),
+        EventField("session_id", FieldType.TEXT, False),
+        EventField("attributes", FieldType.MAP, False),
     )
 }
-"""Fields by name. Times, places and the ids of spans are no fields: rules speak of what happened and in which
-order, and two tellings of the same session must be judged alike."""
+"""The fields by name. Times, positions and span ids are not among them: rules are about events and their
+order, and two recordings of the same session must get the same verdicts."""

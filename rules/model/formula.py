@@ -1,4 +1,4 @@
-"""Formulas as data: one frozen node type, its operators, and the questions every pass asks of a tree."""
+"""Formulas: one frozen node type, its operators, and queries that every compiler pass uses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Op(Enum):
-    """The operators of the rule language; the value is the word that stands for it in text."""
+    """The operators of the rule language; the value is the operator's word in text."""
 
     TRUE = "true"
     FALSE = "false"
@@ -34,7 +34,7 @@ class Op(Enum):
     WEAK_SINCE = "weak_since"
     AT_MOST = "at_most"
 
-    # Each is itself alone: an Enum's own hash is a call of Python in every look-up that the compiler makes.
+    # Enum's own hash is a Python call, which would slow every look-up of the compiler.
     __hash__ = object.__hash__
 
 
@@ -68,12 +68,11 @@ BOUNDED = frozenset({Op.EVENTUALLY, Op.ALWAYS, Op.ONCE, Op.HISTORICALLY})
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """One node of a formula, calls of user-defined operators already expanded.
+    """One node of a formula, with calls of user-defined operators already expanded.
 
-    `name` is a proposition's (or a transition bit's) name and empty elsewhere. `bounds` is `(a, b)` on
-    `F G O H [a,b]`, `(n, n)` on `X N Y Z [n]` (kept where n is 1 and written), `(0, k)` on `at_most[k]`,
-    and None elsewhere.
-    Two formulas are equal when their trees are.
+    `name` is the name of a proposition or transition bit, and empty on other nodes. `bounds` is `(a, b)` on
+    `F G O H [a,b]`, `(n, n)` on `X N Y Z [n]` (also for a written `[1]`), `(0, k)` on `at_most[k]`, else
+    None. Two formulas are equal when their trees are.
     """
 
     op: Op
@@ -81,20 +80,20 @@ class Formula:
     name: str = ""
     bounds: tuple[int, int] | None = None
     looks_ahead: bool = field(init=False, repr=False, compare=False, default=False)
-    """Whether a future operator stands anywhere in it."""
+    """True if the tree has a future operator."""
     size: int = field(init=False, repr=False, compare=False, default=1)
-    """The nodes of its tree."""
+    """The number of nodes in the tree."""
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        # Kept, since passes ask it of every node, and the answer is otherwise a walk over the tree below.
+        # Stored: passes query every node, and each answer would be a walk over the tree below.
         looks_ahead = self.op in FUTURE or any(arg.looks_ahead for arg in self.args)
         object.__setattr__(self, "looks_ahead", looks_ahead)
         object.__setattr__(self, "size", 1 + sum(arg.size for arg in self.args))
         object.__setattr__(self, "_hash", hash((self.op, self.args, self.name, self.bounds)))
 
     def __hash__(self) -> int:
-        # Kept, since formulas are keys of most of the compiler's tables and a tree's hash is a walk over it.
+        # Stored: formulas are keys of most tables of the compiler, and hashing a tree is a walk over it.
         return self._hash
 
     def __str__(self) -> str:
@@ -108,12 +107,12 @@ FALSE = Formula(Op.FALSE)
 
 
 def prop(name: str) -> Formula:
-    """The proposition (or transition bit) of that name."""
+    """Return the proposition (or transition bit) of that name."""
     return Formula(Op.PROP, name=name)
 
 
 def walk(formula: Formula) -> Iterator[Formula]:
-    """Every node, a parent before its children, left before right."""
+    """Yield every node, a parent before its children, left before right."""
     todo = [formula]
     while todo:
         node = todo.pop()
@@ -122,15 +121,15 @@ def walk(formula: Formula) -> Iterator[Formula]:
 
 
 def names(formula: Formula) -> frozenset[str]:
-    """The names of the propositions and transition bits that stand in it."""
+    """Return the names of the propositions and transition bits in a formula."""
     return frozenset(node.name for node in walk(formula) if node.op is Op.PROP)
 
 
 def has_future(formula: Formula) -> bool:
-    """Return whether a future operator stands anywhere in it."""
+    """Return whether a formula has a future operator."""
     return formula.looks_ahead
 
 
 def has_past(formula: Formula) -> bool:
-    """Return whether a past operator (`at_most` counts as one) stands anywhere in it."""
+    """Return whether a formula has a past operator (`at_most` is one)."""
     return any(node.op in PAST for node in walk(formula))

@@ -1,4 +1,4 @@
-"""How the operators of formulas are written: words, letters and signs."""
+"""The spellings of operators in formulas: words, letters and signs."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ SPELLINGS: dict[str, Op] = {
     "S": Op.SINCE,
     "WS": Op.WEAK_SINCE,
 }
-"""Every way in which an operator or a constant is written."""
+"""Every spelling of an operator or a constant."""
 
 RESERVED = frozenset(word for word in SPELLINGS if word.isidentifier())
-"""The words and letters of the language, which name no proposition, operator, parameter or transition."""
+"""The reserved words and letters: they cannot name a proposition, operator, parameter or transition."""
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""A name of a proposition, operator, parameter or transition."""
+"""The form of the name of a proposition, operator, parameter or transition."""
 
 BINARY_TEMPORAL = frozenset(
     {
@@ -48,13 +48,13 @@ BINARY_TEMPORAL = frozenset(
         Op.WEAK_SINCE,
     }
 )
-"""The temporal operators that stand between two operands."""
+"""The binary temporal operators."""
 
 TEMPORAL = frozenset(word for word, op in SPELLINGS.items() if op in FUTURE | PAST)
 """The spellings of the temporal operators."""
 
 CONNECTIVES = frozenset(word for word, op in SPELLINGS.items() if op in {Op.AND, Op.OR, Op.IMPLIES, Op.IFF})
-"""The spellings of what joins two formulas without speaking of time."""
+"""The spellings of the binary Boolean operators."""
 
 BINARY = CONNECTIVES | {word for word, op in SPELLINGS.items() if op in BINARY_TEMPORAL}
-"""The spellings of everything that stands between two operands."""
+"""The spellings of all binary operators."""

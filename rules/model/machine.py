@@ -1,4 +1,4 @@
-"""A machine: a compiled rule as flat tables, and the plain stepper over them."""
+"""The machine of a compiled rule: flat tables and a plain step function."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ STAYS_VIOLATED = 3
 STAYS_SATISFIED = 4
 VERDICT_MASK = 7
 APPLIES = 8
-"""Bits of `Machine.output`: the low three are the verdict, the fourth says that the rule applies here.
+"""Bits of `Machine.output`: the low three are the verdict, the fourth marks that the rule applies here.
 
-`STAYS_*` is what a final state goes on answering; its record was written when it was first reached.
+`STAYS_*` is the output of a final state after the event that reached it; that event has the record.
 """
 
 VERDICTS = (Verdict.PENDING, Verdict.VIOLATED, Verdict.SATISFIED, Verdict.VIOLATED, Verdict.SATISFIED)
@@ -27,10 +27,11 @@ VERDICTS = (Verdict.PENDING, Verdict.VIOLATED, Verdict.SATISFIED, Verdict.VIOLAT
 class Machine:
     """A rule's formula with its recovery, history and LTL3 completion compiled in.
 
-    Bit `i` of a *word* says whether `propositions[i]` is true; `letters[word]` is its letter (words that
-    the machine cannot tell apart share one, at most 250). Rows of `next` and `output` are states, columns
-    letters. `closing[state]` is the reading when the session ends there (None where no pending instance
-    has seen an event) and `residual[state]` what the next event will be asked. State 0 is the start.
+    Bit `i` of a *word* is the value of `propositions[i]`; `letters[word]` is its letter (words that the
+    machine does not distinguish share one; there are at most 250). Rows of `next` and `output` are states,
+    columns are letters. `closing[state]` is the verdict if the session ends there (None if no pending
+    instance has seen an event), and `residual[state]` is the formula left for the next event. State 0 is the
+    start.
     """
 
     propositions: tuple[str, ...]
@@ -41,10 +42,10 @@ class Machine:
     residual: tuple[str, ...]
 
     def word(self, true: Collection[str]) -> int:
-        """The packed word of the propositions that are true; names the machine does not use are ignored."""
+        """Pack the true propositions into a word; names that the machine does not use are ignored."""
         return sum(1 << i for i, name in enumerate(self.propositions) if name in true)
 
     def step(self, state: int, word: int) -> tuple[int, int]:
-        """The state after an event with that word, and the output there."""
+        """Return the state after an event with that word, and the output."""
         letter = self.letters[word]
         return self.next[state][letter], self.output[state][letter]

@@ -1,4 +1,4 @@
-"""Predicates as data: the Boolean questions asked of one event, before they become Polars expressions."""
+"""Predicates: Boolean conditions on one event, before they become Polars expressions."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ Scalar = str | int | float | bool
 """A literal of the predicate language."""
 
 NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-"""The numbers of JSON (RFC 8259, section 6); other text has no value as a number."""
+"""The numbers of JSON (RFC 8259, section 6); no other text is a number."""
 
 
 def is_number(literal: Scalar) -> bool:
-    """Return whether a literal is a number; `true` and `false` are none."""
+    """Return whether a literal is a number; `true` and `false` are not."""
     return isinstance(literal, int | float) and not isinstance(literal, bool)
 
 
 def compared_text(literal: Scalar) -> str:
-    """The text that values are compared with: a string's own, and JSON's of `true` and `false`."""
+    """Return the text to compare values with: the string itself, or `true` or `false`."""
     assert not is_number(literal), "numbers compare by their value"
     return literal if isinstance(literal, str) else "true" if literal else "false"
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A field of the event frame, and the way into its JSON text (or `attributes` map).
+    """A field of the event frame and a path into its JSON text (or its `attributes` map).
 
     `steps` holds object keys as str and array indices as int; it is empty for the field itself.
     """
@@ -35,7 +35,7 @@ class Path:
 
 
 class Test(Enum):
-    """What a leaf asks of its value; the value is how it is written."""
+    """The tests of a leaf; the value is the test's spelling."""
 
     EQ = "=="
     NE = "!="
@@ -51,12 +51,12 @@ class Test(Enum):
     IS_TRUE = "is true"
     """A bare Boolean field: `nested`, `late`, `history`."""
 
-    __hash__ = object.__hash__  # an Enum's own is a call of Python
+    __hash__ = object.__hash__  # Enum's own hash is a Python call
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One question: `operands` is one scalar, the members of `in`, a regular expression's text, or empty."""
+    """One condition: `operands` is one scalar, the members of `in`, a regular expression's text, or empty."""
 
     path: Path
     test: Test

@@ -1,4 +1,4 @@
-"""Formulas and predicates as text: words, and the fewest parentheses that read back to the same tree."""
+"""Printing of formulas and predicates, with the fewest parentheses that parse back to the same tree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .keywords import BINARY_TEMPORAL
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
 
 _EQUAL, _IMPLY, _OR, _AND, _TEMPORAL, _UNARY, _ATOM = range(7)
-"""How tightly a node binds, loosest first: the ladder of grammar.lark."""
+"""The precedence of a node, loosest first, as in grammar.lark."""
 
 _BINDS = {
     Op.IFF: _EQUAL,
@@ -23,29 +23,29 @@ _BINDS = {
 }
 _RIGHT = frozenset({_IMPLY, _TEMPORAL})
 
-Piece = str | tuple[Formula, int]
+_Fragment = str | tuple[Formula, int]
 
 
 @lru_cache(maxsize=4096)
 def to_text(formula: Formula) -> str:
-    """The formula in words (`always (p -> eventually[0,3] q)`), which reads back as the same tree."""
+    """Print a formula in words (`always (p -> eventually[0,3] q)`); it parses back to the same tree."""
     out: list[str] = []
-    todo: list[Piece] = [(formula, _EQUAL)]
+    todo: list[_Fragment] = [(formula, _EQUAL)]
     while todo:
-        piece = todo.pop()
-        if isinstance(piece, str):
-            out.append(piece)
+        fragment = todo.pop()
+        if isinstance(fragment, str):
+            out.append(fragment)
             continue
-        node, at_least = piece
-        pieces = _pieces(node)
+        node, at_least = fragment
+        fragments = _fragments(node)
         if _BINDS.get(node.op, _UNARY) < at_least:
-            pieces = ["(", *pieces, ")"]
-        todo.extend(reversed(pieces))
+            fragments = ["(", *fragments, ")"]
+        todo.extend(reversed(fragments))
     return "".join(out)
 
 
 def predicate_text(predicate: Predicate) -> str:
-    """The predicate as packs write it, which reads back as the same tree."""
+    """Print a predicate as packs write it; it parses back to the same tree."""
     match predicate:
         case Literal(value):
             return "true" if value else "false"
@@ -63,7 +63,7 @@ def predicate_text(predicate: Predicate) -> str:
 
 
 def path_text(path: Path) -> str:
-    """The path as it is written: `args.items[0]["odd key"]`."""
+    """Print a path: `args.items[0]["odd key"]`."""
     out = [path.field]
     for step in path.steps:
         if isinstance(step, int):
@@ -76,12 +76,12 @@ def path_text(path: Path) -> str:
 
 
 def scalar_text(value: Scalar) -> str:
-    """The literal as it is written: strings in double quotes with JSON's escapes."""
+    """Print a literal: strings in double quotes with JSON's escapes."""
     return json.dumps(value, ensure_ascii=False)
 
 
-def _pieces(node: Formula) -> list[Piece]:
-    """The node's own words and, between them, its operands with how tightly each must bind."""
+def _fragments(node: Formula) -> list[_Fragment]:
+    """Return the node's own words and, between them, its operands with the least precedence of each."""
     if node.op is Op.PROP:
         return [node.name]
     if not node.args:
@@ -91,12 +91,12 @@ def _pieces(node: Formula) -> list[Piece]:
         return [node.op.value, _bounds_text(node), " ", (node.args[0], _UNARY)]
     right = binds in _RIGHT
     last = len(node.args) - 1
-    pieces: list[Piece] = []
+    fragments: list[_Fragment] = []
     for i, arg in enumerate(node.args):
         same_side = i == last if right else i == 0
-        pieces += [f" {node.op.value} "] if i else []
-        pieces.append((arg, binds if same_side else binds + 1))
-    return pieces
+        fragments += [f" {node.op.value} "] if i else []
+        fragments.append((arg, binds if same_side else binds + 1))
+    return fragments
 
 
 def _bounds_text(node: Formula) -> str:
@@ -130,6 +130,6 @@ def _leaf_text(leaf: Leaf, *, negated: bool) -> str:
 
 
 def _regex_text(regex: str) -> str:
-    """The regular expression between slashes, its own slashes escaped."""
+    """Print a regular expression between slashes, its own slashes escaped."""
     escaped = re.sub(r"\\.|/|\n", lambda m: {"/": r"\/", "\n": r"\n"}.get(m[0], m[0]), regex)
     return f"/{escaped}/"

@@ -1,4 +1,4 @@
-"""A rule, resolved: what a pack's entry means once operators are expanded and names are looked up."""
+"""Resolved rules: operators are expanded and names are looked up."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ from .predicate import Path, Predicate
 
 @dataclass(frozen=True, slots=True)
 class SliceKey:
-    """How `for_each` reads the value that names an event's slice.
+    """The key of an event's slice, from `for_each`.
 
-    With `joint` false the value is the first of `paths` that is present; with `joint` true it is the tuple
-    of all of them, absent when one is.
+    With `joint` false the key is the first of `paths` that is present; with `joint` true it is the tuple of
+    all of them, absent when one is.
     """
 
     paths: tuple[Path, ...]
     joint: bool
 
 
+ExampleSession = tuple[frozenset[str], ...]
+"""A whole session: for each step the propositions that are true at it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Whole sessions, each step the set of propositions true at it, that must break or keep the rule."""
+    """Whole sessions that must violate the rule, and whole sessions that must not."""
 
-    violated: tuple[tuple[frozenset[str], ...], ...] = ()
-    holds: tuple[tuple[frozenset[str], ...], ...] = ()
+    violated: tuple[ExampleSession, ...] = ()
+    holds: tuple[ExampleSession, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,8 @@ class Rule:
     """One rule of a pack, ready to be compiled.
 
     `formula`, `steps`, `applies_to` and `transitions` have user-defined operators expanded; `text` is the
-    formula as written. `propositions` and `transitions` hold exactly those that the formula, `steps`,
-    `applies_to` and the transitions themselves use, by name.
+    formula as written. `propositions` and `transitions` have by name exactly those that the formula, `steps`,
+    `applies_to` and the transitions use.
     """
 
     pack: str
@@ -60,8 +64,8 @@ class Rule:
 class RuleSet:
     """The rules of all loaded packs, ordered by pack and then as written.
 
-    `sources` maps a pack's name to the YAML text it was read from, for the copy in an audit's bundle. Where a
-    pack extends another, `NAME.extends/PARENT` has that one's text, and so on.
+    `sources` maps a pack's name to its YAML text, for the copy in an audit's bundle. If a pack extends
+    another, `NAME.extends/PARENT` has the text of that one, and so on.
     """
 
     rules: tuple[Rule, ...]
@@ -69,5 +73,5 @@ class RuleSet:
 
     @property
     def packs(self) -> tuple[str, ...]:
-        """The names of the packs, without those that they extend."""
+        """The names of the packs, without the packs that they extend."""
         return tuple(name for name in self.sources if "/" not in name)

@@ -1,1 +1,1 @@
-"""Rule packs: YAML read, resolved, validated."""
+"""Rule packs: reading, validation and resolution of their YAML."""

@@ -1,4 +1,4 @@
-"""The examples inside packs: whole sessions, stepped through the rule's own machine."""
+"""Running the examples inside packs: whole sessions, stepped through the rule's machine."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ...schemas.verdict import Verdict
+from ..engine.stepper import MachineRun
 from ..model.formula import Formula, Op
-from ..model.machine import VERDICT_MASK, VERDICTS, Machine
-from ..model.rule import Rule
+from ..model.machine import Machine
+from ..model.rule import ExampleSession, Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """One example run: the verdict after each step, None at steps that the rule's `steps` leaves out.
+class ExampleRun:
+    """The result of one example: the verdict after each step, None at steps that the rule's `steps` excludes.
 
-    `expected` is `violated` or `holds`, `number` counts the rule's examples of that sort from 1, and `end`
-    is the reading at the close. Every event of an example belongs to one slice, whatever `for_each` says.
+    `expected` is `violated` or `holds`, `number` counts the rule's examples of that kind from 1, and `end`
+    is the verdict at the close. All events of an example are in one slice, whatever `for_each` is.
     """
 
     rule: Rule
     expected: str
     number: int
-    session: tuple[frozenset[str], ...]
+    session: ExampleSession
     verdicts: tuple[Verdict | None, ...]
     end: Verdict | None
 
@@ -33,36 +34,35 @@ class Trial:
 
     @property
     def passed(self) -> bool:
-        """Return whether the rule answered as the example expects."""
+        """Return whether the rule's verdict is the expected one."""
         return self.broken == (self.expected == "violated")
 
 
-def trials(rule: Rule, machine: Machine) -> Iterator[Trial]:
-    """Run every example of the rule, those that break it first."""
+def run_examples(rule: Rule, machine: Machine) -> Iterator[ExampleRun]:
+    """Run every example of the rule, those of a violation first."""
     for expected, sessions in (("violated", rule.examples.violated), ("holds", rule.examples.holds)):
         for number, session in enumerate(sessions, start=1):
-            verdicts, end = run(rule, machine, session)
-            yield Trial(rule, expected, number, session, verdicts, end)
+            verdicts, end = _run_session(rule, machine, session)
+            yield ExampleRun(rule, expected, number, session, verdicts, end)
 
 
-def run(
-    rule: Rule, machine: Machine, session: tuple[frozenset[str], ...]
+def _run_session(
+    rule: Rule, machine: Machine, session: ExampleSession
 ) -> tuple[tuple[Verdict | None, ...], Verdict | None]:
-    """The verdict after each step of a session, and the reading when it closes after the last."""
-    state = 0
+    """Return the verdict after each step of a session, and the verdict at its close."""
+    stepped = MachineRun(machine)
     verdicts: list[Verdict | None] = []
     for true in session:
-        if rule.steps is not None and not truth(rule.steps, true):
+        if rule.steps is not None and not evaluate_boolean(rule.steps, true):
             verdicts.append(None)
             continue
-        state, output = machine.step(state, machine.word(true))
-        verdicts.append(VERDICTS[output & VERDICT_MASK])
-    return tuple(verdicts), machine.closing[state]
+        verdicts.append(stepped.step(true).verdict)
+    return tuple(verdicts), stepped.closing
 
 
-def truth(formula: Formula, true: Collection[str]) -> bool:
-    """Return whether a Boolean formula holds where just these propositions are true."""
-    values = (truth(arg, true) for arg in formula.args)
+def evaluate_boolean(formula: Formula, true: Collection[str]) -> bool:
+    """Return whether a Boolean formula holds if exactly these propositions are true."""
+    values = (evaluate_boolean(arg, true) for arg in formula.args)
     match formula.op:
         case Op.TRUE:
             return True

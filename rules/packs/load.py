@@ -1,4 +1,4 @@
-"""From pack files to rules: the one place where the rules room reads files."""
+"""Loading of packs from files, texts and stored rule sets; the only module of `rules/` that reads packs."""
 
 from __future__ import annotations
 
@@ -11,27 +11,35 @@ from typing import Protocol
 
 from ..model.problem import Problem, RuleError, counted, did_you_mean
 from ..model.rule import Rule, RuleSet
-from .extend import PARENTS_MAX, extend, extended, lineage, pack_name, without_parent
-from .resolve import Resolved, Scope, resolve, unresolved
-from .yaml_document import TEXT_CHARACTERS_MAX, Document, Fields, Items, read_document
+from .inheritance import (
+    PARENTS_MAX,
+    check_without_parent,
+    extend,
+    extends_node,
+    inheritance_chain,
+    operator_name,
+    pack_name,
+)
+from .resolve import ResolvedPack, Scope, resolve, unresolved
+from .yaml_document import TEXT_CHARACTERS_MAX, Document, read_document
 
 LIBRARY = Path(__file__).parents[1] / "library"
-"""The packs that ship with the product; each is known by its file's stem."""
+"""The packs that ship with the product; a pack's name is its file's stem."""
 
 OPERATORS_FILE = Path(__file__).with_name("operators.yaml")
 """The operator library, in scope in every pack."""
 FILE_BYTES_MAX = 4 * TEXT_CHARACTERS_MAX
 SUFFIXES = (".yaml", ".yml")
-PARENT = ".extends"
-"""What follows a stored pack's name in the name of the folder that holds the pack it extends."""
+PARENT_SUFFIX = ".extends"
+"""The suffix of the folder that has the parent of a stored pack: `NAME.extends/`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packs:
-    """What was read: the rules that are whole, the errors, and each pack's document by the pack's name.
+    """The result of reading packs: the valid rules, the errors, and the documents by the packs' names.
 
-    A pack without a name of its own has its file's there. `written` counts the rules that stand in the
-    files, those with errors included.
+    A pack without a name has its file's name there. `written` counts all rules in the files, with or without
+    errors.
     """
 
     rule_set: RuleSet
@@ -41,14 +49,11 @@ class Packs:
 
 
 Paths = str | Path | Sequence[str | Path]
-"""YAML files, folders of them, or names of shipped packs: one, or several."""
+"""One or several YAML files, folders of them, or names of shipped packs."""
 
 
 def load_packs(paths: Paths) -> RuleSet:
-    """The rules of the packs at `paths`.
-
-    Raises RuleError with every problem of every pack.
-    """
+    """Load the rules of the packs at `paths`. Raises RuleError with every problem of every pack."""
     packs = read_packs(paths)
     if packs.errors:
         raise RuleError(packs.errors)
@@ -56,83 +61,83 @@ def load_packs(paths: Paths) -> RuleSet:
 
 
 def read_packs(paths: Paths) -> Packs:
-    """As `load_packs`, but errors are returned beside what could be read."""
+    """Read the packs at `paths` and return their errors beside their rules."""
     errors: list[Problem] = []
     documents: dict[str, Document] = {}
     rules: list[Rule] = []
-    origins = [_InFile(file, source) for file, source in _files(paths, errors).items()]
-    for document, pack in _read(origins, errors):
+    pack_sources = [_FileSource(file, source) for file, source in _files(paths, errors).items()]
+    for document, pack in _read(pack_sources, errors):
         rules += pack.rules
         if pack.name in documents and pack.named:
             hint = f"the other is in {documents[pack.name].source}: rename one of them"
-            place = document.place(document.at(("pack",)))
-            errors.append(Problem("TRL221", f"two packs are named `{pack.name}`", hint, place))
+            location = document.location(document.at(("pack",)))
+            errors.append(Problem("TRL221", f"duplicate pack name `{pack.name}`", hint, location))
         documents.setdefault(pack.name, document)
-    errors += (
-        [] if documents or errors else [Problem("TRL201", "no pack is named", "name a YAML file or folder")]
-    )
+    if not documents and not errors:
+        errors.append(Problem("TRL201", "no pack given", "name a YAML file or folder"))
     rules.sort(key=lambda rule: rule.pack)
     sources = _sources(documents)
-    lists = [document.at(("rules",)) for document in documents.values()]
-    written = sum(len(node.items) for node in lists if isinstance(node, Items))
+    written = sum(len(document.items("rules")) for document in documents.values())
     return Packs(RuleSet(tuple(rules), sources), tuple(errors), documents, written)
 
 
 def shipped_packs() -> tuple[str, ...]:
-    """The names of the packs that ship with the product."""
+    """Return the names of the packs that ship with the product."""
     return tuple(sorted(file.stem for file in LIBRARY.glob("*.yaml")))
 
 
 def pack_text(text: str, source: str = "<pack>") -> RuleSet:
-    """The rules of one pack given as text. Raises RuleError with every problem.
+    """Load one pack from its text. Raises RuleError with every problem.
 
-    It may extend a shipped pack by its name, and no file.
+    The pack may extend a shipped pack, but no file.
     """
-    document, pack = read_family(_Given(source, text))
+    document, pack = resolve_source(_TextSource(source, text))
     if pack.problems:
         raise RuleError(pack.problems)
     return RuleSet(pack.rules, _sources({pack.name: document}))
 
 
 def load_texts(sources: Mapping[str, str]) -> RuleSet:
-    """The rule set of packs given as texts by their names, as `RuleSet.sources` has them.
+    """Load a rule set from the texts of its packs by name, as in `RuleSet.sources`.
 
-    Packs that others extend are looked for among them and nowhere else. Raises RuleError with every problem
-    of every pack, and where one has another name than it is given under.
+    Extended packs are looked up among these texts only. Raises RuleError with every problem of every pack,
+    and if a pack's name differs from the name it is stored under.
     """
     errors: list[Problem] = []
     rules: list[Rule] = []
     documents: dict[str, Document] = {}
     for document, pack in _read(
-        [_Stored(name, sources) for name in sorted(sources) if "/" not in name], errors
+        [_StoredSource(name, sources) for name in sorted(sources) if "/" not in name], errors
     ):
         rules += pack.rules
         documents[document.source] = document
-        for member in lineage(document):
-            name = member.source.rpartition("/")[2]
-            if pack_name(member) != name:
-                what = f"the pack kept as `{name}` is named `{pack_name(member)}`"
-                errors.append(Problem("TRL221", what, _AS_STORED, member.place(member.at(("pack",)))))
+        for ancestor in inheritance_chain(document):
+            name = ancestor.source.rpartition("/")[2]
+            if pack_name(ancestor) != name:
+                what = f"the pack stored as `{name}` is named `{pack_name(ancestor)}`"
+                errors.append(Problem("TRL221", what, _AS_STORED, ancestor.location(ancestor.at(("pack",)))))
     if not errors and (unused := sources.keys() - _sources(documents).keys()):
-        errors.append(Problem("TRL221", f"no pack extends the one kept as `{min(unused)}`", _AS_STORED))
+        errors.append(Problem("TRL221", f"no pack extends the stored pack `{min(unused)}`", _AS_STORED))
     if errors:
         raise RuleError(errors)
     return RuleSet(tuple(rules), {name: sources[name] for name in sorted(sources)})
 
 
 def documents_of(rule_set: RuleSet) -> Mapping[str, Document]:
-    """Return the documents of a sound rule set, by the packs' names, each with what it inherits."""
-    return {name: read_family(_Stored(name, rule_set.sources))[0] for name in rule_set.packs}
+    """Return the documents of a valid rule set by the packs' names, each with what it inherits."""
+    return {name: resolve_source(_StoredSource(name, rule_set.sources))[0] for name in rule_set.packs}
 
 
-_AS_STORED = "a rule set that was kept is to be left as it is"
+_AS_STORED = "do not edit a stored rule set"
 
 
-def _read(origins: Iterable[Origin], errors: list[Problem]) -> Iterator[tuple[Document, Resolved]]:
-    """Yield the packs that can be read; each one's problems are among the errors before it is given."""
-    for origin in origins:
+def _read(
+    pack_sources: Iterable[PackSource], errors: list[Problem]
+) -> Iterator[tuple[Document, ResolvedPack]]:
+    """Yield the packs that can be read; add the problems of each pack to `errors` first."""
+    for pack_source in pack_sources:
         try:
-            document, pack = read_family(origin)
+            document, pack = resolve_source(pack_source)
         except RuleError as error:
             errors += error.problems
             continue
@@ -141,28 +146,28 @@ def _read(origins: Iterable[Origin], errors: list[Problem]) -> Iterator[tuple[Do
 
 
 def _sources(documents: Mapping[str, Document]) -> dict[str, str]:
-    """Return the texts of packs and of those that they extend, as `RuleSet.sources` has them."""
+    """Return the texts of packs and of the packs that they extend, as in `RuleSet.sources`."""
     texts: dict[str, str] = {}
     for name in sorted(documents):
-        for place, member in enumerate(lineage(documents[name])):
-            name = name if place == 0 else f"{name}{PARENT}/{pack_name(member)}"
-            texts[name] = member.text
+        for depth, ancestor in enumerate(inheritance_chain(documents[name])):
+            name = name if depth == 0 else f"{name}{PARENT_SUFFIX}/{pack_name(ancestor)}"
+            texts[name] = ancestor.text
     return texts
 
 
 def _files(paths: Paths, errors: list[Problem]) -> dict[Path, str]:
-    """The files that the paths mean, each once, with the name that errors give them."""
+    """Return the files of the paths without duplicates, each with its name in errors."""
     found: dict[Path, str] = {}
     for path in map(Path, [paths] if isinstance(paths, str | Path) else paths):
         if path.is_dir():
             here = {file: str(file) for file in sorted(path.iterdir()) if _is_pack(file)}
-            message, hint = f"{path}: the folder holds no pack", "a pack's name ends in .yaml"
+            message, hint = f"{path}: no pack in this folder", "the name of a pack's file ends in .yaml"
         elif path.exists():
             here, message, hint = {path: str(path)}, "", ""
         else:
             shipped = LIBRARY / f"{path}.yaml"
             here = {shipped: shipped.name} if str(path) in shipped_packs() else {}
-            message = f"{path}: there is no such file or shipped pack"
+            message = f"{path}: no such file or shipped pack"
             hint = "name a YAML file, a folder of them, or a shipped pack; "
             hint += did_you_mean(str(path), shipped_packs())
         for file, source in here.items():
@@ -172,30 +177,30 @@ def _files(paths: Paths, errors: list[Problem]) -> dict[Path, str]:
 
 
 def _is_pack(file: Path) -> bool:
-    """Return whether a folder's file is taken for a pack; hidden ones, as editors leave them, are not."""
+    """Return whether a folder's file is a pack; hidden files, such as those of editors, are not."""
     return file.suffix in SUFFIXES and not file.name.startswith(".") and file.is_file()
 
 
 def _text(file: Path) -> str:
-    """The file's text. Raises RuleError where it cannot be read."""
+    """Read a file's text. Raises RuleError if that fails."""
     try:
         if file.stat().st_size > FILE_BYTES_MAX:
             hint = "split it into several packs"
             raise RuleError([Problem("TRL204", f"{file}: larger than {FILE_BYTES_MAX} bytes", hint)])
         return file.read_bytes().decode("utf-8")
     except OSError as error:
-        message = f"{file}: {error.strerror or 'it cannot be read'}"
+        message = f"{file}: {error.strerror or 'not readable'}"
         raise RuleError([Problem("TRL201", message, "check the path and its permissions")]) from None
     except UnicodeDecodeError as error:
-        message = f"{file}: byte {error.start + 1} is no UTF-8"
+        message = f"{file}: invalid UTF-8 at byte {error.start + 1}"
         raise RuleError([Problem("TRL201", message, "save the file as UTF-8")]) from None
 
 
 # ---- a pack and the packs that it extends
 
 
-class Origin(Protocol):
-    """A place that a pack is read from, from which the pack that it extends can be found."""
+class PackSource(Protocol):
+    """The source of a pack's text, from which the pack that it extends can be found."""
 
     @property
     def source(self) -> str:
@@ -203,16 +208,16 @@ class Origin(Protocol):
         ...
 
     def text(self) -> str:
-        """Return the pack's text. Raises RuleError where it cannot be read."""
+        """Return the pack's text. Raises RuleError if it cannot be read."""
         ...
 
-    def parent(self, named: str) -> Origin:
-        """Return the pack that this one extends under that name. Raises RuleError where there is none."""
+    def parent(self, name: str) -> PackSource:
+        """Return the pack that this one extends by that name. Raises RuleError if there is none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class _InFile:
+class _FileSource:
     """A pack in a file. It may extend a shipped pack, or one in another file."""
 
     file: Path
@@ -221,40 +226,39 @@ class _InFile:
     def text(self) -> str:
         return _text(self.file)
 
-    def parent(self, named: str) -> Origin:
-        stored = self.file.with_name(f"{self.file.stem}{PARENT}")
+    def parent(self, name: str) -> PackSource:
+        stored = self.file.with_name(f"{self.file.stem}{PARENT_SUFFIX}")
         if stored.is_dir():
-            return _InFile(_only_pack(stored), f"{Path(self.source).stem}{PARENT}/{_only_pack(stored).name}")
-        if named in shipped_packs():
-            return _shipped(named)
-        file = self.file.parent / named
+            file = _only_pack(stored)
+            return _FileSource(file, f"{Path(self.source).stem}{PARENT_SUFFIX}/{file.name}")
+        if name in shipped_packs():
+            return _shipped(name)
+        file = self.file.parent / name
         if file.suffix in SUFFIXES and file.is_file():
-            return _InFile(file.resolve(), str(Path(self.source).parent / named))
-        near = next(
-            (name for suffix in SUFFIXES if (self.file.parent / (name := named + suffix)).is_file()), None
-        )
-        raise RuleError([_unknown(named, near)])
+            return _FileSource(file.resolve(), str(Path(self.source).parent / name))
+        near = [name + suffix for suffix in SUFFIXES if (self.file.parent / (name + suffix)).is_file()]
+        raise RuleError([_unknown_pack(name, near[0] if near else None)])
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _TextSource:
     """A pack that is given as text. It may extend a shipped one."""
 
     source: str
-    given: str
+    content: str
 
     def text(self) -> str:
-        return self.given
+        return self.content
 
-    def parent(self, named: str) -> Origin:
-        if named in shipped_packs():
-            return _shipped(named)
-        raise RuleError([_unknown(named, None)])
+    def parent(self, name: str) -> PackSource:
+        if name in shipped_packs():
+            return _shipped(name)
+        raise RuleError([_unknown_pack(name, None)])
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
-    """A pack among stored texts (`RuleSet.sources`). The one that it extends is stored with it."""
+class _StoredSource:
+    """A pack among stored texts (`RuleSet.sources`). The pack that it extends is stored with it."""
 
     source: str
     sources: Mapping[str, str] = field(compare=False)
@@ -262,93 +266,96 @@ class _Stored:
     def text(self) -> str:
         return self.sources[self.source]
 
-    def parent(self, named: str) -> Origin:
-        folder = f"{self.source}{PARENT}/"
-        inside = [name for name in self.sources if name.startswith(folder) and "/" not in name[len(folder) :]]
+    def parent(self, name: str) -> PackSource:
+        folder = f"{self.source}{PARENT_SUFFIX}/"
+        inside = [key for key in self.sources if key.startswith(folder) and "/" not in key[len(folder) :]]
         if len(inside) != 1:
-            what = f"the pack that `{self.source}` extends, `{named}`, is not stored with it"
+            what = f"`{self.source}` extends `{name}`, which is not stored with it"
             raise RuleError([Problem("TRL201", what, _AS_STORED)])
-        return _Stored(inside[0], self.sources)
+        return _StoredSource(inside[0], self.sources)
 
 
-def _shipped(name: str) -> Origin:
-    return _InFile(LIBRARY / f"{name}.yaml", f"{name}.yaml")
+def _shipped(name: str) -> PackSource:
+    return _FileSource(LIBRARY / f"{name}.yaml", f"{name}.yaml")
 
 
 def _only_pack(folder: Path) -> Path:
-    """Return the pack that is stored in the folder. Raises RuleError where that is not one."""
+    """Return the only pack in the folder. Raises RuleError if there is none or more than one."""
     packs = [file for file in sorted(folder.iterdir()) if _is_pack(file)]
     if len(packs) != 1:
-        hint = "it is to hold the one pack that the file beside it extends, or to be taken away"
-        raise RuleError(
-            [Problem("TRL201", f"{folder}: the folder holds {counted(len(packs), 'pack')}", hint)]
-        )
+        message = f"{folder}: {counted(len(packs), 'pack')} in this folder, not 1"
+        hint = "put only the pack that the file beside it extends into it, or remove it"
+        raise RuleError([Problem("TRL201", message, hint)])
     return packs[0].resolve()
 
 
-def _unknown(named: str, near: str | None) -> Problem:
-    """Return the problem of an extended pack that is not there; `near` is a file that was probably meant."""
+def _unknown_pack(name: str, near: str | None) -> Problem:
+    """Return the problem of an unknown extended pack; `near` is a file of a similar name."""
     hint = "name a shipped pack, or a YAML file by its path from this file's folder; "
-    hint += f"did you mean `{near}`?" if near else did_you_mean(named, shipped_packs())
-    return Problem("TRL201", f"there is no pack `{named}` to extend", hint)
+    hint += f"did you mean `{near}`?" if near else did_you_mean(name, shipped_packs())
+    return Problem("TRL201", f"unknown pack `{name}` in `extends`", hint)
 
 
-def read_family(origin: Origin, children: tuple[Origin, ...] = ()) -> tuple[Document, Resolved]:
-    """Return the pack with what it inherits, and its rules; `children` extend it, the nearest first.
+def resolve_source(
+    origin: PackSource, children: tuple[PackSource, ...] = ()
+) -> tuple[Document, ResolvedPack]:
+    """Read a pack, merge what it inherits and resolve its rules; `children` extend it, the nearest first.
 
-    Problems of the packs that it extends come before its own, since they may explain those. Raises RuleError
-    where its own text cannot be read.
+    Problems of the packs that it extends come first, since they may cause the others. Raises RuleError if its
+    own text cannot be read.
     """
     document = read_document(origin.text(), origin.source)
-    named = extended(document)
-    if named is None:
-        document = without_parent(document)
-        return document, resolved(document)
+    node = extends_node(document)
+    if node is None:
+        document = check_without_parent(document)
+        return document, resolve_with_library(document)
     try:
-        parent, base = read_family(_parent(named.text, origin, children), (origin, *children))
+        parent, base = resolve_source(_parent(node.text, origin, children), (origin, *children))
         problems = base.problems
     except RuleError as error:
-        here = document.place(named)
-        problems = tuple(replace(problem, place=problem.place or here) for problem in error.problems)
+        here = document.location(node)
+        problems = tuple(replace(problem, location=problem.location or here) for problem in error.problems)
         parent = None
     if problems or parent is None:
         return document, unresolved(document, problems)
     document = extend(document, parent)
-    pack = resolved(document)
-    return document, replace(pack, problems=tuple(_blamed(problem, document) for problem in pack.problems))
+    pack = resolve_with_library(document)
+    return document, replace(
+        pack, problems=tuple(_with_reason(problem, document) for problem in pack.problems)
+    )
 
 
-def _parent(named: str, origin: Origin, children: tuple[Origin, ...]) -> Origin:
-    """Return the pack that a pack extends. Raises RuleError without a place."""
-    parent = origin.parent(named)
+def _parent(name: str, origin: PackSource, children: tuple[PackSource, ...]) -> PackSource:
+    """Return the pack that a pack extends. Raises RuleError without a location."""
+    parent = origin.parent(name)
     if parent in (origin, *children):
-        way = " -> ".join(one.source for one in (*reversed(children), origin, parent))
-        raise RuleError([Problem("TRL223", f"packs extend each other in a circle: {way}", "take one out")])
+        cycle = " -> ".join(pack.source for pack in (*reversed(children), origin, parent))
+        raise RuleError([Problem("TRL223", f"cyclic `extends`: {cycle}", "remove one of them")])
     if len(children) == PARENTS_MAX:
-        message = f"`{named}` is the {PARENTS_MAX + 1}th pack that is extended in a row"
-        hint = f"a pack inherits from at most {PARENTS_MAX}: extend one further up, and add what lies between"
+        message = f"`{name}` is pack {PARENTS_MAX + 1} in a chain of extended packs, more than {PARENTS_MAX}"
+        hint = "extend a pack further up the chain, and copy what the packs between them change"
         raise RuleError([Problem("TRL224", message, hint)])
     return parent
 
 
-def _blamed(problem: Problem, document: Document) -> Problem:
-    """Return the problem; in the file of a sound pack that the document extends, with the reason."""
-    if problem.place is None or problem.place.source == document.source:
+def _with_reason(problem: Problem, document: Document) -> Problem:
+    """Extend the hint of a problem in the file of an inherited pack, which is valid by itself."""
+    if problem.location is None or problem.location.source == document.source:
         return problem
-    hint = f"{problem.hint}; the pack is sound by itself, and not with what {document.source} replaces"
+    hint = f"{problem.hint}; the error comes from what {document.source} replaces in this pack"
     return replace(problem, hint=hint)
 
 
 # ---- the operator library
 
 
-def resolved(document: Document) -> Resolved:
-    """The pack that the document holds, with the operator library in scope.
+def resolve_with_library(document: Document) -> ResolvedPack:
+    """Resolve the pack of a document with the operator library in scope.
 
-    The library is read only for packs that call one of its operators, or have problems that its names may
-    explain: most do neither, and it is much of what they would wait for.
+    The library takes long to load, so it is loaded only for packs that call one of its operators or have
+    problems.
     """
-    if not any(_calls_library(member.text) for member in lineage(document)):
+    if not any(_calls_library(ancestor.text) for ancestor in inheritance_chain(document)):
         pack = resolve(document, Scope({}, {}))
         if not pack.problems:
             return pack
@@ -356,10 +363,8 @@ def resolved(document: Document) -> Resolved:
 
 
 def _calls_library(text: str) -> bool:
-    """Return whether the text has a call, as it seems, of one of the library's operators."""
-    heads = _operators().at(("operators",))
-    assert isinstance(heads, Fields)
-    names = "|".join(key.text.partition("(")[0] for key, _ in heads.entries)
+    """Return whether the text seems to call one of the library's operators."""
+    names = "|".join(operator_name(key.text) for key, _ in _operators().entries("operators"))
     return re.search(rf"\b({names})\s*\(", text) is not None
 
 
@@ -370,7 +375,7 @@ def _operators() -> Document:
 
 @cache
 def _library() -> Scope:
-    """The operator library; its own problems would be ours."""
+    """Return the scope of the operator library."""
     library = resolve(_operators(), None)
     assert not library.problems, "\n".join(map(str, library.problems))
     return library.scope

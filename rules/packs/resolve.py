@@ -1,4 +1,4 @@
-"""From one pack's document to its rules: names looked up, expressions parsed, every problem kept."""
+"""Resolution of a pack's document to its rules: expressions are parsed and names are looked up."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..labels.limits import SLICE_PATHS_MAX
 from ..language.parse import Operator, parse_formula, parse_name, parse_operators, parse_path, parse_predicate
 from ..model.formula import BOOLEAN, Formula, Op, has_future, names, walk
 from ..model.predicate import Path, Predicate
-from ..model.problem import Problem, RuleError, Snippet, by_place, did_you_mean
-from ..model.rule import Examples, Rule, SliceKey
-from .validate import SHAPES, Entry, Way, entries
-from .yaml_document import Document, Fields, Items, Node, Scalar, data
+from ..model.problem import Problem, RuleError, Snippet, by_location, did_you_mean
+from ..model.rule import Examples, ExampleSession, Rule, SliceKey
+from .inheritance import operator_name
+from .validate import SHAPES, KeyPath, ValidatedRule, validate
+from .yaml_document import Document, ScalarNode, SequenceNode, YamlNode, data
 
-OWN_PREFIX = "tracline_"
-"""Names of the operator library's transition bits begin so, and no pack's do."""
+LIBRARY_PREFIX = "tracline_"
+"""The reserved prefix of the operator library's transition bits."""
 
-Session = tuple[frozenset[str], ...]
-Section = Mapping[str, tuple[Scalar, Scalar | None]]
-"""Each name of a section with its key's node and its value's, or None where that is no text."""
+Section = Mapping[str, tuple[ScalarNode, ScalarNode | None]]
+"""The names of a section, each with the nodes of its key and of its value (None if that is not text)."""
 
 T = TypeVar("T")
 
@@ -34,10 +34,10 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
-    """A pack's rules that have no problem, what it defines (the library included), and its problems.
+class ResolvedPack:
+    """A pack's valid rules, its definitions (with the library's) and its problems.
 
-    `name` is the file's where the pack has none of its own, and `named` says which.
+    If the pack has no name, `name` is the file's and `named` is false.
     """
 
     name: str
@@ -47,35 +47,37 @@ class Resolved:
     problems: tuple[Problem, ...]
 
 
-def resolve(document: Document, library: Scope | None) -> Resolved:
-    """The pack that a document holds; `library` is in scope, and is None for the library itself.
+def resolve(document: Document, library: Scope | None) -> ResolvedPack:
+    """Resolve the pack of a document with `library` in scope (None for the library itself).
 
-    A name that the pack defines hides the library's of the same name.
+    A name that the pack defines hides the same name of the library.
     """
     resolver = _Resolver(document, library)
     rules = resolver.rules()
     scope = Scope(resolver.operators, resolver.transitions)
-    problems = sorted(resolver.problems, key=by_place)
-    named = resolver.entries.name is not None
-    return Resolved(resolver.name, named, tuple(rules), scope, tuple(problems))
+    problems = sorted(resolver.problems, key=by_location)
+    named = resolver.valid.name is not None
+    return ResolvedPack(resolver.name, named, tuple(rules), scope, tuple(problems))
 
 
-def unresolved(document: Document, problems: Iterable[Problem]) -> Resolved:
-    """A pack without rules, for these problems and those of its shape: what it inherits is not known."""
-    shape = entries(document)
-    found = dict.fromkeys([*problems, *document.problems, *shape.problems])
-    return Resolved(shape.name or document.source, shape.name is not None, (), Scope({}, {}), tuple(found))
+def unresolved(document: Document, problems: Iterable[Problem]) -> ResolvedPack:
+    """Return a pack without rules and with these problems: its parent has errors, or is missing."""
+    valid = validate(document)
+    found = dict.fromkeys([*problems, *document.problems, *valid.problems])
+    return ResolvedPack(
+        valid.name or document.source, valid.name is not None, (), Scope({}, {}), tuple(found)
+    )
 
 
 class _Resolver:
-    """One pack being resolved: `problems` collects every error, and what has one is left out."""
+    """The resolution of one pack: `problems` collects every error, and invalid parts are left out."""
 
     def __init__(self, document: Document, library: Scope | None) -> None:
         self.document = document
-        self.own_library = library is None
-        self.entries = entries(document)
-        self.problems: list[Problem] = [*document.problems, *self.entries.problems]
-        self.name = self.entries.name or document.source
+        self.is_library = library is None
+        self.valid = validate(document)
+        self.problems: list[Problem] = [*document.problems, *self.valid.problems]
+        self.name = self.valid.name or document.source
         propositions, transitions = self.section("propositions"), self.section("transitions")
         self.heads = self.section("operators")
         own = self.check_names(propositions, transitions)
@@ -89,27 +91,23 @@ class _Resolver:
         self.transitions = {**given.transitions, **self.parsed(transitions, self.transition)}
 
     def section(self, name: str) -> Section:
-        """The entries of a section; those whose value is no text are defined all the same."""
-        node = self.document.root
-        section = node.value(name) if isinstance(node, Fields) else None
-        if not isinstance(section, Fields):
-            return {}
+        """Return the entries of a section; an entry whose value is not text still defines its name."""
         return {
-            key.text: (key, value if isinstance(value, Scalar) and data(value) is not None else None)
-            for key, value in section.entries
+            key.text: (key, value if isinstance(value, ScalarNode) and data(value) is not None else None)
+            for key, value in self.document.entries(name)
         }
 
     def rules(self) -> list[Rule]:
-        """The rules that have no problem, in the order of the file."""
+        """Return the valid rules, in the order of the file."""
         found: list[Rule] = []
-        first: dict[str, Node] = {}
-        for entry in self.entries.rules:
+        first: dict[str, YamlNode] = {}
+        for entry in self.valid.rules:
             name, node = entry.fields.id, self.document.at(("rules", entry.index, "id"))
-            if name in first and "id" not in entry.lacks:
-                line = self.document.place(first[name]).line
+            if name in first and "id" not in entry.missing:
+                line = self.document.location(first[name]).line
                 hint = f"the first is in line {line}: rename one of them"
-                self.say("TRL220", f"two rules have the id `{name}`", hint, node)
-            if "id" not in entry.lacks:
+                self.report("TRL220", f"duplicate rule id `{name}`", hint, node)
+            if "id" not in entry.missing:
                 first.setdefault(name, node)
             before = len(self.problems)
             rule = self.rule(entry)
@@ -117,21 +115,21 @@ class _Resolver:
                 found.append(rule)
         return found
 
-    def rule(self, whole: Entry) -> Rule | None:
-        """The rule, resolved; problems go to `problems`."""
-        entry, way = whole.fields, ("rules", whole.index)
-        formula = None if "formula" in whole.lacks else self.formula(self.document.at((*way, "formula")))
-        steps = self.optional(entry.steps, (*way, "steps"), self.steps)
-        applies_to = self.optional(entry.applies_to, (*way, "applies_to"), self.applies_to)
-        for_each = None if entry.for_each is None else self.for_each(entry.for_each, (*way, "for_each"))
+    def rule(self, whole: ValidatedRule) -> Rule | None:
+        """Resolve a rule; return None if it is invalid."""
+        entry, path = whole.fields, ("rules", whole.index)
+        formula = None if "formula" in whole.missing else self.formula(self.document.at((*path, "formula")))
+        steps = self.optional(entry.steps, (*path, "steps"), self.steps)
+        applies_to = self.optional(entry.applies_to, (*path, "applies_to"), self.applies_to)
+        for_each = None if entry.for_each is None else self.for_each(entry.for_each, (*path, "for_each"))
         examples = Examples(
-            self.examples(entry.examples.violated, (*way, "examples", "violated")),
-            self.examples(entry.examples.holds, (*way, "examples", "holds")),
+            self.examples(entry.examples.violated, (*path, "examples", "violated")),
+            self.examples(entry.examples.holds, (*path, "examples", "holds")),
         )
-        if formula is None or whole.lacks:
+        if formula is None or whole.missing:
             return None
         parts = [part for part in (formula, steps, applies_to) if part is not None]
-        transitions = self.reached(frozenset[str]().union(*map(names, parts)))
+        transitions = self.used_transitions(frozenset[str]().union(*map(names, parts)))
         used = frozenset[str]().union(*map(names, parts), *map(names, transitions.values()))
         return Rule(
             pack=self.name,
@@ -151,8 +149,8 @@ class _Resolver:
             examples=examples,
         )
 
-    def reached(self, used: frozenset[str]) -> dict[str, Formula]:
-        """The transitions among the names, and those that they use in turn."""
+    def used_transitions(self, used: frozenset[str]) -> dict[str, Formula]:
+        """Return the transitions among the names, and those that they use in turn."""
         todo = [name for name in used if name in self.transitions]
         found: set[str] = set()
         while todo:
@@ -165,184 +163,184 @@ class _Resolver:
     # ---- names
 
     def check_names(self, *sections: Section) -> frozenset[str]:
-        """The names that the pack defines; each must be one, and mean one thing."""
-        first: dict[str, Scalar] = {}
+        """Return the names that the pack defines; report invalid and duplicate names."""
+        first: dict[str, ScalarNode] = {}
         for name, (key, _) in [item for section in sections for item in section.items()]:
-            self.attempt(key, parse_name)
-            self.claim(name, key, first)
+            self.parse_node(key, parse_name)
+            self.define(name, key, first)
         for head, (key, _) in self.heads.items():
-            self.claim(_called(head), key, first)
+            self.define(operator_name(head), key, first)
         return frozenset(first)
 
-    def claim(self, name: str, key: Scalar, first: dict[str, Scalar]) -> None:
-        """Note the name as taken; it is a problem where it was taken before, or is kept for the library."""
-        if name.startswith(OWN_PREFIX) and not self.own_library:
-            hint = "choose another beginning"
-            self.say("TRL222", f"names that begin with `{OWN_PREFIX}` are the operator library's", hint, key)
+    def define(self, name: str, key: ScalarNode, first: dict[str, ScalarNode]) -> None:
+        """Define a name; report it if it is a duplicate or reserved for the library."""
+        if name.startswith(LIBRARY_PREFIX) and not self.is_library:
+            hint = "choose another prefix"
+            self.report(
+                "TRL222", f"names that begin with `{LIBRARY_PREFIX}` are the operator library's", hint, key
+            )
         elif name in first and "(" not in first[name].text:
-            line = self.document.place(first[name]).line
+            line = self.document.location(first[name]).line
             hint = f"the first is in line {line}: rename one of them"
-            self.say("TRL222", f"`{name}` is defined twice", hint, key)
+            self.report("TRL222", f"duplicate name `{name}`", hint, key)
         first.setdefault(name, key)
 
     # ---- expressions
 
-    def say(self, code: str, message: str, hint: str, node: Node) -> None:
-        """Note a problem with the whole node."""
-        self.problems.append(Problem(code, message, hint, self.document.place(node)))
+    def report(self, code: str, message: str, hint: str, node: YamlNode) -> None:
+        """Add a problem with a whole node."""
+        self.problems.append(Problem(code, message, hint, self.document.location(node)))
 
-    def found(self, faults: Iterable[Problem], node: Scalar) -> None:
-        """Note problems of the node's text, each at its place in the file."""
-        for problem in faults:
-            place = problem.place
-            if place is not None and place.text == node.text:
-                problem = replace(problem, place=self.document.place(node, place.start, place.end))
+    def report_all(self, errors: Iterable[Problem], node: ScalarNode) -> None:
+        """Add problems of a node's text, each at its location in the file."""
+        for problem in errors:
+            location = problem.location
+            if location is not None and location.text == node.text:
+                problem = replace(
+                    problem, location=self.document.location(node, location.start, location.end)
+                )
             self.problems.append(problem)
 
-    def attempt(self, node: Node, parse: Callable[[str], T]) -> T | None:
-        """Return what `parse` makes of the node's text, or None where it has problems."""
-        if not isinstance(node, Scalar):
+    def parse_node(self, node: YamlNode, parse: Callable[[str], T]) -> T | None:
+        """Parse a node's text; report its problems and return None if it has any."""
+        if not isinstance(node, ScalarNode):
             return None
         try:
             return parse(node.text)
         except RuleError as error:
-            self.found(error.problems, node)
+            self.report_all(error.problems, node)
             return None
 
-    def parsed(self, section: Section, parse: Callable[[Scalar], T | None]) -> dict[str, T]:
-        """The values of a section that have no problem."""
+    def parsed(self, section: Section, parse: Callable[[ScalarNode], T | None]) -> dict[str, T]:
+        """Return the valid values of a section."""
         parsed = {name: parse(value) for name, (_, value) in section.items() if value is not None}
         return {name: value for name, value in parsed.items() if value is not None}
 
-    def optional(self, text: str | None, way: Way, parse: Callable[[Node], Formula | None]) -> Formula | None:
-        """The formula of a field that may be left out."""
-        return None if text is None else parse(self.document.at(way))
+    def optional(
+        self, text: str | None, path: KeyPath, parse: Callable[[YamlNode], Formula | None]
+    ) -> Formula | None:
+        """Parse the formula of an optional field."""
+        return None if text is None else parse(self.document.at(path))
 
-    def predicate(self, node: Scalar) -> Predicate | None:
-        """A proposition's question."""
-        return self.attempt(node, parse_predicate)
+    def predicate(self, node: ScalarNode) -> Predicate | None:
+        """Parse the predicate of a proposition."""
+        return self.parse_node(node, parse_predicate)
 
-    def formula(self, node: Node) -> Formula | None:
-        """A formula over the pack's names."""
-        return self.attempt(
+    def formula(self, node: YamlNode) -> Formula | None:
+        """Parse a formula over the pack's names."""
+        return self.parse_node(
             node, lambda text: parse_formula(text, operators=self.operators, known=self.known)
         )
 
     def own_operators(self, given: dict[str, Operator]) -> dict[str, Operator]:
-        """The given operators and the pack's own."""
-        nodes: dict[str, Scalar] = {}
+        """Return the inherited operators of the library with the pack's own."""
+        nodes: dict[str, ScalarNode] = {}
         pairs: list[tuple[Snippet, Snippet]] = []
-        heads = [(head, body) for name, (head, body) in self.heads.items() if _called(name) not in self.known]
+        heads = [
+            (head, body) for name, (head, body) in self.heads.items() if operator_name(name) not in self.known
+        ]
         for i, (head, body) in enumerate(heads):
-            # With a body that is no text, calls of the operator are no further problems.
-            pair = (head, body or Scalar("true", "", head.start, head.end, head.file))
+            # An operator whose body is not text is still defined: its calls cause no further problems.
+            pair = (head, body or ScalarNode("true", "", head.start, head.end, head.file))
             snippets = [Snippet(node.text, f"{i}.{j}") for j, node in enumerate(pair)]
             nodes |= {snippet.source: node for snippet, node in zip(snippets, pair, strict=True)}
             pairs.append((snippets[0], snippets[1]))
-        own, faults = parse_operators(pairs, operators=given, known=self.known)
-        for problem in faults:
-            assert problem.place is not None, "a problem of an operator has a place"
-            self.found([problem], nodes[problem.place.source])
+        own, errors = parse_operators(pairs, operators=given, known=self.known)
+        for problem in errors:
+            assert problem.location is not None, "a problem of an operator has a location"
+            self.report_all([problem], nodes[problem.location.source])
         return {**given, **own}
 
-    def transition(self, node: Scalar) -> Formula | None:
-        """A transition's right side: Boolean, with `previous` over anything."""
+    def transition(self, node: ScalarNode) -> Formula | None:
+        """Parse the formula of a transition: Boolean, with `previous` over any formula."""
         formula = self.formula(node)
-        for part in () if formula is None else _now(formula):
+        for part in () if formula is None else _present_parts(formula):
             if part.op is Op.PROP and part.name in self.bits:
-                hint = (
-                    f"write `previous {part.name}`: what a transition was is known, what it is is being said"
-                )
-                self.say("TRL231", f"the transition `{part.name}` stands outside `previous`", hint, node)
+                hint = f"write `previous {part.name}`: a transition is defined by its previous value"
+                self.report("TRL231", f"transition `{part.name}` is used outside `previous`", hint, node)
             elif part.op not in BOOLEAN and part.op is not Op.PREVIOUS:
-                hint = f"put it under `previous`, or name its parts: `previous ({part})`"
-                self.say("TRL230", f"a transition cannot ask `{part.op.value}` of the present", hint, node)
+                hint = f"write it under `previous`: `previous ({part})`"
+                self.report("TRL230", f"`{part.op.value}` outside `previous` in a transition", hint, node)
         return formula
 
-    def steps(self, node: Node) -> Formula | None:
-        """Which events count: Boolean over propositions."""
+    def steps(self, node: YamlNode) -> Formula | None:
+        """Parse `steps`: a Boolean formula over propositions."""
         formula = self.formula(node)
         for part in () if formula is None else walk(formula):
             if part.op not in BOOLEAN or part.name in self.bits:
-                what = part.name or part.op.value
-                hint = "`steps` picks events one by one: say it as propositions with `and`, `or`, `not`"
-                self.say("TRL232", f"`steps` cannot use `{what}`", hint, node)
+                hint = "`steps` selects single events: use propositions with `and`, `or` and `not`"
+                self.report("TRL232", f"`steps` cannot use `{part.name or part.op.value}`", hint, node)
                 break
         return formula
 
-    def applies_to(self, node: Node) -> Formula | None:
-        """When a rule applies: a formula about the present and past."""
+    def applies_to(self, node: YamlNode) -> Formula | None:
+        """Parse `applies_to`: a formula without future operators."""
         formula = self.formula(node)
         if formula is not None and has_future(formula):
-            hint = "say when the rule begins to apply, of the present and past, such as `p` or `once p`"
-            self.say("TRL233", "`applies_to` speaks of the future", hint, node)
+            hint = "use Boolean and past operators, such as `p` or `once p`"
+            self.report("TRL233", "`applies_to` has a future operator", hint, node)
         return formula
 
-    def for_each(self, value: str | list[str] | list[list[str]], way: Way) -> SliceKey | None:
-        """The slice key: a path, the first present of several, or a tuple."""
+    def for_each(self, value: str | list[str] | list[list[str]], path: KeyPath) -> SliceKey | None:
+        """Parse the slice key: a path, a list of paths or a tuple of paths."""
         joint = False
         if isinstance(value, str):
-            ways = [way]
+            key_paths = [path]
         elif all(isinstance(part, str) for part in value):
-            ways: list[Way] = [(*way, i) for i in range(len(value))]
+            key_paths: list[KeyPath] = [(*path, i) for i in range(len(value))]
         else:
             joint = True
-            ways = [(*way, 0, i) for i in range(len(value[0]))] if len(value) == 1 else []
-        if not ways:
-            self.say(*SHAPES["for_each"], self.document.at(way))
+            key_paths = [(*path, 0, i) for i in range(len(value[0]))] if len(value) == 1 else []
+        if not key_paths:
+            self.report(*SHAPES["for_each"], self.document.at(path))
             return None
-        if len(ways) > SLICE_PATHS_MAX:
-            hint = "name the few paths that tell one slice from another"
-            message = f"`for_each` names {len(ways)} paths, more than {SLICE_PATHS_MAX}"
-            self.say("TRL147", message, hint, self.document.at(way))
+        if len(key_paths) > SLICE_PATHS_MAX:
+            hint = "use only the paths that identify a slice"
+            message = f"`for_each` has {len(key_paths)} paths, more than {SLICE_PATHS_MAX}"
+            self.report("TRL147", message, hint, self.document.at(path))
             return None
-        paths = [self.attempt(self.document.at(part), parse_path) for part in ways]
+        paths = [self.parse_node(self.document.at(part), parse_path) for part in key_paths]
         whole: tuple[Path, ...] = tuple(path for path in paths if path is not None)
         return SliceKey(whole, joint) if len(whole) == len(paths) else None
 
     # ---- examples
 
-    def examples(self, value: object, way: Way) -> tuple[Session, ...]:
-        """The sessions under `violated` or `holds`, if any."""
-        return () if value is None else self.sessions(self.document.at(way))
+    def examples(self, value: object, path: KeyPath) -> tuple[ExampleSession, ...]:
+        """Return the sessions under `violated` or `holds`."""
+        return () if value is None else self.sessions(self.document.at(path))
 
-    def sessions(self, node: Node) -> tuple[Session, ...]:
-        """The sessions of an example: one, or several where what would be a step holds lists."""
-        steps = node.items if isinstance(node, Items) else ()
-        inner = [part for step in steps if isinstance(step, Items) for part in step.items]
-        several = any(isinstance(part, Items) for part in inner)
+    def sessions(self, node: YamlNode) -> tuple[ExampleSession, ...]:
+        """Return one session, or several if an item of a step is a list."""
+        steps = node.items if isinstance(node, SequenceNode) else ()
+        inner = [part for step in steps if isinstance(step, SequenceNode) for part in step.items]
+        several = any(isinstance(part, SequenceNode) for part in inner)
         sessions = [self.session(part) for part in (steps if several else (node,))]
         return tuple(session for session in sessions if session is not None)
 
-    def session(self, node: Node) -> Session | None:
-        """The steps of one session, each the names of what is true at it."""
-        steps = node.items if isinstance(node, Items) else ()
-        if not steps or not all(isinstance(step, Items) for step in steps):
-            self.say(*SHAPES["holds"], node)
+    def session(self, node: YamlNode) -> ExampleSession | None:
+        """Return the steps of one session, each the names of its true propositions."""
+        steps = node.items if isinstance(node, SequenceNode) else ()
+        if not steps or not all(isinstance(step, SequenceNode) for step in steps):
+            self.report(*SHAPES["holds"], node)
             return None
         return tuple(frozenset(self.step(step)) for step in steps)
 
-    def step(self, node: Node) -> Iterator[str]:
-        """The names of a step's propositions."""
-        for name in node.items if isinstance(node, Items) else ():
-            assert isinstance(name, Scalar), "the schema has names in steps"
+    def step(self, node: YamlNode) -> Iterator[str]:
+        """Yield the names of a step's propositions; report unknown ones."""
+        for name in node.items if isinstance(node, SequenceNode) else ():
+            assert isinstance(name, ScalarNode), "the schema has names in steps"
             if name.text in self.bits or name.text not in self.known:
                 hint = did_you_mean(name.text, self.known - self.bits)
-                self.say("TRL120", f"no proposition is named `{name.text}`", hint, name)
+                self.report("TRL120", f"unknown proposition `{name.text}`", hint, name)
             yield name.text
 
 
-def _called(head: str) -> str:
-    """The name in an operator's head, whether or not the rest of it is one."""
-    return head.partition("(")[0].strip()
-
-
-def _now(formula: Formula) -> Iterator[Formula]:
-    """The parts of a formula that ask of the present: all but what stands under `previous`."""
+def _present_parts(formula: Formula) -> Iterator[Formula]:
+    """Yield the nodes of a formula that refer to the current event: those outside `previous`."""
     todo = [formula]
     while todo:
         node = todo.pop()
         yield node
         # previous[0] p  =  p
-        back = node.op is Op.PREVIOUS and node.bounds != (0, 0)
-        todo.extend(() if back else reversed(node.args))
+        if node.op is not Op.PREVIOUS or node.bounds == (0, 0):
+            todo.extend(reversed(node.args))

@@ -1,4 +1,4 @@
-"""What a pack's document holds as far as it has the right shape, and what is wrong with that shape."""
+"""Validation of a pack's document against the fields of `pack_file.py`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from pydantic_core import ValidationError
 
 from ...schemas.verdict import Recover, Severity
-from ..model.problem import Place, Problem, did_you_mean
-from .model import (
+from ..model.problem import Location, Problem, did_you_mean
+from .pack_file import (
     VERSION_MAX,
     ExamplesEntry,
     Model,
@@ -20,87 +20,87 @@ from .model import (
     read_fields,
     required_names,
 )
-from .yaml_document import Data, Document, Fields, data
+from .yaml_document import Data, Document, MappingNode, data
 
-Way = tuple[str | int, ...]
-"""Keys and indices from a document's root to a value."""
+KeyPath = tuple[str | int, ...]
+"""The keys and indices from a document's root to a value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One rule of the file: its `index` in the list, and its fields but for those that are wrong.
+class ValidatedRule:
+    """One rule of the file: its `index` in the list and its valid fields.
 
-    Where a field that a rule must have is missing or wrong, it stands in `lacks` and `fields` has a stand-in.
+    A required field that is missing or invalid is in `missing`, and `fields` has a placeholder for it.
     """
 
     index: int
     fields: RuleEntry
-    lacks: frozenset[str]
+    missing: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
-    """A pack file as far as it has the right shape: its name, if that is one, and its rules.
+class ValidatedPack:
+    """The valid part of a pack file: its name, if that is valid, and its rules.
 
-    What was wrong is left out of both and stands in `problems`.
+    What is invalid is left out and reported in `problems`.
     """
 
     name: str | None
-    rules: tuple[Entry, ...]
+    rules: tuple[ValidatedRule, ...]
     problems: tuple[Problem, ...]
 
 
-def entries(document: Document) -> Entries:
-    """Return what the document holds, and every problem of its shape (TRL210 to TRL240)."""
+def validate(document: Document) -> ValidatedPack:
+    """Return the valid part of a document and every problem of its structure (TRL210 to TRL240)."""
     values = data(document.root)
     if not isinstance(values, dict):
-        fault = {"type": "dict_type", "loc": (), "input": values}
-        return Entries(None, (), (_problem(document, fault),))
+        error = {"type": "dict_type", "loc": (), "input": values}
+        return ValidatedPack(None, (), (_problem(document, error),))
     problems: dict[Problem, None] = {}
     rules = values.pop("rules", None)
     if not isinstance(rules, list | None):
         problems[_problem(document, {"type": "list_type", "loc": ("rules",), "input": rules})] = None
         rules = None
     head = _validated(document, PackFile, values, (), problems)
-    found: list[Entry] = []
+    found: list[ValidatedRule] = []
     for i, rule in enumerate(rules or []):
         read = _validated(document, RuleEntry, rule, ("rules", i), problems)
-        found += [] if read is None else [Entry(i, *read)]
+        found += [] if read is None else [ValidatedRule(i, *read)]
     name = head[0].pack if head and "pack" not in head[1] else None
-    return Entries(name, tuple(found), tuple(problems))
+    return ValidatedPack(name, tuple(found), tuple(problems))
 
 
 def _validated(
-    document: Document, model: type[Model], values: Data, at: Way, problems: dict[Problem, None]
+    document: Document, model: type[Model], values: Data, at: KeyPath, problems: dict[Problem, None]
 ) -> tuple[Model, frozenset[str]] | None:
-    """The values as that model without what is wrong in them, and the required fields that it lacks.
+    """Return the values as that model without the invalid ones, and the required fields that are missing.
 
-    None where the values are no mapping.
+    Return None if the values are not a mapping.
     """
     try:
         return read_fields(model, values), frozenset()
     except ValidationError as error:
-        faults = error.errors(include_url=False)
-    for fault in faults:
-        way: Way = fault["loc"]
-        problems[_problem(document, {**fault, "loc": (*at, *way)})] = None
-        if isinstance(values, dict) and way:
-            _drop(values, str(way[0]), way[1:])
+        errors = error.errors(include_url=False)
+    for error in errors:
+        path: KeyPath = error["loc"]
+        problems[_problem(document, {**error, "loc": (*at, *path)})] = None
+        if isinstance(values, dict) and path:
+            _drop(values, str(path[0]), path[1:])
     if not isinstance(values, dict):
         return None
-    lacks = required_names(model) - values.keys()
-    return read_fields(model, {**values, **dict.fromkeys(lacks, STAND_IN)}), lacks
+    missing = required_names(model) - values.keys()
+    return read_fields(model, {**values, **dict.fromkeys(missing, PLACEHOLDER)}), missing
 
 
-STAND_IN = "unnamed"
-"""Stands for a missing name or expression, so that the rest of a pack or rule can be looked at."""
+PLACEHOLDER = "unnamed"
+"""The value of a missing name or expression, with which the rest of a pack or rule can be checked."""
 
 SECTIONS = frozenset({"propositions", "operators", "transitions", "examples", "severities"})
-"""The fields that are mappings: of these the wrong entry is left out, of any other the whole field."""
+"""The fields that are mappings: one invalid entry is left out; of any other field the whole value is."""
 
 
-def _drop(values: dict[str, Data], key: str, inner: Way) -> None:
-    """Take out what is at fault."""
+def _drop(values: dict[str, Data], key: str, inner: KeyPath) -> None:
+    """Remove the invalid value."""
     section = values.get(key)
     if key in SECTIONS and isinstance(section, dict) and inner:
         section.pop(str(inner[0]), None)
@@ -108,73 +108,75 @@ def _drop(values: dict[str, Data], key: str, inner: Way) -> None:
         values.pop(key, None)
 
 
-# ---- what is wrong, in words
+# ---- messages
 
 
-def _problem(document: Document, fault: Mapping[str, Any]) -> Problem:
-    """One fault that pydantic found, as a problem of ours."""
-    way: Way = fault["loc"]
-    for i, part in enumerate(way):
+def _problem(document: Document, error: Mapping[str, Any]) -> Problem:
+    """Convert an error of pydantic to a problem."""
+    path: KeyPath = error["loc"]
+    for i, part in enumerate(path):
         if i >= 2 and part in SHAPES:
-            return Problem(*SHAPES[str(part)], _place(document, way[: i + 1]))
-    match fault["type"]:
+            return Problem(*SHAPES[str(part)], _location(document, path[: i + 1]))
+    match error["type"]:
         case "missing":
-            message, hint = f"{_whose(way)} has no `{way[-1]}`", f"add `{way[-1]}: ...`"
-            return Problem("TRL210", message, hint, _place(document, way[:-1]))
+            message, hint = f"missing field `{path[-1]}` in {_owner(path)}", f"add `{path[-1]}: ...`"
+            return Problem("TRL210", message, hint, _location(document, path[:-1]))
         case "extra_forbidden":
-            message, hint = (
-                f"{_whose(way)} has no field `{way[-1]}`",
-                did_you_mean(str(way[-1]), _fields(way)),
-            )
-            return Problem("TRL211", message, hint, _key_place(document, way))
+            message = f"unknown field `{path[-1]}` in {_owner(path)}"
+            hint = did_you_mean(str(path[-1]), _fields(path))
+            return Problem("TRL211", message, hint, _key_location(document, path))
         case kind:
-            code, message, hint = _value_fault(kind, way, fault["input"])
-            return Problem(code, message, hint, _place(document, way))
+            code, message, hint = _value_error(kind, path, error["input"])
+            return Problem(code, message, hint, _location(document, path))
 
 
-def _value_fault(kind: str, way: Way, given: object) -> tuple[str, str, str]:
-    """The code, message and hint of a value that is not what its field takes."""
+def _value_error(kind: str, path: KeyPath, given: object) -> tuple[str, str, str]:
+    """Return the code, message and hint of a value that its field does not accept."""
     written = f"`{given}`" if isinstance(given, str | int) else None
     if kind == "string_pattern_mismatch":
-        hint = "begin with a letter or digit, then letters, digits, `-`, `_` and `.`, at most 100 in all"
-        return "TRL214", f"{written} cannot be the name of a pack or rule", hint
+        hint = "start with a letter or digit, then use letters, digits, `-`, `_` and `.`, at most 100 in all"
+        return "TRL214", f"invalid name {written} of a pack or rule", hint
     if kind == "enum" and written:
-        field = "severity" if way[0] == "severities" else way[-1]
+        field = "severity" if path[0] == "severities" else path[-1]
         choices = ", ".join(f"`{value.value}`" for value in (Severity if field == "severity" else Recover))
-        return "TRL213", f"{written} is no `{field}`", f"write one of {choices}"
-    if way[-1:] == ("version",):
-        message = f"{written} is no version" if written else f"`version` is {_kind(given)}"
+        return "TRL213", f"unknown {field} {written}", f"write one of {choices}"
+    if path[-1:] == ("version",):
+        message = f"invalid version {written}" if written else f"`version` is {_yaml_kind(given)}"
         return "TRL212", message, f"write a whole number from 1 to {VERSION_MAX}"
-    return "TRL212", f"{_what(way)} is {_kind(given)}", KINDS.get(kind, "write one of the field's words")
+    return (
+        "TRL212",
+        f"{_subject(path)} is {_yaml_kind(given)}",
+        HINTS.get(kind, "write one of the field's values"),
+    )
 
 
 SHAPES = {
     "for_each": (
         "TRL234",
-        "`for_each` is no path, list of paths or tuple of paths",
-        "write such as `args.order_id`, the first present of `[args.order_id, args.id]`, or `[[tool, args]]`",
+        "`for_each` is not a path, a list of paths or a tuple of paths",
+        "write `args.order_id`, `[args.order_id, args.id]` for the first present, or `[[tool, args]]`",
     ),
     **dict.fromkeys(
         ("violated", "holds"),
         (
             "TRL240",
-            "an example is a session: a list of steps, each the list of what is true at it",
-            "write one as `[[], [a]]`; several sessions are a list of those, `[[[], [a]], [[b]]]`",
+            "an example is not a list of steps, each a list of propositions",
+            "write `[[], [a]]` for one session, `[[[], [a]], [[b]]]` for several",
         ),
     ),
 }
-"""The fields that have several shapes: the code, message and hint of any other."""
+"""The fields that accept several forms: the code, message and hint for any other value."""
 
-KINDS = {
-    "string_type": "write a text",
+HINTS = {
+    "string_type": "write text",
     "list_type": "write a list, each entry after `- `",
     "dict_type": "write `name: value` lines, indented",
 }
-"""What to write instead, by the type of pydantic's fault."""
+"""The hints by the type of pydantic's error."""
 
 
-def _kind(value: object) -> str:
-    """Return what sort of value it is, in the words of YAML."""
+def _yaml_kind(value: object) -> str:
+    """Return the YAML type of a value."""
     if value is None:
         return "empty"
     return (
@@ -182,35 +184,35 @@ def _kind(value: object) -> str:
     )
 
 
-def _what(way: Way) -> str:
-    """The value at that way, as the subject of a sentence."""
-    named = [part for part in way if isinstance(part, str)]
-    if not way:
+def _subject(path: KeyPath) -> str:
+    """Name the value at a path, as the subject of a sentence."""
+    named = [part for part in path if isinstance(part, str)]
+    if not path:
         return "the pack"
-    return f"`{named[-1]}`" if named[-1] == way[-1] else f"an entry of `{named[-1]}`"
+    return f"`{named[-1]}`" if named[-1] == path[-1] else f"an entry of `{named[-1]}`"
 
 
-def _whose(way: Way) -> str:
-    """Return what lacks, or has too much of, the field at that way's end."""
-    return "the pack" if len(way) == 1 else "the rule" if len(way) == 3 else f"`{way[-2]}`"
+def _owner(path: KeyPath) -> str:
+    """Name the mapping of the field at the end of a path."""
+    return "the pack" if len(path) == 1 else "the rule" if len(path) == 3 else f"`{path[-2]}`"
 
 
-def _fields(way: Way) -> Iterable[str]:
-    """The fields that could stand where that way ends."""
+def _fields(path: KeyPath) -> Iterable[str]:
+    """Return the fields that the mapping at the end of a path may have."""
     models: dict[int, type[Any]] = {1: PackFile, 3: RuleEntry}
-    return field_names(models.get(len(way), ExamplesEntry))
+    return field_names(models.get(len(path), ExamplesEntry))
 
 
-def _place(document: Document, way: Way) -> Place:
-    """The place of the value at that way; of a mapping, its first key; of nothing, its key."""
-    node = document.at(way)
-    if isinstance(node, Fields) and node.entries:
-        return document.place(node.entries[0][0])
-    return document.place(node) if node.end > node.start else _key_place(document, way)
+def _location(document: Document, path: KeyPath) -> Location:
+    """Return the location of the value at a path: of a mapping its first key, of an empty value its key."""
+    node = document.at(path)
+    if isinstance(node, MappingNode) and node.entries:
+        return document.location(node.entries[0][0])
+    return document.location(node) if node.end > node.start else _key_location(document, path)
 
 
-def _key_place(document: Document, way: Way) -> Place:
-    """The place of the key at that way's end."""
-    node = document.at(way[:-1])
-    key = node.key(str(way[-1])) if isinstance(node, Fields) and way else None
-    return document.place(key or node)
+def _key_location(document: Document, path: KeyPath) -> Location:
+    """Return the location of the key at the end of a path."""
+    node = document.at(path[:-1])
+    key = node.key(str(path[-1])) if isinstance(node, MappingNode) and path else None
+    return document.location(key or node)

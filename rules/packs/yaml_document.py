@@ -1,4 +1,4 @@
-"""YAML as a tree that knows where everything stands: the text of rule packs, read with limits."""
+"""YAML documents as trees whose nodes have locations in the file, read with limits."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 
 import yaml
 
-from ..model.problem import Place, Problem, RuleError, place_in
+from ..model.problem import Location, Problem, RuleError, location_in
 
 TEXT_CHARACTERS_MAX = 1_000_000
 NODES_MAX = 50_000
 DEPTH_MAX = 12
 ALIASES_MAX = 100
-"""Limits of one file: its length, its values with aliases followed, how deep they nest, its aliases."""
+"""Limits of one file: its characters, its values with aliases expanded, their nesting, its aliases."""
 
 STOPPING = frozenset({"TRL202", "TRL204"})
-"""Codes after which nothing more can be said of a file."""
+"""Codes that stop the reading of a file."""
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Data = str | None | list["Data"] | dict[str, "Data"]
-"""A value without its place. Scalars stay text, whatever YAML would make of them; an empty one is None."""
+"""A value without its location. Scalars stay text, whatever their YAML type; an empty one is None."""
 
 ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t", " ": " "}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class File:
+class SourceFile:
     """A file's text, and its name in errors."""
 
     source: str
@@ -36,57 +36,57 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
-    """A text; `start` and `end` are places in the file, `style` is YAML's: empty (plain), ' " | or >."""
+class ScalarNode:
+    """A scalar; `start` and `end` are offsets in the file, `style` is empty (plain), ' " | or >."""
 
     text: str
     style: str
     start: int
     end: int
-    file: File = field(repr=False)
+    file: SourceFile = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
-    """A list of values."""
+class SequenceNode:
+    """A sequence of values."""
 
-    items: tuple[Node, ...]
+    items: tuple[YamlNode, ...]
     start: int
     end: int
-    file: File = field(repr=False)
+    file: SourceFile = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class MappingNode:
     """A mapping, its keys in the order of the file."""
 
-    entries: tuple[tuple[Scalar, Node], ...]
+    entries: tuple[tuple[ScalarNode, YamlNode], ...]
     start: int
     end: int
-    file: File = field(repr=False)
+    file: SourceFile = field(repr=False)
 
-    def key(self, name: str) -> Scalar | None:
-        """The key of that name, or None."""
+    def key(self, name: str) -> ScalarNode | None:
+        """Return the key of that name, or None."""
         return next((key for key, _ in self.entries if key.text == name), None)
 
-    def value(self, name: str) -> Node | None:
-        """The value under that key, or None."""
+    def value(self, name: str) -> YamlNode | None:
+        """Return the value under that key, or None."""
         return next((value for key, value in self.entries if key.text == name), None)
 
 
-Node = Scalar | Items | Fields
+YamlNode = ScalarNode | SequenceNode | MappingNode
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML file, its tree, and the problems beside it.
+    """One YAML file, its tree and its problems.
 
-    The tree is without what `problems` reports: of two equal keys it has the first. Where the file is a pack
-    that extends another, `extend` adds the nodes that are inherited, and `parent` is that other pack.
+    The tree leaves out what `problems` reports: of two equal keys it has the first. If the file is a pack
+    that extends another, `parent` is that other pack and `extend` adds the inherited nodes.
     """
 
-    file: File
-    root: Node
+    file: SourceFile
+    root: YamlNode
     problems: tuple[Problem, ...] = ()
     parent: Document | None = None
 
@@ -100,30 +100,43 @@ class Document:
         """The file's text."""
         return self.file.text
 
-    def place(self, node: Node, start: int = 0, end: int | None = None) -> Place:
-        """Return where the node stands; for a scalar, where `text[start:end]` of it stands in the file.
+    def location(self, node: YamlNode, start: int = 0, end: int | None = None) -> Location:
+        """Return the location of a node, or of `text[start:end]` of a scalar.
 
-        Exact in plain, quoted and block scalars; where an escape hides the way back to the file, the
-        scalar's beginning.
+        It is exact in plain, quoted and block scalars. If an escape prevents that, it is the whole scalar's.
         """
-        if not isinstance(node, Scalar):
-            return line_place(node.file, node.start, node.end)
+        if not isinstance(node, ScalarNode):
+            return line_location(node.file, node.start, node.end)
         end = len(node.text) if end is None else end
-        way = _alignment(node.file.text, node)
-        if way is None:
-            return line_place(node.file, node.start, node.end)
-        first = way[start] if start < len(way) else way[-1] + 1
-        last = way[min(end, len(way)) - 1] + 1
-        return line_place(node.file, first, last)
+        offsets = _alignment(node.file.text, node)
+        if offsets is None:
+            return line_location(node.file, node.start, node.end)
+        first = offsets[start] if start < len(offsets) else offsets[-1] + 1
+        last = offsets[min(end, len(offsets)) - 1] + 1
+        return line_location(node.file, first, last)
 
-    def at(self, path: tuple[str | int, ...]) -> Node:
-        """The node at that way of keys and indices, or the deepest one that exists on the way."""
+    def value(self, name: str) -> YamlNode | None:
+        """Return the value of a top-level key, or None."""
+        return self.root.value(name) if isinstance(self.root, MappingNode) else None
+
+    def entries(self, name: str) -> tuple[tuple[ScalarNode, YamlNode], ...]:
+        """Return the entries of a top-level mapping; none if the value is something else."""
+        node = self.value(name)
+        return node.entries if isinstance(node, MappingNode) else ()
+
+    def items(self, name: str) -> tuple[YamlNode, ...]:
+        """Return the items of a top-level sequence; none if the value is something else."""
+        node = self.value(name)
+        return node.items if isinstance(node, SequenceNode) else ()
+
+    def at(self, path: tuple[str | int, ...]) -> YamlNode:
+        """Return the node at that path of keys and indices, or the deepest one that exists on it."""
         node = self.root
         for part in path:
             below = None
-            if isinstance(node, Fields):
+            if isinstance(node, MappingNode):
                 below = node.value(str(part))
-            elif isinstance(node, Items) and isinstance(part, int) and part < len(node.items):
+            elif isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.items):
                 below = node.items[part]
             if below is None:
                 break
@@ -131,221 +144,225 @@ class Document:
         return node
 
 
-def line_place(file: File, start: int, end: int) -> Place:
-    """The place of `text[start:end]`, cut to the line of the file in which it begins."""
+def line_location(file: SourceFile, start: int, end: int) -> Location:
+    """Return the location of `text[start:end]`, cut to the line in which it begins."""
     text = file.text
     start = min(start, len(text))
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", start)
     line = text[first : len(text) if last < 0 else last].rstrip("\r")
     until = max(min(end - first, len(line)), start - first)
-    return place_in(line, start - first, until, source=file.source, line=text.count("\n", 0, start) + 1)
+    return location_in(line, start - first, until, source=file.source, line=text.count("\n", 0, start) + 1)
 
 
-def data(node: Node) -> Data:
-    """The node's value without places."""
-    if isinstance(node, Scalar):
+def data(node: YamlNode) -> Data:
+    """Return a node's value without locations."""
+    if isinstance(node, ScalarNode):
         return None if node.style == "" and node.text in ("", "~", "null") else node.text
-    if isinstance(node, Items):
+    if isinstance(node, SequenceNode):
         return [data(item) for item in node.items]
     return {key.text: data(value) for key, value in node.entries}
 
 
 def read_document(text: str, source: str) -> Document:
-    """Read one YAML document; what is wrong in it and lets the rest be read stands in its `problems`.
+    """Read one YAML document; problems that do not stop the reading are in its `problems`.
 
-    Raises RuleError with all that can be told at once where it is no YAML or too much (TRL202, TRL204).
+    Raises RuleError with every problem found if the text is not YAML or exceeds a limit (TRL202, TRL204).
     """
     text = text.removeprefix("\ufeff")
     if len(text) > TEXT_CHARACTERS_MAX:
         message = f"the file has {len(text)} characters, more than {TEXT_CHARACTERS_MAX}"
         raise RuleError([Problem("TRL204", message, "split it into several packs")])
-    file = File(source, text)
-    reader = _Reader(file)
+    file = SourceFile(source, text)
+    builder = _TreeBuilder(file)
     try:
-        root = reader.read()
+        root = builder.read()
     except yaml.YAMLError as error:
-        raise RuleError([*reader.problems, _syntax_problem(error, file)]) from None
-    if any(problem.code in STOPPING for problem in reader.problems):
-        raise RuleError(reader.problems)
-    return Document(file, root, tuple(reader.problems))
+        raise RuleError([*builder.problems, _syntax_problem(error, file)]) from None
+    if any(problem.code in STOPPING for problem in builder.problems):
+        raise RuleError(builder.problems)
+    return Document(file, root, tuple(builder.problems))
 
 
 @dataclass(slots=True)
-class _Open:
-    """A list or mapping whose end has not come; a mapping's `items` are keys and values in turn."""
+class _OpenCollection:
+    """A list or mapping that is still open; a mapping's `items` alternate keys and values."""
 
     mapping: bool
     start: int
     anchor: str | None
-    items: list[Node]
+    items: list[YamlNode]
     nodes: int = 1
     depth: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
-    """A complete node, the number of values in it (those that aliases repeat included) and its depth."""
+class _CompleteNode:
+    """A complete node, the number of values in it (with aliases expanded) and its depth."""
 
-    node: Node
+    node: YamlNode
     nodes: int = 1
     depth: int = 0
 
 
-class _Reader:
-    """Builds the tree from YAML's events, without recursion: its limits hold before anything grows."""
+class _TreeBuilder:
+    """A builder of the tree from YAML's events, without recursion and within the limits."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: SourceFile) -> None:
         self.file = file
         self.problems: list[Problem] = []
-        self.anchors: dict[str, _Done] = {}
+        self.anchors: dict[str, _CompleteNode] = {}
         self.nodes = 0
         self.aliases = 0
 
-    def read(self) -> Node:
-        """The root of the first document; an empty file is an empty scalar."""
-        todo: list[_Open] = []
-        roots: list[Node] = []
+    def read(self) -> YamlNode:
+        """Return the root of the first document; an empty file is an empty scalar."""
+        open_collections: list[_OpenCollection] = []
+        roots: list[YamlNode] = []
         for event in self.events():
-            done = self.node(event, todo)
+            done = self.node(event, open_collections)
             if done is None:
                 continue
-            self.count(done.nodes if isinstance(event, yaml.AliasEvent) else 1, done.node)
-            (todo[-1].items if todo else roots).append(done.node)
-            if todo:
-                todo[-1].nodes += done.nodes
-                todo[-1].depth = max(todo[-1].depth, done.depth + 1)
-                self.measure(len(todo) + done.depth, done.node)
+            self.count_nodes(done.nodes if isinstance(event, yaml.AliasEvent) else 1, done.node)
+            (open_collections[-1].items if open_collections else roots).append(done.node)
+            if open_collections:
+                open_collections[-1].nodes += done.nodes
+                open_collections[-1].depth = max(open_collections[-1].depth, done.depth + 1)
+                self.check_depth(len(open_collections) + done.depth, done.node)
         if len(roots) > 1:
-            self.refuse("TRL205", "a second document begins here", "one file holds one pack", roots[1])
-        return roots[0] if roots else Scalar("", "", 0, 0, self.file)
+            self.report("TRL205", "the file has a second YAML document", "write one pack per file", roots[1])
+        return roots[0] if roots else ScalarNode("", "", 0, 0, self.file)
 
     def events(self) -> Iterator[Any]:
-        """YAML's events, as far as the limits allow."""
+        """Yield YAML's events until a limit is exceeded."""
         parse: Callable[..., Iterator[Any]] = getattr(yaml, "parse")  # noqa: B009 (has no types)
         for event in parse(self.file.text, Loader=LOADER):
             yield event
             if any(problem.code == "TRL204" for problem in self.problems):
                 return
 
-    def node(self, event: Any, todo: list[_Open]) -> _Done | None:
-        """The node that the event completes, if it completes one."""
+    def node(self, event: Any, open_collections: list[_OpenCollection]) -> _CompleteNode | None:
+        """Return the node that the event completes, if any."""
         start, end = event.start_mark.index, event.end_mark.index
         if isinstance(event, yaml.AliasEvent):
             return self.alias(event, start, end)
         if isinstance(event, yaml.NodeEvent):
-            self.tag(event, start, end)
+            self.reject_tag(event, start, end)
         if isinstance(event, yaml.ScalarEvent):
-            return self.named(event.anchor, _Done(self.scalar(event.value, start, end, event.style or "")))
+            return self.named(
+                event.anchor, _CompleteNode(self.scalar(event.value, start, end, event.style or ""))
+            )
         if isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
             mapping = isinstance(event, yaml.MappingStartEvent)
-            todo.append(_Open(mapping, start, event.anchor, []))
-            self.measure(len(todo), self.scalar("", start, end))
+            open_collections.append(_OpenCollection(mapping, start, event.anchor, []))
+            self.check_depth(len(open_collections), self.scalar("", start, end))
             return None
         if isinstance(event, yaml.CollectionEndEvent):
-            done = todo.pop()
-            return self.named(done.anchor, _Done(self.closed(done, end), done.nodes, done.depth))
+            done = open_collections.pop()
+            return self.named(done.anchor, _CompleteNode(self.closed(done, end), done.nodes, done.depth))
         return None
 
-    def scalar(self, text: str, start: int, end: int, style: str = "") -> Scalar:
-        """A text of the file."""
-        return Scalar(text, style, start, end, self.file)
+    def scalar(self, text: str, start: int, end: int, style: str = "") -> ScalarNode:
+        """Return a scalar of the file."""
+        return ScalarNode(text, style, start, end, self.file)
 
-    def closed(self, done: _Open, end: int) -> Node:
-        """The finished list or mapping."""
+    def closed(self, done: _OpenCollection, end: int) -> YamlNode:
+        """Return the complete list or mapping."""
         items = tuple(done.items)
         if done.mapping:
-            return Fields(tuple(self.entries(items)), done.start, end, self.file)
-        return Items(items, done.start, end, self.file)
+            return MappingNode(tuple(self.entries(items)), done.start, end, self.file)
+        return SequenceNode(items, done.start, end, self.file)
 
-    def entries(self, items: tuple[Node, ...]) -> Iterator[tuple[Scalar, Node]]:
-        """The mapping's entries; a key that is no text, or that stands twice, is a problem."""
-        seen: dict[str, Scalar] = {}
+    def entries(self, items: tuple[YamlNode, ...]) -> Iterator[tuple[ScalarNode, YamlNode]]:
+        """Yield the mapping's entries; report a key that is not a scalar, and a duplicate key."""
+        seen: dict[str, ScalarNode] = {}
         for key, value in zip(items[::2], items[1::2], strict=True):
-            if not isinstance(key, Scalar):
-                self.refuse("TRL205", "a key is a list or a mapping", "keys are names", key)
+            if not isinstance(key, ScalarNode):
+                self.report("TRL205", "a key cannot be a list or a mapping", "write a name", key)
             elif key.text in seen:
-                first = line_place(self.file, seen[key.text].start, seen[key.text].end)
-                hint = f"it stands in line {first.line} already: rename or remove one"
-                self.refuse("TRL203", f"the key `{key.text}` stands twice", hint, key)
+                first = line_location(self.file, seen[key.text].start, seen[key.text].end)
+                hint = f"the first is in line {first.line}: rename or remove one"
+                self.report("TRL203", f"duplicate key `{key.text}`", hint, key)
             else:
                 seen[key.text] = key
                 yield key, value
 
-    def alias(self, event: Any, start: int, end: int) -> _Done:
-        """The node that the alias repeats."""
+    def alias(self, event: Any, start: int, end: int) -> _CompleteNode:
+        """Return the node that the alias repeats."""
         here = self.scalar(event.anchor, start, end)
         self.aliases += 1
         if self.aliases > ALIASES_MAX:
-            self.refuse("TRL204", f"more than {ALIASES_MAX} aliases", "write the values out", here)
+            self.report("TRL204", f"the file has more than {ALIASES_MAX} aliases", "repeat the values", here)
         if event.anchor not in self.anchors:
-            message = f"the alias `*{event.anchor}` has no anchor before it"
-            hint = "an alias repeats a value that is complete where it stands"
-            self.refuse("TRL202", message, hint, here)
-            return _Done(here)
+            hint = f"define the anchor `&{event.anchor}` before the alias, outside the value that contains it"
+            self.report("TRL202", f"undefined alias `*{event.anchor}`", hint, here)
+            return _CompleteNode(here)
         return self.anchors[event.anchor]
 
-    def named(self, anchor: str | None, done: _Done) -> _Done:
-        """The node, remembered under its anchor if it has one."""
+    def named(self, anchor: str | None, done: _CompleteNode) -> _CompleteNode:
+        """Store the node under its anchor, if it has one, and return it."""
         if anchor is not None:
             self.anchors[anchor] = done
         return done
 
-    def tag(self, event: Any, start: int, end: int) -> None:
-        """Refuse an explicit tag: a pack is data, and nothing in it makes an object."""
+    def reject_tag(self, event: Any, start: int, end: int) -> None:
+        """Report an explicit tag: packs hold plain data."""
         if event.tag not in (None, "!"):
             hint = "write the value without a tag"
-            self.refuse("TRL205", f"the tag `{event.tag}` has no meaning", hint, self.scalar("", start, end))
+            self.report("TRL205", f"unsupported tag `{event.tag}`", hint, self.scalar("", start, end))
 
-    def count(self, nodes: int, here: Node) -> None:
-        """Count values, those that aliases repeat included."""
+    def count_nodes(self, nodes: int, here: YamlNode) -> None:
+        """Count values, with aliases expanded."""
         before = self.nodes
         self.nodes += nodes
         if before <= NODES_MAX < self.nodes:
-            self.refuse("TRL204", f"more than {NODES_MAX} values", "split it into several packs", here)
+            self.report(
+                "TRL204", f"the file has more than {NODES_MAX} values", "split it into several packs", here
+            )
 
-    def measure(self, depth: int, here: Node) -> None:
-        """Refuse what nests too deeply; what aliases repeat counts where it is repeated."""
+    def check_depth(self, depth: int, here: YamlNode) -> None:
+        """Report values that nest too deeply, with aliases expanded."""
         if depth > DEPTH_MAX:
-            hint = "a pack needs no more than a list of sessions of steps"
-            self.refuse("TRL204", f"values nest more than {DEPTH_MAX} deep", hint, here)
+            hint = "the deepest value of a pack is a list of sessions of steps"
+            self.report("TRL204", f"values nest more than {DEPTH_MAX} deep", hint, here)
 
-    def refuse(self, code: str, message: str, hint: str, node: Node) -> None:
-        """Keep a problem at the node's place."""
-        place = line_place(self.file, node.start, node.end)
-        self.problems.append(Problem(code, message, hint, place))
+    def report(self, code: str, message: str, hint: str, node: YamlNode) -> None:
+        """Add a problem at the node's location."""
+        location = line_location(self.file, node.start, node.end)
+        self.problems.append(Problem(code, message, hint, location))
 
 
-def _syntax_problem(error: yaml.YAMLError, file: File) -> Problem:
-    """The YAML parser's complaint as ours."""
+def _syntax_problem(error: yaml.YAMLError, file: SourceFile) -> Problem:
+    """Convert an error of the YAML parser to a problem."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    message = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
-    hint = "quote a text that holds `: ` or ` #`, or begins with a sign such as `[`, `{`, `*`, `&` or `!`"
+    message = getattr(error, "problem", None) or getattr(error, "reason", None) or "not readable"
+    hint = "quote text that contains `: ` or ` #`, or starts with a sign such as `[`, `{`, `*`, `&` or `!`"
     if "\t" in file.text:
         hint = "indent with spaces, not tabs"
     start = mark.index if mark else getattr(error, "position", 0)
-    return Problem("TRL202", f"no YAML: {message}", hint, line_place(file, start, start + 1))
+    return Problem("TRL202", f"invalid YAML: {message}", hint, line_location(file, start, start + 1))
 
 
-def _alignment(text: str, scalar: Scalar) -> list[int] | None:
-    """For each character of the scalar's text its place in the file, or None where the two do not agree."""
+def _alignment(text: str, scalar: ScalarNode) -> list[int] | None:
+    """Return the offset in the file of each character of a scalar, or None if the two differ."""
     at = scalar.start
     if scalar.style in ("|", ">"):
         at = text.find("\n", at) + 1
     elif scalar.style:
         at += 1
-    way: list[int] = []
+    offsets: list[int] = []
     for char in scalar.text:
         step = _space(text, at, char) if char.isspace() else _character(text, at, char, scalar.style)
         if step is None or step[0] >= scalar.end:
-            return way if char.isspace() and way and not scalar.text[len(way) :].strip() else None
-        way.append(step[0])
+            is_rest_blank = char.isspace() and offsets and not scalar.text[len(offsets) :].strip()
+            return offsets if is_rest_blank else None
+        offsets.append(step[0])
         at = step[1]
-    return way or [scalar.start]
+    return offsets or [scalar.start]
 
 
 def _space(text: str, at: int, char: str) -> tuple[int, int] | None:
-    """Return where a white character of the value stands, and where to go on."""
+    """Return the offset of a whitespace character of the value, and the offset after it."""
     if text[at : at + 1] == "\\" and ESCAPES.get(text[at + 1 : at + 2]) == char:
         return at, at + 2
     if text[at : at + 1] == char:
@@ -354,7 +371,7 @@ def _space(text: str, at: int, char: str) -> tuple[int, int] | None:
 
 
 def _character(text: str, at: int, char: str, style: str) -> tuple[int, int] | None:
-    """Where a visible character of the value stands, and where to go on; None where another one stands."""
+    """Return the offset of a visible character and the offset after it; None if it is not there."""
     while text[at : at + 1].isspace() or (style == '"' and text[at : at + 2] == "\\\n"):
         at += 2 if text[at] == "\\" else 1
     here = text[at : at + 1]

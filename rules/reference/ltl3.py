@@ -47,11 +47,11 @@ def boolean(f: Formula, true: Truth) -> bool:
 
 # --- History: what past operators remember, one event at a time ------------------------------------
 
-Memory = tuple[tuple[int | None, ...], ...]
+PastMemory = tuple[tuple[int | None, ...], ...]
 
 
 @dataclass(frozen=True)
-class History:
+class PastSummary:
     """The summary of a session's past (its now and pre bits) as far as some formulas can see it.
 
     `parts` are the subformulas without future operators. A memory holds for each its latest values, newest
@@ -65,7 +65,7 @@ class History:
     alphabet: tuple[frozenset[str], ...]
 
     @staticmethod
-    def of(formula: Formula, transitions: Transitions) -> History:
+    def of(formula: Formula, transitions: Transitions) -> PastSummary:
         """The history that this formula and the transition bits can see."""
         nodes = dict.fromkeys(chain.from_iterable(map(walk, (formula, *transitions.values()))))
         parts = tuple(f for f in nodes if not has_future(f))
@@ -77,19 +77,19 @@ class History:
             elif f.op in PAST:  # its own value one event ago
                 depth[f] = max(depth[f], 1)
         used = frozenset[str]().union(*map(names, nodes)) - set(transitions)
-        return History(parts, tuple(depth[f] for f in parts), transitions, tuple(subsets(used)))
+        return PastSummary(parts, tuple(depth[f] for f in parts), transitions, tuple(subsets(used)))
 
     @property
-    def start(self) -> Memory:
+    def start(self) -> PastMemory:
         """Return what is remembered before the first event."""
         return tuple((None,) * depth for depth in self.depth)
 
-    def now(self, memory: Memory, label: Label) -> Truth:
+    def now(self, memory: PastMemory, label: Label) -> Truth:
         """The truth of the parts at the next event, whose label is given."""
         value = self._values(memory, label)
         return lambda f: _is_true(f, value(f))
 
-    def after(self, memory: Memory, label: Label) -> Memory:
+    def after(self, memory: PastMemory, label: Label) -> PastMemory:
         """Return what is remembered once an event with that label has passed."""
         value = self._values(memory, label)
         return tuple(
@@ -97,7 +97,7 @@ class History:
             for f, old, depth in zip(self.parts, memory, self.depth, strict=True)
         )
 
-    def reachable(self) -> set[Memory]:
+    def reachable(self) -> set[PastMemory]:
         """Every memory that some session leaves behind, the empty one's included."""
         found, todo = {self.start}, [self.start]
         while todo:
@@ -107,7 +107,7 @@ class History:
             todo.extend(fresh)
         return found
 
-    def _values(self, memory: Memory, label: Label) -> Callable[[Formula], int]:
+    def _values(self, memory: PastMemory, label: Label) -> Callable[[Formula], int]:
         known: dict[Formula, int] = {}
 
         def value(f: Formula) -> int:
@@ -117,7 +117,7 @@ class History:
 
         return value
 
-    def _decide(self, f: Formula, memory: Memory, label: Label, value: Callable[[Formula], int]) -> int:
+    def _decide(self, f: Formula, memory: PastMemory, label: Label, value: Callable[[Formula], int]) -> int:
         def true(p: Formula) -> bool:
             return _is_true(p, value(p))
 
@@ -262,18 +262,18 @@ def _only(f: Formula, wanted: bool) -> frozenset[Clause]:
 
 # --- LTL3 -------------------------------------------------------------------------------------------
 
-Node = tuple[Clause, Memory]
+Node = tuple[Clause, PastMemory]
 Graph = dict[Node, list[tuple[Clause, Node]]]
 """For each node its edges: the promises put off, and the node after one more event."""
 
 
 @dataclass(frozen=True)
-class State:
+class InstanceState:
     """An instance after some events: the residual of the rule, that of its negation, and the history."""
 
     asked: frozenset[Clause]
     refused: frozenset[Clause]
-    memory: Memory
+    memory: PastMemory
 
 
 class Meaning:
@@ -281,15 +281,15 @@ class Meaning:
 
     def __init__(self, formula: Formula, transitions: Transitions = NO_TRANSITIONS) -> None:
         self.formula = formula
-        self.history = History.of(formula, transitions)
+        self.history = PastSummary.of(formula, transitions)
         self._continues: dict[Node, bool] = {}
         self._whole: dict[tuple[frozenset[Clause], frozenset[Clause]], bool] = {}
 
-    def begin(self, memory: Memory) -> State:
+    def begin(self, memory: PastMemory) -> InstanceState:
         """An instance that begins at the next event of a session that left this memory."""
-        return State(_only(self.formula, True), _only(self.formula, False), memory)
+        return InstanceState(_only(self.formula, True), _only(self.formula, False), memory)
 
-    def step(self, state: State, label: Label) -> State:
+    def step(self, state: InstanceState, label: Label) -> InstanceState:
         """The instance after an event: both residuals progressed, the history moved on."""
         now = self.history.now(state.memory, label)
 
@@ -298,9 +298,9 @@ class Meaning:
             return frozenset(clause for clause in left if not any(other < clause for other in left))
 
         asked, refused = progressed(state.asked), progressed(state.refused)
-        return State(asked, refused, self.history.after(state.memory, label))
+        return InstanceState(asked, refused, self.history.after(state.memory, label))
 
-    def verdict(self, state: State) -> Verdict:
+    def verdict(self, state: InstanceState) -> Verdict:
         """`violated` if no infinite continuation satisfies the formula, `satisfied` if every one does."""
         if not any(self.continues((clause, state.memory)) for clause in state.asked):
             return Verdict.VIOLATED
@@ -308,7 +308,7 @@ class Meaning:
             return Verdict.SATISFIED
         return Verdict.PENDING
 
-    def is_whole(self, state: State) -> bool:
+    def is_whole(self, state: InstanceState) -> bool:
         """Return whether what is asked of the next event is the whole formula again.
 
         It is when no non-empty word, finite or infinite, tells the residual from the formula, after
@@ -360,7 +360,7 @@ class Meaning:
                 todo.extend(target for _, target in graph[here])
         return graph
 
-    def _edges(self, clause: Clause, memory: Memory) -> list[tuple[Clause, Node]]:
+    def _edges(self, clause: Clause, memory: PastMemory) -> list[tuple[Clause, Node]]:
         return [
             (put_off, (leaves, after))
             for label in self.history.alphabet

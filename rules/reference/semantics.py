@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ...schemas.verdict import Recover, Verdict
 from ..model.formula import FUTURE, PAST, Formula, Op, has_future, has_past, names
 from ..model.rule import Rule
-from .ltl3 import NO_TRANSITIONS, History, Label, Meaning, State, Transitions, boolean, steps
+from .ltl3 import NO_TRANSITIONS, InstanceState, Label, Meaning, PastSummary, Transitions, boolean, steps
 
 # --- Truth at a position, by the quantifiers of the operator table ---------------------------------
 
@@ -33,7 +33,7 @@ def holds_forever(
     they remembered one event before and the label there: once the memory before a round equals that before
     an earlier one, the rounds in between repeat for ever, and they are the loop for the past too.
     """
-    history = History.of(formula, NO_TRANSITIONS)
+    history = PastSummary.of(formula, NO_TRANSITIONS)
     memory = history.start
     for label in prefix:
         memory = history.after(memory, label)
@@ -173,7 +173,7 @@ class Run:
     position where it begins; `final` is a verdict that stays.
     """
 
-    instance: State
+    instance: InstanceState
     start: int
     position: int
     after_satisfied: bool
@@ -260,7 +260,7 @@ def applies_at(
 
 
 @dataclass(frozen=True)
-class Seen:
+class LabelledEvent:
     """What the labels of one event are: the propositions true and unknown at it, and its slice's value.
 
     `slice` is None where the event carries no value; `slice_unknown` where it may carry one that was not
@@ -274,7 +274,7 @@ class Seen:
 
 
 @dataclass(frozen=True, order=True)
-class Finding:
+class SessionFinding:
     """A verdict to be written down: at which event (from 0) of the session, for which slice."""
 
     event: int
@@ -287,16 +287,16 @@ class Finding:
 class SessionJudgement:
     """All findings of a rule in a session, ordered by event, and the event from which it applies."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[SessionFinding, ...]
     applies: int | None
 
 
-def judge_session(rule: Rule, events: Sequence[Seen], *, closed: bool = True) -> SessionJudgement:
+def judge_session(rule: Rule, events: Sequence[LabelledEvent], *, closed: bool = True) -> SessionJudgement:
     """What the rule has to say of a session (with slices: one run per value, on a trace of its own)."""
     stepped, stop = _stepped(rule, events)
     values = dict.fromkeys(events[i].slice for i in stepped) if rule.for_each else {}
     values.pop(None, None)
-    findings, applies = set[Finding](), list[int]()
+    findings, applies = set[SessionFinding](), list[int]()
     for value in (*values, None):
         mine = [i for i in stepped if not rule.for_each or events[i].slice in (value, None)]
         trace = [events[i].true for i in mine]
@@ -310,16 +310,16 @@ def judge_session(rule: Rule, events: Sequence[Seen], *, closed: bool = True) ->
         elif rule.for_each:  # the slice of no value, only until there is another
             others = min((i for i in stepped if events[i].slice is not None), default=len(events))
             spoken = [(i, v) for i, v in spoken if i < others and v is Verdict.VIOLATED]
-        findings |= {Finding(i, value or "", value is not None, verdict) for i, verdict in spoken}
+        findings |= {SessionFinding(i, value or "", value is not None, verdict) for i, verdict in spoken}
         at = applies_at(rule.formula, trace, applies_to=rule.applies_to, transitions=rule.transitions)
         applies += [mine[i - 1] for i in at]
     if stop is not None:
-        findings.add(Finding(stop, "", False, Verdict.UNJUDGED))
+        findings.add(SessionFinding(stop, "", False, Verdict.UNJUDGED))
     applies += [f.event for f in findings if f.verdict is Verdict.VIOLATED]
     return SessionJudgement(tuple(sorted(findings)), min(applies, default=None))
 
 
-def _stepped(rule: Rule, events: Sequence[Seen]) -> tuple[list[int], int | None]:
+def _stepped(rule: Rule, events: Sequence[LabelledEvent]) -> tuple[list[int], int | None]:
     """The events that the rule steps on, up to the first that leaves it unjudged, and that one."""
     asked = (rule.formula, rule.applies_to, *rule.transitions.values())
     used = frozenset[str]().union(*(names(f) for f in asked if f is not None))
@@ -334,7 +334,7 @@ def _stepped(rule: Rule, events: Sequence[Seen]) -> tuple[list[int], int | None]
     return stepped, None
 
 
-def kleene(formula: Formula, event: Seen) -> bool | None:
+def kleene(formula: Formula, event: LabelledEvent) -> bool | None:
     """A Boolean formula's truth where some propositions are unknown: None if it cannot be told.
 
     By the operators' tables (Kleene's strong logic): `p or not p` is unknown where p is.

@@ -1,4 +1,4 @@
-"""Finding the conversations in a chat log's JSON, whatever list or object they stand in."""
+"""Finding the conversations in a chat log's JSON, in any list or object."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ MESSAGE_KEYS = ("messages", "traj")
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
-    """The messages of one recorded session, not looked at yet.
+class RecordedConversation:
+    """The messages of one recorded session, not decoded yet.
 
-    `header` is the object they were found in (empty for a bare list); `place` says where in the file.
+    `header` is the object that holds them (empty for a bare list); `place` is where it is in the file.
     """
 
     messages: list[object]
@@ -23,10 +23,10 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
-    """Something in a chat log that cannot be read: where, a stable code, and what is wrong with it.
+class InputFlaw:
+    """A part of a chat log or of telemetry that cannot be decoded: its place, a stable code and the reason.
 
-    The text never quotes the log.
+    The text never quotes the data.
     """
 
     place: str
@@ -34,8 +34,8 @@ class Flaw:
     text: str
 
 
-def conversations(value: object, place: str = "") -> Iterator[Conversation | Flaw]:
-    """The conversations in one JSON value, in their order.
+def conversations(value: object, place: str = "") -> Iterator[RecordedConversation | InputFlaw]:
+    """Yield the conversations in one JSON value, in their order.
 
     A list of messages is one conversation, any other list holds one in each member. An object is one when
     it has `messages` or `traj`, and holds many when it has `simulations` (tau2). Anything else is a flaw.
@@ -45,10 +45,10 @@ def conversations(value: object, place: str = "") -> Iterator[Conversation | Fla
         return
     members = cast("list[object]", value) if isinstance(value, list) else None
     if members is None or is_message_list(members):
-        yield _one(cast("object", value), place or "session 1", {})
+        yield _conversation(cast("object", value), place or "session 1", {})
         return
     for index, member in enumerate(members):
-        yield _one(member, _at(place, f"session {index + 1}"), {})
+        yield _conversation(member, _at(place, f"session {index + 1}"), {})
 
 
 def is_object(value: object) -> TypeGuard[dict[str, object]]:
@@ -70,7 +70,7 @@ def is_message_list(members: list[object]) -> bool:
 
 
 def messages_of(value: Mapping[str, object]) -> list[object] | None:
-    """The list of messages that an object holds, or None."""
+    """Return the list of messages that an object holds, or None."""
     for key in MESSAGE_KEYS:
         found = value.get(key)
         if isinstance(found, list):
@@ -78,26 +78,28 @@ def messages_of(value: Mapping[str, object]) -> list[object] | None:
     return None
 
 
-def _simulations(value: dict[str, object], place: str) -> Iterator[Conversation | Flaw]:
+def _simulations(value: dict[str, object], place: str) -> Iterator[RecordedConversation | InputFlaw]:
     inherited: dict[str, object] = {}
     info = value.get("info")
     agent = info.get("agent_info") if is_object(info) else None
     if is_object(agent):
         inherited["model"] = agent.get("llm")
     for index, member in enumerate(cast("list[object]", value["simulations"])):
-        yield _one(member, _at(place, f"session {index + 1}"), inherited)
+        yield _conversation(member, _at(place, f"session {index + 1}"), inherited)
 
 
-def _one(value: object, place: str, inherited: Mapping[str, object]) -> Conversation | Flaw:
+def _conversation(
+    value: object, place: str, inherited: Mapping[str, object]
+) -> RecordedConversation | InputFlaw:
     if isinstance(value, list):
-        return Conversation(cast("list[object]", value), {}, place)
+        return RecordedConversation(cast("list[object]", value), {}, place)
     found = messages_of(value) if is_object(value) else None
     if found is None or not is_object(value):
-        return Flaw(
+        return InputFlaw(
             place, "chat-shape", "is neither a list of messages nor an object with `messages` or `traj`"
         )
     header = {key: item for key, item in value.items() if item is not found}
-    return Conversation(found, {**inherited, **header}, place)
+    return RecordedConversation(found, {**inherited, **header}, place)
 
 
 def _at(place: str, inner: str) -> str:

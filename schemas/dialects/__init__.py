@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from ..event import Content
 from ..span import Span
-from ..step import Part, Result, Step
+from ..span_content import SpanContent, SpanRole, ToolResult
 from . import genai, mastra, openinference, openllmetry, vercel
 from . import langfuse as observations
 from .names import scopes
 from .parts.answer_ids import response_of
 from .parts.message_parts import marked_if_cut
-from .parts.reading import ABSENT, Half, Said, own_output, worst
+from .parts.reading import ABSENT, DialectReading, Half, own_output, worst
 from .parts.tool_runs import marked_if_failed, marked_in
 from .session_key import session_of
 from .span_facts import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
@@ -26,7 +26,7 @@ _EMPTY = Half(())
 """What a model said that failed before it said anything."""
 
 
-def tell(span: Span) -> Step:
+def read_content(span: Span) -> SpanContent:
     """Return what a span says of a session, itself; what it inherits from others is not here.
 
     Never raises for what a span may hold: what cannot be read is told as content that is not there.
@@ -35,8 +35,8 @@ def tell(span: Span) -> Step:
     is_whole = not (span.dropped_attributes or span.dropped_events)
     session, own_conversation = session_of(span.attributes)
     output = _EMPTY if error is not None and said.output is ABSENT and is_whole else said.output
-    return Step(
-        part=said.part,
+    return SpanContent(
+        role=said.role,
         session=session,
         agent=said.agent or agent_of(span.attributes),
         model=said.model,
@@ -50,14 +50,14 @@ def tell(span: Span) -> Step:
         error=error,
         ends=truth_of(span.attributes.get(END)) is True,
         own_conversation=own_conversation,
-        response_id=response_of(span) if said.part is Part.CHAT else None,
+        response_id=response_of(span) if said.role is SpanRole.CHAT else None,
         attributes=attributes_of(span),
         lacks=said.lacks,
     )
 
 
-def _said(span: Span) -> Said:
-    said: Said | None = None
+def _said(span: Span) -> DialectReading:
+    said: DialectReading | None = None
     for read in _READERS:
         found = read(span)
         if found is not None:
@@ -65,15 +65,15 @@ def _said(span: Span) -> Said:
             if not said.has_gaps:
                 break
     if said is None:
-        return Said(Part.OTHER)
-    said = replace(said, output=own_output(said.part, said.output))
+        return DialectReading(SpanRole.OTHER)
+    said = replace(said, output=own_output(said.role, said.output))
     if span.scope in scopes.ADK:
         result = None if said.result is None else marked_if_failed(said.result)
         said = replace(said, input=marked_in(said.input), result=result)
     return said
 
 
-def _result(said: Said, error: str | None) -> Result | None:
+def _result(said: DialectReading, error: str | None) -> ToolResult | None:
     """Return what a tool returned: one that failed where content is captured returned nothing."""
     call, result = said.call, said.result
     failed = error is not None and call is not None and call.content is Content.CAPTURED

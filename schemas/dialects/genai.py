@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..chat.message import string_of
 from ..event import Content
 from ..span import Span, SpanEvent, Value
-from ..step import Call, Part, Result, Role
+from ..span_content import Role, SpanRole, ToolCall, ToolResult
 from .names import frameworks as fw
 from .names import openinference_0_1 as oi
 from .names import opentelemetry_1_36 as old
@@ -19,7 +19,7 @@ from .parts import span_events
 from .parts.chunks import joined
 from .parts.message_parts import name_of
 from .parts.messages import listed, worded
-from .parts.reading import ABSENT, TRUNCATED, Half, Said
+from .parts.reading import ABSENT, TRUNCATED, DialectReading, Half
 from .parts.tool_runs import text_parts, tool_result, unquoted
 from .parts.values import arguments, is_object, parsed_if_nested, result
 
@@ -34,25 +34,25 @@ _RESULTS = (
 """Where a tool's span may say what it was given and gave back, in order of preference."""
 
 
-def read(span: Span) -> Said | None:
+def read(span: Span) -> DialectReading | None:
     """Return what a span says by OpenTelemetry's conventions; None where it does not speak by them."""
     attributes = span.attributes
     operation = string_of(attributes.get(otel.OPERATION))
     if operation == otel.TOOL_OPERATION or (operation is None and otel.TOOL_NAME in attributes):
         is_run = attributes.get(otel.TOOL_NAME) != fw.MERGED_TOOLS
-        return _tool(span) if is_run else Said(Part.OTHER)
+        return _tool(span) if is_run else DialectReading(SpanRole.OTHER)
     if operation in otel.OTHER_OPERATIONS or _is_other_run(attributes):
-        return Said(Part.OTHER)
+        return DialectReading(SpanRole.OTHER)
     if operation is None and not _has_any(attributes):
         return None
     is_agent = operation in otel.AGENT_OPERATIONS
     heard, said = input_of(span), output_of(span)
     is_known = operation in otel.MODEL_OPERATIONS or operation == fw.ANY_AGENT_OPERATION
     if not (is_agent or is_known or heard is not ABSENT or said is not ABSENT or _answered(attributes)):
-        return Said(Part.OTHER)
+        return DialectReading(SpanRole.OTHER)
     model = attributes.get(otel.RESPONSE_MODEL) or attributes.get(otel.REQUEST_MODEL)
-    part = Part.AGENT if is_agent else Part.CHAT
-    return Said(part, model=string_of(model), input=heard, output=said)
+    part = SpanRole.AGENT if is_agent else SpanRole.CHAT
+    return DialectReading(part, model=string_of(model), input=heard, output=said)
 
 
 def input_of(span: Span) -> Half:
@@ -74,7 +74,7 @@ def _half_of(
     older: tuple[str, Sequence[str]],
     speaker: Role,
 ) -> Half:
-    """A half from its messages, else from events, else from what older conventions flattened or wrote out.
+    """Return a half from its messages, else from events, else from what older conventions flattened or wrote out.
 
     Where attributes are missing, what stands in the place of messages may not be all that they told.
     """
@@ -101,8 +101,8 @@ def _first_worded(attributes: Mapping[str, Value], names: Sequence[str], speaker
     return next((worded(attributes[name], speaker) for name in names if name in attributes), ABSENT)
 
 
-def _tool(span: Span) -> Said:
-    """A tool's run; what its attributes do not tell may stand in span events, as messages."""
+def _tool(span: Span) -> DialectReading:
+    """Return a tool's run; what its attributes do not tell may stand in span events, as messages."""
     attributes = span.attributes
     if attributes.get(fw.LANGSMITH_KIND) == fw.LANGSMITH_TOOL:
         return _langsmith_tool(attributes)
@@ -111,14 +111,14 @@ def _tool(span: Span) -> Said:
     body, given = _value(
         attributes, _RESULTS, _returned_parts if span.scope in scopes.TEXT_PARTS else _returned
     )
-    answer = Result(call_id, tool, body, None, given)
-    said = Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=answer)
+    answer = ToolResult(call_id, tool, body, None, given)
+    said = DialectReading(SpanRole.TOOL, call=ToolCall(call_id, tool, args, asked), result=answer)
     if not (span.events and said.has_gaps):
         return said
     call, told = span_events.run_of(span.events)
     if call is not None:
         call = replace(call, call_id=call_id or call.call_id, tool=tool or call.tool)
-    return said.filled(Said(Part.TOOL, call=call, result=told))
+    return said.filled(DialectReading(SpanRole.TOOL, call=call, result=told))
 
 
 def _is_other_run(attributes: Mapping[str, Value]) -> bool:
@@ -127,7 +127,7 @@ def _is_other_run(attributes: Mapping[str, Value]) -> bool:
     return kind is not None and kind not in (fw.LANGSMITH_MODEL, fw.LANGSMITH_TOOL)
 
 
-def _langsmith_tool(attributes: Mapping[str, Value]) -> Said:
+def _langsmith_tool(attributes: Mapping[str, Value]) -> DialectReading:
     """Read a tool's run as LangSmith's SDK writes it."""
     tool, call_id = string_of(attributes.get(otel.TOOL_NAME)), name_of(attributes.get(otel.TOOL_CALL_ID))
     given, back = attributes.get(old.PROMPT), attributes.get(old.COMPLETION)
@@ -136,7 +136,9 @@ def _langsmith_tool(attributes: Mapping[str, Value]) -> Said:
     if is_object(told) and [*told] == [fw.LANGSMITH_OUTPUT]:
         back = told[fw.LANGSMITH_OUTPUT]
     answer = tool_result(back, tool)
-    return Said(Part.TOOL, call=Call(call_id or answer.call_id, tool, args, asked), result=answer)
+    return DialectReading(
+        SpanRole.TOOL, call=ToolCall(call_id or answer.call_id, tool, args, asked), result=answer
+    )
 
 
 def _returned(value: Value) -> tuple[str | None, Content]:

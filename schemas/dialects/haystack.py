@@ -7,10 +7,10 @@ import re
 from typing import cast
 
 from ..span import Span, Value
-from ..step import Part, Role
+from ..span_content import Role, SpanRole
 from .names import openinference_0_1 as oi
 from .parts.messages import listed
-from .parts.reading import ABSENT, TRUNCATED, Half, Said
+from .parts.reading import ABSENT, TRUNCATED, DialectReading, Half
 from .parts.values import is_object, parsed_if_nested
 
 AGENT = "Agent.run"
@@ -23,9 +23,9 @@ _BEHIND = ", _name="
 _CHARS_MAX = 100_000
 
 
-def read_agent(span: Span) -> Said:
+def read_agent(span: Span) -> DialectReading:
     """Read an agent's run: what it was asked, and all that was said, called and returned."""
-    return Said(Part.AGENT, input=input_of(span), output=output_of(span))
+    return DialectReading(SpanRole.AGENT, input=input_of(span), output=output_of(span))
 
 
 def input_of(span: Span) -> Half:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from ..chat.message import string_of
 from ..event import Content
 from ..span import Span, Value
-from ..step import Call, Part, Role
+from ..span_content import Role, SpanRole, ToolCall
 from .names import langfuse_3 as lf
 from .names import mlflow_3 as ml
 from .names import opentelemetry_1_41 as otel
 from .parts.message_parts import name_of
 from .parts.messages import spoken, worded
-from .parts.reading import ABSENT, Half, Said
+from .parts.reading import ABSENT, DialectReading, Half
 from .parts.tool_runs import called_arguments, tool_result, unquoted
 from .parts.values import arguments
 
@@ -39,7 +39,7 @@ _CONVENTIONS = (
 _TOOL, _AGENT = frozenset({lf.TOOL, ml.TOOL}), frozenset({lf.AGENT, ml.AGENT})
 
 
-def read(span: Span) -> Said | None:
+def read(span: Span) -> DialectReading | None:
     """Read what a span says by the attributes of Langfuse or MLflow; None where it has none of them."""
     for names in _CONVENTIONS:
         kind = unquoted(span.attributes.get(names.type))
@@ -48,15 +48,15 @@ def read(span: Span) -> Said | None:
     return None
 
 
-def _observation(span: Span, kind: str, names: Names) -> Said:
+def _observation(span: Span, kind: str, names: Names) -> DialectReading:
     attributes = span.attributes
     if kind in _TOOL:
         return _tool(span, attributes.get(names.input), attributes.get(names.output))
     is_agent = kind in _AGENT
     if not is_agent and kind not in names.models:
-        return Said(Part.OTHER)
-    return Said(
-        Part.AGENT if is_agent else Part.CHAT,
+        return DialectReading(SpanRole.OTHER)
+    return DialectReading(
+        SpanRole.AGENT if is_agent else SpanRole.CHAT,
         agent=string_of(span.name) if is_agent else None,
         model=string_of(unquoted(attributes.get(names.model))),
         input=_half(attributes, names.input, names, Role.USER, ABSENT),
@@ -75,10 +75,12 @@ def _half(
     return worded(value, speaker, unread)
 
 
-def _tool(span: Span, given: Value, returned: Value) -> Said:
+def _tool(span: Span, given: Value, returned: Value) -> DialectReading:
     """Read a tool's run; the tool has the span's name."""
     tool = string_of(span.name)
     args, content = (None, Content.ABSENT) if given is None else arguments(called_arguments(given))
     answer = tool_result(returned, tool)
     call_id = answer.call_id or name_of(span.attributes.get(otel.TOOL_CALL_ID))
-    return Said(Part.TOOL, call=Call(call_id, tool, args, content), result=replace(answer, call_id=call_id))
+    return DialectReading(
+        SpanRole.TOOL, call=ToolCall(call_id, tool, args, content), result=replace(answer, call_id=call_id)
+    )

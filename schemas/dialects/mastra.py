@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from ..chat.message import string_of
 from ..span import Span, Value
-from ..step import Message, Part, Role
+from ..span_content import Message, Role, SpanRole
 from .names import mastra_1 as ma
 from .names import opentelemetry_1_41 as otel
 from .parts.message_parts import Parts, call_of
 from .parts.messages import worded
-from .parts.reading import ABSENT, TRUNCATED, Half, Said
+from .parts.reading import ABSENT, TRUNCATED, DialectReading, Half
 from .parts.values import is_object, parsed_if_nested
 
 
-def read(span: Span) -> Said | None:
+def read(span: Span) -> DialectReading | None:
     """Read an agent's run or a model's call; None for other spans, and where there are messages beside."""
     attributes = span.attributes
     kind = attributes.get(ma.TYPE)
@@ -24,20 +24,20 @@ def read(span: Span) -> Said | None:
     if ma.INPUT[kind] not in attributes and ma.OUTPUT[kind] not in attributes:
         return None
     is_agent = kind == ma.AGENT
-    return Said(
-        Part.AGENT if is_agent else Part.CHAT,
+    return DialectReading(
+        SpanRole.AGENT if is_agent else SpanRole.CHAT,
         model=_model(attributes.get(ma.MODEL_METADATA)),
         input=ABSENT if kind == ma.STEP else worded(attributes.get(ma.INPUT[kind]), Role.USER, ABSENT),
         output=_output(attributes.get(ma.OUTPUT[kind])),
     )
 
 
-def _inference(span: Span) -> Said:
+def _inference(span: Span) -> DialectReading:
     """Read a call of a model whose calls of tools are left out of the messages that it tells."""
     reasons = span.attributes.get(otel.FINISH_REASONS)
     called = reasons is not None and ma.CALLED_TOOLS in str(reasons)
     model = span.attributes.get(otel.RESPONSE_MODEL) or span.attributes.get(otel.REQUEST_MODEL)
-    return Said(Part.CHAT, model=string_of(model), output=TRUNCATED if called else ABSENT)
+    return DialectReading(SpanRole.CHAT, model=string_of(model), output=TRUNCATED if called else ABSENT)
 
 
 def _output(value: Value) -> Half:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..chat.message import string_of
 from ..event import Content
 from ..span import Span, Value
-from ..step import Call, Part, Role
+from ..span_content import Role, SpanRole, ToolCall
 from . import haystack
 from .names import openinference_0_1 as oi
 from .names import scopes
@@ -15,7 +15,7 @@ from .parts.flattened import Cut, flattened
 from .parts.framework_messages import messages_of
 from .parts.message_parts import call_of, first_name
 from .parts.messages import flat_listed, listed, spoken, worded
-from .parts.reading import ABSENT, TRUNCATED, Half, Said
+from .parts.reading import ABSENT, TRUNCATED, DialectReading, Half
 from .parts.tool_runs import called_arguments, tool_result
 from .parts.values import REDACTIONS, arguments, is_object, parsed_if_nested
 
@@ -24,7 +24,7 @@ _MESSAGES = (oi.INPUT_MESSAGES + ".", oi.OUTPUT_MESSAGES + ".")
 _EMPTY = Half(())
 
 
-def read(span: Span) -> Said | None:
+def read(span: Span) -> DialectReading | None:
     """Return what a span says by OpenInference's conventions; None where it does not speak by them."""
     attributes = span.attributes
     kind = attributes.get(oi.KIND)
@@ -35,30 +35,30 @@ def read(span: Span) -> Said | None:
         kind = oi.LLM
     if kind.upper() == oi.LLM:
         if not _is_model_call(span):
-            return Said(Part.OTHER)
+            return DialectReading(SpanRole.OTHER)
         models = (oi.RESPONSE_MODEL, oi.MODEL, oi.REQUEST_MODEL)
-        return Said(
-            Part.CHAT,
+        return DialectReading(
+            SpanRole.CHAT,
             model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
             input=_EMPTY if _has_no_input(span) else _sure(span, _input(span)),
             output=_sure(span, _output(span)),
         )
     if kind.upper() == oi.TOOL or (kind.upper() == oi.AGENT and oi.TOOL_NAME in attributes):
         # LangChain's spans are an agent's where the name of the tool has that in it.
-        return Said(Part.OTHER) if _is_hand_off(span) else _tool(span)
+        return DialectReading(SpanRole.OTHER) if _is_hand_off(span) else _tool(span)
     if kind.upper() == oi.AGENT:
         names = (oi.AGENT_NAME, oi.GRAPH_NODE_NAME, oi.GRAPH_NODE_ID)
-        return Said(
-            Part.AGENT,
+        return DialectReading(
+            SpanRole.AGENT,
             agent=next((agent for name in names if (agent := string_of(attributes.get(name)))), None),
             input=_input(span),
             output=_output(span, unread=ABSENT),
         )
     if span.scope == scopes.DSPY and span.name in scopes.DSPY_AGENTS:
-        return Said(Part.AGENT)
+        return DialectReading(SpanRole.AGENT)
     if span.scope == scopes.HAYSTACK and span.name == haystack.AGENT:
         return haystack.read_agent(span)
-    return Said(Part.OTHER, call=_started(span))
+    return DialectReading(SpanRole.OTHER, call=_started(span))
 
 
 def _is_model_call(span: Span) -> bool:
@@ -72,7 +72,7 @@ def _is_hand_off(span: Span) -> bool:
     return span.scope == scopes.OPENAI_AGENTS and oi.TOOL_NAME not in span.attributes
 
 
-def _started(span: Span) -> Call | None:
+def _started(span: Span) -> ToolCall | None:
     """Return the call that a node of LangGraph was given to run, with the id that the tool's span lacks."""
     if span.scope != scopes.LANGCHAIN:
         return None
@@ -133,7 +133,7 @@ def _output(span: Span, unread: Half | None = None) -> Half:
 
 
 def _listed(span: Span, names: tuple[str, str, str], speaker: Role) -> Half:
-    """The flattened messages, else the texts of a completion; absent where there are neither."""
+    """Return the flattened messages, else the texts of a completion; absent where there are neither."""
     messages, texts, wrapper = names
     try:
         found = flattened(span, messages)
@@ -156,7 +156,7 @@ def _valued(
 
 
 def _texts(span: Span, prefix: str, wrapper: str) -> list[Value] | None:
-    """The texts of a completion's prompts or choices."""
+    """Return the texts of a completion's prompts or choices."""
     found = flattened(span, prefix)
     if found is None:
         return None
@@ -164,7 +164,7 @@ def _texts(span: Span, prefix: str, wrapper: str) -> list[Value] | None:
     return [one.get("text") if is_object(one) else one for one in inner]
 
 
-def _tool(span: Span) -> Said:
+def _tool(span: Span) -> DialectReading:
     attributes = span.attributes
     tool = first_name(attributes, (oi.TOOL_NAME, oi.TOOL_CALL_NAME)) or string_of(_tool_named(span))
     args, asked = None, Content.ABSENT
@@ -175,7 +175,7 @@ def _tool(span: Span) -> Said:
             break
     answer = tool_result(attributes.get(oi.OUTPUT_VALUE), tool)
     call_id = first_name(attributes, (oi.TOOL_CALL_ID, oi.TOOL_ID)) or answer.call_id
-    return Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=answer)
+    return DialectReading(SpanRole.TOOL, call=ToolCall(call_id, tool, args, asked), result=answer)
 
 
 def _tool_named(span: Span) -> str:

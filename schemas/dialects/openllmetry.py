@@ -8,27 +8,27 @@ from itertools import repeat
 from ..chat.message import string_of
 from ..event import Content
 from ..span import Span, Value
-from ..step import Call, Message, Part, Role
+from ..span_content import Message, Role, SpanRole, ToolCall
 from .names import openllmetry_0_4 as tl
 from .names import opentelemetry_1_41 as otel
 from .names import scopes
 from .parts.flattened import Cut, flattened
 from .parts.message_parts import call_of, marked_if_cut
 from .parts.messages import flat_listed, listed, spoken, unforged, worded
-from .parts.reading import ABSENT, TRUNCATED, Half, Said
+from .parts.reading import ABSENT, TRUNCATED, DialectReading, Half
 from .parts.tool_runs import tool_result, unquoted, unwrapped_arguments
 from .parts.values import arguments, is_object, parsed_if_nested
 
 
-def read(span: Span) -> Said | None:
+def read(span: Span) -> DialectReading | None:
     """Return what a span says by OpenLLMetry's conventions; None where it does not speak by them."""
     attributes = span.attributes
     kind = attributes.get(tl.KIND)
     if kind == tl.TOOL:
         return _tool(attributes)
     if kind == tl.AGENT:
-        return Said(
-            Part.AGENT,
+        return DialectReading(
+            SpanRole.AGENT,
             agent=string_of(attributes.get(otel.AGENT_NAME)) or string_of(attributes.get(tl.ENTITY_NAME)),
             input=_entity_half(attributes.get(tl.ENTITY_INPUT), Role.USER),
             output=_entity_half(attributes.get(tl.ENTITY_OUTPUT), Role.ASSISTANT),
@@ -37,10 +37,10 @@ def read(span: Span) -> Said | None:
     if not isinstance(request, str):
         return None
     if request not in tl.MODEL_REQUESTS:
-        return Said(Part.OTHER)
+        return DialectReading(SpanRole.OTHER)
     models = (tl.RESPONSE_MODEL, tl.OLD_RESPONSE_MODEL, tl.REQUEST_MODEL, tl.OLD_REQUEST_MODEL)
-    return Said(
-        Part.CHAT,
+    return DialectReading(
+        SpanRole.CHAT,
         model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
         input=_model_half(span, (tl.PROMPT, tl.OLD_PROMPT), Role.USER),
         output=_litellm(span) if span.scope == scopes.LITELLM else _output(span),
@@ -48,7 +48,7 @@ def read(span: Span) -> Said | None:
 
 
 def flat_half(span: Span, prefix: str, speaker: Role) -> Half:
-    """The messages that were flattened behind a prefix; absent where there are none."""
+    """Return the messages that were flattened behind a prefix; absent where there are none."""
     try:
         found = flattened(span, prefix)
     except Cut:
@@ -86,7 +86,7 @@ def _model_half(span: Span, prefixes: tuple[str, ...], speaker: Role) -> Half:
 
 
 def _opened(message: Value) -> Value:
-    """A message whose content was a list of parts, which stands there as JSON."""
+    """Return a message whose content was a list of parts, which stands there as JSON."""
     if not is_object(message):
         return message
     content = parsed_if_nested(message.get("content"))
@@ -94,13 +94,13 @@ def _opened(message: Value) -> Value:
     return {**message, "content": content} if is_parts and content else message
 
 
-def _tool(attributes: Mapping[str, Value]) -> Said:
+def _tool(attributes: Mapping[str, Value]) -> DialectReading:
     tool = string_of(attributes.get(tl.ENTITY_NAME))
     given, args, asked = attributes.get(tl.ENTITY_INPUT), None, Content.ABSENT
     if given is not None:
         args, asked = arguments(unwrapped_arguments(given))
     answer = tool_result(attributes.get(tl.ENTITY_OUTPUT), tool)
-    return Said(Part.TOOL, call=Call(answer.call_id, tool, args, asked), result=answer)
+    return DialectReading(SpanRole.TOOL, call=ToolCall(answer.call_id, tool, args, asked), result=answer)
 
 
 def _entity_half(value: Value, speaker: Role) -> Half:

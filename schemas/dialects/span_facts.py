@@ -81,7 +81,7 @@ _CONTENT_PREFIXES = (
 
 
 def error_of(span: Span) -> str | None:
-    """The error type of a span; None where it did not fail.
+    """Return the error type of a span; None where it did not fail.
 
     Without `error.type` it is that of the last exception of a span that failed. One that was recorded
     and overcome is no failure, unless it is said to have left the span.
@@ -98,7 +98,7 @@ def error_of(span: Span) -> str | None:
 
 
 def agent_of(attributes: Mapping[str, Value]) -> str | None:
-    """The agent that a span of any part names."""
+    """Return the agent that a span of any part names."""
     for name in _AGENTS:
         if name in attributes and (agent := string_of(attributes[name])):
             return agent
@@ -110,7 +110,7 @@ def agent_of(attributes: Mapping[str, Value]) -> str | None:
 
 
 def service_of(resource: Mapping[str, Value]) -> str | None:
-    """The service that sent a span; None where nobody named it."""
+    """Return the service that sent a span; None where nobody named it."""
     name = string_of(resource.get(otel.SERVICE_NAME))
     return None if name is None or name.split(":")[0] == otel.SERVICE_UNKNOWN else name
 
@@ -123,7 +123,7 @@ def truth_of(value: Value) -> bool | None:
 
 
 def attributes_of(span: Span) -> dict[str, str]:
-    """The name of the span's scope, its other plain attributes as text, then its resource's."""
+    """Return the name of the span's scope, its other plain attributes as text, then its resource's."""
     found = {otel.SCOPE_NAME: span.scope} if span.scope and _is_short(span.scope) else {}
     for key, value in chain(_plain(span.attributes), _plain(span.resource)):
         if key not in found:

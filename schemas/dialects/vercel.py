@@ -8,17 +8,17 @@ from dataclasses import replace
 from ..chat.message import string_of
 from ..event import Content
 from ..span import Span, Value
-from ..step import Call, Message, Part, Role
+from ..span_content import Message, Role, SpanRole, ToolCall
 from .names import opentelemetry_1_41 as otel
 from .names import vercel_ai_6 as ai
 from .parts.message_parts import Parts, call_of, name_of
 from .parts.messages import listed
-from .parts.reading import ABSENT, REDACTED, TRUNCATED, Half, Said, worst
+from .parts.reading import ABSENT, REDACTED, TRUNCATED, DialectReading, Half, worst
 from .parts.tool_runs import tool_result, unquoted
 from .parts.values import REDACTIONS, arguments, is_object, result
 
 
-def read(span: Span) -> Said | None:
+def read(span: Span) -> DialectReading | None:
     """Return what a span says by the AI SDK's telemetry; None where it does not speak by it."""
     attributes = span.attributes
     operation = attributes.get(ai.OPERATION)
@@ -27,11 +27,11 @@ def read(span: Span) -> Said | None:
     if operation == ai.TOOL_OPERATION:
         return _tool(attributes)
     if not operation.startswith(ai.MODEL_OPERATIONS):
-        return Said(Part.OTHER)
+        return DialectReading(SpanRole.OTHER)
     models = (ai.RESPONSE_MODEL, otel.RESPONSE_MODEL, ai.MODEL, otel.REQUEST_MODEL)
     asked = next((name for name in (ai.PROMPT_MESSAGES, ai.PROMPT) if name in attributes), None)
-    return Said(
-        Part.CHAT,
+    return DialectReading(
+        SpanRole.CHAT,
         model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
         input=ABSENT if asked is None else listed(attributes[asked], Role.USER),
         output=_output(span),
@@ -62,13 +62,15 @@ def _output(span: Span) -> Half:
     return Half((Message(Role.ASSISTANT, parts.text, tuple(parts.calls), content=parts.content),))
 
 
-def _tool(attributes: Mapping[str, Value]) -> Said:
+def _tool(attributes: Mapping[str, Value]) -> DialectReading:
     tool, call_id = string_of(attributes.get(ai.TOOL_NAME)), name_of(attributes.get(ai.TOOL_ID))
     given, args, asked = attributes.get(ai.TOOL_ARGS), None, Content.ABSENT
     if given is not None:
         args, asked = arguments(given)
     answer = tool_result(attributes.get(ai.TOOL_RESULT), tool)
-    return Said(Part.TOOL, call=Call(call_id, tool, args, asked), result=replace(answer, call_id=call_id))
+    return DialectReading(
+        SpanRole.TOOL, call=ToolCall(call_id, tool, args, asked), result=replace(answer, call_id=call_id)
+    )
 
 
 def _first(attributes: Mapping[str, Value], names: tuple[str, ...]) -> Value:

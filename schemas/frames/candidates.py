@@ -1,4 +1,4 @@
-"""Candidates as rows of event Parquet, a row a telling, with what stage (b) reads beside the events."""
+"""Candidates as rows of event Parquet, a row for each claim, with the columns that stage (b) needs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from ..candidate import Candidate, Telling
+from ..candidate import Candidate, Claim
 from ..event import Content, Event, Kind
-from ..step import Part
+from ..span_content import SpanRole
 from .events import EVENT_SCHEMA, TIME, event_frame
 
 SPAN_COLUMNS: dict[str, pl.DataType] = {
@@ -29,11 +29,11 @@ SPAN_COLUMNS: dict[str, pl.DataType] = {
     "message_key": pl.String(),
     "answered": pl.Boolean(),
 }
-"""Columns of rows that spans told, beside those of events: first the fields of `Candidate`, then the
-number of the telling (from 0 in its span) and the fields of `Telling`. Only such rows have a `telling`."""
+"""Columns of claims beside those of events: first the fields of `Candidate`, then the number of the claim in
+its span, from 0 (`telling`), and the fields of `Claim`. Other rows have no `telling`."""
 
 SPAN_KEY = ("trace_id", "span_id", "span_digest")
-"""What tells the rows of one span from those of others."""
+"""Columns that identify the span of a row."""
 
 CANDIDATE_SCHEMA = {**EVENT_SCHEMA, **SPAN_COLUMNS}
 _EVENT_FIELDS = ("time", "kind", "text", "tool", "call_id", "args", "result", "error", "content")
@@ -41,44 +41,44 @@ _SHARED = ("session_id", "trace_id", "span_id", "agent", "model", "service", "ne
 
 
 def candidate_frame(candidates: Sequence[Candidate]) -> pl.DataFrame:
-    """The tellings of candidates as rows without `seq`, in their order; columns as in `CANDIDATE_SCHEMA`."""
-    pairs = [(one, telling) for one in candidates for telling in one.tellings]
-    events = event_frame([_event(one, telling) for one, telling in pairs])
-    numbers = [number for one in candidates for number in range(len(one.tellings))]
+    """Return the claims of candidates as rows without `seq`, in order; columns as in `CANDIDATE_SCHEMA`."""
+    pairs = [(candidate, claim) for candidate in candidates for claim in candidate.claims]
+    events = event_frame([_event(candidate, claim) for candidate, claim in pairs])
+    numbers = [number for candidate in candidates for number in range(len(candidate.claims))]
     columns: dict[str, Any] = {
-        "part": [one.part.value for one, _ in pairs],
-        "span_start": [one.start for one, _ in pairs],
-        "span_end": [one.end for one, _ in pairs],
-        "span_digest": [one.digest for one, _ in pairs],
-        "failed": [one.failed for one, _ in pairs],
-        "within": [list(one.within) for one, _ in pairs],
-        "covered": [one.covered for one, _ in pairs],
+        "part": [span.role.value for span, _ in pairs],
+        "span_start": [span.start for span, _ in pairs],
+        "span_end": [span.end for span, _ in pairs],
+        "span_digest": [span.digest for span, _ in pairs],
+        "failed": [span.failed for span, _ in pairs],
+        "within": [list(span.within) for span, _ in pairs],
+        "covered": [span.covered for span, _ in pairs],
         "telling": numbers,
-        "conversation_place": [telling.place for _, telling in pairs],
-        "message_place": [telling.rank for _, telling in pairs],
-        "past": [telling.past for _, telling in pairs],
-        "message_key": [telling.key for _, telling in pairs],
-        "answered": [telling.answered for _, telling in pairs],
+        "conversation_place": [claim.place for _, claim in pairs],
+        "message_place": [claim.rank for _, claim in pairs],
+        "past": [claim.past for _, claim in pairs],
+        "message_key": [claim.key for _, claim in pairs],
+        "answered": [claim.answered for _, claim in pairs],
     }
     unjudged = {name: pl.lit(None, EVENT_SCHEMA[name]) for name in ("occurrence", "seq", "event_id")}
     return events.with_columns(**unjudged).hstack(pl.DataFrame(columns, schema=SPAN_COLUMNS))
 
 
 def candidates_of(rows: pl.DataFrame) -> Iterator[Candidate]:
-    """The candidates that the rows tell; the rows of a span stand together, in their order, none twice."""
+    """Yield the candidates of the rows; those of one span are adjacent, in order, without repeats."""
     times = [pl.col(name).to_physical() for name in ("time", "span_start", "span_end")]
     named: Any = rows.with_columns(*times).iter_rows(named=True)
-    for _, told in groupby(named, key=itemgetter("session_id", *SPAN_KEY)):
-        yield _candidate(list(told))
+    for _, claims in groupby(named, key=itemgetter("session_id", *SPAN_KEY)):
+        yield _candidate(list(claims))
 
 
 def _candidate(rows: list[dict[str, Any]]) -> Candidate:
     first = rows[0]
     return Candidate(
-        part=Part(first["part"]),
+        role=SpanRole(first["part"]),
         start=first["span_start"],
         end=first["span_end"],
-        tellings=tuple(map(telling_of, rows)),
+        claims=tuple(map(claim_of, rows)),
         digest=first["span_digest"],
         failed=bool(first["failed"]),
         within=tuple(first["within"] or ()),
@@ -88,18 +88,18 @@ def _candidate(rows: list[dict[str, Any]]) -> Candidate:
     )
 
 
-def _event(candidate: Candidate, telling: Telling) -> Event:
+def _event(candidate: Candidate, claim: Claim) -> Event:
     shared: dict[str, Any] = {name: getattr(candidate, name) for name in _SHARED}
-    own: dict[str, Any] = {name: getattr(telling, name) for name in _EVENT_FIELDS}
-    return Event(occurrence=0, seq=0, attributes=candidate.attributes, **shared, **own)
+    fields: dict[str, Any] = {name: getattr(claim, name) for name in _EVENT_FIELDS}
+    return Event(occurrence=0, seq=0, attributes=candidate.attributes, **shared, **fields)
 
 
-def telling_of(row: dict[str, Any]) -> Telling:
-    """Return what a row tells, whether a span told it or not; its `time` in nanoseconds."""
-    own: dict[str, Any] = {name: row[name] for name in _EVENT_FIELDS}
-    own |= {"kind": Kind(row["kind"]), "content": Content(row["content"])}
-    return Telling(
-        **own,
+def claim_of(row: dict[str, Any]) -> Claim:
+    """Return the claim of a row, of a span or not; its `time` is in nanoseconds."""
+    fields: dict[str, Any] = {name: row[name] for name in _EVENT_FIELDS}
+    fields |= {"kind": Kind(row["kind"]), "content": Content(row["content"])}
+    return Claim(
+        **fields,
         place=row["conversation_place"],
         rank=row["message_place"] or 0,
         past=bool(row["past"]),

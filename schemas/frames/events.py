@@ -47,7 +47,7 @@ REQUIRED = ("session_id", "time", "kind")
 
 
 def event_frame(events: Sequence[Event]) -> pl.DataFrame:
-    """The events as rows of the event frame, in their order."""
+    """Return the events as rows of the event frame, in their order."""
     columns: dict[str, Any] = {
         name: [getattr(event, name) for event in events] for name in EVENT_SCHEMA if name != "attributes"
     }

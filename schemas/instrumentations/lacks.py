@@ -11,7 +11,7 @@ from ..chat.message import string_of
 from ..dialects.session_key import SESSION_KEYS
 from ..event import Content, Kind
 from ..span import Span
-from ..step import Part, Step
+from ..span_content import SpanContent, SpanRole
 from .advice import Advice, advice_for
 
 SCOPES_MAX = 200
@@ -93,13 +93,13 @@ class Instrumentations:
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _counts: list[_Counts] = field(default_factory=list[_Counts])
 
-    def add(self, span: Span, step: Step) -> int:
+    def add(self, span: Span, content: SpanContent) -> int:
         """Count a span with what it says, and return the number of its instrumentation."""
         number = self._number(_name(span.scope), _name(span.scope_version))
         counts = self._counts[number]
         counts.spans += 1
         counts.dropping += bool(span.dropped_attributes or span.dropped_events)
-        if step.part is not Part.OTHER:
+        if content.role is not SpanRole.OTHER:
             counts.read += 1
         elif not counts.read and any(map(_is_of_agents, span.attributes)):
             counts.unread += 1

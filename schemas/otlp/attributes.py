@@ -13,7 +13,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from ..chat.find import is_object
 from ..span import Value
 from ..tolerant_json import NotJson
-from .decoded import Place, Reading, Unreadable
+from .decoded import Decoding, Place, Unreadable
 
 DEPTH_MAX = 24
 """Levels of arrays and key-value lists inside an attribute's value."""
@@ -21,8 +21,8 @@ DEPTH_MAX = 24
 Pair = TypeVar("Pair")
 
 
-def from_protobuf(pairs: Iterable[KeyValue], count: int, place: Place, reading: Reading) -> dict[str, Value]:
-    """The attributes of a message, of which there are `count`; what cannot be read of them is told."""
+def from_protobuf(pairs: Iterable[KeyValue], count: int, place: Place, reading: Decoding) -> dict[str, Value]:
+    """Return the attributes of a message, of which there are `count`; what cannot be read of them is told."""
     try:
         # Most values are text: asking for it first costs a third of asking which kind there is.
         told = {pair.key: (value := pair.value).string_value or _of_any(value, 0) for pair in pairs}
@@ -33,8 +33,8 @@ def from_protobuf(pairs: Iterable[KeyValue], count: int, place: Place, reading: 
     return told
 
 
-def from_json(value: object, place: Place, reading: Reading) -> dict[str, Value]:
-    """The attributes of a JSON object: OTLP's list of keys and values, or a plain object."""
+def from_json(value: object, place: Place, reading: Decoding) -> dict[str, Value]:
+    """Return the attributes of a JSON object: OTLP's list of keys and values, or a plain object."""
     if value is None:
         return {}
     if isinstance(value, list):
@@ -51,7 +51,7 @@ def from_json(value: object, place: Place, reading: Reading) -> dict[str, Value]
 
 
 def text_of(value: object) -> str:
-    """The text; Unreadable where it is none, or none that UTF-8 can carry."""
+    """Return the text; Unreadable where it is none, or none that UTF-8 can carry."""
     if not isinstance(value, str):
         raise Unreadable("otlp-value", "is not text where text belongs")
     if not value.isascii():
@@ -63,7 +63,7 @@ def text_of(value: object) -> str:
 
 
 def integer_of(value: object) -> int:
-    """A whole number, also as decimal text or as a float without a fraction; Unreadable where it is none."""
+    """Return a whole number, also as decimal text or as a float without a fraction; Unreadable where it is none."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -86,7 +86,7 @@ def value_of_json(value: object) -> Value:
 
 
 def plain(value: object, depth: int = 0) -> Value:
-    """A value as plain JSON has it; Unreadable where it is nested too deeply or UTF-8 cannot carry it."""
+    """Return a value as plain JSON has it; Unreadable where it is nested too deeply or UTF-8 cannot carry it."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, str):
@@ -105,9 +105,9 @@ def _one_by_one(
     key_of: Callable[[Pair], str],
     value_of: Callable[[Pair], Value],
     place: Place,
-    reading: Reading,
+    reading: Decoding,
 ) -> dict[str, Value]:
-    """The attributes that can be read; a value that cannot is None, so that its key is seen to be there.
+    """Return the attributes that can be read; a value that cannot is None, so that its key is seen to be there.
 
     Those without a key that can be read are counted as lost.
     """
@@ -156,7 +156,7 @@ def _of_any(value: AnyValue, depth: int) -> Value:
 
 
 def _quickly(items: list[object]) -> dict[str, Value] | None:
-    """The attributes of a list in which nothing is wrong, else None: most are, and most are ASCII text."""
+    """Return the attributes of a list in which nothing is wrong, else None: most are, and most are ASCII text."""
     told: dict[str, Value] = {}
     try:
         for item in cast("list[dict[str, dict[str, object]]]", items):
@@ -236,7 +236,7 @@ def _inner_list(value: object, depth: int) -> list[object]:
 
 
 def _double(value: object) -> float:
-    """A float, also as the texts that JSON needs for what it has no numbers for."""
+    """Return a float, also as the texts that JSON needs for what it has no numbers for."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
             return float(value)

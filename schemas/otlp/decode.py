@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from ..chat.find import Flaw, is_object, messages_of
+from ..chat.find import InputFlaw, is_object, messages_of
 from ..tolerant_json import read_json, read_json_exactly
-from .decoded import Decoded, Reading, Unreadable
+from .decoded import Decoded, Decoding, Unreadable
 from .framing import unpacked
-from .json_span import NO_SCOPE, first, is_span, lost_digits, read_resource, read_scope, read_span
+from .json_span import NO_SCOPE, decode_resource, decode_scope, decode_span, first, is_span, lost_digits
 from .logs import decode_logs_protobuf, is_record, read_record
 from .protobuf import decode_protobuf
 from .signal import Signal, signal_of
@@ -40,7 +40,7 @@ _LOOKED_AT = 20
 
 
 def read_span_json(data: bytes) -> object:
-    """The value of one JSON text as `read_json` gives it; integer ids of span dumps keep their digits.
+    """Return the value of one JSON text as `read_json` gives it; integer ids of span dumps keep their digits.
 
     Raises ValueError for what is no JSON.
     """
@@ -60,9 +60,9 @@ def decode_request(data: bytes) -> Decoded:
         data = unpacked(data)
         return decode_json(read_span_json(data)) if data[:1] in (b"{", b"[") else _decode_protobuf(data)
     except Unreadable as flaw:
-        return Decoded(flaws=(Flaw("request", flaw.code, flaw.text),))
+        return Decoded(flaws=(InputFlaw("request", flaw.code, flaw.text),))
     except ValueError as error:
-        return Decoded(flaws=(Flaw("request", "json", f"cannot be read: {error}"),))
+        return Decoded(flaws=(InputFlaw("request", "json", f"cannot be read: {error}"),))
 
 
 def _decode_protobuf(data: bytes) -> Decoded:
@@ -96,7 +96,7 @@ def decode_json(value: object) -> Decoded:
     these or of ResourceSpans. Names may be in camel or snake case at every level;
     `schemas/otlp/json_span.py` has the spellings of a span. Metrics are counted.
     """
-    reading = Reading()
+    reading = Decoding()
     if isinstance(value, list):
         for number, member in enumerate(cast("list[object]", value), 1):
             _member(member, number, reading)
@@ -108,7 +108,7 @@ def decode_json(value: object) -> Decoded:
 
 
 def _lists(value: object) -> Iterator[list[object]]:
-    """The lists in which an SDK dump may have its spans."""
+    """Yield the lists in which an SDK dump may have its spans."""
     if isinstance(value, list):
         yield cast("list[object]", value)
     elif is_object(value):
@@ -116,11 +116,11 @@ def _lists(value: object) -> Iterator[list[object]]:
         yield from (cast("list[object]", member) for member in value.values() if isinstance(member, list))
 
 
-def _member(value: object, number: int, reading: Reading) -> None:
+def _member(value: object, number: int, reading: Decoding) -> None:
     if is_record(value):
         read_record(value, lambda: f"record {number}", reading)
     elif is_span(value):
-        read_span(value, None, NO_SCOPE, lambda: f"span {number}", reading)
+        decode_span(value, None, NO_SCOPE, lambda: f"span {number}", reading)
     elif not is_object(value):
         reading.flaw(f"member {number}", "otlp-shape", "is not an object")
     elif first(value, _RESOURCES) is None and first(value, _SCOPES) is not None:
@@ -129,7 +129,7 @@ def _member(value: object, number: int, reading: Reading) -> None:
         _object(value, f"request {number}, ", number, reading)
 
 
-def _object(value: dict[str, object], above: str, number: int, reading: Reading) -> None:
+def _object(value: dict[str, object], above: str, number: int, reading: Decoding) -> None:
     """What one object holds; `above` begins its places, `number` is its own among its neighbours."""
     place = above.removesuffix(", ") or "request"
     metrics = first(value, _METRICS)
@@ -151,7 +151,7 @@ def _object(value: dict[str, object], above: str, number: int, reading: Reading)
     elif first(value, _SCOPES) is not None:
         _resource(value, f"{above}resource {number}", reading)
     elif is_span(value):
-        read_span(value, None, NO_SCOPE, lambda: f"{above}span {number}", reading)
+        decode_span(value, None, NO_SCOPE, lambda: f"{above}span {number}", reading)
     elif isinstance(value.get("spans"), list):
         _spans(cast("list[object]", value["spans"]), above, reading)
     elif any(name in value for name in _PROFILES):
@@ -165,27 +165,27 @@ def _object(value: dict[str, object], above: str, number: int, reading: Reading)
             _spans(list_, f"{above}list {index}, ", reading)
 
 
-def _spans(spans: list[object], above: str, reading: Reading) -> None:
+def _spans(spans: list[object], above: str, reading: Decoding) -> None:
     for number, span in enumerate(spans, 1):
-        read_span(span, None, NO_SCOPE, lambda n=number: f"{above}span {n}", reading)
+        decode_span(span, None, NO_SCOPE, lambda n=number: f"{above}span {n}", reading)
 
 
-def _resource(value: object, place: str, reading: Reading) -> None:
+def _resource(value: object, place: str, reading: Decoding) -> None:
     if not is_object(value):
         reading.flaw(place, "otlp-shape", "is not an object")
         return
-    resource = read_resource(value.get("resource"), lambda: place, reading)
+    resource = decode_resource(value.get("resource"), lambda: place, reading)
     for number, scope in enumerate(_list(first(value, _SCOPES), place, reading), 1):
         at = f"{place}, scope {number}"
         if not is_object(scope):
             reading.flaw(at, "otlp-shape", "is not an object")
             continue
-        name = read_scope(first(scope, _SCOPE), lambda at=at: at, reading)
+        name = decode_scope(first(scope, _SCOPE), lambda at=at: at, reading)
         for index, span in enumerate(_list(scope.get("spans"), at, reading), 1):
-            read_span(span, resource, name, lambda at=at, i=index: f"{at}, span {i}", reading)
+            decode_span(span, resource, name, lambda at=at, i=index: f"{at}, span {i}", reading)
 
 
-def _log_resource(value: object, place: str, reading: Reading) -> None:
+def _log_resource(value: object, place: str, reading: Decoding) -> None:
     if not is_object(value):
         reading.flaw(place, "otlp-shape", "is not an object")
         return
@@ -199,8 +199,8 @@ def _log_resource(value: object, place: str, reading: Reading) -> None:
             read_record(record, lambda at=at, i=index: f"{at}, record {i}", reading)
 
 
-def _list(value: object, place: str, reading: Reading) -> list[object]:
-    """The list; a flaw where something else stands in its place, and nothing where nothing does."""
+def _list(value: object, place: str, reading: Decoding) -> list[object]:
+    """Return the list; a flaw where something else stands in its place, and nothing where nothing does."""
     if isinstance(value, list):
         return cast("list[object]", value)
     if value is not None:

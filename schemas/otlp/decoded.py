@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ..chat.find import Flaw
+from ..chat.find import InputFlaw
 from ..dialects.parts.log_record import LogRecord
 from ..span import Span
 
@@ -62,7 +62,7 @@ class Decoded:
     """
 
     spans: tuple[Span, ...] = ()
-    flaws: tuple[Flaw, ...] = ()
+    flaws: tuple[InputFlaw, ...] = ()
     rejected: int = 0
     records: tuple[LogRecord, ...] = ()
     unlinked: int = 0
@@ -77,7 +77,7 @@ class Decoded:
 
 
 @dataclass(slots=True)
-class Reading:
+class Decoding:
     """What a decoder has found so far.
 
     `excused` are places that were told to be unreadable before they were decoded (`schemas/otlp/salvage.py`).
@@ -90,7 +90,7 @@ class Reading:
     passed_over: int = 0
     metrics: int = 0
     latest: int = 0
-    flaws: list[Flaw] = field(default_factory=list[Flaw])
+    flaws: list[InputFlaw] = field(default_factory=list[InputFlaw])
     untold: int = 0
     rejected: int = 0
     lost: int = 0
@@ -104,14 +104,14 @@ class Reading:
             return
         at = place if isinstance(place, str) else place()
         if at not in self.excused:
-            self.flaws.append(Flaw(at, code, text))
+            self.flaws.append(InputFlaw(at, code, text))
 
     def done(self) -> Decoded:
-        """All that was found."""
+        """Return all that was found."""
         flaws = self.flaws
         if self.untold:
             text = f"has {self.untold} more flaws, which are not told one by one"
-            flaws = [*flaws, Flaw("request", "otlp-more", text)]
+            flaws = [*flaws, InputFlaw("request", "otlp-more", text)]
         return Decoded(
             tuple(self.spans),
             tuple(flaws),

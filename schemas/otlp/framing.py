@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import zstandard
 
-from ..chat.find import Flaw
+from ..chat.find import InputFlaw
 from .decoded import Unreadable
 
 REQUEST_BYTES_MAX = 1 << 26
@@ -58,7 +58,7 @@ def layout_of(start: bytes) -> Layout | None:
     return Layout.REQUEST if _begins_request(start, REQUEST_BYTES_MAX) else None
 
 
-def frames(read: Callable[[int], bytes], bytes_max: int = REQUEST_BYTES_MAX) -> Iterator[Frame | Flaw]:
+def frames(read: Callable[[int], bytes], bytes_max: int = REQUEST_BYTES_MAX) -> Iterator[Frame | InputFlaw]:
     """What stands behind the lengths that `read` gives, which returns fewer bytes than asked at the end only.
 
     Of a frame of more than `bytes_max` a flaw says where it is, and it is passed over. So it is with one that
@@ -69,22 +69,22 @@ def frames(read: Callable[[int], bytes], bytes_max: int = REQUEST_BYTES_MAX) -> 
         size = int.from_bytes(head, "big")
         place = f"byte {offset}"
         if len(head) < _LENGTH_BYTES:
-            yield Flaw(place, "otlp-cut", "ends inside the length of a request")
+            yield InputFlaw(place, "otlp-cut", "ends inside the length of a request")
             return
         data = b"" if size > bytes_max else read(size)
         got = _skip(read, size) if size > bytes_max else len(data)
         if got < size:
-            yield Flaw(place, "otlp-cut", f"ends inside a request: {got} of its {size} bytes are there")
+            yield InputFlaw(place, "otlp-cut", f"ends inside a request: {got} of its {size} bytes are there")
             return
         if size > bytes_max:
-            yield Flaw(place, "otlp-size", f"is a request of {size} bytes, more than {bytes_max}")
+            yield InputFlaw(place, "otlp-size", f"is a request of {size} bytes, more than {bytes_max}")
         else:
             yield Frame(offset, data)
         offset += _LENGTH_BYTES + size
 
 
 def unpacked(data: bytes, bytes_max: int = REQUEST_BYTES_MAX) -> bytes:
-    """A request out of gzip or zstd by its first bytes; other bytes as they are.
+    """Return a request out of gzip or zstd by its first bytes; other bytes as they are.
 
     Raises Unreadable where the compressed data is damaged or cut off, or where it unpacks to more than
     `bytes_max` or `REQUEST_RATIO_MAX` times its size; it stops there.
@@ -104,7 +104,7 @@ def _skip(read: Callable[[int], bytes], size: int) -> int:
 
 
 def _from_zstd(data: bytes, limit: int) -> bytes:
-    """The content of the one frame; where it says no size itself, room for all that is allowed is taken."""
+    """Return the content of the one frame; where it says no size itself, room for all that is allowed is taken."""
     unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
     try:
         size = zstandard.frame_content_size(data)
@@ -166,7 +166,7 @@ def _begins_request(data: bytes, size: int) -> bool:
 
 
 def _length(data: bytes, at: int) -> tuple[int, int]:
-    """The varint at that place and where it ends; zero bytes stand for what is not there."""
+    """Return the varint at that place and where it ends; zero bytes stand for what is not there."""
     value = shift = 0
     while shift < 35:
         byte = data[at] if at < len(data) else 0

@@ -17,7 +17,7 @@ from ..chat.find import is_object
 from ..span import Span, SpanEvent, Value
 from ..time import NS, parse_time
 from .attributes import from_json, integer_of, text_of
-from .decoded import TIME_MAX, Place, Reading, Unreadable
+from .decoded import TIME_MAX, Decoding, Place, Unreadable
 
 _CONTEXTS = ("context", "spanContext", "span_context")
 TRACE_IDS = ("traceId", "trace_id")
@@ -35,7 +35,7 @@ NO_SCOPE = "", ""
 
 
 def first(value: Mapping[str, object], names: tuple[str, ...]) -> object:
-    """The member of the first of these names that the object has and that is not null, else None."""
+    """Return the member of the first of these names that the object has and that is not null, else None."""
     for name in names:
         found = value.get(name)
         if found is not None:
@@ -56,12 +56,12 @@ def lost_digits(value: object) -> bool:
     return is_object(value) and isinstance(first(_ids(value), TRACE_IDS), float)
 
 
-def read_span(
+def decode_span(
     value: object,
     resource: Mapping[str, Value] | None,
     scope: tuple[str, str],
     place: Place,
-    reading: Reading,
+    reading: Decoding,
 ) -> None:
     """Add the span to what was read; it names its resource and scope itself where `resource` is None.
 
@@ -82,8 +82,8 @@ def read_span(
         reading.flaw(place, "otlp-span-id", "has a span id that is not 8 bytes, or all zero")
         return
     if resource is None:
-        resource = read_resource(value.get("resource"), place, reading)
-        scope = read_scope(first(value, _SCOPES), place, reading)
+        resource = decode_resource(value.get("resource"), place, reading)
+        scope = decode_scope(first(value, _SCOPES), place, reading)
     attributes, dropped = _attributes(value, place, reading)
     events, dropped_events = _events(value, place, reading)
     reading.spans.append(
@@ -106,8 +106,8 @@ def read_span(
     )
 
 
-def read_resource(value: object, place: Place, reading: Reading) -> dict[str, Value]:
-    """The attributes of a resource, empty where there is none."""
+def decode_resource(value: object, place: Place, reading: Decoding) -> dict[str, Value]:
+    """Return the attributes of a resource, empty where there is none."""
     if value is None:
         return {}
     if not is_object(value):
@@ -116,7 +116,7 @@ def read_resource(value: object, place: Place, reading: Reading) -> dict[str, Va
     return from_json(first(value, ("attributes", "_attributes")), place, reading)
 
 
-def read_scope(value: object, place: Place, reading: Reading) -> tuple[str, str]:
+def decode_scope(value: object, place: Place, reading: Decoding) -> tuple[str, str]:
     """Return the name and the version of an instrumentation scope, empty where there is none."""
     if not is_object(value):
         return NO_SCOPE
@@ -125,7 +125,7 @@ def read_scope(value: object, place: Place, reading: Reading) -> tuple[str, str]
 
 
 def hex_id(value: object, size: int) -> str | None:
-    """An id of `size` bytes in lower-case hex, or None where the value is none or all zero.
+    """Return an id of `size` bytes in lower-case hex, or None where the value is none or all zero.
 
     It may be hex (after `0x` also without its leading zeros), base64, or an integer.
     """
@@ -151,12 +151,12 @@ def _bytes_of(text: str, size: int) -> bytes | None:
 
 
 def _ids(value: dict[str, object]) -> dict[str, object]:
-    """The object in which a span's ids stand: itself, or its context."""
+    """Return the object in which a span's ids stand: itself, or its context."""
     context = first(value, _CONTEXTS)
     return context if is_object(context) and first(value, TRACE_IDS) is None else value
 
 
-def _parent(value: dict[str, object], place: Place, reading: Reading) -> str | None:
+def _parent(value: dict[str, object], place: Place, reading: Decoding) -> str | None:
     given = first(value, _PARENT_IDS)
     if given is None:
         parent = first(value, _PARENTS)
@@ -174,7 +174,7 @@ def _is_zero(given: object) -> bool:
     return given == 0 or (isinstance(given, str) and _bytes_of(given, 8) == bytes(8))
 
 
-def _name(value: Mapping[str, object], place: Place, reading: Reading) -> str:
+def _name(value: Mapping[str, object], place: Place, reading: Decoding) -> str:
     name = value.get("name")
     if name is None:
         return ""
@@ -189,9 +189,9 @@ def time_of(
     value: Mapping[str, object],
     names: tuple[tuple[str, str], tuple[str, str]],
     place: Place,
-    reading: Reading,
+    reading: Decoding,
 ) -> int:
-    """A time in nanoseconds, 0 where it is not said; the first names are OTLP's, which count nanoseconds."""
+    """Return a time in nanoseconds, 0 where it is not said; the first names are OTLP's, which count nanoseconds."""
     try:
         given = first(value, names[0])
         if given is not None:
@@ -219,14 +219,14 @@ def _sdk_time(given: object) -> int:
     return -1 if ns is None else ns
 
 
-def _attributes(value: Mapping[str, object], place: Place, reading: Reading) -> tuple[dict[str, Value], int]:
-    """The attributes of a span or an event, and how many more there were."""
+def _attributes(value: Mapping[str, object], place: Place, reading: Decoding) -> tuple[dict[str, Value], int]:
+    """Return the attributes of a span or an event, and how many more there were."""
     lost = reading.lost
     attributes = from_json(value.get("attributes"), place, reading)
     return attributes, count_of(value, _LOST_ATTRIBUTES, place, reading) + reading.lost - lost
 
 
-def count_of(value: Mapping[str, object], names: tuple[str, ...], place: Place, reading: Reading) -> int:
+def count_of(value: Mapping[str, object], names: tuple[str, ...], place: Place, reading: Decoding) -> int:
     """Return how many were dropped; one where that cannot be read."""
     given = first(value, names)
     if given is None:
@@ -238,8 +238,10 @@ def count_of(value: Mapping[str, object], names: tuple[str, ...], place: Place, 
         return 1
 
 
-def _events(value: Mapping[str, object], place: Place, reading: Reading) -> tuple[tuple[SpanEvent, ...], int]:
-    """A span's events, and how many more there were."""
+def _events(
+    value: Mapping[str, object], place: Place, reading: Decoding
+) -> tuple[tuple[SpanEvent, ...], int]:
+    """Return a span's events, and how many more there were."""
     dropped, events = count_of(value, _LOST_EVENTS, place, reading), value.get("events")
     if not events:
         return (), dropped
@@ -262,7 +264,7 @@ def _events(value: Mapping[str, object], place: Place, reading: Reading) -> tupl
     return tuple(told), dropped
 
 
-def _failed(status: object, place: Place, reading: Reading) -> bool:
+def _failed(status: object, place: Place, reading: Decoding) -> bool:
     """Whether a status is an error: its code is 2, or a name of it such as `STATUS_CODE_ERROR` or `error`."""
     code = first(status, _CODES) if is_object(status) else status
     if isinstance(code, str):

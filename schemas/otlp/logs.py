@@ -17,7 +17,7 @@ from ..dialects.names import opentelemetry_1_36 as old
 from ..dialects.parts.log_record import CONTENT_EVENTS, LogRecord, content_of, order_of
 from ..span import Value
 from .attributes import from_json, from_protobuf, value_of_json, value_of_protobuf
-from .decoded import TIME_MAX, Decoded, Place, Reading, Unreadable
+from .decoded import TIME_MAX, Decoded, Decoding, Place, Unreadable
 from .json_span import SPAN_IDS, STARTS, TRACE_IDS, count_of, first, hex_id, time_of
 from .salvage import salvaged
 
@@ -39,7 +39,7 @@ def decode_logs_protobuf(data: bytes) -> Decoded:
 
     Never raises for what the bytes may hold; damage is left out as `decode_protobuf` leaves it out.
     """
-    reading = Reading()
+    reading = Decoding()
     try:
         request = LogsData.FromString(data)
     except DecodeError:
@@ -61,7 +61,7 @@ def is_record(value: object) -> bool:
     return first(value, TRACE_IDS) is not None and all(first(value, names) is None for names in STARTS)
 
 
-def read_record(value: object, place: Place, reading: Reading) -> None:
+def read_record(value: object, place: Place, reading: Decoding) -> None:
     """Add a log record in JSON to what was read."""
     if not is_object(value):
         reading.rejected += 1
@@ -92,7 +92,7 @@ def _place(resource: int, scope: int, record: int) -> str:
     return f"resource {resource}, scope {scope}, record {record}"
 
 
-def _message(message: Message, place: Place, reading: Reading) -> None:
+def _message(message: Message, place: Place, reading: Decoding) -> None:
     """Add a log record in protobuf to what was read."""
     time = message.time_unix_nano or message.observed_time_unix_nano
     if time > TIME_MAX:
@@ -122,7 +122,7 @@ def _message(message: Message, place: Place, reading: Reading) -> None:
 
 
 def _add(
-    reading: Reading,
+    reading: Decoding,
     trace_id: str,
     span_id: str,
     time: int,

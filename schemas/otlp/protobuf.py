@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
 
 from ..span import Span, SpanEvent, Value
 from .attributes import from_protobuf
-from .decoded import TIME_MAX, Decoded, Place, Reading
+from .decoded import TIME_MAX, Decoded, Decoding, Place
 from .salvage import salvaged
 
 _ERROR = Status.STATUS_CODE_ERROR
@@ -23,13 +23,13 @@ _LIBRARY_SPANS = 1000
 
 
 def decode_protobuf(data: bytes) -> Decoded:
-    """The spans of an ExportTraceServiceRequest (TracesData on the wire), and what of it cannot be read.
+    """Return the spans of an ExportTraceServiceRequest (TracesData on the wire), and what of it cannot be read.
 
     Never raises for what the bytes may hold. Bytes that are no protobuf give one flaw and no span. Where only
     a part is damaged, the least part that holds the damage is left out: an attribute's value, a span.
     The caller limits the size of `data`; parsed, it takes up to a hundred times as much.
     """
-    reading = Reading()
+    reading = Decoding()
     try:
         request = TracesData.FromString(data)
     except DecodeError:
@@ -42,7 +42,7 @@ def decode_protobuf(data: bytes) -> Decoded:
     return reading.done()
 
 
-def _resource(message: ResourceSpans, place: str, reading: Reading) -> None:
+def _resource(message: ResourceSpans, place: str, reading: Decoding) -> None:
     pairs = message.resource.attributes
     resource = from_protobuf(pairs, len(pairs), lambda: place, reading)
     scopes = message.scope_spans or list(_library_spans(message, place, reading))
@@ -52,8 +52,8 @@ def _resource(message: ResourceSpans, place: str, reading: Reading) -> None:
             _span(span, resource, name, lambda n=number, i=index: f"{place}, scope {n}, span {i}", reading)
 
 
-def _library_spans(message: ResourceSpans, place: str, reading: Reading) -> Iterator[ScopeSpans]:
-    """The spans of exporters from before scopes, which today's messages hold as an unknown field."""
+def _library_spans(message: ResourceSpans, place: str, reading: Decoding) -> Iterator[ScopeSpans]:
+    """Yield the spans of exporters from before scopes, which today's messages hold as an unknown field."""
     for field in cast("Iterable[object]", UnknownFieldSet(message)):
         if getattr(field, "field_number", 0) != _LIBRARY_SPANS:
             continue
@@ -64,7 +64,7 @@ def _library_spans(message: ResourceSpans, place: str, reading: Reading) -> Iter
 
 
 def _span(
-    message: Message, resource: dict[str, Value], scope: tuple[str, str], place: Place, reading: Reading
+    message: Message, resource: dict[str, Value], scope: tuple[str, str], place: Place, reading: Decoding
 ) -> None:
     trace_id = message.trace_id.hex()
     span_id = message.span_id.hex()
@@ -105,7 +105,7 @@ def _span(
     )
 
 
-def _events(message: Message, place: Place, reading: Reading) -> tuple[SpanEvent, ...]:
+def _events(message: Message, place: Place, reading: Decoding) -> tuple[SpanEvent, ...]:
     told: list[SpanEvent] = []
     for number, event in enumerate(message.events, 1):
 
@@ -120,7 +120,7 @@ def _events(message: Message, place: Place, reading: Reading) -> tuple[SpanEvent
     return tuple(told)
 
 
-def _time(ns: int, place: Place, reading: Reading) -> int:
+def _time(ns: int, place: Place, reading: Decoding) -> int:
     if ns > TIME_MAX:
         reading.flaw(place, "otlp-time", "has a time after the year 2262")
         return 0

@@ -15,8 +15,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData, ResourceLo
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status, TracesData
 
-from .decoded import Reading
-from .wire import BYTES, Field, fields_of
+from .decoded import Decoding
+from .wire import BYTES, WireField, fields_of
 
 FIELDS_MAX = 1_000_000
 """Fields of a damaged request that are looked at (some seconds' work) before it is given up as a whole."""
@@ -60,14 +60,14 @@ class _TooManyFields(Exception):
     """More fields than `FIELDS_MAX`."""
 
 
-def salvaged(data: bytes, reading: Reading, kind: type[Message] = TracesData) -> bytes | None:
-    """The request without what is damaged in it, as bytes that parse; None where nothing can be kept.
+def salvaged(data: bytes, reading: Decoding, kind: type[Message] = TracesData) -> bytes | None:
+    """Return the request without what is damaged in it, as bytes that parse; None where nothing can be kept.
 
     Each part that is taken out is told to `reading`. A span, resource or attribute that is lost stays as an
     empty message, so that the others keep their numbers, and its place is excused from being told again.
     """
     left = [FIELDS_MAX]
-    flaws = Reading()
+    flaws = Decoding()
     try:
         whole = _sound(kind, data, "request", flaws, left)
     except _TooManyFields:
@@ -79,8 +79,8 @@ def salvaged(data: bytes, reading: Reading, kind: type[Message] = TracesData) ->
     return None if "request" in flaws.excused else whole
 
 
-def _sound(kind: type[Message], data: bytes, place: str, reading: Reading, left: list[int]) -> bytes:
-    """The message without what is damaged; empty, and its place excused, where nothing can be kept."""
+def _sound(kind: type[Message], data: bytes, place: str, reading: Decoding, left: list[int]) -> bytes:
+    """Return the message without what is damaged; empty, and its place excused, where nothing can be kept."""
     if _parses(kind, data):
         return data
     if kind is AnyValue:
@@ -104,9 +104,15 @@ def _sound(kind: type[Message], data: bytes, place: str, reading: Reading, left:
 
 
 def _part(
-    kind: type[Message], data: bytes, field: Field, nth: int, place: str, reading: Reading, left: list[int]
+    kind: type[Message],
+    data: bytes,
+    field: WireField,
+    nth: int,
+    place: str,
+    reading: Decoding,
+    left: list[int],
 ) -> bytes:
-    """The bytes of a message's field, the nth of its number, without what is damaged in it."""
+    """Return the bytes of a message's field, the nth of its number, without what is damaged in it."""
     whole = data[field.start : field.end]
     if field.wire != BYTES:
         return whole
@@ -139,8 +145,8 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-def _fields(data: bytes, left: list[int]) -> Iterator[Field]:
-    """The fields of a message; ValueError where the bytes are none."""
+def _fields(data: bytes, left: list[int]) -> Iterator[WireField]:
+    """Yield the fields of a message; ValueError where the bytes are none."""
     for field in fields_of(data, 0, len(data)):
         left[0] -= 1
         if left[0] < 0:

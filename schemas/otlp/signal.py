@@ -13,7 +13,7 @@ from enum import StrEnum
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
-from .wire import BYTES, FIXED32, FIXED64, VARINT, Field, fields_of
+from .wire import BYTES, FIXED32, FIXED64, VARINT, WireField, fields_of
 
 ELEMENTS_MAX = 1_000
 """Elements of a request that are looked at, of which each may leave open what it is."""
@@ -51,7 +51,7 @@ def signal_of(data: bytes) -> Signal:
     return found.pop() if len(found) == 1 else Signal.SPANS
 
 
-def _elements(data: bytes) -> Iterator[Field]:
+def _elements(data: bytes) -> Iterator[WireField]:
     """Yield the elements of a request, as far as it can be read."""
     try:
         for resource in fields_of(data, 0, len(data)):
@@ -67,7 +67,7 @@ def _elements(data: bytes) -> Iterator[Field]:
         return
 
 
-def _signal_of(data: bytes, element: Field) -> Signal | None:
+def _signal_of(data: bytes, element: WireField) -> Signal | None:
     """Return what one element is; None where it leaves that open."""
     try:
         fields = list(fields_of(data, element.content, element.end))

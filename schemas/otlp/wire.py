@@ -9,7 +9,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Wire types; groups are none that OTLP has."""
 
 
-class Field(NamedTuple):
+class WireField(NamedTuple):
     """Where in some bytes a field is: from its tag at `start` to `end`, its content from `content` on."""
 
     number: int
@@ -24,7 +24,7 @@ class Field(NamedTuple):
         return self.end - self.content
 
 
-def fields_of(data: bytes, start: int, end: int) -> Iterator[Field]:
+def fields_of(data: bytes, start: int, end: int) -> Iterator[WireField]:
     """Yield the fields between two places; raises ValueError where the bytes are none."""
     at = start
     while at < end:
@@ -44,7 +44,7 @@ def fields_of(data: bytes, start: int, end: int) -> Iterator[Field]:
             raise ValueError("no wire type of OTLP")
         if at > end:
             raise ValueError("cut off")
-        yield Field(tag >> 3, wire, begin, content, at)
+        yield WireField(tag >> 3, wire, begin, content, at)
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:

@@ -1,35 +1,36 @@
 """Session assembly, stage (b): from the candidates of one session to its events, in judged order.
 
-Live and over history alike: candidates are added as they come, and `advance` gives what the time has
-passed. Any order of arrival inside the bounds gives the same events and ids, repeats included.
+Live and over history alike, candidates are added as they come, and `advance` returns the events that the
+watermark has passed. Any order of arrival inside the bounds gives the same events and ids, also with repeats.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
 from typing import TypeAlias
 
+import msgspec
 import orjson
 
-from ..candidate import Candidate, Telling
+from ..candidate import Candidate, Claim
 from ..event import Content, Event, Kind, content_of, end_event, event_id
-from .awaited import Awaited, answers, completed, is_awaited
+from .awaited import Awaited, answers, completed_result, is_awaited
+from .claim_log import ClaimLog, DropReason
 from .coverage import half_key
-from .readings import Drop, Readings
 from .seen import (
     CLOSED_MAX,
     REMEMBERED_MAX,
-    Teller,
-    Told,
-    answering,
+    SeenClaims,
+    SeenMessage,
     claim_use,
-    expect,
-    of_its_call,
-    teller_of,
+    completed_by_call,
+    completed_by_use,
+    remember_call,
+    seen_message,
 )
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
@@ -39,20 +40,20 @@ _OF_TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
 
 
 class Close(StrEnum):
-    """Why an occurrence closed: the attribute `end` of its `end` row."""
+    """The reason for which an occurrence closed: the attribute `end` of its `end` row."""
 
     MARK = "mark"
-    """It was told that the session is over."""
+    """A span marked the end of the session."""
     IDLE = "idle"
     """Nothing happened for longer than `idle_s`."""
 
 
 @dataclass(slots=True)
-class Occurrence:
+class OpenOccurrence:
     """The open occurrence of a session: the time of its first event and of its last, and their number.
 
-    `last` is the place of the event that sorts last among those judged. `equals` counts the events that say
-    the same. `caller` is the span of its first model call, which tells what had been said before.
+    `last` is the place of the judged event that sorts last. `equals` counts the events with equal content by
+    its digest. `caller` is the span of the first model call; its input is the history before the occurrence.
     """
 
     time: int
@@ -63,253 +64,256 @@ class Occurrence:
     caller: str | None = None
 
 
-@dataclass(slots=True)
-class Session:
-    """One session being assembled; all of it is plain data, so that it can be stored and continued.
+class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
+    """The state of one session in assembly: plain data, so that it can be stored and continued.
 
-    `held` are candidates that the time has not passed, by what tells their spans apart. `taken` says of those
-    held that it has passed up to when (before that) they were heard: another, not yet passed, has something
-    to tell there. `told` is what was told: by the open occurrence last, by closed ones while that still
-    counts as a repeat. `begun` is when the latest occurrence began. `repeats` counts spans, messages, calls
-    and results that were told again, `late` what came after an event that sorts behind it was judged, and
-    `stray_ends` ends of nothing. `awaited` are results without content that a model may be told next: nothing
-    is judged before they are.
+    `held` are candidates by span key, up to when the watermark has passed their end and all their claims are
+    taken. `taken` is, for a held candidate that it has passed, the time before which its claims are taken:
+    another candidate, not yet passed, has claims from then on. `seen` has the claims of the open occurrence
+    last, and before them those of closed ones that may still be repeated. `begun` is when the latest
+    occurrence began. `repeats` counts repeated spans, messages, calls and results, `late` the claims that
+    came after an event that sorts behind them was judged, and `stray_ends` the end marks with no open
+    occurrence. `awaited` are results without content that the next model call may have: they are judged
+    before any later claim.
     """
 
     session_id: str
     idle: int
-    held: dict[str, Candidate] = field(default_factory=dict[str, Candidate])
-    open: Occurrence | None = None
-    told: list[Told] = field(default_factory=lambda: [Told()])
+    held: dict[str, Candidate] = msgspec.field(default_factory=dict[str, Candidate])
+    open: OpenOccurrence | None = None
+    seen: list[SeenClaims] = msgspec.field(default_factory=lambda: [SeenClaims()])
     begun: int | None = None
     repeats: int = 0
     late: int = 0
     stray_ends: int = 0
-    taken: dict[str, int] = field(default_factory=dict[str, int])
-    awaited: list[Awaited] = field(default_factory=list[Awaited])
+    taken: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    awaited: list[Awaited] = msgspec.field(default_factory=list[Awaited])
 
     def add(self, candidate: Candidate) -> None:
-        """Hold a candidate of this session until the time has passed the end of its span.
+        """Hold a candidate of this session until the watermark has passed the end of its span.
 
-        Of copies with other times, or that inherited other things, one is held, whichever came first.
+        Of copies with other times or other inherited values the first by `copy_order` is held.
         """
         key = candidate.span_key
         before = self.held.get(key)
-        is_repeat = before is not None or any(key in told.spans for told in self.told)
+        is_repeat = before is not None or any(key in occurrence.spans for occurrence in self.seen)
         self.repeats += is_repeat
         is_first = before is not None and candidate.copy_order < before.copy_order and key not in self.taken
         if not is_repeat or is_first:
             self.held[key] = candidate
 
-    def advance(self, watermark: int, readings: Readings | None = None) -> list[Event]:
-        """The events, and `end` rows, of what the time has passed, in judged order.
+    def advance(self, watermark: int, claim_log: ClaimLog | None = None) -> list[Event]:
+        """Return the events and `end` rows of the claims that the watermark has passed, in judged order.
 
-        Nothing that ends up to the watermark is expected any more. What the time has passed waits all the
-        same while a span that it has not passed, and that has come, tells something earlier. An occurrence
-        closes when the watermark has passed its last event by more than `idle` and nothing that is held
-        belongs to it. What becomes of each reading is reported to `readings`.
+        No span that ends at or before the watermark is expected any more. Claims still wait while a held span
+        that ends after the watermark has an earlier claim. An occurrence closes when the watermark has passed
+        its last event by more than `idle` and no held candidate belongs to it. The outcome of each claim is
+        reported to `claim_log`.
         """
-        ready = {key: one for key, one in self.held.items() if one.end <= watermark}
-        covered = {one for told in self.told for one in told.within}
-        covered.update(one for candidate in self.held.values() for one in candidate.within)
+        ready = {key: candidate for key, candidate in self.held.items() if candidate.end <= watermark}
+        covered = {outer for occurrence in self.seen for outer in occurrence.within}
+        covered.update(outer for candidate in self.held.values() for outer in candidate.within)
         until = self._until(watermark, covered)
         items = [
             item for item in _items(ready, covered) if self.taken.get(item[1], _EVER) <= item[0].time < until
         ]
         events = [
             event
-            for telling, key, candidate in _in_order(items)
-            for event in self._take(telling, key, candidate, readings)
+            for claim, key, candidate in _in_order(items)
+            for event in self._take(claim, key, candidate, claim_log)
         ]
         for key, candidate in ready.items():
-            if any(telling.time >= until for telling in candidate.tellings):
+            if any(claim.time >= until for claim in candidate.claims):
                 self.taken[key] = until
                 continue
             del self.held[key]
             self.taken.pop(key, None)
-            if readings is not None:
-                readings.leave(Drop.OTHER_SPAN, key, candidate, candidate.tellings)
-            if len(self.told[-1].spans) < REMEMBERED_MAX:
-                self.told[-1].spans.add(key)
-                if len(self.told[-1].within) < REMEMBERED_MAX:
-                    self.told[-1].within.update(candidate.within)
+            if claim_log is not None:
+                claim_log.leave(DropReason.OTHER_SPAN, key, candidate, candidate.claims)
+            if len(self.seen[-1].spans) < REMEMBERED_MAX:
+                self.seen[-1].spans.add(key)
+                if len(self.seen[-1].within) < REMEMBERED_MAX:
+                    self.seen[-1].within.update(candidate.within)
         if self.open is not None and self._is_over(self.open.last_time + self.idle, watermark):
-            events += self._close(self.open.last_time + self.idle, Close.IDLE, readings)
+            events += self._close(self.open.last_time + self.idle, Close.IDLE, claim_log)
         self._forget(watermark)
         return events
 
-    def finish(self, as_of: int | None, readings: Readings | None = None) -> list[Event]:
-        """The results that are still awaited, where nothing more comes: all has, or by then it has closed."""
+    def finish(self, as_of: int | None, claim_log: ClaimLog | None = None) -> list[Event]:
+        """Return the events of awaited results if the occurrence is over by `as_of` (None: no spans follow)."""
         is_over = self.open is not None and (as_of is None or as_of > self.open.last_time + self.idle)
-        return list(self._judge_awaited({}, readings)) if is_over else []
+        return list(self._judge_awaited({}, claim_log)) if is_over else []
 
     @property
     def due(self) -> int | None:
-        """The watermark from which `advance` has something to do; None once the session may be forgotten."""
-        times = [one.end for key, one in self.held.items() if key not in self.taken]
+        """Return the watermark at which `advance` has work; None once the session may be forgotten."""
+        times = [candidate.end for key, candidate in self.held.items() if key not in self.taken]
         if self.open is not None:
             times.append(self.open.last_time + self.idle + 1)
-        times += [told.closed + 2 * self.idle + 1 for told in self.told if told.closed is not None]
+        times += [seen.closed + 2 * self.idle + 1 for seen in self.seen if seen.closed is not None]
         return min(times, default=None)
 
     def _until(self, watermark: int, covered: set[str]) -> int:
-        """The first thing that a span tells which the time has not passed; what is late anyway aside."""
-        waiting = {key: one for key, one in self.held.items() if one.end > watermark}
+        """Return the time of the first claim of spans after the watermark; late claims do not count."""
+        waiting = {key: candidate for key, candidate in self.held.items() if candidate.end > watermark}
         since = _EVER if self.open is None else self.open.last_time
-        times = (telling.time for telling, _, _ in _items(waiting, covered) if telling.time >= since)
+        times = (claim.time for claim, _, _ in _items(waiting, covered) if claim.time >= since)
         return min(times, default=_NEVER)
 
     def _is_over(self, until: int, watermark: int) -> bool:
-        """Return whether nothing can come any more for an occurrence that lasts until then."""
-        held = any(telling.time <= until for one in self.held.values() for telling in one.tellings)
+        """Return whether no more claims can come for an occurrence that lasts until `until`."""
+        held = any(claim.time <= until for candidate in self.held.values() for claim in candidate.claims)
         return watermark > until and not held
 
     def _take(
-        self, telling: Telling, key: str, candidate: Candidate, readings: Readings | None
+        self, claim: Claim, key: str, candidate: Candidate, claim_log: ClaimLog | None
     ) -> Iterator[Event]:
-        """The event of a telling, none where it was told before, and what closes before it."""
-        if self.open is not None and telling.time > self.open.last_time + self.idle:
-            yield from self._close(self.open.last_time + self.idle, Close.IDLE, readings)
-        if telling.kind is Kind.END:
-            yield from self._end(telling, key, candidate, readings)
+        """Yield the event of a claim, none where it is a repeat, and what closes before it."""
+        if self.open is not None and claim.time > self.open.last_time + self.idle:
+            yield from self._close(self.open.last_time + self.idle, Close.IDLE, claim_log)
+        if claim.kind is Kind.END:
+            yield from self._end(claim, key, candidate, claim_log)
             return
         known = [
-            one for one in reversed(self.told) if one.closed is None or telling.time <= one.closed + self.idle
+            seen
+            for seen in reversed(self.seen)
+            if seen.closed is None or claim.time <= seen.closed + self.idle
         ]
-        if self.awaited and telling.place is not None:
-            uses = [use for one in known for use in one.uses]
+        if self.awaited and claim.place is not None:
+            uses = [use for seen in known for use in seen.uses]
             if found := answers(self.awaited, uses, candidate, key):
-                yield from self._judge_awaited(found, readings)
-        if telling.past and self.open is not None and self.open.caller not in (None, key):
-            if readings is not None:
-                readings.drop(Drop.RETOLD_HISTORY, telling, key, candidate)
+                yield from self._judge_awaited(found, claim_log)
+        if claim.past and self.open is not None and self.open.caller not in (None, key):
+            if claim_log is not None:
+                claim_log.drop(DropReason.RETOLD_HISTORY, claim, key, candidate)
             return
-        reading, use = telling, None
-        teller = teller_of(known, candidate, telling)
-        before = None if teller is None else teller.time
-        if before is None and telling.kind in _OF_TOOLS:
-            telling = answering(known, telling)
-            before, use = claim_use(known, telling, candidate, key)
-            telling, candidate = of_its_call(known, use, telling, candidate)
-            if before is None and self.open is not None and is_awaited(telling, use, self.awaited):
-                self.awaited.append(Awaited(key, telling, replace(candidate, tellings=())))
-                self.open.last_time = max(self.open.last_time, telling.time)
+        original, use = claim, None
+        message = seen_message(known, candidate, claim)
+        before = None if message is None else message.time
+        if before is None and claim.kind in _OF_TOOLS:
+            claim = completed_by_call(known, claim)
+            before, use = claim_use(known, claim, candidate, key)
+            claim, candidate = completed_by_use(known, use, claim, candidate)
+            if before is None and self.open is not None and is_awaited(claim, use, self.awaited):
+                self.awaited.append(Awaited(key, claim, msgspec.structs.replace(candidate, claims=())))
+                self.open.last_time = max(self.open.last_time, claim.time)
                 return
         if before is None:
-            yield from self._judge_awaited({}, readings)
-            event = self._judge(telling, key, candidate)
-            if readings is not None:
-                readings.judge(event, reading, key, candidate, use)
+            yield from self._judge_awaited({}, claim_log)
+            event = self._judge(claim, key, candidate)
+            if claim_log is not None:
+                claim_log.judge(event, original, key, candidate, use)
             yield event
         else:
             self.repeats += 1
-            self.late += telling.time < before
-            if readings is not None:
-                readings.drop(Drop.REPEAT if use is None else Drop.PAIRED, reading, key, candidate, use)
-        self._note_message(telling, candidate, before)
+            self.late += claim.time < before
+            if claim_log is not None:
+                reason = DropReason.REPEAT if use is None else DropReason.PAIRED
+                claim_log.drop(reason, original, key, candidate, use)
+        self._note_message(claim, candidate, before)
 
-    def _note_message(self, telling: Telling, candidate: Candidate, before: int | None) -> None:
-        """Remember who told a message last; `before` is the time of its event if that was judged before."""
-        messages = self.told[-1].messages
-        if telling.key and (telling.key in messages or len(messages) < REMEMBERED_MAX):
-            time = telling.time if before is None else before
-            messages[telling.key] = Teller(candidate.start, candidate.end, candidate.failed, time)
+    def _note_message(self, claim: Claim, candidate: Candidate, before: int | None) -> None:
+        """Remember the last span with a message; `before` is the time of its event if that was judged."""
+        messages = self.seen[-1].messages
+        if claim.key and (claim.key in messages or len(messages) < REMEMBERED_MAX):
+            time = claim.time if before is None else before
+            messages[claim.key] = SeenMessage(candidate.start, candidate.end, candidate.failed, time)
 
     def _end(
-        self, telling: Telling, key: str, candidate: Candidate, readings: Readings | None
+        self, claim: Claim, key: str, candidate: Candidate, claim_log: ClaimLog | None
     ) -> Iterator[Event]:
         """Close the open occurrence at the end mark of a span, if there is one."""
         if self.open is not None:
-            for event in self._close(telling.time, Close.MARK, readings):
-                if readings is not None and event.kind is Kind.END:
-                    readings.judge(event, telling, key, candidate)
+            for event in self._close(claim.time, Close.MARK, claim_log):
+                if claim_log is not None and event.kind is Kind.END:
+                    claim_log.judge(event, claim, key, candidate)
                 yield event
             return
         self.stray_ends += 1
-        if readings is not None:
-            readings.drop(Drop.STRAY_END, telling, key, candidate)
+        if claim_log is not None:
+            claim_log.drop(DropReason.STRAY_END, claim, key, candidate)
 
-    def _judge_awaited(self, found: Mapping[str, Telling], readings: Readings | None) -> Iterator[Event]:
-        """The events of the results that were awaited, with what was found of them."""
+    def _judge_awaited(self, found: Mapping[str, Claim], claim_log: ClaimLog | None) -> Iterator[Event]:
+        """Yield the events of the awaited results, completed from the model call's results in `found`."""
         awaited, self.awaited = self.awaited, []
-        for one in awaited:
-            event = self._judge(completed(one, found), one.run, one.candidate)
-            if readings is not None:
-                uses = (use for told in self.told for use in told.uses if use.run == one.run)
-                readings.judge(event, one.telling, one.run, one.candidate, next(uses, None))
+        for result in awaited:
+            event = self._judge(completed_result(result, found), result.run, result.candidate)
+            if claim_log is not None:
+                uses = (use for seen in self.seen for use in seen.uses if use.run == result.run)
+                claim_log.judge(event, result.claim, result.run, result.candidate, next(uses, None))
             yield event
 
-    def _judge(self, telling: Telling, key: str, candidate: Candidate) -> Event:
-        """The next event of the session; it opens an occurrence where none is open."""
-        content = content_of(telling)
-        said = _said(telling.kind, content)
-        place = (*_place((telling, key, candidate)), said)
-        closed = self.told[-2].closed if len(self.told) > 1 else None
-        late = closed is not None and telling.time <= closed
+    def _judge(self, claim: Claim, key: str, candidate: Candidate) -> Event:
+        """Return the next event of the session; open an occurrence where none is open."""
+        content = content_of(claim)
+        digest = _digest(claim.kind, content)
+        place = (*_place((claim, key, candidate)), digest)
+        closed = self.seen[-2].closed if len(self.seen) > 1 else None
+        late = closed is not None and claim.time <= closed
         if self.open is None:
-            # An occurrence is known by its time, so a late one must not have that of an earlier one.
-            time = telling.time if self.begun is None else max(telling.time, self.begun + 1)
-            self.open = Occurrence(time, telling.time, place)
+            # The time identifies an occurrence, so a late one must not have that of an earlier one.
+            time = claim.time if self.begun is None else max(claim.time, self.begun + 1)
+            self.open = OpenOccurrence(time, claim.time, place)
             self.begun = time
         now = self.open
         late = late or place < now.last
         self.late += late
-        now.last, now.last_time = max(now.last, place), max(now.last_time, telling.time)
+        now.last, now.last_time = max(now.last, place), max(now.last_time, claim.time)
         now.seq += 1
-        ordinal = now.equals.get(said, 0)
+        ordinal = now.equals.get(digest, 0)
         if ordinal or len(now.equals) < REMEMBERED_MAX:
-            now.equals[said] = ordinal + 1
-        if telling.place is not None and now.caller is None:
+            now.equals[digest] = ordinal + 1
+        if claim.place is not None and now.caller is None:
             now.caller = key
-        self._note_call(telling)
-        named = event_id(self.session_id, now.time, telling.kind, content, ordinal)
-        return _event(telling, candidate, occurrence=now.time, seq=now.seq, late=late, event_id=named)
+        self._note_call(claim)
+        named = event_id(self.session_id, now.time, claim.kind, content, ordinal)
+        return _event(claim, candidate, occurrence=now.time, seq=now.seq, late=late, event_id=named)
 
-    def _note_call(self, telling: Telling) -> None:
-        """Let a call with an id wait for its result, or end that."""
-        if telling.kind not in _OF_TOOLS or telling.call_id is None:
+    def _note_call(self, claim: Claim) -> None:
+        """Remember an open call with an id, or forget it at its result."""
+        if claim.kind not in _OF_TOOLS or claim.call_id is None:
             return
-        if telling.kind is Kind.TOOL_RESULT:
-            # A call is answered once; another result of its id answers none that is known.
-            for told in self.told:
-                told.calls.pop(telling.call_id, None)
+        if claim.kind is Kind.TOOL_RESULT:
+            # A call is answered once; a further result with its id answers no known call.
+            for seen in self.seen:
+                seen.calls.pop(claim.call_id, None)
         else:
-            expect(self.told, telling)
+            remember_call(self.seen, claim)
 
-    def _close(self, time: int, reason: Close, readings: Readings | None) -> Iterator[Event]:
-        """Close the open occurrence: what comes now belongs to the next one."""
+    def _close(self, time: int, reason: Close, claim_log: ClaimLog | None) -> Iterator[Event]:
+        """Close the open occurrence; later claims belong to the next one."""
         assert self.open is not None
-        yield from self._judge_awaited({}, readings)
+        yield from self._judge_awaited({}, claim_log)
         ended = self.open
         self.open = None
-        self.told[-1].closed = time
-        self.told.append(Told())
+        self.seen[-1].closed = time
+        self.seen.append(SeenClaims())
         yield end_event(self.session_id, ended.time, time, ended.seq + 1, {"end": reason.value})
 
     def _forget(self, watermark: int) -> None:
-        """Forget what closed occurrences told, when no span that is in time can repeat it any more."""
-        self.told = [
-            one for one in self.told if one.closed is None or watermark <= one.closed + 2 * self.idle
+        """Forget closed occurrences that no span in time can repeat any more."""
+        self.seen = [
+            seen for seen in self.seen if seen.closed is None or watermark <= seen.closed + 2 * self.idle
         ][-CLOSED_MAX - 1 :]
-        while len(self.told) > 1 and sum(one.size for one in self.told) > REMEMBERED_MAX:
-            del self.told[0]
+        while len(self.seen) > 1 and sum(seen.size for seen in self.seen) > REMEMBERED_MAX:
+            del self.seen[0]
 
 
-_Item: TypeAlias = tuple[Telling, str, Candidate]
+_Item: TypeAlias = tuple[Claim, str, Candidate]
 
 
 def _items(ready: dict[str, Candidate], covered: set[str]) -> Iterator[_Item]:
-    """Yield what the candidates tell; nothing of what others tell for them."""
+    """Yield the claims of the candidates, without those that other spans make."""
     for key, candidate in ready.items():
         is_covered = candidate.covered or candidate.key in covered
         halves = {time for half, time in candidate.halves if half_key(candidate.key, half) in covered}
-        for telling in candidate.tellings:
-            if telling.kind is Kind.END or not (is_covered or telling.time in halves):
-                yield telling, key, candidate
+        for claim in candidate.claims:
+            if claim.kind is Kind.END or not (is_covered or claim.time in halves):
+                yield claim, key, candidate
 
 
 def _in_order(items: list[_Item]) -> Iterator[_Item]:
-    """The tellings as they sort; what they say is looked at only where nothing else tells two apart."""
+    """Yield the claims in judged order; their content is compared only where all else is equal."""
     items.sort(key=_place)
     for _, same in groupby(items, key=_place):
         tied = list(same)
@@ -317,48 +321,48 @@ def _in_order(items: list[_Item]) -> Iterator[_Item]:
 
 
 def _place(item: _Item) -> tuple[int, int, int, int]:
-    """Return where a telling sorts: by time, place in the conversation, kind, place in the message."""
-    telling = item[0]
-    place = _NO_PLACE if telling.place is None else telling.place
-    return telling.time, place, _KINDS[telling.kind], telling.rank
+    """Return the sort key of a claim: time, place in the conversation, kind, place in the message."""
+    claim = item[0]
+    place = _NO_PLACE if claim.place is None else claim.place
+    return claim.time, place, _KINDS[claim.kind], claim.rank
 
 
 def _tie(item: _Item) -> tuple[str, int, int, str]:
-    telling, key, candidate = item
-    return _said(telling.kind, content_of(telling)), candidate.start, candidate.end, key
+    claim, key, candidate = item
+    return _digest(claim.kind, content_of(claim)), candidate.start, candidate.end, key
 
 
-def _said(kind: Kind, content: list[str | None]) -> str:
-    """A digest of what an event says, for telling equals apart from others."""
+def _digest(kind: Kind, content: list[str | None]) -> str:
+    """Return a digest of an event's content, by which equal events are counted."""
     return hashlib.blake2b(orjson.dumps([kind, content]), digest_size=8).hexdigest()
 
 
 def _event(
-    telling: Telling, candidate: Candidate, *, occurrence: int, seq: int, late: bool, event_id: str
+    claim: Claim, candidate: Candidate, *, occurrence: int, seq: int, late: bool, event_id: str
 ) -> Event:
-    """The event of a telling, at its place in its session."""
-    content = telling.content
-    if content is Content.CAPTURED and telling.tool is None and telling.kind in _OF_TOOLS:
-        # Every call is of some tool: where nobody told which, that was not captured.
+    """Return the event of a claim, at its place in its session."""
+    content = claim.content
+    if content is Content.CAPTURED and claim.tool is None and claim.kind in _OF_TOOLS:
+        # Every call is of a tool: where no span names it, the name was not captured.
         content = Content.ABSENT
     return Event(
         session_id=candidate.session_id,
         occurrence=occurrence,
-        time=telling.time,
+        time=claim.time,
         seq=seq,
-        kind=telling.kind,
+        kind=claim.kind,
         late=late,
-        history=telling.past,
+        history=claim.past,
         agent=candidate.agent,
         model=candidate.model,
         service=candidate.service,
         nested=candidate.nested,
-        text=telling.text,
-        tool=telling.tool,
-        call_id=telling.call_id,
-        args=telling.args,
-        result=telling.result,
-        error=telling.error,
+        text=claim.text,
+        tool=claim.tool,
+        call_id=claim.call_id,
+        args=claim.args,
+        result=claim.result,
+        error=claim.error,
         content=content,
         trace_id=candidate.trace_id or None,
         span_id=candidate.span_id or None,

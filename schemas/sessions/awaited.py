@@ -1,73 +1,71 @@
-"""Results that a tool's run did not capture: a model may be told them next (session assembly, stage b)."""
+"""Results that a tool's run did not capture, and the next model call may have (session assembly, stage b)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
-from ..candidate import Candidate, Telling
+from ..candidate import Candidate, Claim
 from ..event import Content, Kind
-from .tool_use import ToolUse, claimed, use_of
+from .tool_use import ToolUse, claimed_use, matching_use
 
 WAITING_MAX = 1_000
 """Results of an occurrence that wait at once."""
 
 
-@dataclass(slots=True)
-class Awaited:
-    """The result of a run that waits; `run` is the key of its span, `candidate` has no tellings."""
+class Awaited(msgspec.Struct, rename={"claim": "telling"}):
+    """The result of a run that waits; `run` is the key of its span, `candidate` has no claims."""
 
     run: str
-    telling: Telling
+    claim: Claim
     candidate: Candidate
 
 
-def is_awaited(telling: Telling, use: ToolUse, awaited: Sequence[Awaited]) -> bool:
-    """Return whether a run's result has no content, though a model's span told the call, or follows such.
+def is_awaited(claim: Claim, use: ToolUse, awaited: Sequence[Awaited]) -> bool:
+    """Return whether a run's result lacks content though a model's span has the call, or follows such one.
 
-    The input of the model's next call is then likely to be told, too, and to hold the results of all runs.
+    The input of the model's next call is then likely to be captured, too, with the results of all runs.
     """
-    if telling.kind is not Kind.TOOL_RESULT or telling.place is not None or use.asked is None:
+    if claim.kind is not Kind.TOOL_RESULT or claim.place is not None or use.asked is None:
         return False
-    return len(awaited) < WAITING_MAX if awaited else _is_bare(telling)
+    return len(awaited) < WAITING_MAX if awaited else _is_bare(claim)
 
 
-def _is_bare(telling: Telling) -> bool:
-    return telling.content is Content.ABSENT and telling.result is None
+def _is_bare(claim: Claim) -> bool:
+    return claim.content is Content.ABSENT and claim.result is None
 
 
 def answers(
     awaited: Iterable[Awaited], uses: Sequence[ToolUse], candidate: Candidate, key: str
-) -> dict[str, Telling]:
-    """Return what a model's call is told anew of the results that are awaited, by the key of the run."""
-    runs = {one.run for one in awaited}
-    left, found = [*uses], dict[str, Telling]()
-    for telling in candidate.tellings:
-        if telling.kind is not Kind.TOOL_RESULT or telling.place is None or telling.past:
+) -> dict[str, Claim]:
+    """Return the new results in a model call's input that are awaited, by the key of the run."""
+    runs = {result.run for result in awaited}
+    left, found = [*uses], dict[str, Claim]()
+    for claim in candidate.claims:
+        if claim.kind is not Kind.TOOL_RESULT or claim.place is None or claim.past:
             continue
-        use = use_of(left, claimed(telling, candidate, key), telling.kind)
+        use = matching_use(left, claimed_use(claim, candidate, key), claim.kind)
         if use is None:
             continue
-        # Each use is answered once, and so the next claim looks among the others.
-        left = [one for one in left if one is not use]
-        if use.run in runs and telling.content is not Content.ABSENT:
-            found[use.run] = telling
+        # Each use is answered once, so the next claim cannot match it.
+        left = [known for known in left if known is not use]
+        if use.run in runs and claim.content is not Content.ABSENT:
+            found[use.run] = claim
     return found
 
 
-def completed(awaited: Awaited, found: Mapping[str, Telling]) -> Telling:
-    """Return the result with what a model was told of it; without that, as its run told it."""
-    telling, answer = awaited.telling, found.get(awaited.run)
-    if answer is None or not _is_bare(telling):
-        return telling
+def completed_result(awaited: Awaited, found: Mapping[str, Claim]) -> Claim:
+    """Return an awaited result completed from the model call's input, or as its run has it."""
+    claim, answer = awaited.claim, found.get(awaited.run)
+    if answer is None or not _is_bare(claim):
+        return claim
     return msgspec.structs.replace(
-        telling,
-        call_id=telling.call_id if telling.call_id is not None else answer.call_id,
-        tool=telling.tool if telling.tool is not None else answer.tool,
-        args=telling.args if telling.args is not None else answer.args,
+        claim,
+        call_id=claim.call_id if claim.call_id is not None else answer.call_id,
+        tool=claim.tool if claim.tool is not None else answer.tool,
+        args=claim.args if claim.args is not None else answer.args,
         result=answer.result,
-        error=telling.error or answer.error,
+        error=claim.error or answer.error,
         content=answer.content,
     )

@@ -1,4 +1,4 @@
-"""Arguments and results in brief, and whether what two spans claim of one call contradicts."""
+"""Arguments and results in brief, and the comparison of what two spans claim of one call."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ def is_whole(text: str) -> bool:
     return _CUT not in text
 
 
-def equal(one: str | None, other: str | None) -> bool:
-    """Return whether two texts are one as far as they are known: of a truncated one, its beginning."""
-    if one is None or other is None or one == other:
+def equal(text: str | None, second: str | None) -> bool:
+    """Return whether two texts are equal as far as they are known: of a truncated one, its beginning."""
+    if text is None or second is None or text == second:
         return True
-    return (one.endswith(_CUT) or other.endswith(_CUT)) and agree(one, other)
+    return (text.endswith(_CUT) or second.endswith(_CUT)) and agree(text, second)
 
 
-def agree(one: str | None, other: str | None) -> bool:
-    """Return whether two texts can be forms of one value; a text that is not known can be any.
+def agree(text: str | None, second: str | None) -> bool:
+    """Return whether two texts can be forms of one value; an unknown text can be any value.
 
-    They can where one holds the other, as frameworks wrap what they pass on: `{"result": "x"}` and `x`. JSON
+    They can if one contains the other, as frameworks wrap what they pass on: `{"result": "x"}` and `x`. JSON
     is compared by value, other text and long text by its words in their order.
     """
-    if one is None or other is None or one == other:
+    if text is None or second is None or text == second:
         return True
-    if is_whole(one) and is_whole(other):
-        value, another = _value(one), _value(other)
+    if is_whole(text) and is_whole(second):
+        value, another = _value(text), _value(second)
         if _is_container(value) or _is_container(another):
             if _holds(value, another, _LEVELS) or _holds(another, value, _LEVELS):
                 return True
             if not isinstance(value, str) and not isinstance(another, str):
                 return False
-    first, second = _words(one), _words(other)
-    return _in_order(_begin(first, one), second) or _in_order(_begin(second, other), first)
+    words, others = _words(text), _words(second)
+    return _in_order(_begin(words, text), others) or _in_order(_begin(others, second), words)
 
 
 def _value(text: str) -> object:
@@ -87,8 +87,8 @@ def _holds(outer: object, inner: object, levels: int) -> bool:
         return False
     if isinstance(outer, dict):
         members = cast("dict[str, object]", outer)
-        own = cast("dict[str, object]", inner) if isinstance(inner, dict) else None
-        if own is not None and all(members.get(name, _MISSING) == value for name, value in own.items()):
+        wrapped = cast("dict[str, object]", inner) if isinstance(inner, dict) else None
+        if wrapped is not None and all(members.get(k, _MISSING) == value for k, value in wrapped.items()):
             return True
         return any(_holds(value, cast("object", inner), levels - 1) for value in members.values() if value)
     return isinstance(outer, list) and any(
@@ -115,7 +115,7 @@ def _plain(word: str) -> str:
 
 
 def _begin(words: Sequence[str], text: str) -> Sequence[str]:
-    """Return of a long text the words that another head shows even where a wrapper stands before them."""
+    """Return the words, of a long text only half: a wrapper in the other text's head may displace the rest."""
     return words if is_whole(text) or text.endswith(_CUT) else words[: len(words) // 2]
 
 

@@ -1,7 +1,7 @@
-"""The choice, among spans that say the same thing, of the one that tells it.
+"""The choice, among spans that make the same claims, of the one whose claims become events.
 
-One call is often told by several instrumentations, and not all of them capture content. A conversation is
-told half by half, by the innermost span that captured the half; a span without content hides nothing.
+Several instrumentations often report one call, and not all of them capture content. Each half of a
+conversation is taken from the innermost span that captured it; a span without content hides nothing.
 """
 
 from __future__ import annotations
@@ -13,23 +13,25 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..event import Content
-from ..step import INPUT, OUTPUT, RETOLD, Call, Part, Step
+from ..span_content import INPUT, OUTPUT, RETOLD, SpanContent, SpanRole, ToolCall
 
 if TYPE_CHECKING:
-    from .resolve import Heard
+    from .span_reading import SpanReading
 
 _HALVES = (INPUT, OUTPUT)
-_SPEAKING = (Part.CHAT, Part.AGENT)
-Run: TypeAlias = tuple[Call, str | None]
+_MODEL_OR_AGENT = (SpanRole.CHAT, SpanRole.AGENT)
+Run: TypeAlias = tuple[ToolCall, str | None]
+Chains: TypeAlias = "Sequence[tuple[SpanReading, Sequence[SpanReading]]]"
+"""Spans, each with its ancestors, nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """What the spans of a trace leave to others of it.
+class Coverage:
+    """The claims of a trace's spans that other spans of it make.
 
-    `keys` are of spans, or of their halves (`half_key`), that need not be told. `runs` are the call and the
-    error of a tool's run, by the key of the span that tells it, with what others know of it. `helpers` are
-    the keys of agents that work for a tool, though not below it.
+    `keys` are of covered spans, or of covered halves (`half_key`). `runs` are the call and the error of tool
+    runs, by the key of their span, completed from other spans. `helpers` are the keys of agents that work for
+    a tool, though not below it.
     """
 
     keys: frozenset[str] = frozenset()
@@ -37,186 +39,192 @@ class Elsewhere:
     helpers: frozenset[str] = frozenset()
 
     def halves(self, key: str) -> tuple[str, ...]:
-        """The halves of a span that need not be told."""
+        """Return the covered halves of a span."""
         return tuple(half for half in _HALVES if key in self.keys or half_key(key, half) in self.keys)
 
 
 def half_key(key: str, half: str) -> str:
-    """The name of one half of what a span tells."""
+    """Return the key of one half of a span."""
     return f"{key}/{half}"
 
 
-def captured_halves(step: Step) -> tuple[str, ...]:
-    """The halves of which a step has content: of a conversation, or of a tool's run."""
-    if step.part is Part.TOOL:
-        has = [one is not None and one.content is Content.CAPTURED for one in (step.call, step.result)]
+def captured_halves(content: SpanContent) -> tuple[str, ...]:
+    """Return the captured halves of a conversation, or of a tool's run."""
+    if content.role is SpanRole.TOOL:
+        has = [
+            half is not None and half.content is Content.CAPTURED for half in (content.call, content.result)
+        ]
     else:
-        has = [step.input is not None, step.output is not None]
+        has = [content.input is not None, content.output is not None]
     return tuple(half for half, is_there in zip(_HALVES, has, strict=True) if is_there)
 
 
-def elsewhere(chains: Sequence[tuple[Heard, Sequence[Heard]]]) -> Elsewhere:
-    """Return what need not be told of these spans, each with those above it, nearest first."""
-    keys = {key for heard, above in chains if heard.tells for key in covers(heard, above)}
-    for heard, above in chains:
-        keys.update(_hidden(heard, above, keys))
-    for same in _same_answers([heard for heard, _ in chains]):
+def coverage_of(chains: Chains) -> Coverage:
+    """Return which claims of these spans others of them make."""
+    keys = {key for reading, above in chains if reading.has_claims for key in covers(reading, above)}
+    for reading, above in chains:
+        keys.update(_hidden(reading, above, keys))
+    for same in _same_answers([reading for reading, _ in chains]):
         keys.update(_repeated(same, keys))
-    return Elsewhere(frozenset(keys), _runs(chains), frozenset(_helpers(chains)))
+    return Coverage(frozenset(keys), _runs(chains), frozenset(_helpers(chains)))
 
 
-def covers(heard: Heard, above: Sequence[Heard]) -> Iterator[str]:
-    """The keys of the spans above, or of their halves, that this one tells.
+def covers(reading: SpanReading, above: Sequence[SpanReading]) -> Iterator[str]:
+    """Yield the keys of the ancestors, or of their halves, that a span covers.
 
-    Of a model call or an agent these are its wrappers and its agent, up to the tool or the other agent that
-    it works for; of a tool's run the runs around it of the same call, unless they know more of it.
+    A model call or an agent covers its wrappers and its agent, up to the tool or the other agent that it
+    works for; a tool's run covers the enclosing runs of the same call, unless they captured more of it.
     """
-    for upper in _around(heard, above):
-        if heard.step.part is Part.TOOL:
-            if len(upper.halves) <= len(heard.halves):
+    for upper in _enclosing(reading, above):
+        if reading.content.role is SpanRole.TOOL:
+            if len(upper.halves) <= len(reading.halves):
                 yield upper.key
             continue
-        told = [half for half in _HALVES if _covers_half(heard, upper, half)]
-        yield from [upper.key] if len(told) == len(_HALVES) else [half_key(upper.key, half) for half in told]
+        covered = [half for half in _HALVES if _covers_half(reading, upper, half)]
+        is_whole = len(covered) == len(_HALVES)
+        yield from [upper.key] if is_whole else [half_key(upper.key, half) for half in covered]
 
 
-def _covers_half(inner: Heard, outer: Heard, half: str) -> bool:
-    return half in inner.halves or (inner.step.part is Part.CHAT and half not in outer.halves)
+def _covers_half(inner: SpanReading, outer: SpanReading, half: str) -> bool:
+    return half in inner.halves or (inner.content.role is SpanRole.CHAT and half not in outer.halves)
 
 
-def _around(heard: Heard, above: Sequence[Heard]) -> Iterator[Heard]:
-    """The spans above that may tell the same call of a model, or the same run of a tool."""
-    part, agent = heard.step.part, heard.step.agent if heard.step.part is Part.AGENT else None
-    is_run = heard.apart and part is Part.AGENT
+def _enclosing(reading: SpanReading, above: Sequence[SpanReading]) -> Iterator[SpanReading]:
+    """Yield the ancestors that may be of the same call of a model, or of the same run of a tool."""
+    role = reading.content.role
+    agent = reading.content.agent if role is SpanRole.AGENT else None
+    is_run = reading.apart and role is SpanRole.AGENT
     for upper in above:
-        step = upper.step
-        if part is Part.TOOL and step.part is Part.TOOL and _same_call(heard.step, step):
+        content = upper.content
+        if role is SpanRole.TOOL and content.role is SpanRole.TOOL and _same_call(reading.content, content):
             yield upper
-        elif part in _SPEAKING and step.part in _SPEAKING:
-            if upper.apart and step.part is Part.AGENT:
+        elif role in _MODEL_OR_AGENT and content.role in _MODEL_OR_AGENT:
+            if upper.apart and content.role is SpanRole.AGENT:
                 if is_run:
                     return
                 is_run = True
-            if step.part is Part.AGENT and step.agent is not None:
-                if agent is not None and step.agent != agent:
+            if content.role is SpanRole.AGENT and content.agent is not None:
+                if agent is not None and content.agent != agent:
                     return
-                agent = step.agent
+                agent = content.agent
             yield upper
-        elif Part.TOOL in (part, step.part) and step.part is not Part.OTHER:
+        elif SpanRole.TOOL in (role, content.role) and content.role is not SpanRole.OTHER:
             return
 
 
-def _same_call(inner: Step, outer: Step) -> bool:
-    """Return whether two nested runs of a tool are one: by id where both have one, else by arguments.
+def _same_call(inner: SpanContent, outer: SpanContent) -> bool:
+    """Return whether two nested runs of a tool are of one call: by id where both have one, else by arguments.
 
-    Where one lacks the arguments it is the same, too.
+    Runs without arguments match any.
     """
-    one, other = inner.call, outer.call
-    if one is None or other is None or one.tool != other.tool:
+    call, enclosing = inner.call, outer.call
+    if call is None or enclosing is None or call.tool != enclosing.tool:
         return False
-    if one.call_id is not None and other.call_id is not None:
-        return one.call_id == other.call_id
-    return one.args is None or other.args is None or one.args == other.args
+    if call.call_id is not None and enclosing.call_id is not None:
+        return call.call_id == enclosing.call_id
+    return call.args is None or enclosing.args is None or call.args == enclosing.args
 
 
-def _hidden(heard: Heard, above: Sequence[Heard], keys: set[str]) -> Iterator[str]:
-    """Yield what a span does not know and a span above tells: no `unknown` event stands beside it."""
-    part = heard.step.part
-    if part is Part.TOOL and any(len(u.halves) > len(heard.halves) for u in _around(heard, above)):
-        yield heard.key
-    if part is not Part.CHAT:
+def _hidden(reading: SpanReading, above: Sequence[SpanReading], keys: set[str]) -> Iterator[str]:
+    """Yield what a span lacks and an ancestor has, so that no `unknown` event appears beside it."""
+    role = reading.content.role
+    if role is SpanRole.TOOL and any(len(u.halves) > len(reading.halves) for u in _enclosing(reading, above)):
+        yield reading.key
+    if role is not SpanRole.CHAT:
         return
-    wrappers = [upper for upper in _around(heard, above) if upper.step.part is Part.CHAT]
+    wrappers = [upper for upper in _enclosing(reading, above) if upper.content.role is SpanRole.CHAT]
     for half in _HALVES:
-        if half not in heard.halves and any(half in u.halves and not _is_in(keys, u, half) for u in wrappers):
-            yield half_key(heard.key, half)
+        if half not in reading.halves and any(
+            half in u.halves and not _is_in(keys, u, half) for u in wrappers
+        ):
+            yield half_key(reading.key, half)
 
 
-def _is_in(keys: set[str], heard: Heard, half: str) -> bool:
-    return heard.key in keys or half_key(heard.key, half) in keys
+def _is_in(keys: set[str], reading: SpanReading, half: str) -> bool:
+    return reading.key in keys or half_key(reading.key, half) in keys
 
 
-def _same_answers(spans: Iterable[Heard]) -> Iterator[list[Heard]]:
-    """The model calls that tell of one answer, the earliest first.
+def _same_answers(spans: Iterable[SpanReading]) -> Iterator[list[SpanReading]]:
+    """Return groups of model calls with one answer, the earliest first.
 
-    They overlap: some give all answers one id. A call that is told again when it is over is told by one more.
+    The calls of a group overlap, since some providers give all answers one id. A stand-in id joins the calls
+    up to the first that has the answer.
     """
-    groups: dict[str, list[list[Heard]]] = {}
-    named = [one for one in spans if one.step.part is Part.CHAT and one.step.response_id is not None]
-    for heard in sorted(named, key=lambda one: one.age):
-        name = heard.step.response_id or ""
+    groups: dict[str, list[list[SpanReading]]] = {}
+    calls = [s for s in spans if s.content.role is SpanRole.CHAT and s.content.response_id is not None]
+    for reading in sorted(calls, key=lambda call: call.age):
+        name = reading.content.response_id or ""
         same = groups.setdefault(name, [])
-        if same and _is_same(name, same[-1], heard):
-            same[-1].append(heard)
+        if same and _is_same(name, same[-1], reading):
+            same[-1].append(reading)
         else:
-            same.append([heard])
+            same.append([reading])
     return (same for named in groups.values() for same in named if len(same) > 1)
 
 
-def _is_same(name: str, same: Sequence[Heard], heard: Heard) -> bool:
+def _is_same(name: str, same: Sequence[SpanReading], reading: SpanReading) -> bool:
     if name.startswith(RETOLD):
-        return not any(OUTPUT in one.halves for one in same)
-    return any(one.began <= heard.ended and heard.began <= one.ended for one in same)
+        return not any(OUTPUT in call.halves for call in same)
+    return any(call.began <= reading.ended and reading.began <= call.ended for call in same)
 
 
-def _repeated(same: Sequence[Heard], keys: set[str]) -> Iterator[str]:
-    """The halves of one call that need not be told twice, or need not be called unknown."""
+def _repeated(same: Sequence[SpanReading], keys: set[str]) -> Iterator[str]:
+    """Yield the halves of one call that a second span repeats, or lacks where the first has them."""
     for half in _HALVES:
-        left = [one for one in same if not _is_in(keys, one, half)]
-        tellers = [one for one in left if half in one.halves] or left
-        yield from (half_key(one.key, half) for one in left if one.key != tellers[0].key)
+        uncovered = [call for call in same if not _is_in(keys, call, half)]
+        first = next((call for call in uncovered if half in call.halves), uncovered[0] if uncovered else None)
+        yield from (half_key(call.key, half) for call in uncovered if first and call.key != first.key)
 
 
-def _runs(chains: Sequence[tuple[Heard, Sequence[Heard]]]) -> dict[str, Run]:
-    """Return the runs of tools of which others know more: spans of the same run, and what started it."""
+def _runs(chains: Chains) -> dict[str, Run]:
+    """Return the runs of tools that other spans complete: spans of the same run, and what started it."""
     known: dict[str, Run] = {}
-    for heard, above in chains:
-        if heard.step.part is not Part.TOOL or heard.step.call is None:
+    for reading, above in chains:
+        if reading.content.role is not SpanRole.TOOL or reading.content.call is None:
             continue
-        same = [heard, *_around(heard, above)]
-        found = [known.get(one.key) or (one.step.call, one.step.error) for one in same]
+        same = [reading, *_enclosing(reading, above)]
+        found = [known.get(span.key) or (span.content.call, span.content.error) for span in same]
         runs = [(call, error) for call, error in found if call is not None]
-        call = completed(runs[0][0], _starter(above))
-        for other, _ in runs[1:]:
-            call = completed(call, other)
+        call = completed_call(runs[0][0], _starter(above))
+        for enclosing, _ in runs[1:]:
+            call = completed_call(call, enclosing)
         error = next((error for _, error in runs if error is not None), None)
-        known.update(
-            {one.key: (completed(own, call), error) for one, (own, _) in zip(same, runs, strict=True)}
-        )
-    told = {heard.key: (heard.step.call, heard.step.error) for heard, _ in chains}
-    return {key: run for key, run in known.items() if run != told[key]}
+        for span, (former, _) in zip(same, runs, strict=True):
+            known[span.key] = completed_call(former, call), error
+    before = {reading.key: (reading.content.call, reading.content.error) for reading, _ in chains}
+    return {key: run for key, run in known.items() if run != before[key]}
 
 
-def _helpers(chains: Sequence[tuple[Heard, Sequence[Heard]]]) -> Iterator[str]:
-    """Return the keys of the agents that ran, from beginning to end, while a tool of one beside them did."""
+def _helpers(chains: Chains) -> Iterator[str]:
+    """Yield the keys of the agents that ran, from start to end, during the run of a sibling tool."""
     runs: dict[str | None, list[tuple[int, int]]] = {}
-    for heard, above in chains:
-        if heard.beside and heard.step.part is Part.TOOL and above:
-            runs.setdefault(above[0].parent_id, []).append((heard.began, heard.ended))
+    for reading, above in chains:
+        if reading.beside and reading.content.role is SpanRole.TOOL and above:
+            runs.setdefault(above[0].parent_id, []).append((reading.began, reading.ended))
     ends = {
         parent: (sorted(times), list(accumulate((end for _, end in sorted(times)), max)))
         for parent, times in runs.items()
     }
-    for heard, _ in chains:
-        if heard.beside and heard.step.part is Part.AGENT and heard.parent_id in ends:
-            times, latest = ends[heard.parent_id]
-            before = bisect_left(times, (heard.began, 0))
-            if before and latest[before - 1] >= heard.ended:
-                yield heard.key
+    for reading, _ in chains:
+        if reading.beside and reading.content.role is SpanRole.AGENT and reading.parent_id in ends:
+            times, latest = ends[reading.parent_id]
+            before = bisect_left(times, (reading.began, 0))
+            if before and latest[before - 1] >= reading.ended:
+                yield reading.key
 
 
-def _starter(above: Sequence[Heard]) -> Call | None:
-    """The call that the node of a graph right above a tool's run was given."""
-    upper = above[0].step if above else None
-    return upper.call if upper is not None and upper.part is Part.OTHER else None
+def _starter(above: Sequence[SpanReading]) -> ToolCall | None:
+    """Return the call of the graph node right above a tool's run."""
+    upper = above[0].content if above else None
+    return upper.call if upper is not None and upper.role is SpanRole.OTHER else None
 
 
-def completed(call: Call, other: Call | None) -> Call:
-    """Return the call with what it lacks of another telling of it."""
-    if other is None or other.tool != call.tool:
+def completed_call(call: ToolCall, source: ToolCall | None) -> ToolCall:
+    """Return the call with the id and the arguments that it lacks from another report of it."""
+    if source is None or source.tool != call.tool:
         return call
-    if call.call_id is None and other.call_id is not None:
-        call = replace(call, call_id=other.call_id)
-    if call.args is None and call.content is Content.ABSENT and other.args is not None:
-        call = replace(call, args=other.args, content=other.content)
+    if call.call_id is None and source.call_id is not None:
+        call = replace(call, call_id=source.call_id)
+    if call.args is None and call.content is Content.ABSENT and source.args is not None:
+        call = replace(call, args=source.args, content=source.content)
     return call

@@ -1,4 +1,4 @@
-"""Rows of event Parquet in judged order: of whole sessions, where no span told them."""
+"""Rows of event Parquet in judged order: of whole sessions that are no claims of spans."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ..frames.events import EVENT_SCHEMA
 
 PLACES = {"conversation_place": pl.Int64(), "message_place": pl.Int64()}
 """Columns that candidates may have beside those of events: the index in the conversation's input (outputs
-after it, null last), and the place in the message."""
+after it, null last), and the index in the message."""
 
-_SAID = ("kind", "text", "tool", "call_id", "args", "result")
+_CONTENT = ("kind", "text", "tool", "call_id", "args", "result")
 _TIES = (
     *("error", "content", "agent", "model", "service", "trace_id", "span_id", "nested", "late", "history"),
     *("args", "text", "result", "tool", "call_id"),
 )
-"""What tells rows apart that say the same: then their order in the files decides nothing."""
+"""Sort columns for rows with equal content, so that their order in the files decides nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """Events in judged order (session, occurrence, seq), and how many rows told what was already told.
+class OrderedEvents:
+    """Events in judged order (session, occurrence, seq).
 
-    `repeats` are rows with the event id of an earlier row, `stray_ends` are `end` rows of what had closed.
+    `repeats` counts rows with the event id of an earlier row, `stray_ends` the `end` rows of what had closed.
     """
 
     events: pl.DataFrame
@@ -36,14 +36,14 @@ class Judged:
     stray_ends: int
 
 
-def judged_order(candidates: pl.DataFrame, idle_s: float) -> Judged:
+def judged_order(candidates: pl.DataFrame, idle_s: float) -> OrderedEvents:
     """Order the candidates of whole sessions, split them into occurrences and number them.
 
     `candidates` has the columns of the event frame (and may have `PLACES`), all rows of each session it
     holds, in any order; `seq` and `occurrence` are not read. Rows sort by time, place in the conversation
     (none last), kind, place in the message, event id. Of rows with one event id the first stays. An
-    occurrence ends at its `end` row, or where more than `idle_s` seconds pass before the next row. Where a
-    row has no event id it gets one, and says-the-same rows tell nothing of being repeats: all stay.
+    occurrence ends at its `end` row, or where more than `idle_s` seconds pass before the next row. A row
+    without an event id gets one; rows with equal content and no id all stay.
     """
     frame = candidates.with_columns(
         *(
@@ -73,20 +73,20 @@ def judged_order(candidates: pl.DataFrame, idle_s: float) -> Judged:
         .filter(pl.col("occurrence").is_not_null())
         .with_columns(pl.int_range(1, pl.len() + 1).over(group).cast(pl.UInt32).alias("seq"))
     )
-    return Judged(
+    return OrderedEvents(
         _with_ids(events).select(list(EVENT_SCHEMA)),
         repeats=ordered.height - kept.height,
         stray_ends=kept.height - events.height,
     )
 
 
-def numbered_order(rows: pl.DataFrame) -> Judged:
-    """Rows that have `seq`, of whole sessions, in judged order with what they lack beside it.
+def numbered_order(rows: pl.DataFrame) -> OrderedEvents:
+    """Return rows of whole sessions that have `seq` in judged order, completed with what they lack.
 
-    Where rows name no occurrence it begins with its first event, and an `end` row ends it: what stands
-    behind is the next one, whose `seq` begins anew. An `end` row without `seq` is the last of the occurrence
-    that it names, else of the last one that began before it. Rows that say the same at one place and time
-    are repeats. Rows without an event id get one.
+    Where rows name no occurrence it begins with its first event, and an `end` row ends it: the next row
+    begins the next one, with its own `seq`. An `end` row without `seq` is the last of the occurrence that it
+    names, else of the last one that began before it. Rows with equal content, place and time are repeats.
+    Rows without an event id get one.
     """
     named = _name_ends(rows)
     frame = named.with_columns(_said(named))
@@ -94,21 +94,21 @@ def numbered_order(rows: pl.DataFrame) -> Judged:
     who = pl.coalesce("event_id", "said")
     ordered = frame.sort(*place, "time", who, *_TIES, _attributes(), nulls_last=True)
     kept = ordered.filter(pl.struct(*place, "time", who.alias("who")).is_first_distinct())
-    own, is_end = ("session_id", "occurrence"), pl.col("kind") == Kind.END
-    ends = is_end.cast(pl.UInt32).cum_sum().over(own) - is_end.cast(pl.UInt32)
-    before = pl.when(is_end).then("seq").shift(1).forward_fill().over(own)
+    key, is_end = ("session_id", "occurrence"), pl.col("kind") == Kind.END
+    ends = is_end.cast(pl.UInt32).cum_sum().over(key) - is_end.cast(pl.UInt32)
+    before = pl.when(is_end).then("seq").shift(1).forward_fill().over(key)
     unnamed = pl.col("occurrence").is_null()
     cut = kept.with_columns(
         pl.when(unnamed).then(ends).otherwise(0).alias("nth"),
         pl.when(unnamed).then(pl.col("seq") - before.fill_null(0)).otherwise("seq").alias("seq"),
     )
-    group = (*own, "nth")
+    group = (*key, "nth")
     first = pl.col("time").filter(~is_end).first().over(group)
     last = pl.col("seq").max().over(group).fill_null(0)
     events = cut.with_columns(
         pl.coalesce("occurrence", first), pl.coalesce("seq", (last + 1).cast(pl.UInt32))
     ).filter(pl.col("occurrence").is_not_null())
-    return Judged(
+    return OrderedEvents(
         _with_ids(events).select(list(EVENT_SCHEMA)),
         repeats=ordered.height - kept.height,
         stray_ends=kept.height - events.height,
@@ -116,7 +116,7 @@ def numbered_order(rows: pl.DataFrame) -> Judged:
 
 
 def _name_ends(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows, where an `end` without place names the last occurrence that its session began before it."""
+    """Return the rows; an `end` without a place names the last occurrence that began before it."""
     loose = (pl.col("kind") == Kind.END) & pl.col("seq").is_null() & pl.col("occurrence").is_null()
     ends = rows.filter(loose)
     begun = rows.filter(pl.col("occurrence").is_not_null()).select("session_id", "occurrence").unique()
@@ -133,7 +133,7 @@ def _name_ends(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _attributes() -> pl.Expr:
-    """The attributes as one text."""
+    """Return the attributes as one text."""
     pair = pl.concat_str(pl.element().struct.field("key"), pl.element().struct.field("value"), separator="\0")
     return pl.col("attributes").map.entries().list.eval(pair).list.join("\0", ignore_nulls=True)
 
@@ -149,17 +149,17 @@ def _opens(idle_s: float) -> pl.Expr:
 
 
 def _said(frame: pl.DataFrame) -> pl.Series:
-    """A digest of what each row says; null where every id is known."""
+    """Return a digest of each row's content; null where every id is known."""
     if not frame["event_id"].has_nulls():
         return pl.repeat(None, frame.height, dtype=pl.String, eager=True).alias("said")
     # Rows come a few at a time: as Python's texts they are many times as large.
-    rows: Any = frame.select(_SAID).iter_rows(named=True)
+    rows: Any = frame.select(_CONTENT).iter_rows(named=True)
     digests = [hashlib.blake2b(orjson.dumps(_content(row)), digest_size=16).hexdigest() for row in rows]
     return pl.Series("said", digests, dtype=pl.String)
 
 
 def _content(row: dict[str, Any]) -> list[str | None]:
-    return event_content(str(row["kind"]), **{name: row[name] for name in _SAID if name != "kind"})
+    return event_content(str(row["kind"]), **{name: row[name] for name in _CONTENT if name != "kind"})
 
 
 def _with_ids(events: pl.DataFrame) -> pl.DataFrame:
@@ -169,7 +169,7 @@ def _with_ids(events: pl.DataFrame) -> pl.DataFrame:
     rows: Any = events.select(
         "session_id",
         pl.col("occurrence").to_physical(),
-        *_SAID,
+        *_CONTENT,
         pl.int_range(pl.len()).over(equals).alias("ordinal"),
         "event_id",
     ).iter_rows(named=True)

@@ -1,6 +1,6 @@
-"""Session assembly, stage (a), live: spans wait until it is known whose they are.
+"""Session assembly, stage (a), live: spans wait until their session is known.
 
-Log records wait for the span that they add to, and are joined to it when it goes on.
+Log records wait for the span that they belong to, and are joined to it when it is released.
 """
 
 from __future__ import annotations
@@ -9,42 +9,47 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+import msgspec
+
 from ..candidate import Candidate
-from ..chat.find import Flaw
+from ..chat.find import InputFlaw
 from ..dialects.parts.log_record import LogRecord
-from ..step import Part
-from .coverage import Elsewhere
-from .resolve import Heard, Trace, candidate_of, in_turn, join
+from ..span_content import SpanRole
+from .coverage import Coverage
+from .resolve import candidate_of
+from .span_reading import SpanReading, join_records
+from .trace import Trace, unblocked
 
 TRACES_MAX = 100_000
-"""Traces that one source remembers; those with spans that wait are kept beyond it."""
+"""Traces that one source remembers; traces with waiting spans do not count."""
 TRACE_SPANS_MAX = 20_000
 """Spans that are remembered of a trace, the first that came, and as many roots beside them.
 
-From others nothing is inherited, and what they stand around is not known.
+From later ones nothing is inherited, and they link no descendants to ancestors.
 """
 WAITING_CHARS_MAX = 1 << 27
-"""Characters of a source's spans and records that wait: a minute of as much as one process reads."""
+"""Characters of a source's waiting spans and records: what one process reads in a minute."""
 WAITING_CHARS_LEFT = WAITING_CHARS_MAX * 3 // 4
-"""Characters of those that go on waiting where there were more."""
+"""Characters that may go on waiting once there were more."""
 SPAN_CHARS = 1_000
-"""What a span or a record counts beside its texts."""
+"""Characters that a span or a record counts beside its texts."""
 
-Change: TypeAlias = Heard | tuple[int | str | LogRecord, ...]
-"""A span that came to a trace, or log records that came, or the places among those that waited of the ones
-that went on, or the id of a span whose records were dropped."""
+Change: TypeAlias = SpanReading | tuple[int | str | LogRecord, ...]
+"""A change of a trace: an added span, added log records, the indexes of the waiting spans that were released,
+or the id of a span with dropped records."""
 
 
 @dataclass(slots=True)
-class Open:
-    """A trace whose spans are coming: those that wait, when the last one came (record time).
+class OpenTrace:
+    """A trace with its waiting spans and log records.
 
-    `size` is how many are remembered. `records` are log records by the span that they name, which go on with
-    it; `requests` is how many requests brought some. `cut` are the spans of which records were dropped.
+    `touched` is the record time of the last one that came, `size` the number of remembered spans. `records`
+    are log records by the span that they name, which are released with it; `requests` is the number of
+    requests with such records. `cut` are the spans with dropped records.
     """
 
     trace: Trace = field(default_factory=Trace)
-    waiting: list[Heard] = field(default_factory=list[Heard])
+    waiting: list[SpanReading] = field(default_factory=list[SpanReading])
     touched: int = 0
     size: int = 0
     records: dict[str, list[LogRecord]] = field(default_factory=dict[str, list[LogRecord]])
@@ -56,16 +61,17 @@ class Open:
         """Return whether a span or a record waits."""
         return bool(self.waiting or self.records)
 
-    def take(self, heard: Heard) -> bool:
-        """Let a span wait; False where it is one again that went on with its records."""
-        self.touched = max(self.touched, heard.record_time)
-        if heard.step.lacks and any(_is_again(heard, one) for one in self.trace.spans.get(heard.span_id, ())):
+    def take(self, reading: SpanReading) -> bool:
+        """Let a span wait; return False where it repeats a span that was released with its records."""
+        self.touched = max(self.touched, reading.record_time)
+        known = self.trace.spans.get(reading.span_id, ())
+        if reading.content.lacks and any(_is_repeat(reading, span) for span in known):
             return False
-        # Roots come last, and say the most.
-        if self.size < TRACE_SPANS_MAX * (1 if heard.parent_id else 2):
-            self.trace.add(heard.bare())
+        # Roots come last, and have the most to inherit.
+        if self.size < TRACE_SPANS_MAX * (1 if reading.parent_id else 2):
+            self.trace.add(reading.bare())
             self.size += 1
-        self.waiting.append(heard)
+        self.waiting.append(reading)
         return True
 
     def take_record(self, record: LogRecord) -> None:
@@ -74,52 +80,54 @@ class Open:
         self.requests = max(self.requests, record.request)
         self.touched = max(self.touched, record.record_time)
 
-    def let_go(self, places: Sequence[int]) -> tuple[list[Heard], int]:
-        """Let those at these places go on, each with the log records of its span.
+    def release(self, places: Sequence[int]) -> tuple[list[SpanReading], int]:
+        """Release the waiting spans at these indexes, each with its log records.
 
-        Returns them in that order, and how much room they and their records took, as `Traces.chars` counts.
+        Return them in that order, and the characters freed, as `Traces.chars` counts.
         """
-        gone, going = 0, [self.waiting[place] for place in places]
-        left = frozenset(places)
-        self.waiting = [one for place, one in enumerate(self.waiting) if place not in left]
-        joined = [self._joined(heard) for heard in going]
-        awaited = {one.span_id for one in self.waiting} if self.records else frozenset[str]()
-        for span_id in {one.span_id for one in going if one.step.part is not Part.OTHER}.difference(awaited):
-            gone += sum(map(_chars, self.records.pop(span_id, ())))
-        return joined, gone + sum(map(_chars, going))
+        released = [self.waiting[place] for place in places]
+        leaving = frozenset(places)
+        self.waiting = [span for place, span in enumerate(self.waiting) if place not in leaving]
+        joined = [self._joined(span) for span in released]
+        freed = sum(map(_chars, released))
+        awaited = {span.span_id for span in self.waiting} if self.records else frozenset[str]()
+        complete = {span.span_id for span in released if span.content.role is not SpanRole.OTHER}
+        for span_id in complete - awaited:
+            freed += sum(map(_chars, self.records.pop(span_id, ())))
+        return joined, freed
 
     def drop(self, span_id: str) -> list[LogRecord]:
-        """Drop the log records of a span and return them; what it lacked of them it is known to lack."""
+        """Drop the log records of a span and return them; the span is known to lack them from then on."""
         self.cut.add(span_id)
         return self.records.pop(span_id, [])
 
-    def redo(self, change: Change) -> int:
-        """Do what was done to it before; gives how much room those took that went on."""
-        if isinstance(change, Heard):
+    def replay(self, change: Change) -> int:
+        """Apply a stored change; return the characters freed."""
+        if isinstance(change, SpanReading):
             self.take(change)
             return 0
-        gone = 0
-        for one in change:
-            if isinstance(one, LogRecord):
-                self.take_record(one)
-            elif isinstance(one, str):
-                gone += sum(map(_chars, self.drop(one)))
-        places = [one for one in change if isinstance(one, int)]
-        return gone + (self.let_go(places)[1] if places else 0)
+        freed = 0
+        for item in change:
+            if isinstance(item, LogRecord):
+                self.take_record(item)
+            elif isinstance(item, str):
+                freed += sum(map(_chars, self.drop(item)))
+        places = [item for item in change if isinstance(item, int)]
+        return freed + (self.release(places)[1] if places else 0)
 
-    def _joined(self, heard: Heard) -> Heard:
-        """Return the span with its log records, which the others of its trace see as well."""
-        records = self.records.get(heard.span_id)
-        if not records or not heard.step.lacks:
-            return heard
-        joined = join(heard, records, is_cut=heard.span_id in self.cut)
-        self.trace.replace(heard.bare(), joined.bare())
+    def _joined(self, reading: SpanReading) -> SpanReading:
+        """Return the span with its log records, also in its trace, where others inherit from it."""
+        records = self.records.get(reading.span_id)
+        if not records or not reading.content.lacks:
+            return reading
+        joined = join_records(reading, records, is_cut=reading.span_id in self.cut)
+        self.trace.replace(reading.bare(), joined.bare())
         return joined
 
 
 @dataclass(slots=True)
 class Changes:
-    """What was done to a trace, and how much room those took that went on."""
+    """The changes of a trace since it was stored, and the characters freed."""
 
     done: list[Change] = field(default_factory=list[Change])
     gone: int = 0
@@ -127,13 +135,13 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A span that went on, and what came of it.
+    """A released span with its candidate, or a flaw.
 
-    `is_early`: it asked what is above it, and its root had not come.
+    `is_early` is whether it depends on its ancestors and its root had not come.
     """
 
-    heard: Heard
-    made: Candidate | Flaw
+    reading: SpanReading
+    made: Candidate | InputFlaw
     is_early: bool
 
 
@@ -142,16 +150,16 @@ class Traces:
     """The traces of one source, each of them plain data that can be stored; times in nanoseconds.
 
     `hold` is how long a span waits for its root, `keep` how long a trace is remembered after its last span,
-    both in record time; of more than `TRACES_MAX` the one that was silent longest is forgotten first, and of
-    spans with more than `WAITING_CHARS_MAX`, `chars` in all, those that waited longest go on as if `hold`
-    were over. `traces` stand in the order in which they were last heard of. `changed` are those to store
-    again, with what was done to them since; with None that is not known, or `traces` has them no more. It
-    grows with what comes until who stores them clears it.
+    both in record time. Beyond `TRACES_MAX` the trace that was silent longest is forgotten first; while
+    `chars` is above `WAITING_CHARS_MAX` the spans that waited longest are released as if `hold` had passed.
+    `traces` are in the order of their last span or record. `changed` are those to store, with their changes
+    since; None where these are not known, or the trace was forgotten. The caller that stores them clears it.
+    `late` and `unjoined` count the log records that came after their span, and that no span has.
     """
 
     hold: int
     keep: int
-    traces: dict[str, Open] = field(default_factory=dict[str, Open])
+    traces: dict[str, OpenTrace] = field(default_factory=dict[str, OpenTrace])
     waiting: set[str] = field(default_factory=set[str])
     changed: dict[str, Changes | None] = field(default_factory=dict[str, Changes | None])
     chars: int = field(init=False)
@@ -159,16 +167,16 @@ class Traces:
     unjoined: int = 0
 
     def __post_init__(self) -> None:
-        """Count what waits."""
+        """Count the characters of what waits."""
         self.chars = sum(map(_chars, self._waiting()))
 
-    def add(self, heard: Heard) -> None:
+    def add(self, reading: SpanReading) -> None:
         """Let a span wait in its trace."""
-        opened = self._touched(heard.trace_id)
-        if opened.take(heard):
-            self.chars += _chars(heard)
-            self.waiting.add(heard.trace_id)
-        self._note(heard.trace_id, heard)
+        opened = self._touched(reading.trace_id)
+        if opened.take(reading):
+            self.chars += _chars(reading)
+            self.waiting.add(reading.trace_id)
+        self._note(reading.trace_id, reading)
 
     def add_records(self, records: Sequence[LogRecord]) -> None:
         """Let the log records of one request wait for their spans."""
@@ -183,26 +191,26 @@ class Traces:
             self._note(record.trace_id, (record,))
 
     def release(self, watermark: int, now: int) -> Iterator[Released]:
-        """What need not wait any more, by the source's watermark and the record time that it has reached.
+        """Yield the spans that need not wait any more, by the source's watermark and record time.
 
-        Nothing goes on before the watermark has passed its end: sooner it could not be judged. A span that
-        says its session and its agent goes on then, any other when its root is known and the watermark has
-        passed the ends of all above it; both in their turn (`in_turn`), or after `hold`. One that breaks
-        is a flaw, and holds up none of the others.
+        A span is never released before the watermark has passed its end, since it could not be judged yet. A
+        span that names its session and agent is released then, any other once its root is known and the
+        watermark has passed the ends of all its ancestors; both once no span blocks them (`unblocked`), or
+        after `hold`. A span that cannot be resolved is a flaw and blocks no other.
         """
         yield from self._release(watermark, now - self.hold)
         if self.chars > WAITING_CHARS_MAX:
             yield from self._release(watermark, self._crowded())
         self._forget(now)
 
-    def _touched(self, trace_id: str) -> Open:
-        """Return a trace, which stands behind all others from now on."""
-        opened = self.traces.pop(trace_id, None) or Open()
+    def _touched(self, trace_id: str) -> OpenTrace:
+        """Return a trace, which becomes the last in order."""
+        opened = self.traces.pop(trace_id, None) or OpenTrace()
         self.traces[trace_id] = opened
         return opened
 
-    def _waiting(self) -> Iterator[Heard | LogRecord]:
-        """The spans and records that wait."""
+    def _waiting(self) -> Iterator[SpanReading | LogRecord]:
+        """Yield the spans and records that wait."""
         for trace_id in self.waiting:
             opened = self.traces[trace_id]
             yield from opened.waiting
@@ -210,53 +218,53 @@ class Traces:
                 yield from records
 
     def _crowded(self) -> int:
-        """The record time of the last span that may not wait any more, so that there is room for others."""
+        """Return the record time up to which spans and records must be released for lack of room."""
         left = self.chars
-        for time, chars in sorted((one.record_time, _chars(one)) for one in self._waiting()):
+        for time, chars in sorted((item.record_time, _chars(item)) for item in self._waiting()):
             left -= chars
             if left <= WAITING_CHARS_LEFT:
                 return time
-        raise AssertionError("nothing waits, and is too much")
+        raise AssertionError("too many characters wait, but no span or record does")
 
     def _release(self, watermark: int, until: int) -> Iterator[Released]:
-        """Yield what need not wait any more; of what is of a record time up to that one nothing needs to."""
+        """Yield the spans that need not wait; up to the record time `until` they only wait for their end."""
         for trace_id in sorted(self.waiting):
             opened = self.traces[trace_id]
-            going: list[Heard] = []
+            released: list[SpanReading] = []
             places = tuple(_ready(opened, watermark, until))
             if places:
-                going, gone = opened.let_go(places)
-                self.chars -= gone
-                self._note(trace_id, places, gone)
+                released, freed = opened.release(places)
+                self.chars -= freed
+                self._note(trace_id, places, freed)
             if opened.records:
                 self._drop_records(trace_id, opened, until)
             if not opened.is_waiting:
                 self.waiting.discard(trace_id)
-            if not going:
+            if not released:
                 continue
-            told_inside = opened.trace.told_inside()
-            for heard in going:
-                is_early = not opened.trace.speaks_for_itself(heard) and opened.trace.root(heard) is None
-                yield Released(heard, _made(opened.trace, heard, told_inside), is_early)
+            coverage = opened.trace.coverage()
+            for reading in released:
+                is_early = not opened.trace.is_self_described(reading) and opened.trace.root(reading) is None
+                yield Released(reading, _made(opened.trace, reading, coverage), is_early)
 
-    def _drop_records(self, trace_id: str, opened: Open, until: int) -> None:
-        """Drop the log records whose span has gone on, or has not come in time."""
-        awaited = {one.span_id for one in opened.waiting}
+    def _drop_records(self, trace_id: str, opened: OpenTrace, until: int) -> None:
+        """Drop the log records whose span was released, or has not come in time."""
+        awaited = {span.span_id for span in opened.waiting}
         for span_id in [span_id for span_id in opened.records if span_id not in awaited]:
             known = opened.trace.spans.get(span_id, ())
             if not known and max(record.record_time for record in opened.records[span_id]) > until:
                 continue
             dropped = opened.drop(span_id)
-            if any(one.step.lacks for one in known):
+            if any(span.content.lacks for span in known):
                 self.late += len(dropped)
-            elif all(one.step.part is Part.OTHER for one in known):
+            elif all(span.content.role is SpanRole.OTHER for span in known):
                 self.unjoined += len(dropped)
-            gone = sum(map(_chars, dropped))
-            self.chars -= gone
-            self._note(trace_id, (span_id,), gone)
+            freed = sum(map(_chars, dropped))
+            self.chars -= freed
+            self._note(trace_id, (span_id,), freed)
 
     def _forget(self, now: int) -> None:
-        """Forget the traces that were silent longest, if for longer than `keep` or there are too many."""
+        """Forget the traces that were silent for longer than `keep`, or longest where there are too many."""
         while self.traces:
             trace_id, opened = next(iter(self.traces.items()))
             is_fresh = now - opened.touched <= self.keep and len(self.traces) <= TRACES_MAX
@@ -265,71 +273,72 @@ class Traces:
             del self.traces[trace_id]
             self.changed[trace_id] = None
 
-    def _note(self, trace_id: str, change: Change, gone: int = 0) -> None:
-        """Note what was done to a trace, unless it was forgotten since it was stored."""
+    def _note(self, trace_id: str, change: Change, freed: int = 0) -> None:
+        """Note a change of a trace, unless it was forgotten since it was stored."""
         changes = self.changed.setdefault(trace_id, Changes())
         if changes is not None:
             changes.done.append(change)
-            changes.gone += gone
+            changes.gone += freed
 
 
-def _made(trace: Trace, heard: Heard, told_inside: Elsewhere) -> Candidate | Flaw:
-    """Return what comes of a span, whatever it says."""
-    place = f"trace {heard.trace_id}, span {heard.span_id}"
+def _made(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
+    """Return the candidate of a span, or a flaw; only lack of memory raises."""
+    place = f"trace {reading.trace_id}, span {reading.span_id}"
     try:
-        made = candidate_of(trace, heard, told_inside)
+        made = candidate_of(trace, reading, coverage)
     except Exception as error:
         if isinstance(error, MemoryError):
-            # It says nothing of the span.
+            # The span is not the cause.
             raise
-        return Flaw(place, "internal", type(error).__name__)
-    return replace(made, place=place) if isinstance(made, Flaw) else made
+        return InputFlaw(place, "internal", type(error).__name__)
+    return replace(made, place=place) if isinstance(made, InputFlaw) else made
 
 
-def _chars(one: Heard | LogRecord) -> int:
-    """Return how much of `WAITING_CHARS_MAX` a span or a record takes."""
-    return SPAN_CHARS + (one.step.chars if isinstance(one, Heard) else one.chars)
+def _chars(item: SpanReading | LogRecord) -> int:
+    """Return the characters that a span or a record counts."""
+    return SPAN_CHARS + (item.content.chars if isinstance(item, SpanReading) else item.chars)
 
 
-def _is_again(heard: Heard, known: Heard) -> bool:
-    """Return whether a span is one that went on with its log records, sent a second time."""
-    same = (heard.start, heard.end, heard.parent_id, heard.step.part)
-    return known.is_joined and same == (known.start, known.end, known.parent_id, known.step.part)
+def _is_repeat(reading: SpanReading, known: SpanReading) -> bool:
+    """Return whether a span was sent a second time after its release with its log records."""
+    same = (reading.start, reading.end, reading.parent_id, reading.content.role)
+    return known.is_joined and same == (known.start, known.end, known.parent_id, known.content.role)
 
 
-def _ready(opened: Open, watermark: int, until: int) -> list[int]:
-    """The places of the spans of a trace that need not wait any more.
+def _ready(opened: OpenTrace, watermark: int, until: int) -> list[int]:
+    """Return the indexes of the spans of a trace that need not wait any more.
 
-    Those of a record time up to `until` are among them.
+    Those that ended and have a record time up to `until` are among them.
     """
-    ready: list[Heard] = []
-    overdue: list[Heard] = []
-    waiting: list[Heard] = []
+    ready: list[SpanReading] = []
+    overdue: list[SpanReading] = []
+    waiting: list[SpanReading] = []
     places: dict[int, int] = {}
-    for place, heard in enumerate(opened.waiting):
-        one = replace(heard, tells=True) if _will_tell(opened, heard) else heard
-        places[id(one)] = place
-        if _is_ready(opened.trace, one, watermark):
-            ready.append(one)
-        elif one.ended <= watermark and one.record_time <= until:
-            overdue.append(one)
+    for place, reading in enumerate(opened.waiting):
+        if _has_claims_in_records(opened, reading):
+            reading = msgspec.structs.replace(reading, has_claims=True)
+        places[id(reading)] = place
+        if _is_ready(opened.trace, reading, watermark):
+            ready.append(reading)
+        elif reading.ended <= watermark and reading.record_time <= until:
+            overdue.append(reading)
         else:
-            waiting.append(one)
-    going = in_turn(ready, waiting)
-    in_hand = {id(one) for one in going}
-    if any(id(one) not in in_hand and one.record_time <= until for one in ready):
-        # What waits for its turn no longer takes along what could go on: among these the turn is kept.
-        going = ready
-    return [places[id(one)] for one in going + overdue]
+            waiting.append(reading)
+    released = unblocked(ready, waiting)
+    unblocked_ids = {id(span) for span in released}
+    if any(id(span) not in unblocked_ids and span.record_time <= until for span in ready):
+        # A blocked span that is overdue is released together with all that are ready, in their order.
+        released = ready
+    return [places[id(span)] for span in released + overdue]
 
 
-def _will_tell(opened: Open, heard: Heard) -> bool:
-    """Return whether only its log records tell something of a span."""
-    return not heard.tells and bool(heard.step.lacks) and heard.span_id in opened.records
+def _has_claims_in_records(opened: OpenTrace, reading: SpanReading) -> bool:
+    """Return whether a span's claims are all in its log records."""
+    return not reading.has_claims and bool(reading.content.lacks) and reading.span_id in opened.records
 
 
-def _is_ready(trace: Trace, heard: Heard, watermark: int) -> bool:
-    if heard.ended > watermark:
+def _is_ready(trace: Trace, reading: SpanReading, watermark: int) -> bool:
+    if reading.ended > watermark:
         return False
-    is_known = trace.speaks_for_itself(heard) or trace.root(heard) is not None
-    return is_known and trace.settled(heard) <= watermark
+    is_known = trace.is_self_described(reading) or trace.root(reading) is not None
+    return is_known and trace.settled(reading) <= watermark

@@ -1,4 +1,4 @@
-"""Tool calls with their results, as models and runs have claimed them (session assembly, stage b).
+"""Tool calls with their results, joined from the claims of models and runs (session assembly, stage b).
 
 A model claims a call in its output and the result in a later input; a tool's run claims both. A claim joins
 the use that it belongs to, or begins a new one.
@@ -10,27 +10,27 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ..candidate import Candidate, Telling
+from ..candidate import Candidate, Claim
 from ..event import Content, Kind, canonical_text
 from .claimed_text import agree, brief, equal
 
 EVER = -(1 << 63)
 UNLINKED = ""
-"""The run of a claim that came alone: the other half of the run is in a candidate of its own."""
+"""The run of a claim in a candidate that has only one half of the run."""
 _AFTER_PLUGIN = "-"
 _HALVES = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
 _ITEMS = ("fc_", "ctc_")
-"""How the ids begin that OpenAI's Responses give the items that are calls, beside the calls' own."""
+"""Prefixes of the ids of OpenAI's Responses for the items that hold calls; calls have another id besides."""
 
 
 class ToolUse(msgspec.Struct, gc=False, omit_defaults=True):
-    """One call of a tool and its result, in brief; times in nanoseconds, None where nobody has claimed it.
+    """One call of a tool and its result, in brief; times in nanoseconds, None before a claim of it.
 
-    `called` and `returned` are the times of the two events. `asked` is when a model claimed the call, before
-    whose run could not begin than at `since`; `answered` is when a model claimed the result. `run` names the
-    span that ran the tool, from `began` to `ended`, and has claimed its result once `is_ended`. It `lacks_id`
-    where one of its claims had none. `known` is when all spans had ended that said which call it is, and
-    `nested` is what the event of the call says.
+    `called` and `returned` are the times of the two events. `asked` is when a model claimed the call; its run
+    cannot begin before `since`. `answered` is when a model claimed the result. `run` is the key of the span
+    that ran the tool, from `began` to `ended`; it has claimed the result once `is_ended`. `lacks_id` is
+    whether one of the claims has no id. `known` is the end of the last span that identified the call, and
+    `nested` is that of the call's event.
     """
 
     call_id: str | None = None
@@ -58,27 +58,27 @@ class ToolUse(msgspec.Struct, gc=False, omit_defaults=True):
 
     @property
     def placed(self) -> int:
-        """The time at which it was called, as far as that is known."""
+        """Return the time of the call, as far as it is known."""
         times = self.asked, None if self.run is None else self.began, self.answered
         return next(time for time in times if time is not None)
 
 
-def claimed(telling: Telling, candidate: Candidate, key: str) -> ToolUse:
-    """Return what one telling of a call or a result claims; `key` names its span."""
-    args = None if telling.args is None else canonical_text(telling.args)
+def claimed_use(claim: Claim, candidate: Candidate, key: str) -> ToolUse:
+    """Return the use that one claim of a call or a result states; `key` is that of its span."""
+    args = None if claim.args is None else canonical_text(claim.args)
     use = ToolUse(
-        brief(telling.call_id),
-        brief(telling.tool),
-        brief(args, truncated=telling.content is Content.TRUNCATED and telling.kind is Kind.TOOL_CALL),
+        brief(claim.call_id),
+        brief(claim.tool),
+        brief(args, truncated=claim.content is Content.TRUNCATED and claim.kind is Kind.TOOL_CALL),
     )
-    is_call = telling.kind is Kind.TOOL_CALL
-    if telling.place is not None and is_call:
-        use.since, use.asked = EVER if telling.past else candidate.start, telling.time
-    elif telling.place is not None:
-        use.answered, use.result = telling.time, _result(telling)
+    is_call = claim.kind is Kind.TOOL_CALL
+    if claim.place is not None and is_call:
+        use.since, use.asked = EVER if claim.past else candidate.start, claim.time
+    elif claim.place is not None:
+        use.answered, use.result = claim.time, _result(claim)
     else:
-        halves = {one.kind: one for one in candidate.tellings if one.kind in _HALVES and one.place is None}
-        call, result = (halves.get(half, telling) for half in _HALVES)
+        halves = {half.kind: half for half in candidate.claims if half.kind in _HALVES and half.place is None}
+        call, result = (halves.get(kind, claim) for kind in _HALVES)
         use.run = key if len(halves) == len(_HALVES) else UNLINKED
         use.began, use.ended, use.result = call.time, result.time, _result(result)
         use.is_ended = not is_call
@@ -87,107 +87,107 @@ def claimed(telling: Telling, candidate: Candidate, key: str) -> ToolUse:
     return use
 
 
-def _result(telling: Telling) -> str | None:
-    """Return a result in brief; None of a failure, which each side may put into other words."""
-    if telling.error is not None or telling.kind is not Kind.TOOL_RESULT:
+def _result(claim: Claim) -> str | None:
+    """Return a result in brief; None of a failure, which each side may word differently."""
+    if claim.error is not None or claim.kind is not Kind.TOOL_RESULT:
         return None
-    return brief(telling.result, truncated=telling.content is Content.TRUNCATED)
+    return brief(claim.result, truncated=claim.content is Content.TRUNCATED)
 
 
-def use_of(uses: Sequence[ToolUse], claim: ToolUse, kind: Kind) -> ToolUse | None:
-    """Return the use that a claim of a call or a result belongs to, or None where the claim is a new use.
+def matching_use(uses: Sequence[ToolUse], claimed: ToolUse, kind: Kind) -> ToolUse | None:
+    """Return the use that a claimed call or result belongs to, or None where it is a new use.
 
-    Of several that fit, the one called last counts, since a result answers the nearest call; among calls of
-    one message the one whose result is most like the claim's, then one that has run, then the one with its
-    id, else the first.
+    Of several that match, the use called last wins, since a result answers the nearest call; among calls of
+    one message the use with the result most like the claimed one, then one that has run, then the one with
+    its id, else the first.
     """
-    if claim.asked is not None:
-        return min(_asked(uses, claim), key=lambda one: one.began, default=None)
-    if claim.answered is not None:
-        fitting = _answered(uses, claim)
+    if claimed.asked is not None:
+        return min(_asked(uses, claimed), key=lambda use: use.began, default=None)
+    if claimed.answered is not None:
+        fitting = _answered(uses, claimed)
     else:
-        fitting = _ran(uses, claim) if kind is Kind.TOOL_CALL else _returned(uses, claim)
-    return max(fitting, key=lambda use: _nearness(use, claim), default=None)
+        fitting = _ran(uses, claimed) if kind is Kind.TOOL_CALL else _returned(uses, claimed)
+    return max(fitting, key=lambda use: _nearness(use, claimed), default=None)
 
 
-def join(use: ToolUse, claim: ToolUse) -> None:
-    """Add to a use what a claim of it says that nobody had said."""
+def join(use: ToolUse, claimed: ToolUse) -> None:
+    """Add to a use what a claim of it knows and the use lacks."""
     if use.asked is None:
-        use.asked, use.since = claim.asked, claim.since
+        use.asked, use.since = claimed.asked, claimed.since
     if use.run is None:
-        use.run, use.began, use.ended = claim.run, claim.began, claim.ended
-    use.is_ended = use.is_ended or claim.is_ended
-    use.lacks_id = use.lacks_id or claim.lacks_id
-    use.answered = claim.answered if use.answered is None else use.answered
-    mine, others = (use.call_id, use.tool, use.args), (claim.call_id, claim.tool, claim.args)
-    if any(one is None and other is not None for one, other in zip(mine, others, strict=True)):
-        use.known = max(use.known, claim.known)
-    use.call_id = claim.call_id if use.call_id is None else use.call_id
-    use.tool = claim.tool if use.tool is None else use.tool
-    use.args = claim.args if use.args is None else use.args
-    use.result = claim.result if use.result is None else use.result
+        use.run, use.began, use.ended = claimed.run, claimed.began, claimed.ended
+    use.is_ended = use.is_ended or claimed.is_ended
+    use.lacks_id = use.lacks_id or claimed.lacks_id
+    use.answered = claimed.answered if use.answered is None else use.answered
+    known, added = (use.call_id, use.tool, use.args), (claimed.call_id, claimed.tool, claimed.args)
+    if any(text is None and new is not None for text, new in zip(known, added, strict=True)):
+        use.known = max(use.known, claimed.known)
+    use.call_id = claimed.call_id if use.call_id is None else use.call_id
+    use.tool = claimed.tool if use.tool is None else use.tool
+    use.args = claimed.args if use.args is None else use.args
+    use.result = claimed.result if use.result is None else use.result
 
 
-def _asked(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
-    """Runs of a call that a model asks: they began while it spoke, or in a history before it."""
-    assert claim.asked is not None
+def _asked(uses: Sequence[ToolUse], claimed: ToolUse) -> Iterator[ToolUse]:
+    """Yield runs of a model's call: they began during the model's span, or before a call in its history."""
+    assert claimed.asked is not None
     for use in uses:
         if (
             use.asked is None
             and use.run is not None
-            and claim.since <= use.began
-            and (claim.since != EVER or use.began <= claim.asked)
-            and (use.answered is None or claim.asked <= use.answered)
-            and _same_call(use, claim)
+            and claimed.since <= use.began
+            and (claimed.since != EVER or use.began <= claimed.asked)
+            and (use.answered is None or claimed.asked <= use.answered)
+            and _same_call(use, claimed)
         ):
             yield use
 
 
-def _ran(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
-    """Calls that a model asked before this run, or whose results a model told after it."""
+def _ran(uses: Sequence[ToolUse], claimed: ToolUse) -> Iterator[ToolUse]:
+    """Yield calls that a model made before this run, or that have a result in a model's input after it."""
     for use in uses:
         if (
             use.run is None
-            and use.since <= claim.began
-            and (use.answered is None or _is_in_time(claim, use.answered, use.result))
-            and _same_call(use, claim)
-            and _same_result(use, claim, uses)
+            and use.since <= claimed.began
+            and (use.answered is None or _is_in_time(claimed, use.answered, use.result))
+            and _same_call(use, claimed)
+            and _same_result(use, claimed, uses)
         ):
             yield use
 
 
-def _returned(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
-    """The use of the run that this result ends; of a run in two candidates the call of the other."""
-    if claim.run != UNLINKED:
-        yield from (use for use in uses if use.run == claim.run)
+def _returned(uses: Sequence[ToolUse], claimed: ToolUse) -> Iterator[ToolUse]:
+    """Yield the use of the run that this result ends; of a run in two candidates the other's call."""
+    if claimed.run != UNLINKED:
+        yield from (use for use in uses if use.run == claimed.run)
         return
     for use in uses:
-        is_open = use.run == UNLINKED and use.returned is None and use.began <= claim.ended
-        if (is_open or use.run is None) and _same_call(use, claim):
-            in_time = use.answered is None or claim.ended <= use.answered
-            if in_time and use.since <= claim.ended and _same_result(use, claim, uses):
+        is_open = use.run == UNLINKED and use.returned is None and use.began <= claimed.ended
+        if (is_open or use.run is None) and _same_call(use, claimed):
+            in_time = use.answered is None or claimed.ended <= use.answered
+            if in_time and use.since <= claimed.ended and _same_result(use, claimed, uses):
                 yield use
 
 
-def _answered(uses: Sequence[ToolUse], claim: ToolUse) -> Iterator[ToolUse]:
-    """Calls that no model has told the result of, asked and run before this one tells it."""
-    assert claim.answered is not None
+def _answered(uses: Sequence[ToolUse], claimed: ToolUse) -> Iterator[ToolUse]:
+    """Yield calls without a result in a model's input, made and run before this input has it."""
+    assert claimed.answered is not None
     for use in uses:
         if (
             use.answered is None
-            and (use.asked is None or use.asked <= claim.answered)
-            and (use.run is None or _is_in_time(use, claim.answered, claim.result))
-            and _same_call(use, claim)
-            and _same_result(use, claim, uses)
+            and (use.asked is None or use.asked <= claimed.answered)
+            and (use.run is None or _is_in_time(use, claimed.answered, claimed.result))
+            and _same_call(use, claimed)
+            and _same_result(use, claimed, uses)
         ):
             yield use
 
 
 def _is_in_time(run: ToolUse, answered: int, result: str | None) -> bool:
-    """Return whether a run had ended when its result was told, or had begun and the same result is told.
+    """Return whether a run had ended when a model got its result, or had begun and the results agree.
 
-    Some spans end a little after what they time; a tool at work in the background is answered before its end
-    with something else.
+    Some spans end a little after what they time; a tool that runs in the background is answered before its
+    end with another text.
     """
     if run.ended <= answered:
         return True
@@ -196,49 +196,49 @@ def _is_in_time(run: ToolUse, answered: int, result: str | None) -> bool:
 
 
 def is_item(call_id: str | None) -> bool:
-    """Return whether an id is that of the item that holds a call, which the call's result does not have."""
+    """Return whether an id is of the item that holds a call, and not the id in the call's result."""
     return call_id is not None and call_id.startswith(_ITEMS)
 
 
-def _same_call(one: ToolUse, other: ToolUse) -> bool:
-    """Return whether two claims can be of one call: by id and tool, else by tool and arguments.
+def _same_call(use: ToolUse, claimed: ToolUse) -> bool:
+    """Return whether a claim can be of a use: by id and tool, else by tool and arguments.
 
     The id of an item and that of a call can be of one call.
     """
-    is_same_id = one.call_id is not None and one.call_id == other.call_id
-    if one.tool is not None and other.tool is not None and one.tool != other.tool:
-        return is_same_id and is_qualified(one.tool, other.tool) and agree(one.args, other.args)
+    is_same_id = use.call_id is not None and use.call_id == claimed.call_id
+    if use.tool is not None and claimed.tool is not None and use.tool != claimed.tool:
+        return is_same_id and is_qualified(use.tool, claimed.tool) and agree(use.args, claimed.args)
     if is_same_id:
-        return agree(one.args, other.args)
-    lacks_id = one.lacks_id or other.lacks_id or is_item(one.call_id) != is_item(other.call_id)
-    return lacks_id and equal(one.args, other.args)
+        return agree(use.args, claimed.args)
+    lacks_id = use.lacks_id or claimed.lacks_id or is_item(use.call_id) != is_item(claimed.call_id)
+    return lacks_id and equal(use.args, claimed.args)
 
 
-def is_qualified(one: str, other: str) -> bool:
-    """Return whether one name of a tool is the other behind the name of its plugin (Semantic Kernel)."""
-    return one.endswith(f"{_AFTER_PLUGIN}{other}") or other.endswith(f"{_AFTER_PLUGIN}{one}")
+def is_qualified(name: str, second: str) -> bool:
+    """Return whether one of two names of a tool is the other with its plugin before it (Semantic Kernel)."""
+    return name.endswith(f"{_AFTER_PLUGIN}{second}") or second.endswith(f"{_AFTER_PLUGIN}{name}")
 
 
-def _same_result(use: ToolUse, claim: ToolUse, uses: Sequence[ToolUse]) -> bool:
-    """Return whether a result can be that of a use.
+def _same_result(use: ToolUse, claimed: ToolUse, uses: Sequence[ToolUse]) -> bool:
+    """Return whether a claimed result can be that of a use.
 
-    Where model and run share an id that nothing else has, the text decides nothing: frameworks mask, cut and
+    Where model and run share an id that no other use has, the text does not matter: frameworks mask, cut and
     rewrite results.
     """
-    if agree(use.result, claim.result):
+    if agree(use.result, claimed.result):
         return True
-    by_id = use.call_id == claim.call_id and not (use.lacks_id or claim.lacks_id)
-    by_both = use.asked is not None and not (use.run is None and claim.run is None)
-    return by_id and by_both and sum(one.call_id == use.call_id for one in uses) == 1
+    by_id = use.call_id == claimed.call_id and not (use.lacks_id or claimed.lacks_id)
+    by_both = use.asked is not None and not (use.run is None and claimed.run is None)
+    return by_id and by_both and sum(same.call_id == use.call_id for same in uses) == 1
 
 
-def _nearness(use: ToolUse, claim: ToolUse) -> tuple[int, int, bool, bool]:
-    """Return how near a use that fits is to a claim: by time, by the result, by a run that ended, by id.
+def _nearness(use: ToolUse, claimed: ToolUse) -> tuple[int, int, bool, bool]:
+    """Return how near a matching use is to a claim: by time, by the result, by a run that ended, by id.
 
-    A run without an id may stand at another of several equal calls than the one that a model tells the result
-    of: if it were passed over for the id, that result would be an event twice.
+    A run without an id may have joined another of several equal calls than the one with the result in a
+    model's input. If the id came first, that result would become two events.
     """
-    is_known = use.result is not None and claim.result is not None
-    likeness = (1 + (use.result == claim.result)) if is_known else 0
-    is_same_id = use.call_id is not None and use.call_id == claim.call_id
+    is_known = use.result is not None and claimed.result is not None
+    likeness = (1 + (use.result == claimed.result)) if is_known else 0
+    is_same_id = use.call_id is not None and use.call_id == claimed.call_id
     return use.placed, likeness, use.is_ended, is_same_id

@@ -24,7 +24,7 @@ UNKNOWN = "unknown"
 """The agent of sessions that do not say whose they are."""
 
 
-class Status(StrEnum):
+class AlertStatus(StrEnum):
     """What has become of an alert."""
 
     FIRING = "firing"
@@ -53,9 +53,9 @@ class Alert:
     service: str | None = None
 
     @property
-    def status(self) -> Status:
+    def status(self) -> AlertStatus:
         """Return whether it fires."""
-        return Status.FIRING if self.ends is None else Status.RESOLVED
+        return AlertStatus.FIRING if self.ends is None else AlertStatus.RESOLVED
 
     @property
     def id(self) -> str:

@@ -14,22 +14,22 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ...schemas.time import NS
-from ..process.metrics import AlertMetrics, Missed
-from .alert import Alert, Status
+from ..process.alert_metrics import AlertMetrics, DeliveryFailure
+from .alert import Alert, AlertStatus
 from .receivers import NotDelivered, Receiver
 
-HELD_MAX = 1_000
+PENDING_MAX = 1_000
 """Alerts that may wait for a receiver; beyond that nothing more is offered."""
 
 REQUESTS_MAX = 8
 """Requests to a receiver in one go: each may take seconds, and whoever carries alerts has more to do."""
 
-DONE_MAX = 10 * HELD_MAX
+DONE_MAX = 10 * PENDING_MAX
 """Alerts that are over and delivered whose ids are remembered, so that a repetition does not open them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class DeliveryIntervals:
     """How often things are sent, in seconds.
 
     Firing alerts are sent again every `resend_s`, which is below Alertmanager's `resolve_timeout`; one that
@@ -47,7 +47,7 @@ class Pace:
 class Delivery:
     """Alerts on their way to all receivers.
 
-    `jitter` gives numbers from 0 to 1; `tell` hears when a receiver takes no more, and when it does again.
+    `jitter` gives numbers from 0 to 1; `report` hears when a receiver takes no more, and when it does again.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class Delivery:
         meter: AlertMetrics,
         *,
         jitter: Callable[[], float],
-        tell: Callable[[str], None],
-        pace: Pace | None = None,
+        report: Callable[[str], None],
+        intervals: DeliveryIntervals | None = None,
     ) -> None:
-        pace = pace or Pace()
-        self._outboxes = [_Outbox(receiver, meter, pace, jitter, tell) for receiver in receivers]
+        intervals = intervals or DeliveryIntervals()
+        self._outboxes = [_Outbox(receiver, meter, intervals, jitter, report) for receiver in receivers]
 
     def has_room(self) -> bool:
         """Return whether one more alert may be offered."""
-        return all(outbox.pending < HELD_MAX for outbox in self._outboxes)
+        return all(outbox.pending < PENDING_MAX for outbox in self._outboxes)
 
     def offer(self, alert: Alert) -> None:
         """Have it delivered. Offering it again changes nothing; once resolved it does not fire again.
@@ -98,11 +98,11 @@ class Delivery:
 
 
 @dataclass(slots=True)
-class _Entry:
+class _PendingAlert:
     """An alert at one receiver: what was taken of it, and when it is sent next."""
 
     alert: Alert
-    taken: Status | None = None
+    taken: AlertStatus | None = None
     due: float = 0.0
     failures: int = 0
     alone: bool = False
@@ -115,13 +115,13 @@ class _Outbox:
         self,
         receiver: Receiver,
         meter: AlertMetrics,
-        pace: Pace,
+        intervals: DeliveryIntervals,
         jitter: Callable[[], float],
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
-        self._receiver, self._meter, self._pace = receiver, meter, pace
-        self._jitter, self._tell = jitter, tell
-        self._entries: dict[str, _Entry] = {}
+        self._receiver, self._meter, self._intervals = receiver, meter, intervals
+        self._jitter, self._report = jitter, report
+        self._entries: dict[str, _PendingAlert] = {}
         self._done: OrderedDict[str, None] = OrderedDict()
         self._failures = 0
         self._rest_until = 0.0
@@ -142,9 +142,9 @@ class _Outbox:
         if name in self._done:
             return
         if entry is None:
-            self._entries[name] = _Entry(alert)
-        elif entry.alert.status is Status.FIRING:
-            if alert.status is Status.RESOLVED:
+            self._entries[name] = _PendingAlert(alert)
+        elif entry.alert.status is AlertStatus.FIRING:
+            if alert.status is AlertStatus.RESOLVED:
                 entry.due, entry.failures = 0.0, 0
             entry.alert = alert
         self._meter.pending(self._receiver.name, self.pending)
@@ -167,18 +167,18 @@ class _Outbox:
                 break
         self._meter.pending(self._receiver.name, self.pending)
 
-    def _groups(self, now: int) -> Iterator[list[_Entry]]:
+    def _groups(self, now: int) -> Iterator[list[_PendingAlert]]:
         """Yield what is due, in requests; what was refused among others goes alone."""
         due = [entry for entry in self._entries.values() if entry.due <= now]
         together = [entry for entry in due if not entry.alone]
-        for start in range(0, len(together), self._pace.batch_max):
-            yield together[start : start + self._pace.batch_max]
+        for start in range(0, len(together), self._intervals.batch_max):
+            yield together[start : start + self._intervals.batch_max]
         yield from ([entry] for entry in due if entry.alone)
 
-    def _send(self, group: Sequence[_Entry], now: int) -> bool:
+    def _send(self, group: Sequence[_PendingAlert], now: int) -> bool:
         """Send one request. False where the receiver takes nothing at all for now."""
         try:
-            self._receiver.send([entry.alert for entry in group], now, self._pace.lease_s)
+            self._receiver.send([entry.alert for entry in group], now, self._intervals.lease_s)
         except NotDelivered as error:
             self._meter.attempt(self._receiver.name, 0, error.missed)
             return self._missed(group, now, error)
@@ -186,27 +186,29 @@ class _Outbox:
         for entry in group:
             self._taken(entry, now)
         if self._failures:
-            self._tell(f"{self._receiver.name} takes alerts again")
+            self._report(f"{self._receiver.name} takes alerts again")
         self._failures = 0
         return True
 
-    def _taken(self, entry: _Entry, now: int) -> None:
+    def _taken(self, entry: _PendingAlert, now: int) -> None:
         entry.taken, entry.failures = entry.alert.status, 0
-        entry.due = now + self._pace.resend_s * NS if self._receiver.resend else math.inf
-        if entry.taken is Status.RESOLVED:
+        entry.due = now + self._intervals.resend_s * NS if self._receiver.resend else math.inf
+        if entry.taken is AlertStatus.RESOLVED:
             name = entry.alert.id
             del self._entries[name]
             self._done[name] = None
             if len(self._done) > DONE_MAX:
                 self._done.popitem(last=False)
 
-    def _missed(self, group: Sequence[_Entry], now: int, error: NotDelivered) -> bool:
+    def _missed(self, group: Sequence[_PendingAlert], now: int, error: NotDelivered) -> bool:
         """Come again later: with one that is refused by itself, with all others the receiver is at fault."""
-        if error.missed is not Missed.REFUSED:
+        if error.missed is not DeliveryFailure.REFUSED:
             self._failures += 1
             self._rest_until = now + self._wait(self._failures)
             if self._failures == 1:
-                self._tell(f"{self._receiver.name}: {error}; {self.pending} alerts wait, and are sent again")
+                self._report(
+                    f"{self._receiver.name}: {error}; {self.pending} alerts wait, and are sent again"
+                )
             return False
         for entry in group:
             if entry.alone or len(group) == 1:
@@ -214,12 +216,12 @@ class _Outbox:
                 entry.due = now + self._wait(entry.failures)
                 if entry.failures == 1:
                     name = self._receiver.name
-                    self._tell(f"{name} refuses alert {entry.alert.id}: {error}; it is sent again")
+                    self._report(f"{name} refuses alert {entry.alert.id}: {error}; it is sent again")
             entry.alone = True
         return True
 
     def _wait(self, failures: int) -> float:
         """Nanoseconds until the next attempt."""
-        pace = self._pace
+        pace = self._intervals
         longest = min(pace.retry_max_s, pace.retry_s * 2 ** min(failures - 1, 30))
         return longest * (1 - self._jitter() / 2) * NS

@@ -11,46 +11,46 @@ from typing import TypeAlias
 import msgspec
 
 from ...schemas.time import NS, rfc3339
-from ..messages.status import Standing, Status
-from .rates import Rates, rates_of, tolerance, unknown
-from .sessions import Ledger, Tick
-from .watch import Change, Watch
+from ..messages.status import SessionStatus, StatusChange
+from .rates import Rates, default_rates, rates_of, tolerance
+from .sessions import SessionCounter, TickCounts
+from .watch import AlarmChange, Watch
 
-Said: TypeAlias = tuple[int, Status]
+TimedStatus: TypeAlias = tuple[int, StatusChange]
 
 
-def learned(history: Iterable[Said], tick_s: int, idle_s: float) -> Rates:
+def learn_rates(history: Iterable[TimedStatus], tick_s: int, idle_s: float) -> Rates:
     """The rates of a history. Sessions that are still undecided at its end count in none."""
     said = list(history)
-    nothing = unknown(tick_s, idle_s)
+    nothing = default_rates(tick_s, idle_s)
     if not said:
         return nothing
     delays = _delays(said, tick_s * NS)
     waits = tolerance(rates_of([], delays, tick_s, idle_s))
-    ledger = Ledger(tick_s, waits.settle_ticks)
-    ticks: list[Tick] = []
+    counter = SessionCounter(tick_s, waits.settle_ticks)
+    ticks: list[TickCounts] = []
     for some, watermark in _in_turn(said, tick_s * NS, said[-1][0] + 1):
         for status in some:
-            ledger.hear(status)
-        ticks += ledger.advance(watermark)
+            counter.add(status)
+        ticks += counter.advance(watermark)
     rates = rates_of(ticks, delays, tick_s, idle_s)
     return msgspec.structs.replace(rates, since=rfc3339(said[0][0]), until=rfc3339(said[-1][0]))
 
 
-def watched(history: Iterable[Said], watch: Watch, until: int) -> list[Change]:
+def replay_history(history: Iterable[TimedStatus], watch: Watch, until: int) -> list[AlarmChange]:
     """The alarms that the watch raises and resolves over a history up to the time `until`."""
-    changes: list[Change] = []
-    for some, watermark in _in_turn(history, watch.ledger.tick_ns, until):
+    changes: list[AlarmChange] = []
+    for some, watermark in _in_turn(history, watch.counter.tick_ns, until):
         for status in some:
-            watch.hear(status)
+            watch.add(status)
         changes += watch.advance(watermark)
     return changes
 
 
-def _in_turn(said: Iterable[Said], tick: int, until: int) -> Iterator[tuple[list[Status], int]]:
+def _in_turn(said: Iterable[TimedStatus], tick: int, until: int) -> Iterator[tuple[list[StatusChange], int]]:
     """What was said in each tick and when that ends, quiet ticks among them, and then the rest to `until`."""
     end: int | None = None
-    some: list[Status] = []
+    some: list[StatusChange] = []
     for at, status in said:
         if end is None:
             end = (at // tick + 1) * tick
@@ -65,7 +65,7 @@ def _in_turn(said: Iterable[Said], tick: int, until: int) -> Iterator[tuple[list
         yield some, until
 
 
-def _delays(said: Iterable[Said], tick: int) -> dict[tuple[str, str], list[int]]:
+def _delays(said: Iterable[TimedStatus], tick: int) -> dict[tuple[str, str], list[int]]:
     """By pack and rule, in how many ticks after the rule applied each session violated it."""
     applied: dict[tuple[str, int], dict[tuple[str, str], int]] = {}
     delays: dict[tuple[str, str], list[int]] = {}
@@ -76,6 +76,6 @@ def _delays(said: Iterable[Said], tick: int) -> dict[tuple[str, str], list[int]]
             continue
         rule = (status.pack, status.rule)
         first = applied.setdefault(place, {}).setdefault(rule, at)
-        if status.status is Standing.VIOLATED:
+        if status.status is SessionStatus.VIOLATED:
             delays.setdefault(rule, []).append(at // tick - first // tick)
     return delays

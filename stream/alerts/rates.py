@@ -15,10 +15,10 @@ from typing import Annotated
 
 import msgspec
 
+from ...predict.detector import Tolerated
+from ...predict.gamma import quantile
 from ..error import StreamError
-from .detector import Tolerated
-from .gamma import quantile
-from .sessions import Key, Tick
+from .sessions import RateKey, TickCounts
 
 VERSION = 1
 """Version of the file of rates."""
@@ -89,7 +89,7 @@ class Tolerance:
 
     tick_s: int
     settle_ticks: Callable[[str, str], int]
-    tolerated: Callable[[Key], Tolerated]
+    tolerated: Callable[[RateKey], Tolerated]
 
 
 def tolerance(rates: Rates) -> Tolerance:
@@ -100,7 +100,7 @@ def tolerance(rates: Rates) -> Tolerance:
         known = rules.get((pack, rule))
         return rates.settle_ticks if known is None else known.settle_ticks
 
-    def tolerated(key: Key) -> Tolerated:
+    def tolerated(key: RateKey) -> Tolerated:
         known = rules.get((key.pack, key.rule))
         rate = rates.other if known is None else known.agents.get(key.agent, known.other)
         return Tolerated(rate.tolerated, rate.dispersion)
@@ -108,17 +108,17 @@ def tolerance(rates: Rates) -> Tolerance:
     return Tolerance(rates.tick_s, settle_ticks, tolerated)
 
 
-def unknown(tick_s: int, idle_s: float) -> Rates:
+def default_rates(tick_s: int, idle_s: float) -> Rates:
     """Rates without any history: violations may come until a session is idle for `idle_s`, and closes."""
     return Rates(VERSION, tick_s, math.ceil(idle_s / tick_s) + 1, fit([], MEAN_PRIOR), ())
 
 
 def rates_of(
-    ticks: Iterable[Tick], delays: Mapping[tuple[str, str], Sequence[int]], tick_s: int, idle_s: float
+    ticks: Iterable[TickCounts], delays: Mapping[tuple[str, str], Sequence[int]], tick_s: int, idle_s: float
 ) -> Rates:
     """Rates from settled ticks and, by pack and rule, how many ticks after applying each violation came."""
-    nothing = unknown(tick_s, idle_s)
-    counts: dict[tuple[str, str], dict[str, list[Tick]]] = {rule: {} for rule in delays}
+    nothing = default_rates(tick_s, idle_s)
+    counts: dict[tuple[str, str], dict[str, list[TickCounts]]] = {rule: {} for rule in delays}
     for tick in ticks:
         counts.setdefault(tick.key[:2], {}).setdefault(tick.key.agent, []).append(tick)
     rules: list[RuleRates] = []
@@ -137,7 +137,7 @@ def settle(delays: Sequence[int], otherwise: int) -> int:
     return min(sorted(delays)[math.ceil(QUANTILE * len(delays)) - 1], otherwise)
 
 
-def fit(ticks: Sequence[Tick], mean: float, dispersion: float = DISPERSION_PRIOR) -> Rate:
+def fit(ticks: Sequence[TickCounts], mean: float, dispersion: float = DISPERSION_PRIOR) -> Rate:
     """The rate tolerated after these ticks; `mean` and `dispersion` are what one would believe without them.
 
     The mean is that of a gamma prior of shape 1 after the counts. The dispersion is estimated by moments and

@@ -17,8 +17,8 @@ import orjson
 from ...schemas.display import visible
 from ...schemas.time import NS, rfc3339
 from ..error import StreamError
-from ..process.metrics import Missed
-from .alert import Alert, Status, record
+from ..process.alert_metrics import DeliveryFailure
+from .alert import Alert, AlertStatus, record
 
 TIMEOUT_S = 5.0
 """How long a receiver may take to answer."""
@@ -38,7 +38,7 @@ TIMESTAMP = "Tracline-Timestamp"
 class NotDelivered(Exception):
     """An attempt failed: why, in one word for metrics and in a sentence that holds nothing of the answer."""
 
-    def __init__(self, missed: Missed, text: str) -> None:
+    def __init__(self, missed: DeliveryFailure, text: str) -> None:
         super().__init__(text)
         self.missed = missed
 
@@ -159,7 +159,7 @@ def annotations_of(alert: Alert) -> dict[str, str]:
     """Return what a person reads of an alert. The agent's name comes from telemetry and was cleaned."""
     agent = visible(alert.agent)
     share = f"{alert.violating} of {alert.applicable} sessions"
-    if alert.status is Status.FIRING:
+    if alert.status is AlertStatus.FIRING:
         summary = f"{share} of {agent} violate {alert.pack}/{alert.rule}"
     else:
         summary = f"{agent} violates {alert.pack}/{alert.rule} no more than is tolerated"
@@ -206,9 +206,9 @@ def _post(client: httpx.Client, url: str, body: bytes, headers: Mapping[str, str
             pass
     except httpx.RequestError as error:
         text = f"no answer ({type(error).__name__})"
-        raise NotDelivered(Missed.UNREACHABLE, text) from None
+        raise NotDelivered(DeliveryFailure.UNREACHABLE, text) from None
     if answer.is_success:
         return
     refused = answer.is_client_error and answer.status_code not in {408, 425, 429}
-    missed = Missed.REFUSED if refused else Missed.FAILED
+    missed = DeliveryFailure.REFUSED if refused else DeliveryFailure.FAILED
     raise NotDelivered(missed, f"the answer was {answer.status_code}")

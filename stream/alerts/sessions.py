@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...schemas.time import NS, parse_time
-from ..messages.status import Standing, Status
+from ..messages.status import SessionStatus, StatusChange
 from .alert import UNKNOWN, value
 
 SESSIONS_MAX = 1_000_000
@@ -33,7 +33,7 @@ NO_AGENT = ""
 """The agent of sessions that name none, or none that can be shown."""
 
 
-class Key(NamedTuple):
+class RateKey(NamedTuple):
     """What has a rate of its own."""
 
     pack: str
@@ -41,10 +41,10 @@ class Key(NamedTuple):
     agent: str
 
 
-class Tick(NamedTuple):
+class TickCounts(NamedTuple):
     """A settled tick of a rule and agent, numbered since the epoch."""
 
-    key: Key
+    key: RateKey
     number: int
     violating: int
     applicable: int
@@ -60,7 +60,7 @@ class Cohort:
 
 
 @dataclass(slots=True)
-class Part:
+class SessionRule:
     """What a rule has said of a session, and in which tick it counts."""
 
     agent: str
@@ -75,15 +75,15 @@ class Part:
 
 
 @dataclass(slots=True)
-class Session:
+class CountedSession:
     """What is known of an occurrence: by pack and rule, the tick of the last word, and that it closed."""
 
-    parts: dict[tuple[str, str], Part] = field(default_factory=dict[tuple[str, str], Part])
-    heard: int = 0
+    parts: dict[tuple[str, str], SessionRule] = field(default_factory=dict[tuple[str, str], SessionRule])
+    last_tick: int = 0
     closed: bool = False
 
 
-class Ledger:
+class SessionCounter:
     """Counts sessions by rule, agent and tick. The same statuses and watermarks in turn give the same ticks.
 
     `cohorts`, `sessions` and the watermark are all that it goes by; `changed_keys` and `changed_sessions`
@@ -95,23 +95,23 @@ class Ledger:
         assert tick_s > 0
         self.tick_ns = tick_s * NS
         self.watermark: int | None = None
-        self.cohorts: dict[Key, dict[int, Cohort]] = {}
-        self.sessions: dict[tuple[str, int], Session] = {}
+        self.cohorts: dict[RateKey, dict[int, Cohort]] = {}
+        self.sessions: dict[tuple[str, int], CountedSession] = {}
         self.overdue: Counter[tuple[str, str]] = Counter()
         self.forgotten = 0
-        self.changed_keys: set[Key] = set()
+        self.changed_keys: set[RateKey] = set()
         self.changed_sessions: set[tuple[str, int]] = set()
         self._settle = settle_ticks
         self._closing: list[tuple[str, int]] = []
         self._agents: dict[tuple[str, str], set[str]] = {}
 
-    def hear(self, status: Status) -> None:
+    def add(self, status: StatusChange) -> None:
         """Take in a status. What is older than the watermark counts in the tick that is open now."""
         place = (status.session_id, status.occurrence)
-        session = self.sessions.pop(place, None) or Session()
+        session = self.sessions.pop(place, None) or CountedSession()
         self.sessions[place] = session
         self._make_room()
-        session.heard = max(session.heard, self._tick(status.time))
+        session.last_tick = max(session.last_tick, self._tick(status.time))
         self.changed_sessions.add(place)
         if status.pack is None or status.rule is None:
             self._close(place, session)
@@ -119,18 +119,18 @@ class Ledger:
         rule = (status.pack, status.rule)
         part = session.parts.get(rule)
         if part is None:
-            agent = self._agent(rule, called(status.agent))
-            part = session.parts[rule] = Part(agent, self._tick(status.time))
-            self._enter(Key(*rule, agent), part, session)
+            agent = self._agent(rule, agent_label(status.agent))
+            part = session.parts[rule] = SessionRule(agent, self._tick(status.time))
+            self._enter(RateKey(*rule, agent), part, session)
         match status.status:
-            case Standing.VIOLATED if not part.violated:
-                self._violate(Key(*rule, part.agent), part, session)
-            case Standing.UNJUDGED if not part.decided:
-                self._leave(Key(*rule, part.agent), part, session)
+            case SessionStatus.VIOLATED if not part.violated:
+                self._violate(RateKey(*rule, part.agent), part, session)
+            case SessionStatus.UNJUDGED if not part.decided:
+                self._leave(RateKey(*rule, part.agent), part, session)
             case _:
                 pass
 
-    def advance(self, watermark: int) -> list[Tick]:
+    def advance(self, watermark: int) -> list[TickCounts]:
         """The ticks that are settled now that no earlier status is to come, by rule and agent, in turn."""
         if self.watermark is not None and watermark <= self.watermark:
             return []
@@ -140,22 +140,25 @@ class Ledger:
         return settled
 
     def restore(
-        self, sessions: Mapping[tuple[str, int], Session], keys: Iterable[Key], watermark: int | None
+        self,
+        sessions: Mapping[tuple[str, int], CountedSession],
+        keys: Iterable[RateKey],
+        watermark: int | None,
     ) -> None:
         """Go on from these sessions, agents and watermark, after `cohorts` was set."""
         self.watermark = watermark
-        self.sessions = dict(sorted(sessions.items(), key=lambda item: (item[1].heard, item[0])))
+        self.sessions = dict(sorted(sessions.items(), key=lambda item: (item[1].last_tick, item[0])))
         self._closing = [place for place, session in self.sessions.items() if session.closed]
         for key in keys:
             self._agents.setdefault(key[:2], set()).add(key.agent)
 
-    def final(self, key: Key) -> int:
+    def final(self, key: RateKey) -> int:
         """The number of the first tick that may still be settled: nothing more is to come of those before."""
         if self.watermark is None:
             return -(1 << 62)
         return self.watermark // self.tick_ns - self._settle(key.pack, key.rule)
 
-    def _settled(self, key: Key) -> Iterator[Tick]:
+    def _settled(self, key: RateKey) -> Iterator[TickCounts]:
         assert self.watermark is not None
         open_now, final = self.watermark // self.tick_ns, self.final(key)
         cohorts = self.cohorts[key]
@@ -165,7 +168,7 @@ class Ledger:
                 break
             del cohorts[number]
             self.changed_keys.add(key)
-            yield Tick(key, number, cohort.violating, cohort.applicable)
+            yield TickCounts(key, number, cohort.violating, cohort.applicable)
         if not cohorts:
             del self.cohorts[key]
 
@@ -179,14 +182,14 @@ class Ledger:
         known.add(agent)
         return agent
 
-    def _enter(self, key: Key, part: Part, session: Session) -> None:
+    def _enter(self, key: RateKey, part: SessionRule, session: CountedSession) -> None:
         """A session to which the rule has come to apply."""
         cohort = self.cohorts.setdefault(key, {}).setdefault(part.tick, Cohort())
         cohort.applicable += 1
         cohort.undecided += not session.closed
         self.changed_keys.add(key)
 
-    def _violate(self, key: Key, part: Part, session: Session) -> None:
+    def _violate(self, key: RateKey, part: SessionRule, session: CountedSession) -> None:
         cohort = self._open(key, part)
         if cohort is None:
             self.overdue[key.pack, key.rule] += 1
@@ -196,7 +199,7 @@ class Ledger:
             cohort.undecided -= not (part.decided or session.closed)
         part.violated = True
 
-    def _leave(self, key: Key, part: Part, session: Session) -> None:
+    def _leave(self, key: RateKey, part: SessionRule, session: CountedSession) -> None:
         """A session that cannot be judged: it leaves the rate."""
         cohort = self._open(key, part)
         if cohort is not None:
@@ -204,17 +207,17 @@ class Ledger:
             cohort.undecided -= not session.closed
         part.unjudged = True
 
-    def _close(self, place: tuple[str, int], session: Session) -> None:
+    def _close(self, place: tuple[str, int], session: CountedSession) -> None:
         if session.closed:
             return
         for (pack, rule), part in session.parts.items():
-            cohort = self._open(Key(pack, rule, part.agent), part)
+            cohort = self._open(RateKey(pack, rule, part.agent), part)
             if cohort is not None and not part.decided:
                 cohort.undecided -= 1
         session.closed = True
         self._closing.append(place)
 
-    def _open(self, key: Key, part: Part) -> Cohort | None:
+    def _open(self, key: RateKey, part: SessionRule) -> Cohort | None:
         """The cohort of a session for a rule, None once it is settled."""
         cohort = self.cohorts.get(key, {}).get(part.tick)
         if cohort is not None:
@@ -242,7 +245,7 @@ class Ledger:
         oldest = (self.watermark - FORGET_S * NS) // self.tick_ns
         while self.sessions:
             place, session = next(iter(self.sessions.items()))
-            if session.heard >= oldest:
+            if session.last_tick >= oldest:
                 break
             self._drop(place)
             self.forgotten += 1
@@ -252,10 +255,10 @@ class Ledger:
             self.changed_sessions.add(place)
 
 
-class _Told(msgspec.Struct, forbid_unknown_fields=True):
+class _StatusJson(msgspec.Struct, forbid_unknown_fields=True):
     """A status in a message, with the types that it must have."""
 
-    status: Standing
+    status: SessionStatus
     session_id: str
     occurrence: str
     pack: str | None
@@ -266,22 +269,22 @@ class _Told(msgspec.Struct, forbid_unknown_fields=True):
     time: str
 
 
-def called(agent: str | None) -> str:
+def agent_label(agent: str | None) -> str:
     """An agent as alerts call it, so that no two have one name there; those that say none are one."""
     name = value(agent)
     return NO_AGENT if name == UNKNOWN else name
 
 
-def statuses(message: Mapping[str, Any]) -> Iterator[Status]:
+def read_statuses(message: Mapping[str, Any]) -> Iterator[StatusChange]:
     """Yield what a message of `tracline.verdicts`, as `decode_verdicts` has it, says of sessions.
 
     Raises KeyError, TypeError or ValueError where it lacks something, or something is not what it must be.
     """
-    for told in msgspec.convert(message["session_status"], list[_Told]):
+    for told in msgspec.convert(message["session_status"], list[_StatusJson]):
         occurrence, time = parse_time(told.occurrence), parse_time(told.time)
         if occurrence is None or time is None:
             raise ValueError("a status without a time")
         named = told.pack, told.rule, told.rule_digest, told.severity
-        if (None in named[:2]) is not (told.status is Standing.CLOSED):
+        if (None in named[:2]) is not (told.status is SessionStatus.CLOSED):
             raise ValueError("a status of no rule, or a close of one")
-        yield Status(told.status, told.session_id, occurrence, *named, told.agent, time)
+        yield StatusChange(told.status, told.session_id, occurrence, *named, told.agent, time)

@@ -10,26 +10,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from ...predict.detector import Alarm, DetectorSettings, DetectorState, step
 from ..error import StreamError
-from ..messages.status import Status
-from . import memory
-from .detector import Alarm, Detector, Settings, step
-from .memory import RateMemory
+from ..messages.status import StatusChange
+from . import watch_state
 from .rates import Tolerance
-from .sessions import Key, Ledger, Tick
+from .sessions import RateKey, SessionCounter, TickCounts
+from .watch_state import RateState
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AlarmChange:
     """An alarm of a rule and agent that fires or is resolved, of the tick from `begins` to `ends`.
 
     `told` is the watermark at which that came out. Times are nanoseconds since the epoch.
     """
 
-    key: Key
+    key: RateKey
     begins: int
     ends: int
-    told: int
+    watermark: int
     alarm: Alarm
 
 
@@ -39,25 +39,25 @@ class Watch:
     `ticks` counts the settled ticks of all of them that this one took in, those without sessions aside.
     """
 
-    def __init__(self, tolerance: Tolerance, settings: Settings) -> None:
-        self.ledger = Ledger(tolerance.tick_s, tolerance.settle_ticks)
-        self.detectors: dict[Key, Detector] = {}
+    def __init__(self, tolerance: Tolerance, settings: DetectorSettings) -> None:
+        self.counter = SessionCounter(tolerance.tick_s, tolerance.settle_ticks)
+        self.detectors: dict[RateKey, DetectorState] = {}
         self.ticks = 0
         self._tolerance, self._settings = tolerance, settings
-        self._looked: dict[Key, int] = {}
-        self._touched: set[Key] = set()
+        self._looked: dict[RateKey, int] = {}
+        self._touched: set[RateKey] = set()
         self._tick_s: int | None = None
 
-    def hear(self, status: Status) -> None:
+    def add(self, status: StatusChange) -> None:
         """Take in what a rule has said of a session."""
-        self.ledger.hear(status)
+        self.counter.add(status)
 
-    def advance(self, watermark: int) -> list[Change]:
+    def advance(self, watermark: int) -> list[AlarmChange]:
         """What comes out now that nothing earlier than the watermark is to come, by rule and agent in turn.
 
         A message is heard whole before the watermark behind it is told.
         """
-        settled = {key: list(some) for key, some in groupby(self.ledger.advance(watermark), lambda t: t.key)}
+        settled = {key: list(some) for key, some in groupby(self.counter.advance(watermark), lambda t: t.key)}
         firing = {key for key, detector in self.detectors.items() if detector.firing}
         return [
             change
@@ -68,20 +68,22 @@ class Watch:
     def changes(self) -> dict[str, bytes | None]:
         """The records that changed since the last call, by name; None: it is to be forgotten."""
         named: dict[str, bytes | None] = {}
-        for key in sorted(self._touched | self.ledger.changed_keys):
-            rate = RateMemory(
-                self.ledger.cohorts.get(key, {}), self.detectors.get(key), self._looked.get(key)
+        for key in sorted(self._touched | self.counter.changed_keys):
+            rate = RateState(
+                self.counter.cohorts.get(key, {}), self.detectors.get(key), self._looked.get(key)
             )
-            named[memory.rate_name(key)] = memory.encode(rate)
-        for place in sorted(self.ledger.changed_sessions):
-            session = self.ledger.sessions.get(place)
-            named[memory.session_name(place)] = None if session is None else memory.encode_session(session)
-        if self.ledger.watermark is not None:
-            named[memory.WATERMARK] = memory.encode(self.ledger.watermark)
+            named[watch_state.rate_name(key)] = watch_state.encode(rate)
+        for place in sorted(self.counter.changed_sessions):
+            session = self.counter.sessions.get(place)
+            named[watch_state.session_name(place)] = (
+                None if session is None else watch_state.encode_session(session)
+            )
+        if self.counter.watermark is not None:
+            named[watch_state.WATERMARK] = watch_state.encode(self.counter.watermark)
         if self._tick_s is None:
             self._tick_s = self._tolerance.tick_s
-            named[memory.TICK_S] = memory.encode(self._tick_s)
-        self._touched, self.ledger.changed_keys, self.ledger.changed_sessions = set(), set(), set()
+            named[watch_state.TICK_S] = watch_state.encode(self._tick_s)
+        self._touched, self.counter.changed_keys, self.counter.changed_sessions = set(), set(), set()
         return named
 
     def restore(self, records: Mapping[str, bytes]) -> None:
@@ -90,7 +92,7 @@ class Watch:
         Raises StreamError: TRL761 where they are none of this release's, TRL763 where they are of ticks of
         another length.
         """
-        found = memory.decode(records)
+        found = watch_state.decode(records)
         own, self._tick_s = self._tolerance.tick_s, found.tick_s
         if found.tick_s not in {None, own}:
             what = f"the alerts' state counts in ticks of {found.tick_s} s, not of {own} s"
@@ -98,34 +100,34 @@ class Watch:
             raise StreamError("TRL763", what, hint)
         for key, rate in found.rates.items():
             if rate.cohorts:
-                self.ledger.cohorts[key] = rate.cohorts
+                self.counter.cohorts[key] = rate.cohorts
             if rate.detector is not None:
                 self.detectors[key] = rate.detector
             if rate.looked is not None:
                 self._looked[key] = rate.looked
-        self.ledger.restore(found.sessions, found.rates, found.watermark)
+        self.counter.restore(found.sessions, found.rates, found.watermark)
 
-    def _look(self, key: Key, settled: Sequence[Tick]) -> Iterator[Change]:
+    def _look(self, key: RateKey, settled: Sequence[TickCounts]) -> Iterator[AlarmChange]:
         """Take in the settled ticks of a key, and while an alarm lasts those without any session, too."""
         self.ticks += sum(tick.applicable > 0 for tick in settled)
         for tick in settled:
             yield from self._silence(key, tick.number)
             yield from self._step(key, tick)
-        yield from self._silence(key, self.ledger.final(key))
+        yield from self._silence(key, self.counter.final(key))
 
-    def _silence(self, key: Key, until: int) -> Iterator[Change]:
+    def _silence(self, key: RateKey, until: int) -> Iterator[AlarmChange]:
         for number in range(self._looked.get(key, until), until - 1):
             if not self.detectors[key].firing:
                 return
-            yield from self._step(key, Tick(key, number + 1, 0, 0))
+            yield from self._step(key, TickCounts(key, number + 1, 0, 0))
 
-    def _step(self, key: Key, tick: Tick) -> Iterator[Change]:
-        before = self.detectors.get(key, Detector())
+    def _step(self, key: RateKey, tick: TickCounts) -> Iterator[AlarmChange]:
+        before = self.detectors.get(key, DetectorState())
         tolerated = self._tolerance.tolerated(key)
         after, alarm = step(before, tick.violating, tick.applicable, tolerated, self._settings)
         self.detectors[key], self._looked[key] = after, tick.number
         self._touched.add(key)
         if alarm is not None:
-            begins, told = tick.number * self.ledger.tick_ns, self.ledger.watermark
+            begins, told = tick.number * self.counter.tick_ns, self.counter.watermark
             assert told is not None
-            yield Change(key, begins, begins + self.ledger.tick_ns, told, alarm)
+            yield AlarmChange(key, begins, begins + self.counter.tick_ns, told, alarm)

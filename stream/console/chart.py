@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .formatting import clock, day, number, percent
 from .rates import HOUR, Series, Share
-from .shown import clock, day, number, percent
 
 RATE_TOP_MIN = 0.1
 """The share that the top of a chart means at least: one session in many must not look like a flood."""

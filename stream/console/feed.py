@@ -13,9 +13,9 @@ from anyio import to_thread
 from sse_starlette import ServerSentEvent
 
 from ..ingest.server.open_files import FEEDS_MAX
-from . import ledger
-from .kept import Kept
-from .ledger import Given, Position
+from . import queries
+from .answer_cache import AnswerCache
+from .queries import Position, VerdictRow
 
 ROWS_MAX = 20
 """Verdicts that the overview lists and the feed sends at once, the newest."""
@@ -24,29 +24,29 @@ POLL_S = 0.5
 
 @dataclass(slots=True)
 class Feeds:
-    """The open feeds, at most `most`; `told` is called with their number at each change."""
+    """The open feeds, at most `feeds_max`; `on_change` is called with their number at each change."""
 
-    told: Callable[[int], None]
-    most: int = FEEDS_MAX
+    on_change: Callable[[int], None]
+    feeds_max: int = FEEDS_MAX
     open: int = 0
 
     @contextmanager
-    def one_more(self) -> Generator[None]:
+    def opening(self) -> Generator[None]:
         """A feed is open meanwhile; there must be room for one."""
         self.open += 1
-        self.told(self.open)
+        self.on_change(self.open)
         try:
             yield
         finally:
             self.open -= 1
-            self.told(self.open)
+            self.on_change(self.open)
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class FeedRenderer:
     """How news is written as HTML."""
 
-    rows: Callable[[list[Given]], str]
+    rows: Callable[[list[VerdictRow]], str]
     position: Callable[[Position], str]
 
 
@@ -54,8 +54,8 @@ async def feed(
     store: Path,
     after: int,
     breaches: bool,
-    writer: Writer,
-    kept: Kept,
+    writer: FeedRenderer,
+    answers: AnswerCache,
     wait: Callable[[], Awaitable[None]],
 ) -> AsyncGenerator[ServerSentEvent]:
     """Yield what is new since the verdict of that number: at once what there is, then whatever comes.
@@ -65,11 +65,11 @@ async def feed(
     """
     version, shown = None, None
     # A store that cannot be read ends the feed: the browser asks again, and pages say what it is.
-    with suppress(sqlite3.Error), closing(await to_thread.run_sync(ledger.connect, store)) as db:
+    with suppress(sqlite3.Error), closing(await to_thread.run_sync(queries.connect, store)) as db:
         while True:
-            now = await to_thread.run_sync(ledger.version, db)
+            now = await to_thread.run_sync(queries.version, db)
             if now != version:
-                new, where, is_fresh = await to_thread.run_sync(_news, db, kept, after, breaches)
+                new, where, is_fresh = await to_thread.run_sync(_news, db, answers, after, breaches)
                 # An answer that was kept may be older than the change: look once more.
                 version = now if is_fresh else None
                 if new:
@@ -82,8 +82,8 @@ async def feed(
 
 
 def _news(
-    db: sqlite3.Connection, kept: Kept, after: int, breaches: bool
-) -> tuple[list[Given], Position, bool]:
+    db: sqlite3.Connection, answers: AnswerCache, after: int, breaches: bool
+) -> tuple[list[VerdictRow], Position, bool]:
     """The new verdicts, and the position: whether it is as new as they are."""
-    new = ledger.latest(db, ROWS_MAX, after=after, breaches=breaches)
-    return new, *kept.get("position", partial(ledger.position, db))
+    new = queries.latest(db, ROWS_MAX, after=after, breaches=breaches)
+    return new, *answers.get("position", partial(queries.position, db))

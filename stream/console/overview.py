@@ -8,10 +8,10 @@ from typing import Any
 
 from ...rules.model.printer import predicate_text, to_text
 from ...rules.model.rule import Rule
-from .ledger import Position
-from .rates import Series, Tally, Window, series, window_to
+from .queries import Position
+from .rates import Series, SessionCounts, Window, series, window_to
 
-Tallied = Callable[[Window, tuple[str, str] | None], list[Tally]]
+CountSessions = Callable[[Window, tuple[str, str] | None], list[SessionCounts]]
 """The tallies of a window, of one rule (pack and id) or of all."""
 
 WINDOWS_HOURS = (24, 72, 168)
@@ -42,7 +42,7 @@ def hours_asked(query: Mapping[str, str]) -> int:
 
 
 def overview(
-    rules: Sequence[Rule], position: Position, tallied: Tallied, hours: int, query: Mapping[str, str]
+    rules: Sequence[Rule], position: Position, tallied: CountSessions, hours: int, query: Mapping[str, str]
 ) -> dict[str, Any]:
     """The rates of all rules, of one agent where the address names it; most severe first."""
     window = _window(position, hours)
@@ -60,7 +60,7 @@ def overview(
     }
 
 
-def rule_view(rule: Rule, position: Position, tallied: Tallied, hours: int) -> dict[str, Any]:
+def rule_view(rule: Rule, position: Position, tallied: CountSessions, hours: int) -> dict[str, Any]:
     """The rate of one rule, and of each agent under it."""
     window = _window(position, hours)
     tallies = [] if window is None else tallied(window, (rule.pack, rule.id))
@@ -86,22 +86,22 @@ def _window(position: Position, hours: int) -> Window | None:
     return None if position.watermark is None else window_to(position.watermark, hours)
 
 
-def _agents(tallies: Sequence[Tally]) -> list[str]:
+def _agents(tallies: Sequence[SessionCounts]) -> list[str]:
     sessions: dict[str, int] = {}
     for tally in tallies:
         sessions[tally.agent] = sessions.get(tally.agent, 0) + tally.applicable
     return sorted(sorted(sessions, key=lambda agent: -sessions[agent])[:AGENTS_SHOWN_MAX])
 
 
-def _rule_rows(rules: Sequence[Rule], tallies: Sequence[Tally], window: Window) -> list[RuleRow]:
-    by_rule: dict[tuple[str, str], list[Tally]] = {}
+def _rule_rows(rules: Sequence[Rule], tallies: Sequence[SessionCounts], window: Window) -> list[RuleRow]:
+    by_rule: dict[tuple[str, str], list[SessionCounts]] = {}
     for tally in tallies:
         by_rule.setdefault((tally.pack, tally.rule), []).append(tally)
     rows = [RuleRow(rule, series(by_rule.get((rule.pack, rule.id), []), window)) for rule in rules]
     return sorted(rows, key=lambda row: (-row.rule.severity.rank, -row.series.total.violating))
 
 
-def _agent_rows(tallies: Sequence[Tally], window: Window) -> list[AgentRow]:
+def _agent_rows(tallies: Sequence[SessionCounts], window: Window) -> list[AgentRow]:
     rows = [
         AgentRow(agent, series([tally for tally in tallies if tally.agent == agent], window))
         for agent in _agents(tallies)

@@ -20,15 +20,15 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ...rules.engine.judge import Statute
+from ...rules.engine.judge import CompiledRules
 from ...rules.model.rule import Rule
 from ..ingest.server.open_files import FEEDS_MAX
-from . import ledger
-from .feed import POLL_S, ROWS_MAX, Feeds, Writer, feed
-from .kept import Kept
-from .ledger import Position
-from .overview import Tallied, hours_asked, overview, rule_view
-from .rates import HOUR, Tally, Window
+from . import queries
+from .answer_cache import AnswerCache
+from .feed import POLL_S, ROWS_MAX, FeedRenderer, Feeds, feed
+from .overview import CountSessions, hours_asked, overview, rule_view
+from .queries import Position
+from .rates import HOUR, SessionCounts, Window
 from .session import session_view
 from .templates import FOLDER, templates
 
@@ -53,11 +53,11 @@ class Console:
     """What the pages are made of: the store's file, the rules, where spans go, and the templates."""
 
     store: Path
-    statute: Statute
+    compiled: CompiledRules
     spans_to: str
     templates: Environment
     feeds: Feeds
-    kept: Kept
+    answers: AnswerCache
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
         """The template as a page."""
@@ -70,20 +70,20 @@ class Console:
 
     def position(self, db: sqlite3.Connection) -> Position:
         """Return how far the store is."""
-        return self.kept.get("position", partial(ledger.position, db))[0]
+        return self.answers.get("position", partial(queries.position, db))[0]
 
-    def tallied(self, db: sqlite3.Connection) -> Tallied:
+    def tallied(self, db: sqlite3.Connection) -> CountSessions:
         """Return what counts a window's sessions."""
 
-        def tallied(window: Window, rule: tuple[str, str] | None) -> list[Tally]:
-            count = partial(ledger.tallies, db, window.since, window.until, HOUR, rule)
-            return self.kept.get((window, rule), count)[0]
+        def tallied(window: Window, rule: tuple[str, str] | None) -> list[SessionCounts]:
+            count = partial(queries.session_counts, db, window.since, window.until, HOUR, rule)
+            return self.answers.get((window, rule), count)[0]
 
         return tallied
 
     def rule(self, pack: str, rule: str) -> Rule | None:
         """A rule of the set by its names."""
-        return next((r for r in self.statute.rules if (r.pack, r.id) == (pack, rule)), None)
+        return next((r for r in self.compiled.rules if (r.pack, r.id) == (pack, rule)), None)
 
 
 Answer = Callable[[Console, sqlite3.Connection, Request], Response]
@@ -91,7 +91,7 @@ Answer = Callable[[Console, sqlite3.Connection, Request], Response]
 
 def routes(
     store: Path,
-    statute: Statute,
+    compiled: CompiledRules,
     *,
     spans_to: str = SPANS_TO,
     readers: Callable[[int], None] = lambda _count: None,
@@ -103,7 +103,9 @@ def routes(
     whenever that changes; `feeds_max` may. The store is only read; it must exist when a page is asked for.
     Who may ask (host names, tokens) is the application's to decide.
     """
-    console = Console(store, statute, spans_to, templates(statute.rules), Feeds(readers, feeds_max), Kept())
+    console = Console(
+        store, compiled, spans_to, templates(compiled.rules), Feeds(readers, feeds_max), AnswerCache()
+    )
     told: dict[str, Answer] = {
         "/": _overview,
         "/rules": _rules,
@@ -154,7 +156,7 @@ class _Guard:
 def _answer(console: Console, page: Answer, request: Request) -> Response:
     """The page, or one that says that the store cannot be read."""
     try:
-        with ledger.reading(console.store) as db:
+        with queries.reading(console.store) as db:
             return page(console, db, request)
     except sqlite3.Error as error:
         return console.page("unreadable.html", 503, reason=error.sqlite_errorname)
@@ -170,7 +172,7 @@ def _file(content: bytes, kind: str, _request: Request) -> Response:
 def _overview(console: Console, db: sqlite3.Connection, request: Request) -> Response:
     position = console.position(db)
     everything = request.query_params.get("show") == "all"
-    given = ledger.latest(db, ROWS_MAX, breaches=not everything)
+    given = queries.latest(db, ROWS_MAX, breaches=not everything)
     return console.page(
         "overview.html",
         position=position,
@@ -183,12 +185,12 @@ def _overview(console: Console, db: sqlite3.Connection, request: Request) -> Res
 
 def _rates(console: Console, db: sqlite3.Connection, request: Request, position: Position) -> dict[str, Any]:
     asked = request.query_params
-    return overview(console.statute.rules, position, console.tallied(db), hours_asked(asked), asked)
+    return overview(console.compiled.rules, position, console.tallied(db), hours_asked(asked), asked)
 
 
 def _rules(console: Console, db: sqlite3.Connection, request: Request) -> Response:
     view = _rates(console, db, request, console.position(db))
-    return console.page("rules.html", rules=console.statute.rules, **view)
+    return console.page("rules.html", rules=console.compiled.rules, **view)
 
 
 def _rule(console: Console, db: sqlite3.Connection, request: Request) -> Response:
@@ -199,10 +201,10 @@ def _rule(console: Console, db: sqlite3.Connection, request: Request) -> Respons
     return console.page(
         "rule.html",
         rule=rule,
-        digest=console.statute.digests[console.statute.rules.index(rule)],
-        given=ledger.latest(db, VERDICTS_A_PAGE, rule=(pack, name)),
-        counts=ledger.counts(db, (pack, name)),
-        counted_max=ledger.RECORDS_COUNTED_MAX,
+        digest=console.compiled.digests[console.compiled.rules.index(rule)],
+        given=queries.latest(db, VERDICTS_A_PAGE, rule=(pack, name)),
+        counts=queries.counts(db, (pack, name)),
+        counted_max=queries.RECORDS_COUNTED_MAX,
         limit=VERDICTS_A_PAGE,
         **rule_view(rule, console.position(db), console.tallied(db), hours_asked(request.query_params)),
     )
@@ -212,7 +214,7 @@ def _sessions(console: Console, db: sqlite3.Connection, request: Request) -> Res
     if "id" in request.query_params:
         return _session_page(console, db, request, request.query_params["id"])
     before = _number(request, "before")
-    found = ledger.begun(db, SESSIONS_A_PAGE + 1, before=before)
+    found = queries.begun(db, SESSIONS_A_PAGE + 1, before=before)
     return console.page(
         "sessions.html",
         sessions=found[:SESSIONS_A_PAGE],
@@ -226,7 +228,7 @@ def _session(console: Console, db: sqlite3.Connection, request: Request) -> Resp
 
 
 def _session_page(console: Console, db: sqlite3.Connection, request: Request, session_id: str) -> Response:
-    view = session_view(console.statute, db, session_id, request.query_params)
+    view = session_view(console.compiled, db, session_id, request.query_params)
     if view is None:
         hint = "It may have said nothing yet, or not be judged so far: an event waits for the watermark."
         return console.missing("No such session was judged.", hint)
@@ -238,7 +240,7 @@ def _verdicts(console: Console, db: sqlite3.Connection, request: Request) -> Res
     pack, name = request.query_params.get("pack"), request.query_params.get("rule")
     rule = console.rule(pack, name) if pack and name else None
     key = None if rule is None else (rule.pack, rule.id)
-    found = ledger.latest(db, VERDICTS_A_PAGE + 1, before=before, rule=key)
+    found = queries.latest(db, VERDICTS_A_PAGE + 1, before=before, rule=key)
     return console.page(
         "verdicts.html",
         given=found[:VERDICTS_A_PAGE],
@@ -249,17 +251,17 @@ def _verdicts(console: Console, db: sqlite3.Connection, request: Request) -> Res
 
 
 def _verdict(console: Console, db: sqlite3.Connection, request: Request) -> Response:
-    record = ledger.record(db, request.path_params["verdict"])
+    record = queries.record(db, request.path_params["verdict"])
     if record is None:
         return console.missing("No verdict has this id.", "The latest are on the page of verdicts.")
     rule = console.rule(record.pack, record.rule)
-    digest = None if rule is None else console.statute.digests[console.statute.rules.index(rule)]
+    digest = None if rule is None else console.compiled.digests[console.compiled.rules.index(rule)]
     return console.page("verdict.html", record=record, rule=rule, same=digest == record.rule_digest)
 
 
 def _dead_letters(console: Console, db: sqlite3.Connection, request: Request) -> Response:
     before = _number(request, "before")
-    found = ledger.dead_letters(db, LETTERS_A_PAGE + 1, before=before)
+    found = queries.dead_letters(db, LETTERS_A_PAGE + 1, before=before)
     return console.page(
         "dead_letters.html",
         letters=found[:LETTERS_A_PAGE],
@@ -276,20 +278,20 @@ class _Feed:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         feeds = self.console.feeds
-        if feeds.open >= feeds.most:
+        if feeds.open >= feeds.feeds_max:
             await Response(status_code=503, headers={"Retry-After": "60"})(scope, receive, send)
             return
-        with feeds.one_more():
+        with feeds.opening():
             await EventSourceResponse(_news(self.console, Request(scope)))(scope, receive, send)
 
 
 def _news(console: Console, request: Request) -> AsyncGenerator[ServerSentEvent]:
     asked = request.headers.get("last-event-id") or request.query_params.get("after", "")
     parts: Any = console.templates.get_template("parts.html").module
-    writer = Writer(rows=parts.verdict_rows, position=parts.position)
+    writer = FeedRenderer(rows=parts.verdict_rows, position=parts.position)
     breaches = request.query_params.get("show") != "all"
     wait = partial(anyio.sleep, POLL_S)
-    return feed(console.store, _whole(asked) or 0, breaches, writer, console.kept, wait)
+    return feed(console.store, _whole(asked) or 0, breaches, writer, console.answers, wait)
 
 
 def _number(request: Request, name: str) -> int | None:

@@ -11,7 +11,7 @@ HOUR = 3600 * NS
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class SessionCounts:
     """Sessions of one rule, agent (`""`: none named) and bucket: applicable, violating, unjudged."""
 
     pack: str
@@ -75,7 +75,7 @@ def window_to(watermark: int, hours: int) -> Window:
     return Window((watermark // HOUR - hours + 1) * HOUR, hours)
 
 
-def series(tallies: Iterable[Tally], window: Window) -> Series:
+def series(tallies: Iterable[SessionCounts], window: Window) -> Series:
     """The tallies summed hour by hour."""
     shares = [Share()] * window.hours
     for tally in tallies:

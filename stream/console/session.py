@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...rules.engine.judge import Statute
+from ...rules.engine.judge import CompiledRules
 from ...rules.model.rule import Rule
 from ...schemas.event import Event
 from ...schemas.verdict import Verdict
-from . import ledger
-from .ledger import Record, WitnessBit, WitnessEvent
-from .replay import EVENTS_REPLAYED_MAX, Course, Marks, replay
-from .shown import instant
+from . import queries
+from .formatting import instant
+from .queries import StoredHistoryBit, StoredWitnessEvent, VerdictDetails
+from .replay import EVENTS_REPLAYED_MAX, RuleReplay, RuleSteps, replay
 
 EVENTS_A_PAGE = 40
 RECORDS_SHOWN_MAX = 200
@@ -22,23 +22,23 @@ RECORDS_SHOWN_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RuleAtEvent:
     """A rule at an event."""
 
     rule: Rule
-    marks: Marks
+    marks: RuleSteps
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class EventExplanation:
     """The chosen verdict's witness at an event: the event of the witness, and the history that it changed."""
 
-    event: WitnessEvent | None
-    bits: tuple[WitnessBit, ...]
+    event: StoredWitnessEvent | None
+    bits: tuple[StoredHistoryBit, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EventView:
     """An event with everything that is shown beside it.
 
     `news` are the rules to which it made a difference, `same` the others that saw it. `verdicts` are the
@@ -46,10 +46,10 @@ class Told:
     """
 
     event: Event
-    news: tuple[Reading, ...]
-    same: tuple[Reading, ...]
-    verdicts: tuple[Record, ...]
-    explained: Explained | None
+    news: tuple[RuleAtEvent, ...]
+    same: tuple[RuleAtEvent, ...]
+    verdicts: tuple[VerdictDetails, ...]
+    explained: EventExplanation | None
 
     @property
     def is_breach(self) -> bool:
@@ -68,28 +68,28 @@ class Page:
 
 
 def session_view(
-    statute: Statute, db: sqlite3.Connection, session_id: str, query: Mapping[str, str]
+    compiled: CompiledRules, db: sqlite3.Connection, session_id: str, query: Mapping[str, str]
 ) -> dict[str, Any] | None:
     """Return what the session's page shows, None where the session or the occurrence was never judged.
 
     The address may choose an `occurrence` (else the latest), a `rule` as `pack/id`, a `verdict` whose
     witness is marked, and a `page` of events.
     """
-    known = ledger.occurrences(db, session_id)
+    known = queries.occurrences(db, session_id)
     asked = query.get("occurrence")
     began = known[0] if asked is None and known else instant(asked or "")
-    occurrence = None if began is None else ledger.occurrence(db, session_id, began)
+    occurrence = None if began is None else queries.occurrence(db, session_id, began)
     if began is None or occurrence is None:
         return None
-    records = ledger.records_of(db, session_id, began, RECORDS_SHOWN_MAX)
+    records = queries.records_of(db, session_id, began, RECORDS_SHOWN_MAX)
     chosen = next((record for record in records if record.id == query.get("verdict")), None)
-    rule = _rule(statute, query.get("rule"))
+    rule = _rule(compiled, query.get("rule"))
     page = _page(occurrence.events, query.get("page"), chosen)
     # Without its beginning a session cannot be told again.
     whole = occurrence.first == 1
-    replayed = ledger.events(db, session_id, began, EVENTS_REPLAYED_MAX) if whole else []
-    courses = replay(statute, replayed)
-    shown = ledger.events(db, session_id, began, page.last - page.first + 1, skip=page.first - 1)
+    replayed = queries.events(db, session_id, began, EVENTS_REPLAYED_MAX) if whole else []
+    courses = replay(compiled, replayed)
+    shown = queries.events(db, session_id, began, page.last - page.first + 1, skip=page.first - 1)
     return {
         "session": occurrence,
         "others": [other for other in known if other != began],
@@ -100,14 +100,14 @@ def session_view(
         "chosen": chosen,
         "rule": rule,
         "page": page,
-        "told": [_told(statute, event, courses, records, chosen, rule) for event in shown],
-        "courses": [(statute.rules[course.number], course) for course in courses],
+        "told": [_told(compiled, event, courses, records, chosen, rule) for event in shown],
+        "courses": [(compiled.rules[course.number], course) for course in courses],
         "told_again": len(replayed),
     }
 
 
-def _rule(statute: Statute, asked: str | None) -> Rule | None:
-    return next((rule for rule in statute.rules if f"{rule.pack}/{rule.id}" == asked), None)
+def _rule(compiled: CompiledRules, asked: str | None) -> Rule | None:
+    return next((rule for rule in compiled.rules if f"{rule.pack}/{rule.id}" == asked), None)
 
 
 def page_of(seq: int) -> int:
@@ -115,7 +115,7 @@ def page_of(seq: int) -> int:
     return (seq - 1) // EVENTS_A_PAGE + 1
 
 
-def _page(events: int, asked: str | None, chosen: Record | None) -> Page:
+def _page(events: int, asked: str | None, chosen: VerdictDetails | None) -> Page:
     """The page that is asked for; else that of the chosen verdict; else the first."""
     pages = max(1, -(-events // EVENTS_A_PAGE))
     number = 1 if chosen is None else page_of(chosen.seq)
@@ -126,20 +126,20 @@ def _page(events: int, asked: str | None, chosen: Record | None) -> Page:
 
 
 def _told(
-    statute: Statute,
+    compiled: CompiledRules,
     event: Event,
-    courses: Sequence[Course],
-    records: Sequence[Record],
-    chosen: Record | None,
+    courses: Sequence[RuleReplay],
+    records: Sequence[VerdictDetails],
+    chosen: VerdictDetails | None,
     only: Rule | None,
-) -> Told:
+) -> EventView:
     readings = [
-        Reading(statute.rules[course.number], course.marks[event.seq - 1])
+        RuleAtEvent(compiled.rules[course.number], course.marks[event.seq - 1])
         for course in courses
-        if event.seq <= len(course.marks) and only in (None, statute.rules[course.number])
+        if event.seq <= len(course.marks) and only in (None, compiled.rules[course.number])
     ]
     seen = [reading for reading in readings if reading.marks.shown]
-    return Told(
+    return EventView(
         event=event,
         news=tuple(reading for reading in seen if only is not None or reading.marks.is_news),
         same=tuple(reading for reading in seen if only is None and not reading.marks.is_news),
@@ -148,10 +148,10 @@ def _told(
     )
 
 
-def _explained(event: Event, chosen: Record | None) -> Explained | None:
+def _explained(event: Event, chosen: VerdictDetails | None) -> EventExplanation | None:
     """Return what the chosen verdict's witness says of the event."""
     if chosen is None or chosen.witness is None:
         return None
     found = next((one for one in chosen.witness.events if one.event_id == event.event_id), None)
     bits = tuple(bit for bit in chosen.witness.history if bit.event_id == event.event_id)
-    return Explained(found, bits) if found or bits else None
+    return EventExplanation(found, bits) if found or bits else None

@@ -11,22 +11,22 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from ...rules.model.rule import Rule
 from ...schemas.instrumentations.census import unread_text
 from ...schemas.verdict import Verdict
-from . import shown
+from . import formatting
 from .chart import chart
 from .session import page_of
 
 FOLDER = Path(__file__).parent
 
 FILTERS = (
-    shown.shown,
-    shown.name,
-    shown.when,
-    shown.exact,
-    shown.clock,
-    shown.number,
-    shown.percent,
-    shown.apart,
-    shown.laid_out,
+    formatting.shown,
+    formatting.name,
+    formatting.when,
+    formatting.exact,
+    formatting.clock,
+    formatting.number,
+    formatting.percent,
+    formatting.apart,
+    formatting.laid_out,
 )
 
 GLYPHS = {
@@ -55,10 +55,10 @@ def templates(rules: Sequence[Rule]) -> Environment:
         return titles.get((pack, rule), "")
 
     callable_: dict[str, Any] = {
-        "rule_path": shown.rule_path,
-        "session_path": shown.session_path,
-        "query": shown.query,
-        "verdict_path": shown.verdict_path,
+        "rule_path": formatting.rule_path,
+        "session_path": formatting.session_path,
+        "query": formatting.query,
+        "verdict_path": formatting.verdict_path,
         "page_of": page_of,
         "title_of": title_of,
         "unread_text": unread_text,

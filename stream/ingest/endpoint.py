@@ -1,4 +1,4 @@
-"""OTLP's signals: where requests of each are taken, and what they are answered with."""
+"""OTLP's signals: the paths, services and answers of each."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ...schemas.otlp.signal import Signal
 _COLLECTOR = "opentelemetry.proto.collector"
 
 Response: TypeAlias = ExportTraceServiceResponse | ExportLogsServiceResponse | ExportMetricsServiceResponse
-"""The answer to a request that was taken."""
+"""The answer to an accepted request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where requests of a signal are taken: paths over HTTP, a service over gRPC.
+    """The endpoint of a signal: paths over HTTP, a service over gRPC.
 
-    `items` is the plural of what they bring; `response` the type of their answer, and `rejected` its field
-    for the number of items that were not taken.
+    `items` names what its requests hold, in the plural; `response` is the type of their answer, and
+    `rejected` its field for the number of rejected items.
     """
 
     signal: Signal
@@ -62,5 +62,5 @@ ENDPOINTS = (
 )
 OTHER_PATHS = ("/v1development/profiles",)
 OTHER_SERVICES = (f"{_COLLECTOR}.profiles.v1development.ProfilesService",)
-"""Where requests of other signals come, which are refused."""
-REFUSED = f"only {', '.join(endpoint.items for endpoint in ENDPOINTS)} are taken here"
+"""The endpoints of unsupported signals, whose requests are refused."""
+REFUSED = f"only {', '.join(endpoint.items for endpoint in ENDPOINTS)} are supported here"

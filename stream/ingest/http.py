@@ -1,6 +1,6 @@
 """OTLP over HTTP: the routes under `/v1/`.
 
-A request is answered 200 only when it is kept. OTLP 1.x, "OTLP/HTTP":
+The server answers 200 once the request is on disk. OTLP 1.x, "OTLP/HTTP":
 https://opentelemetry.io/docs/specs/otlp/#otlphttp
 """
 
@@ -16,57 +16,57 @@ from starlette.types import Receive, Scope, Send
 
 from .decompress import IDENTITY, coding_of
 from .endpoint import ENDPOINTS, OTHER_PATHS, REFUSED, Endpoint
-from .limits import Limits, Place
-from .meter import Transport, Way
-from .receive import Reception
+from .limits import Admission, ReceiverLimits
+from .meter import OtlpTransport, RequestKind
+from .receive import RequestHandler
 from .rejections import Reason, Refused
 from .responses import body_bytes, encoding_of, export_response, refusal, written
 from .server.connections import peer_of
 
 
-def routes(reception: Reception) -> list[Route]:
-    """The routes of a receiver, to be put into a Starlette app behind a `GateMiddleware`."""
+def routes(handler: RequestHandler) -> list[Route]:
+    """Return the routes of a receiver, for a Starlette app behind a `GateMiddleware`."""
     return [
-        *(Route(path, _Export(endpoint, reception)) for endpoint in ENDPOINTS for path in endpoint.paths),
-        *(Route(path, _OtherSignal(reception)) for path in OTHER_PATHS),
+        *(Route(path, _HttpExport(endpoint, handler)) for endpoint in ENDPOINTS for path in endpoint.paths),
+        *(Route(path, _HttpUnsupported(handler)) for path in OTHER_PATHS),
     ]
 
 
-class _Export:
-    """Takes the requests of one signal."""
+class _HttpExport:
+    """The handler of one signal's requests."""
 
-    def __init__(self, endpoint: Endpoint, reception: Reception) -> None:
-        self._endpoint, self._reception = endpoint, reception
+    def __init__(self, endpoint: Endpoint, handler: RequestHandler) -> None:
+        self._endpoint, self._handler = endpoint, handler
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = HttpRequest(scope, receive)
         try:
             response = await self._answer(request)
         except Refused as refused:
-            self._reception.meter.refused(refused.reason)
+            self._handler.meter.refused(refused.reason)
             response = refusal(refused, request.headers)
         except ClientDisconnect:
-            self._reception.meter.refused(Reason.GONE)
+            self._handler.meter.refused(Reason.GONE)
             return
         await response(scope, receive, send)
 
     async def _answer(self, request: HttpRequest) -> Response:
         if request.method != "POST":
-            raise Refused(Reason.METHOD, f"requests of {self._endpoint.items} are sent with POST")
+            raise Refused(Reason.METHOD, f"send requests of {self._endpoint.items} with POST")
         encoding = encoding_of(request.headers.get("content-type", ""))
         coding = coding_of(request.headers.get("content-encoding", ""))
-        with self._reception.room.place(_peer(request)) as place:
-            data = await _body(request, place, coding, self._reception.limits)
-            way = Way(self._endpoint.signal, Transport.HTTP, encoding)
-            taken = await self._reception.take(place, way, data, coding)
-        return written(export_response(self._endpoint, taken), encoding, 200)
+        with self._handler.admissions.admit(_peer(request)) as admission:
+            data = await _body(request, admission, coding, self._handler.limits)
+            kind = RequestKind(self._endpoint.signal, OtlpTransport.HTTP, encoding)
+            result = await self._handler.handle(admission, kind, data, coding)
+        return written(export_response(self._endpoint, result), encoding, 200)
 
 
-class _OtherSignal:
-    """Refuses the requests of signals that are not taken."""
+class _HttpUnsupported:
+    """The handler of unsupported signals' requests."""
 
-    def __init__(self, reception: Reception) -> None:
-        self._meter = reception.meter
+    def __init__(self, handler: RequestHandler) -> None:
+        self._meter = handler.meter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._meter.refused(Reason.SIGNAL)
@@ -74,8 +74,8 @@ class _OtherSignal:
         await response(scope, receive, send)
 
 
-async def _body(request: HttpRequest, place: Place, coding: str, limits: Limits) -> bytes:
-    """The body as it was sent. Raises Refused as soon as it is too large or too slow."""
+async def _body(request: HttpRequest, admission: Admission, coding: str, limits: ReceiverLimits) -> bytes:
+    """Return the body as it was sent. Raises Refused as soon as it is too large or too slow."""
     bytes_max = limits.packed_bytes_max
     if coding == IDENTITY:
         bytes_max = min(bytes_max, limits.unpacked_bytes_max)
@@ -83,9 +83,9 @@ async def _body(request: HttpRequest, place: Place, coding: str, limits: Limits)
     if bytes_max < body_bytes(request.headers) < math.inf:
         raise too_large
     body = bytearray()
-    async with place.reading(limits.stall_s):
+    async with admission.reading(limits.stall_s):
         async for chunk in request.stream():
-            place.hold(len(chunk))
+            admission.hold(len(chunk))
             body += chunk
             if len(body) > bytes_max:
                 raise too_large

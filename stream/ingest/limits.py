@@ -1,4 +1,4 @@
-"""What the receivers take at most, and how much of it is taken."""
+"""Limits of the receivers, and admission control over concurrent requests."""
 
 from __future__ import annotations
 
@@ -14,173 +14,173 @@ from .rejections import Reason, Refused
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReceiverLimits:
     """Limits of the receivers; sizes in bytes.
 
-    Twenty mebibytes a request is what OTLP's specification recommends, packed and unpacked.
+    OTLP's specification recommends 20 MiB a request, before and after decompression.
     """
 
     packed_bytes_max: int = 20 << 20
-    """Of one request as it is sent."""
+    """Of one request before decompression."""
     unpacked_bytes_max: int = 20 << 20
     """Of one request after decompression."""
     ratio_max: int = REQUEST_RATIO_MAX
-    """How many times its own size a request may unpack to."""
+    """The greatest ratio of a request's size after decompression to that before."""
     requests_max: int = 64
-    """Requests that are read, decoded or written at once."""
+    """Concurrent requests: read, decoded or written."""
     bytes_max: int = 128 << 20
-    """Of all these requests together."""
+    """Of all concurrent requests together."""
     decoders_max: int = 2
-    """Requests that are unpacked and decoded at once: decoded, one takes many times its size."""
+    """Requests decoded at the same time: a decoded request takes many times its size."""
     inline_bytes_max: int = 32 << 10
-    """Of a request that is decoded where it arrives; what is larger is decoded in a thread."""
+    """Of a request that is decoded in the event loop; a larger one is decoded in a thread."""
     read_timeout_s: float = 30.0
-    """How long a sender may take for a request, in seconds."""
+    """Seconds that a sender may take for a request."""
     stall_s: float = 10.0
-    """How long a sender over HTTP may take for `stall_bytes` of it, or for its end, in seconds."""
+    """Seconds that a sender over HTTP may take for `stall_bytes` of a body, or for its end."""
     stall_bytes: int = 16 << 10
-    """Of a body: a sender that brought so much since it was looked at is not slow."""
+    """Bytes of a body that count as progress."""
     yield_s: float = 0.5
-    """How long a sender may be slow before it yields its place where another needs it, in seconds."""
+    """Seconds without progress after which another request may take a sender's admission."""
     retry_s: float = 1.0
-    """When a sender may come again that was sent away for `requests_max` or `bytes_max`, or for a fault."""
+    """Seconds after which a sender may retry that was refused for a limit or an internal error."""
 
 
-class Place:
-    """What one request takes of a `Room`; `peer` is who sends it."""
+class Admission:
+    """One admitted request: its sender, its bytes so far, and its deadline while the body is read."""
 
-    def __init__(self, room: Room, peer: str) -> None:
-        self._room = room
+    def __init__(self, control: AdmissionControl, peer: str) -> None:
+        self._control = control
         self._timeout: asyncio.Timeout | None = None
         self._until = self._stall_s = 0.0
         self._marked_size = 0
         self.peer = peer
         self.size = 0
-        self.marked = 0.0
-        self.has_yielded = False
+        self.progress_at = 0.0
+        self.is_revoked = False
 
     def hold(self, size: int) -> None:
-        """Take that many bytes more. Raises Refused where they are too many for all requests together."""
-        self._room.make_bytes(size, self)
+        """Add bytes to the request. Raises Refused where all requests together have too many."""
+        self._control.reserve(size, self)
         self.size += size
-        if self._timeout is not None and self.size - self._marked_size >= self._room.limits.stall_bytes:
-            self._mark(self._timeout)
+        if self._timeout is not None and self.size - self._marked_size >= self._control.limits.stall_bytes:
+            self._mark_progress(self._timeout)
 
     @asynccontextmanager
     async def reading(self, stall_s: float) -> AsyncGenerator[None]:
-        """Read a body in time: its next bytes within `stall_s`, and all within `read_timeout_s`.
+        """Read a body: its next bytes within `stall_s`, and all of it within `read_timeout_s`.
 
-        Raises Refused where it takes longer, or had to yield to another request meanwhile.
+        Raises Refused where that takes longer, or where another request took this one's admission.
         """
-        now = self._room.clock()
-        self._until = now + self._room.limits.read_timeout_s
-        self._stall_s, self.marked, self._marked_size = stall_s, now, self.size
+        now = self._control.clock()
+        self._until = now + self._control.limits.read_timeout_s
+        self._stall_s, self.progress_at, self._marked_size = stall_s, now, self.size
         try:
-            async with asyncio.timeout(min(stall_s, self._room.limits.read_timeout_s)) as self._timeout:
+            async with asyncio.timeout(min(stall_s, self._control.limits.read_timeout_s)) as self._timeout:
                 yield
         except TimeoutError:
-            if not self.has_yielded:
-                raise Refused(Reason.SLOW, "the body did not come in time") from None
+            if not self.is_revoked:
+                raise Refused(Reason.SLOW, "timed out reading the body") from None
         finally:
             self._timeout = None
-        if self.has_yielded:
-            raise self._room.yielded()
+        if self.is_revoked:
+            raise self._control.revoked()
 
     def is_reading(self) -> bool:
-        """Return whether the body is still read."""
+        """Return whether the body is still being read."""
         return self._timeout is not None
 
     def is_slow(self, now: float) -> bool:
-        """Return whether the body is still read, and little of it came for a while."""
-        return self.is_reading() and now - self.marked >= self._room.limits.yield_s
+        """Return whether the body is still being read and made too little progress for `yield_s`."""
+        return self.is_reading() and now - self.progress_at >= self._control.limits.yield_s
 
-    def give_up(self) -> None:
-        """Yield to another request: the reader is woken, and told to send its sender away."""
-        self.has_yielded = True
+    def revoke(self) -> None:
+        """Take the admission away: the reader wakes up and refuses the request."""
+        self.is_revoked = True
         timeout, self._timeout = self._timeout, None
         if timeout is not None and not timeout.expired():
             timeout.reschedule(0.0)
 
-    def _mark(self, timeout: asyncio.Timeout) -> None:
-        self.marked, self._marked_size = self._room.clock(), self.size
+    def _mark_progress(self, timeout: asyncio.Timeout) -> None:
+        self.progress_at, self._marked_size = self._control.clock(), self.size
         if not timeout.expired():
-            left_s = min(self._stall_s, self._until - self.marked)
+            left_s = min(self._stall_s, self._until - self.progress_at)
             timeout.reschedule(asyncio.get_running_loop().time() + left_s)
 
 
-class Room:
-    """The requests that are in work, over all receivers; for one event loop."""
+class AdmissionControl:
+    """The requests that are being handled, over all receivers of one event loop."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: ReceiverLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
         self.clock = clock
         self.size = 0
         self._is_closed = False
-        self._places: dict[Place, None] = {}
+        self._admitted: dict[Admission, None] = {}
 
     @property
     def requests(self) -> int:
-        """Return how many there are."""
-        return len(self._places)
+        """Return the number of admitted requests."""
+        return len(self._admitted)
 
     @contextmanager
-    def place(self, peer: str) -> Generator[Place]:
-        """A place for a request of that peer while it is in work.
+    def admit(self, peer: str) -> Generator[Admission]:
+        """Admit a request of a peer for as long as the block runs.
 
-        Where there is none left a slow sender yields its own. Raises Refused where none is slow.
+        At the limit the admission of a slow sender is revoked. Raises Refused where no sender is slow.
         """
         if self._is_closed:
-            raise self.yielded()
-        if self.requests >= self.limits.requests_max and not self._reclaim():
-            raise self.crowded("too many requests are in work")
-        place = Place(self, peer)
-        self._places[place] = None
+            raise self.revoked()
+        if self.requests >= self.limits.requests_max and not self._revoke_slowest():
+            raise self._crowded("too many concurrent requests")
+        admission = Admission(self, peer)
+        self._admitted[admission] = None
         try:
-            yield place
+            yield admission
         finally:
-            self._leave(place)
+            self._remove(admission)
 
-    def make_bytes(self, size: int, place: Place) -> None:
-        """Take so many bytes for a place; slow senders yield theirs. Raises Refused where none is slow."""
-        if place.has_yielded:
-            raise self.yielded()
+    def reserve(self, size: int, admission: Admission) -> None:
+        """Reserve bytes for a request, from slow senders where needed. Raises Refused where none is slow."""
+        if admission.is_revoked:
+            raise self.revoked()
         while self.size + size > self.limits.bytes_max:
-            if not self._reclaim(place):
-                raise self.crowded("too many bytes are in work")
+            if not self._revoke_slowest(admission):
+                raise self._crowded("too many bytes in concurrent requests")
         self.size += size
 
     def close(self) -> None:
-        """Refuse all requests from now on, and those whose body is still read; the process ends."""
+        """Refuse all new requests and those whose body is still being read: the process is stopping."""
         self._is_closed = True
-        for place in [place for place in self._places if place.is_reading()]:
-            self._take(place)
+        for admission in [admission for admission in self._admitted if admission.is_reading()]:
+            self._revoke(admission)
 
-    def yielded(self) -> Refused:
-        """Return the refusal of a request that lost its place; its sender may come again."""
+    def revoked(self) -> Refused:
+        """Return the refusal of a request that lost its admission; its sender may retry."""
         if self._is_closed:
-            return Refused(Reason.STOPPING, "the process ends", self.limits.retry_s)
-        return self.crowded("the body came too slowly while others waited")
+            return Refused(Reason.STOPPING, "the process is stopping", self.limits.retry_s)
+        return self._crowded("the body came too slowly while other requests waited")
 
-    def crowded(self, text: str) -> Refused:
-        """Return the refusal of a request for the sake of others; its sender may come again."""
+    def _crowded(self, text: str) -> Refused:
         return Refused(Reason.CROWDED, text, self.limits.retry_s)
 
-    def _reclaim(self, besides: Place | None = None) -> bool:
-        """Take the place of the slow sender with most places, whose body stands still for longest."""
+    def _revoke_slowest(self, besides: Admission | None = None) -> bool:
+        """Revoke one slow request: of the peer with most requests, the one longest without progress."""
         now = self.clock()
-        slow = [place for place in self._places if place is not besides and place.is_slow(now)]
+        slow = [
+            admission for admission in self._admitted if admission is not besides and admission.is_slow(now)
+        ]
         if not slow:
             return False
-        of_peer = Counter(place.peer for place in self._places)
-        slowest = min(slow, key=lambda place: (-of_peer[place.peer], place.marked))
-        self._take(slowest)
+        of_peer = Counter(admission.peer for admission in self._admitted)
+        self._revoke(min(slow, key=lambda admission: (-of_peer[admission.peer], admission.progress_at)))
         return True
 
-    def _take(self, place: Place) -> None:
-        place.give_up()
-        self._leave(place)
+    def _revoke(self, admission: Admission) -> None:
+        admission.revoke()
+        self._remove(admission)
 
-    def _leave(self, place: Place) -> None:
-        if place in self._places:
-            del self._places[place]
-            self.size -= place.size
+    def _remove(self, admission: Admission) -> None:
+        if admission in self._admitted:
+            del self._admitted[admission]
+            self.size -= admission.size

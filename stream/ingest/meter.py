@@ -1,4 +1,4 @@
-"""What the receivers count: the seam between them and the metrics."""
+"""The meters of the receivers: the seam between them and the metrics."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from .rejections import Reason
 from .request import Encoding
 
 
-class Transport(StrEnum):
-    """The way by which a request came."""
+class OtlpTransport(StrEnum):
+    """The protocol that carries a request."""
 
     HTTP = "http"
     GRPC = "grpc"
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How a request came: what it brings, by which transport, in which encoding."""
+class RequestKind:
+    """A request's signal, transport and encoding."""
 
     signal: Signal
-    transport: Transport
+    transport: OtlpTransport
     encoding: Encoding
 
 
-class Refusals(Protocol):
-    """Counts requests that were not taken."""
+class RefusalMeter(Protocol):
+    """Counts refused requests."""
 
     def refused(self, reason: Reason) -> None:
-        """A request was not taken."""
+        """Count a refused request."""
         ...
 
 
-class Meter(Refusals, Protocol):
-    """Counts requests. It is told nothing that they hold."""
+class ReceiverMeter(RefusalMeter, Protocol):
+    """Counts requests. It gets nothing of their content."""
 
-    def received(self, way: Way, items: int, size: int) -> None:
-        """A request was acknowledged: items that could be read in it, bytes of it unpacked."""
+    def received(self, kind: RequestKind, items: int, size: int) -> None:
+        """Count an acknowledged request: the items read in it, and its bytes after decompression."""
         ...
 
     def unlinked(self, count: int) -> None:
-        """Log records with content came that name no span."""
+        """Count log records with content that name no span."""
         ...
 
-    def dropped(self, way: Way) -> None:
-        """A request was acknowledged and dropped."""
+    def dropped(self, kind: RequestKind) -> None:
+        """Count a request that was acknowledged and dropped."""
         ...
 
     def flawed(self, signal: Signal, rejected: int, codes: Mapping[str, int]) -> None:
-        """A request had items that could not be read, and so many flaws of each code."""
+        """Count the unreadable items of a request, and its flaws by code."""
         ...

@@ -1,4 +1,4 @@
-"""Why a request is not taken, and what that is called in HTTP and in gRPC."""
+"""The reasons for refusing a request, and their status codes in HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -16,84 +16,84 @@ from google.rpc.code_pb2 import (
     UNIMPLEMENTED,
 )
 
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.find import InputFlaw
 
 
 class Reason(StrEnum):
-    """Why a request is not taken: one word, for metrics."""
+    """The reason for refusing a request: one word, for metrics."""
 
     HOST = "host"
-    """It is not addressed to this server."""
+    """Its `Host` header does not name this server."""
     TOKEN = "token"
-    """It lacks the token, or has another one."""
+    """It has no token, or a wrong one."""
     METHOD = "method"
-    """It is no POST."""
+    """Its method is not POST."""
     SIGNAL = "signal"
-    """It brings a signal that is not taken, as profiles."""
+    """Its signal is not supported, such as profiles."""
     TYPE = "type"
-    """Its content type or character set is none that is read."""
+    """Its content type or character set is not supported."""
     CODING = "coding"
-    """It is compressed in a way that is not read."""
+    """Its content encoding is not supported."""
     SIZE = "size"
-    """It is too large, packed or unpacked."""
+    """It is too large, before or after decompression."""
     DAMAGED = "damaged"
-    """It does not unpack."""
+    """Its compressed body is damaged."""
     UNREADABLE = "unreadable"
     """Nothing in it can be read."""
     SLOW = "slow"
-    """It took too long to come."""
+    """Reading it timed out."""
     GONE = "gone"
-    """Its sender went away in the middle of it."""
+    """Its sender closed the connection."""
     CROWDED = "crowded"
-    """Too many others are in work."""
+    """There are too many concurrent requests."""
     QUEUE = "queue"
-    """What was taken is not worked off."""
+    """The queue of accepted requests is full."""
     DISK = "disk"
-    """It cannot be kept."""
+    """It cannot be written to disk."""
     STOPPING = "stopping"
-    """The process ends."""
+    """The process is stopping."""
     FAULT = "fault"
-    """Something that nobody expected went wrong here."""
+    """An internal error occurred."""
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StatusCodes:
     """A reason's status code in HTTP and in gRPC (`google.rpc.Code`)."""
 
     http: int
     grpc: int
 
 
-STATUS: dict[Reason, Status] = {
-    Reason.HOST: Status(421, PERMISSION_DENIED),
-    Reason.TOKEN: Status(401, UNAUTHENTICATED),
-    Reason.METHOD: Status(405, UNIMPLEMENTED),
-    Reason.SIGNAL: Status(404, UNIMPLEMENTED),
-    Reason.TYPE: Status(415, INVALID_ARGUMENT),
-    Reason.CODING: Status(415, UNIMPLEMENTED),
-    Reason.SIZE: Status(413, RESOURCE_EXHAUSTED),
-    Reason.DAMAGED: Status(400, INVALID_ARGUMENT),
-    Reason.UNREADABLE: Status(400, INVALID_ARGUMENT),
-    Reason.SLOW: Status(408, DEADLINE_EXCEEDED),
-    Reason.GONE: Status(400, CANCELLED),
-    Reason.CROWDED: Status(429, RESOURCE_EXHAUSTED),
-    Reason.QUEUE: Status(429, RESOURCE_EXHAUSTED),
-    Reason.DISK: Status(503, UNAVAILABLE),
-    Reason.STOPPING: Status(503, UNAVAILABLE),
-    Reason.FAULT: Status(503, UNAVAILABLE),
+STATUS_CODES: dict[Reason, StatusCodes] = {
+    Reason.HOST: StatusCodes(421, PERMISSION_DENIED),
+    Reason.TOKEN: StatusCodes(401, UNAUTHENTICATED),
+    Reason.METHOD: StatusCodes(405, UNIMPLEMENTED),
+    Reason.SIGNAL: StatusCodes(404, UNIMPLEMENTED),
+    Reason.TYPE: StatusCodes(415, INVALID_ARGUMENT),
+    Reason.CODING: StatusCodes(415, UNIMPLEMENTED),
+    Reason.SIZE: StatusCodes(413, RESOURCE_EXHAUSTED),
+    Reason.DAMAGED: StatusCodes(400, INVALID_ARGUMENT),
+    Reason.UNREADABLE: StatusCodes(400, INVALID_ARGUMENT),
+    Reason.SLOW: StatusCodes(408, DEADLINE_EXCEEDED),
+    Reason.GONE: StatusCodes(400, CANCELLED),
+    Reason.CROWDED: StatusCodes(429, RESOURCE_EXHAUSTED),
+    Reason.QUEUE: StatusCodes(429, RESOURCE_EXHAUSTED),
+    Reason.DISK: StatusCodes(503, UNAVAILABLE),
+    Reason.STOPPING: StatusCodes(503, UNAVAILABLE),
+    Reason.FAULT: StatusCodes(503, UNAVAILABLE),
 }
-"""Exporters come again after 429 and 503; after RESOURCE_EXHAUSTED only where it is said when."""
+"""Exporters retry after 429 and 503; after RESOURCE_EXHAUSTED only where the answer has a retry delay."""
 
 
 class Refused(Exception):
-    """A request that is not taken; `text` says why and has nothing of the request in it.
+    """A refused request; `text` gives the reason and holds nothing of the request.
 
-    With `retry_after_s` its sender may come again after that many seconds; without, it should not.
-    `flaws` are what is wrong inside it, where that is known.
+    With `retry_after_s` its sender may retry after that many seconds; without, it should not.
+    `flaws` are the flaws of its content, where they are known.
     """
 
     def __init__(
-        self, reason: Reason, text: str, retry_after_s: float | None = None, flaws: tuple[Flaw, ...] = ()
+        self, reason: Reason, text: str, retry_after_s: float | None = None, flaws: tuple[InputFlaw, ...] = ()
     ) -> None:
         super().__init__(text)
         self.reason = reason

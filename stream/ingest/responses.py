@@ -1,4 +1,4 @@
-"""Answers over HTTP as OTLP has them: messages in the encoding of the request."""
+"""Answers to requests as OTLP defines them: messages in the encoding of the request."""
 
 from __future__ import annotations
 
@@ -15,56 +15,55 @@ from starlette.responses import Response
 from .decompress import CODINGS
 from .endpoint import Endpoint
 from .endpoint import Response as ExportResponse
-from .receive import Taken
-from .rejections import STATUS, Reason, Refused
+from .receive import PartialSuccess
+from .rejections import STATUS_CODES, Reason, Refused
 from .request import Encoding
 
 CONTENT_TYPE = {Encoding.PROTOBUF: "application/x-protobuf", Encoding.JSON: "application/json"}
-VIOLATIONS_TOLD_MAX = 20
+VIOLATIONS_MAX = 20
 """Flaws in the details of a refusal."""
 
 DRAINED_BYTES_MAX = 64 << 20
-"""Bytes of a refused request that the server still reads, so that its sender sees the answer."""
+"""Bytes of a refused request that the server still reads, so that its sender gets the answer."""
 
-_SAID: dict[Reason, dict[str, str]] = {
+_HEADERS: dict[Reason, dict[str, str]] = {
     Reason.METHOD: {"Allow": "POST"},
     Reason.CODING: {"Accept-Encoding": ", ".join(CODINGS)},
 }
-_ENDED = frozenset({Reason.SLOW, Reason.STOPPING})
-"""The rest of what comes is not waited for."""
+_CLOSING = frozenset({Reason.SLOW, Reason.STOPPING})
+"""After these the server closes the connection without reading the rest of the body."""
 _CHARSETS = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
 
 
 def encoding_of(content_type: str) -> Encoding:
-    """The encoding that a `Content-Type` header names. Raises Refused for one that is not read."""
+    """Return the encoding that a `Content-Type` header names. Raises Refused for an unsupported one."""
     kind, *parameters = (part.strip() for part in content_type.lower().split(";"))
     encoding = next((encoding for encoding, known in CONTENT_TYPE.items() if kind == known), None)
     if encoding is None:
-        raise Refused(Reason.TYPE, f"the content types that are read are {', '.join(CONTENT_TYPE.values())}")
+        raise Refused(Reason.TYPE, f"supported content types: {', '.join(CONTENT_TYPE.values())}")
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip() == "charset" and value.strip(' "') not in _CHARSETS:
-            raise Refused(Reason.TYPE, "the character set that is read is UTF-8")
+            raise Refused(Reason.TYPE, "supported character set: UTF-8")
     return encoding
 
 
-def export_response(endpoint: Endpoint, taken: Taken) -> ExportResponse:
-    """Return the answer to a request that was taken, with `partial_success` where something of it was not."""
+def export_response(endpoint: Endpoint, result: PartialSuccess) -> ExportResponse:
+    """Return the answer to an accepted request, with `partial_success` where items were rejected."""
     message = endpoint.response()
-    if taken.text:
-        setattr(message.partial_success, endpoint.rejected, taken.rejected)
-        message.partial_success.error_message = taken.text
+    if result.text:
+        setattr(message.partial_success, endpoint.rejected, result.rejected)
+        message.partial_success.error_message = result.text
     return message
 
 
 def status_of(refused: Refused) -> Status:
-    """The `google.rpc.Status` that says why; where its flaws are known they are its details."""
-    status = Status(code=STATUS[refused.reason].grpc, message=refused.text)
+    """Return the `google.rpc.Status` of a refusal, with the flaws of the request as its details."""
+    status = Status(code=STATUS_CODES[refused.reason].grpc, message=refused.text)
     if refused.flaws:
-        told = refused.flaws[:VIOLATIONS_TOLD_MAX]
         violations = [
             BadRequest.FieldViolation(field=flaw.place, description=f"{flaw.code} {flaw.text}")
-            for flaw in told
+            for flaw in refused.flaws[:VIOLATIONS_MAX]
         ]
         detail = Any()
         detail.Pack(BadRequest(field_violations=violations))
@@ -75,24 +74,24 @@ def status_of(refused: Refused) -> Status:
 def written(
     message: Message, encoding: Encoding, code: int, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The message as an HTTP response with that status code."""
+    """Return the message as an HTTP response with that status code."""
     json = encoding is Encoding.JSON
     body = MessageToJson(message, indent=None).encode() if json else message.SerializeToString()
     return Response(body, code, {**(headers or {}), "Content-Type": CONTENT_TYPE[encoding]})
 
 
 def refusal(refused: Refused, headers: Mapping[str, str]) -> Response:
-    """The answer to a request with those headers that is not taken; in JSON where its encoding is unknown."""
+    """Return the answer to a refused request with those headers; in JSON where its encoding is unknown."""
     try:
         encoding = encoding_of(headers.get("content-type", ""))
     except Refused:
         encoding = Encoding.JSON
-    said = dict(_SAID.get(refused.reason, {}))
+    answered = dict(_HEADERS.get(refused.reason, {}))
     if refused.retry_after_s is not None:
-        said["Retry-After"] = str(max(1, math.ceil(refused.retry_after_s)))
-    if refused.reason in _ENDED or body_bytes(headers) > DRAINED_BYTES_MAX:
-        said["Connection"] = "close"
-    response = written(status_of(refused), encoding, STATUS[refused.reason].http, said)
+        answered["Retry-After"] = str(max(1, math.ceil(refused.retry_after_s)))
+    if refused.reason in _CLOSING or body_bytes(headers) > DRAINED_BYTES_MAX:
+        answered["Connection"] = "close"
+    response = written(status_of(refused), encoding, STATUS_CODES[refused.reason].http, answered)
     if refused.reason is Reason.TOKEN:
         for scheme in ("Bearer", "Basic"):
             response.headers.append("WWW-Authenticate", f'{scheme} realm="tracline", charset="UTF-8"')
@@ -100,8 +99,8 @@ def refusal(refused: Refused, headers: Mapping[str, str]) -> Response:
 
 
 def body_bytes(headers: Mapping[str, str]) -> float:
-    """Return how many bytes of body the sender announces; infinitely many where it does not say how many."""
-    said = headers.get("content-length", "")
-    if said.isascii() and said.isdigit():
-        return float(said)
+    """Return the announced length of the body, infinity where its length is unknown."""
+    length = headers.get("content-length", "")
+    if length.isascii() and length.isdigit():
+        return float(length)
     return math.inf if "transfer-encoding" in headers else 0.0

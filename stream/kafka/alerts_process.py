@@ -23,8 +23,9 @@ from ..alerts.alert import Alert, decode
 from ..alerts.delivery import Delivery
 from ..error import StreamError
 from ..messages.topics import Topic
-from ..process.faultpoints import AlertFault, reach
-from ..process.metrics import AlertMetrics, Outcome
+from ..process.alert_metrics import AlertMetrics
+from ..process.faultpoints import AlertFault, fault_point
+from ..process.kafka_metrics import TransactionOutcome
 from ..stages.alert import CODE, PROCESS, Alerting, Turned
 from ..stages.rekey import Record
 from .assignment import Moves, join, not_taken
@@ -147,7 +148,7 @@ class AlertsProcess:
         records = [record for some in polled.values() for record in some]
         # A letter is written before the alert that it tells of is taken for delivered.
         if records or self._alerting.has_letters:
-            reach(AlertFault.RECEIVED)
+            fault_point(AlertFault.RECEIVED)
             self._take(records, member)
         self._deliver()
 
@@ -181,7 +182,7 @@ class AlertsProcess:
             self._settled = count
             self._around.say("is at work" if owned else "waits: another process is at work")
             if not owned:
-                self._around.metrics.rest()
+                self._around.metrics.clear()
 
     def _go_on(self, count: int) -> bool:
         """Stand where the last transaction left off. False where we are not the one at work any more.
@@ -283,11 +284,11 @@ class AlertsProcess:
             self._alerting.take(_record(record))
         turned = self._alerting.turn()
         self._compare_marks(turned.repeated)
-        reach(AlertFault.STEPPED)
+        fault_point(AlertFault.STEPPED)
         try:
             self._transactions.begin()
             self._transactions.produce(self._sent(turned))
-            reach(AlertFault.PRODUCED)
+            fault_point(AlertFault.PRODUCED)
             going_on = {place: max(self._position(place), self._next[place]) for place in self._verdicts}
             self._transactions.offsets(going_on, member)
             self._transactions.commit()
@@ -295,7 +296,7 @@ class AlertsProcess:
             raise self._aborted(error) from None
         self._refusals = 0
         if turned.alerts:
-            reach(AlertFault.COMMITTED)
+            fault_point(AlertFault.COMMITTED)
         self._count(turned, records)
 
     def _position(self, place: TopicPartition) -> int:
@@ -319,7 +320,7 @@ class AlertsProcess:
             done = offset + 1
             self._undelivered.popleft()
         if done is not None:
-            reach(AlertFault.DELIVERED)
+            fault_point(AlertFault.DELIVERED)
             self._member.commit({self._place: OffsetAndMetadata(done, "", -1)}, timeout_ms=ASK_MS)
         if self._delivery.has_room():
             self._member.resume(self._place)
@@ -331,7 +332,7 @@ class AlertsProcess:
         for topic in SENDS:
             count = sum(output.topic is topic for output in turned.outputs)
             metrics.kafka.sent(self._names[topic], count)
-        metrics.kafka.transaction(Outcome.COMMITTED)
+        metrics.kafka.transaction(TransactionOutcome.COMMITTED)
         metrics.statuses.inc(turned.statuses)
         metrics.repeats.inc(turned.repeats)
         for code in turned.dead_letters:
@@ -353,7 +354,7 @@ class AlertsProcess:
     def _aborted(self, error: KafkaError) -> KafkaError:
         """Let go of a transaction, so that the next turn begins at the last that was committed; gives why."""
         self._settled = None
-        self._around.metrics.kafka.transaction(Outcome.ABORTED)
+        self._around.metrics.kafka.transaction(TransactionOutcome.ABORTED)
         error = self._transactions.abandon(error)
         if isinstance(error, (*FENCED, CommitFailedError)) or error.retriable:
             return error

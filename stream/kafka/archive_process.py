@@ -19,12 +19,12 @@ from kafka import KafkaProducer
 from kafka.errors import IllegalStateError, KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from ...archive.chunk import Piece, RuleTexts, Standing
+from ...archive.chunk import ArchiveCheckpoint, Chunk, RuleTexts
 from ..error import StreamError
-from ..messages.codec import DeadLetter, encode_letter
+from ..messages.codec import DeadLetter, encode_dead_letter
 from ..messages.topics import Topic
-from ..process.faultpoints import ArchiveFault, reach
-from ..process.metrics import ArchiveMetrics
+from ..process.archive_metrics import ArchiveMetrics
+from ..process.faultpoints import ArchiveFault, fault_point
 from ..stages.archive import Gathering, Pace, resumed, too_many
 from ..stages.rekey import Record
 from .assignment import Moves, join, not_taken
@@ -57,29 +57,29 @@ class Entered(Protocol):
 class Archive(Protocol):
     """An archive that several processes add to in turns."""
 
-    def turn(self) -> AbstractContextManager[None]:
-        """Wait for the turn, and have it: what follows is called inside, but for `standing`."""
+    def lock(self) -> AbstractContextManager[None]:
+        """Wait for the lock and hold it; every other method except `checkpoint` needs it."""
         ...
 
-    def standing(self, partition: int) -> Standing | None:
+    def checkpoint(self, partition: int) -> ArchiveCheckpoint | None:
         """Return how far the archive has come with a partition, None where it has nothing of it."""
         ...
 
-    def keep_rules(self, digest: str, packs: RuleTexts) -> None:
+    def write_rules(self, digest: str, packs: RuleTexts) -> None:
         """Write a rule set; once is enough."""
 
-    def begin(self, piece: Piece) -> None:
-        """Enter that files of the piece are written next."""
+    def begin(self, chunk: Chunk) -> None:
+        """Enter that files of the chunk are written next."""
 
-    def put(self, piece: Piece) -> None:
-        """Write the files of the piece, but for those that were entered before."""
+    def write(self, chunk: Chunk) -> None:
+        """Write the files of the chunk, but for those that were entered before."""
 
-    def enter(self) -> Entered:
-        """Enter the files that were put."""
+    def commit(self) -> Entered:
+        """Enter the written files into the manifest."""
         ...
 
-    def finish(self, piece: Piece) -> Standing:
-        """Enter that the piece is in the archive."""
+    def finish(self, chunk: Chunk) -> ArchiveCheckpoint:
+        """Enter that the chunk is in the archive."""
         ...
 
 
@@ -109,7 +109,7 @@ class Archiving:
         self._checks = TopicChecks(kafka, PROCESS)
         self._producer: Any = None
         self._open: dict[int, Gathering] = {}
-        self._bases: dict[int, Standing | None] = {}
+        self._bases: dict[int, ArchiveCheckpoint | None] = {}
         self._heard = self._checked = around.clock()
         self._is_away = False
 
@@ -123,7 +123,7 @@ class Archiving:
 
         Raises StreamError (TRL731, TRL751), and what the archive raises.
         """
-        with self._archive.turn():
+        with self._archive.lock():
             # A folder that takes no files is told now, not when the first one is due.
             pass
         try:
@@ -160,7 +160,7 @@ class Archiving:
         self._is_away = False
         for place, records in polled.items():
             self._heard = self._around.clock()
-            reach(ArchiveFault.RECEIVED)
+            fault_point(ArchiveFault.RECEIVED)
             self._gather(place, records)
         for number in too_many(self._open):
             self._archive_one(number)
@@ -179,7 +179,7 @@ class Archiving:
         places = [TopicPartition(self._topic, number) for number in sorted(owned)]
         if places:
             begins = self._consumer.beginning_offsets(places, timeout_ms=ASK_MS)
-            known = {place.partition: self._archive.standing(place.partition) for place in places}
+            known = {place.partition: self._archive.checkpoint(place.partition) for place in places}
             self._check({number: one.next for number, one in known.items() if one is not None})
             for place in places:
                 if not self._begin(place, begins[place], known[place.partition]):
@@ -190,10 +190,10 @@ class Archiving:
             if owned:
                 self._around.say(f"goes on with partitions {', '.join(map(str, sorted(owned)))}")
 
-    def _begin(self, place: TopicPartition, first: int, standing: Standing | None) -> bool:
+    def _begin(self, place: TopicPartition, first: int, standing: ArchiveCheckpoint | None) -> bool:
         """Go on with a partition whose messages begin at `first`; false where it is not ours."""
         self._bases[place.partition] = standing
-        begin = Standing(first, first) if standing is None else resumed(standing, first)
+        begin = ArchiveCheckpoint(first, first) if standing is None else resumed(standing, first)
         if standing is not None and begin.next != standing.next:
             text = f"partition {place.partition}: Kafka has deleted messages {standing.next} to"
             self._around.say(f"{text} {begin.next - 1} before they were archived")
@@ -268,26 +268,26 @@ class Archiving:
         """Archive what was gathered of a partition; false where another process has gone on with it."""
         gathering, metrics = self._open[number], self._around.metrics
         piece = gathering.piece()
-        with self._archive.turn():
-            if self._archive.standing(number) != self._bases[number]:
+        with self._archive.lock():
+            if self._archive.checkpoint(number) != self._bases[number]:
                 self._settled = None
                 return False
             for digest, packs in piece.activated.items():
-                self._archive.keep_rules(digest, packs)
+                self._archive.write_rules(digest, packs)
             if piece.events:
                 self._archive.begin(piece)
-                reach(ArchiveFault.WRITING)
-                self._archive.put(piece)
-                reach(ArchiveFault.WRITTEN)
-                entered = self._archive.enter()
-                reach(ArchiveFault.ENTERED)
+                fault_point(ArchiveFault.WRITING)
+                self._archive.write(piece)
+                fault_point(ArchiveFault.WRITTEN)
+                entered = self._archive.commit()
+                fault_point(ArchiveFault.ENTERED)
                 metrics.files.inc(entered.files)
                 metrics.bytes.inc(entered.bytes)
                 metrics.rows.inc(entered.rows)
             standing = self._bases[number] = self._archive.finish(piece)
         gathering.archived(standing)
         self._commit(number, standing.next)
-        reach(ArchiveFault.COMMITTED)
+        fault_point(ArchiveFault.COMMITTED)
         return True
 
     def _commit(self, number: int, offset: int) -> None:
@@ -300,7 +300,7 @@ class Archiving:
         """Put aside what is no message. Raises KafkaError where that is not acknowledged."""
         if self._producer is None:
             self._producer = KafkaProducer(**producing(self._kafka, PROCESS))
-        sent = self._producer.send(self._kafka.topic(Topic.DEAD_LETTER), value=encode_letter(letter))
+        sent = self._producer.send(self._kafka.topic(Topic.DEAD_LETTER), value=encode_dead_letter(letter))
         sent.get(timeout=ASK_MS / 1000)
         self._around.metrics.progress.dead_letter(letter.code)
 

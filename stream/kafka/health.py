@@ -19,11 +19,12 @@ from starlette.routing import Route
 
 from ..error import StreamError
 from ..ingest.auth import GateMiddleware, gate_for
-from ..ingest.meter import Transport
+from ..ingest.meter import OtlpTransport
 from ..ingest.server.connections import ConnectionLimits
 from ..ingest.server.http_server import HttpServer
 from ..ingest.server.sockets import Address, listening
-from ..process.metrics import KafkaMetrics, metrics_route
+from ..process.kafka_metrics import KafkaMetrics
+from ..process.metrics import metrics_route
 
 CONNECTIONS_MAX = 64
 """Connections at a time; the newest gets in, and the oldest that is silent yields."""
@@ -58,7 +59,7 @@ def serving(metrics: KafkaMetrics, address: Address, is_ready: Question) -> Gene
             middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
         )
         begun = threading.Event()
-        limits, meter = ConnectionLimits(CONNECTIONS_MAX), metrics.connections.of(Transport.HTTP)
+        limits, meter = ConnectionLimits(CONNECTIONS_MAX), metrics.connections.of(OtlpTransport.HTTP)
         server = HttpServer(app, limits, meter, STOPPING_S, begun.set)
         thread = threading.Thread(
             target=asyncio.run, args=(server.serve([sock]),), name="health", daemon=True

@@ -22,12 +22,13 @@ from kafka.structs import TopicPartition
 from ...schemas.otlp.signal import Signal
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
-from ..error import OF_THE_PROCESS, StreamError
-from ..ingest.limits import Limits
+from ..error import PROCESS_ERRORS, StreamError
+from ..ingest.limits import ReceiverLimits
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined
-from ..process.faultpoints import RekeyFault, reach
-from ..process.metrics import Outcome, RekeyMetrics
+from ..process.faultpoints import RekeyFault, fault_point
+from ..process.kafka_metrics import TransactionOutcome
+from ..process.rekey_metrics import RekeyMetrics
 from ..process.unread import UnreadNotice
 from ..stages.rekey import Input, Record, Rekeyer, Transaction
 from .assignment import not_taken
@@ -38,7 +39,7 @@ from .topics import Patience, ask_at_start, look, require
 from .transactions import FENCED, Sent, Transactions
 
 PROCESS = "rekey"
-RECORD_BYTES_MAX = Limits().unpacked_bytes_max
+RECORD_BYTES_MAX = ReceiverLimits().unpacked_bytes_max
 """Bytes of a record beyond which it is not read: the limit of a request to `tracline serve`."""
 TICK_S_MIN = 0.05
 RETRY_S = 1.0
@@ -180,7 +181,7 @@ class Rekeying:
             self._around.say(f"goes on with partitions {', '.join(map(str, sorted(owned)))}")
             self._said = count
         if not owned:
-            self._around.metrics.rest()
+            self._around.metrics.clear()
 
     def _place(self, one: Input) -> TopicPartition:
         """Return an input as Kafka's client calls it."""
@@ -273,7 +274,7 @@ class Rekeying:
 
     def _carry(self, reader: Reader, records: Sequence[Any], member: Any) -> None:
         """Take records in and commit what comes of them; one by one where one of them is poison."""
-        reach(RekeyFault.RECEIVED)
+        fault_point(RekeyFault.RECEIVED)
         for one, record in {self._input(record): record for record in reversed(records)}.items():
             self._tell_deleted(one, reader.deleted(self._place(one), self._next[one], record.offset))
         # A fetch may come from before a seek: what was read is the same topic's, and is not read twice.
@@ -283,7 +284,7 @@ class Rekeying:
         try:
             done = self._taken(records)
         except Exception as error:
-            if isinstance(error, OF_THE_PROCESS):
+            if isinstance(error, PROCESS_ERRORS):
                 raise
             self._settle(reader)
             for record in records:
@@ -300,7 +301,7 @@ class Rekeying:
         try:
             done = self._taken([record])
         except Exception as error:
-            if isinstance(error, OF_THE_PROCESS):
+            if isinstance(error, PROCESS_ERRORS):
                 raise
             # What broke it has spoiled the state of its source.
             self._settle(reader)
@@ -355,19 +356,19 @@ class Rekeying:
 
     def _commit(self, done: Transaction, member: Any, records: Sequence[Any]) -> None:
         """Send it all in one transaction, which a KafkaError has ended."""
-        reach(RekeyFault.TAKEN)
+        fault_point(RekeyFault.TAKEN)
         offsets = {**self._next, **done.offsets}
         try:
             self._transactions.begin()
             self._transactions.produce(self._sent(done))
-            reach(RekeyFault.PRODUCED)
+            fault_point(RekeyFault.PRODUCED)
             self._transactions.offsets(self._places(offsets), member)
-            reach(RekeyFault.OFFSETS)
+            fault_point(RekeyFault.OFFSETS)
             self._transactions.commit()
         except KafkaError as error:
-            self._around.metrics.kafka.transaction(Outcome.ABORTED)
+            self._around.metrics.kafka.transaction(TransactionOutcome.ABORTED)
             raise self._transactions.abandon(error) from None
-        reach(RekeyFault.COMMITTED)
+        fault_point(RekeyFault.COMMITTED)
         self._refusals = 0
         if self._is_away:
             self._around.say("Kafka answers again")
@@ -390,13 +391,13 @@ class Rekeying:
             sent[output.topic] = sent.get(output.topic, 0) + 1
         for topic, count in sent.items():
             metrics.kafka.sent(self._names[topic], count)
-        metrics.kafka.transaction(Outcome.COMMITTED)
+        metrics.kafka.transaction(TransactionOutcome.COMMITTED)
         metrics.spans_in.inc(done.items[Topic.SPANS])
         metrics.log_records_in.inc(done.items[Topic.LOGS])
         metrics.candidates.inc(done.candidates)
         metrics.spans.early.inc(done.early)
-        metrics.spans.came(done.census)
-        self._notice.came(done.census)
+        metrics.spans.count_spans(done.census)
+        self._notice.add(done.census)
         for signal, topic in ((Signal.SPANS, Topic.SPANS), (Signal.LOGS, Topic.LOGS)):
             metrics.spans.rejected[signal].inc(done.rejected[topic])
         metrics.spans.flaws(Counter(done.dead_letters))

@@ -33,7 +33,7 @@ Time: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 """Nanoseconds since the epoch that 64 bits hold, as archives and texts need them."""
 
 
-class Batch(msgspec.Struct, frozen=True, tag_field="type", tag="batch"):
+class CandidateBatch(msgspec.Struct, frozen=True, tag_field="type", tag="batch"):
     """Candidates of one events partition, resolved from one source partition up to `offset` (-1 at a tick).
 
     `watermark` is the source's behind them; of `sources` source partitions there are. With `more` all of them
@@ -66,7 +66,7 @@ class Activation(msgspec.Struct, frozen=True, tag_field="type", tag="activation"
     supersedes: list[str] = []
 
 
-Message: TypeAlias = Batch | Tick | Activation
+Message: TypeAlias = CandidateBatch | Tick | Activation
 
 
 class Mark(msgspec.Struct, frozen=True, order=True, array_like=True):
@@ -81,7 +81,7 @@ class Mark(msgspec.Struct, frozen=True, order=True, array_like=True):
     index: int
 
 
-class Judged(msgspec.Struct, frozen=True, tag_field="type", tag="judged"):
+class JudgedBatch(msgspec.Struct, frozen=True, tag_field="type", tag="judged"):
     """What was judged of one message: events and `end` rows in judged order, and by which rule sets.
 
     `sets` has, event by event, the number of its rule set in `digests`. `watermark` is that of the events
@@ -125,7 +125,7 @@ class Damaged(Exception):
 _HINT = "one release must write and read the topic: stop the other, or begin with new topics"
 _ENCODER = msgspec.msgpack.Encoder()
 _MESSAGE = msgspec.msgpack.Decoder(Message)
-_JUDGED = msgspec.msgpack.Decoder(Judged)
+_JUDGED = msgspec.msgpack.Decoder(JudgedBatch)
 _LETTER = msgspec.json.Decoder(DeadLetter)
 _MAGIC = b"TL"
 _HEAD = _MAGIC + bytes([VERSION])
@@ -136,7 +136,7 @@ def partition_of(session_id: str, partitions: int) -> int:
     return crc32c(session_id.encode("utf-8", "surrogatepass")) % partitions
 
 
-def encode(message: Message | Judged) -> bytes:
+def encode(message: Message | JudgedBatch) -> bytes:
     """A message of `tracline.events` or `tracline.judged` as bytes."""
     return _HEAD + _ENCODER.encode(message)
 
@@ -146,7 +146,7 @@ def decode(data: bytes) -> Message:
     return _decoded(_MESSAGE, data, "tracline.events")
 
 
-def decode_judged(data: bytes) -> Judged:
+def decode_judged(data: bytes) -> JudgedBatch:
     """A message of `tracline.judged`. Raises Damaged, or StreamError as `Damaged` says."""
     return _decoded(_JUDGED, data, "tracline.judged")
 
@@ -163,7 +163,9 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes, topic: str) -> 
         raise Damaged(f"a record of {topic} is no message of tracline's") from None
 
 
-def batches(batch: Batch, bytes_max: int, before: int) -> tuple[list[bytes], list[Candidate]]:
+def candidate_messages(
+    batch: CandidateBatch, bytes_max: int, before: int
+) -> tuple[list[bytes], list[Candidate]]:
     """The messages that carry a batch, each of about `bytes_max` at most, and what is too large for any.
 
     A session's candidates stand in one message, or in several of their own that say `more` but for the last.
@@ -201,7 +203,7 @@ def _parts(
         yield [candidate for own in together for candidate in own], False
 
 
-def judged_messages(judged: Judged, bytes_max: int) -> list[bytes]:
+def judged_messages(judged: JudgedBatch, bytes_max: int) -> list[bytes]:
     """The messages that carry what was judged, each of about `bytes_max` at most; one at least.
 
     An event larger than that has a message of its own, and so have the packs of rules that came into force.
@@ -272,12 +274,12 @@ def decode_verdicts(data: bytes) -> dict[str, Any]:
     return message
 
 
-def encode_letter(letter: DeadLetter) -> bytes:
+def encode_dead_letter(letter: DeadLetter) -> bytes:
     """A dead letter as JSON, with the version."""
     return orjson.dumps({"version": VERSION, **msgspec.structs.asdict(letter)})
 
 
-def decode_letter(data: bytes) -> DeadLetter:
+def decode_dead_letter(data: bytes) -> DeadLetter:
     """A dead letter of the topic. Raises Damaged where the record is none."""
     try:
         return _LETTER.decode(data)

@@ -19,7 +19,7 @@ from .session_state import SessionState, decode, encode
 
 STATE_VERSION = 2
 _HEAD = struct.Struct(">BqqBI")
-"""Before a session's state: version, then `Head`, the packing before its pieces."""
+"""Before a session's state: version, then `SessionHead`, the packing before its pieces."""
 _PLAIN, _ZSTD = 0, 1
 _NEVER = (1 << 63) - 1
 PACKED_FROM_BYTES = 1_024
@@ -28,7 +28,7 @@ STATE_BYTES_MAX = 256 << 20
 HINT = "finish the sessions with the release that wrote it, or begin with new topics"
 
 
-class Facts(msgspec.Struct, frozen=True):
+class PartitionState(msgspec.Struct, frozen=True):
     """What is remembered of an events partition.
 
     `offset` is that of the last message that is done with, `watermarks` those of the sources by partition,
@@ -46,7 +46,7 @@ class Facts(msgspec.Struct, frozen=True):
     topic_id: str = ""
 
 
-class Head(NamedTuple):
+class SessionHead(NamedTuple):
     """What a session's record says of its state.
 
     `offset` is that of the message behind it, `due` when the session has something to do next, `pieces` how
@@ -58,7 +58,7 @@ class Head(NamedTuple):
     pieces: int
 
 
-def written(state: SessionState, offset: int, due: int, bytes_max: int) -> tuple[bytes, list[bytes]]:
+def encode_session(state: SessionState, offset: int, due: int, bytes_max: int) -> tuple[bytes, list[bytes]]:
     """A session's record once the message at that offset is done with, and the pieces of its state.
 
     There are none where the state has `bytes_max` at most.
@@ -73,12 +73,12 @@ def written(state: SessionState, offset: int, due: int, bytes_max: int) -> tuple
     return _HEAD.pack(STATE_VERSION, offset, min(due, _NEVER), packing, len(pieces)) + data, pieces
 
 
-def read(data: bytes, pieces: Iterable[bytes | None] = ()) -> SessionState:
+def decode_session(data: bytes, pieces: Iterable[bytes | None] = ()) -> SessionState:
     """The state in a session's record, or in its pieces.
 
     Raises StreamError where it is another release's, or damaged.
     """
-    read_head(data)
+    decode_head(data)
     packing = _HEAD.unpack_from(data)[3]
     body = b"".join([data[_HEAD.size :], *(piece or b"" for piece in pieces)])
     if packing == _ZSTD:
@@ -89,26 +89,26 @@ def read(data: bytes, pieces: Iterable[bytes | None] = ()) -> SessionState:
     return decode(body)
 
 
-def read_head(data: bytes) -> Head:
+def decode_head(data: bytes) -> SessionHead:
     """Return what a session's record says of its state. Raises StreamError where it is another release's."""
     if len(data) < _HEAD.size or data[0] != STATE_VERSION:
         what = f"a session's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
         raise StreamError("TRL741", what, HINT)
     _, offset, due, _, pieces = _HEAD.unpack_from(data)
-    return Head(offset, due, pieces)
+    return SessionHead(offset, due, pieces)
 
 
-def write_facts(facts: Facts) -> bytes:
+def encode_partition(facts: PartitionState) -> bytes:
     """A partition's record."""
     return bytes([STATE_VERSION]) + msgspec.msgpack.encode(facts)
 
 
-def read_facts(data: bytes) -> Facts:
+def decode_partition(data: bytes) -> PartitionState:
     """The facts in a partition's record. Raises StreamError where it is another release's, or damaged."""
     if data[:1] != bytes([STATE_VERSION]):
         what = f"a partition's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
         raise StreamError("TRL741", what, HINT)
     try:
-        return msgspec.msgpack.decode(data[1:], type=Facts)
+        return msgspec.msgpack.decode(data[1:], type=PartitionState)
     except msgspec.MsgspecError:
         raise StreamError("TRL741", "a partition's state is damaged", HINT) from None

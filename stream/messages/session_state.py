@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ...schemas.sessions.assemble import Session
+from ...schemas.sessions.assemble import SessionAssembler
 from ..error import StreamError
 
 VERSION = 1
@@ -30,7 +30,7 @@ _HINT = "finish the sessions with the release that wrote them, or begin with an 
 class SessionState:
     """A session being assembled, and what its open occurrence has shown so far; changed in place."""
 
-    session: Session
+    session: SessionAssembler
     rules: str = ""
     rows: Columns = field(default_factory=Columns)
     applied_in: int = 0

@@ -9,7 +9,7 @@ from functools import lru_cache
 from ...schemas.time import rfc3339
 
 
-class Standing(StrEnum):
+class SessionStatus(StrEnum):
     """What a rule, or a session, has come to."""
 
     APPLIED = "applied"
@@ -23,13 +23,13 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StatusChange:
     """That an occurrence has come to a standing; `time` is that of the last event judged by then.
 
     `pack`, `rule`, `rule_digest` and `severity` are None where the occurrence closed.
     """
 
-    status: Standing
+    status: SessionStatus
     session_id: str
     occurrence: int
     pack: str | None
@@ -40,7 +40,7 @@ class Status:
     time: int
 
 
-def as_json(status: Status) -> dict[str, object]:
+def as_json(status: StatusChange) -> dict[str, object]:
     """A status as JSON."""
     return {
         "status": status.status,

@@ -14,7 +14,7 @@ from enum import StrEnum
 VARIABLE = "TRACLINE_FAULT"
 
 
-class Fault(StrEnum):
+class ServeFault(StrEnum):
     """The gaps between what must happen in order."""
 
     RECEIVED = "received"
@@ -109,7 +109,7 @@ class MonitorFault(StrEnum):
 _met: Counter[StrEnum] = Counter()
 
 
-def reach(fault: StrEnum) -> None:
+def fault_point(fault: StrEnum) -> None:
     """Come to that place; the process ends here where a test wants it to."""
     wanted = os.environ.get(VARIABLE)
     if wanted is not None:

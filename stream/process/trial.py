@@ -29,7 +29,7 @@ _PASSED = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class RuleTrial:
     """A trial of packs that has begun, in a process of its own."""
 
     texts: Mapping[str, str]
@@ -42,12 +42,12 @@ class Trial:
             raise _refusal(self.texts, how)
 
 
-def begin_trial(texts: Mapping[str, str]) -> Trial:
+def begin_trial(texts: Mapping[str, str]) -> RuleTrial:
     """Start the process that is to judge by the packs; it loads what it needs until `require` is called."""
-    return Trial(texts, _begun())
+    return RuleTrial(texts, _begun())
 
 
-class Trials:
+class RuleTrials:
     """Trials of rule sets, each made once, whichever threads ask for it."""
 
     def __init__(self) -> None:
@@ -60,12 +60,12 @@ class Trials:
             if _written(texts) not in self._passed:
                 self._require(begin_trial(texts))
 
-    def wait(self, trial: Trial) -> None:
+    def wait(self, trial: RuleTrial) -> None:
         """Wait for a trial that has begun. Raises StreamError (TRL748) where its process is killed."""
         with self._lock:
             self._require(trial)
 
-    def _require(self, trial: Trial) -> None:
+    def _require(self, trial: RuleTrial) -> None:
         trial.require()
         self._passed.add(_written(trial.texts))
 
@@ -135,18 +135,18 @@ def _main() -> int:
     from ...rules.model.problem import RuleError
     from ...rules.model.rule import RuleSet
     from ...rules.packs.load import load_texts
-    from .faultpoints import TrialFault, reach
+    from .faultpoints import TrialFault, fault_point
 
     try:
         rule_set = load_texts(json.loads(sys.stdin.buffer.read()))
         if sys.argv[1:] != ["each"]:
             for _ in rule_set.rules:
-                reach(TrialFault.RULE)
+                fault_point(TrialFault.RULE)
             try_rules(rule_set)
         for rule in rule_set.rules if sys.argv[1:] == ["each"] else ():
             sys.stdout.write(f"{rule.pack}/{rule.id}\n")
             sys.stdout.flush()
-            reach(TrialFault.RULE)
+            fault_point(TrialFault.RULE)
             try_rules(RuleSet((rule,), {}))
     except RuleError:
         pass  # rules with errors come into force nowhere, and whoever loads them says what is wrong

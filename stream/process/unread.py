@@ -16,12 +16,12 @@ SPANS_MIN = 1_000
 class UnreadNotice:
     """What a live process logs of unread spans: once of all, and once of each agent framework's scope."""
 
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     census: SpanCensus = field(default_factory=SpanCensus)
     _is_said: bool = False
     _scopes: set[str] = field(default_factory=set[str])
 
-    def came(self, spans: SpanCensus) -> None:
+    def add(self, spans: SpanCensus) -> None:
         """Count spans that came."""
         before = self.census.spans.total() // SPANS_MIN
         self.census.add(spans)
@@ -36,4 +36,4 @@ class UnreadNotice:
             self._is_said, new = True, dict(self.census.spans)
         if new:
             self._scopes.update(silent)
-            self.say(f"{visible(unread_text(new))}; run `tracline doctor`, or see docs/spans.md")
+            self.report(f"{visible(unread_text(new))}; run `tracline doctor`, or see docs/spans.md")

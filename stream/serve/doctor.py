@@ -13,7 +13,7 @@ from starlette.routing import Route
 from ...schemas.event import Event
 from ...schemas.instrumentations.lacks import Diagnosed, Instrumentations, as_json
 from ...schemas.span import Span
-from ...schemas.step import Part, Step
+from ...schemas.span_content import SpanContent, SpanRole
 
 PATH = "/doctor"
 SENDERS_MAX = 200_000
@@ -31,7 +31,7 @@ class Doctor:
         self._senders: dict[int, int] = {}
 
     def add(
-        self, spans: Iterable[tuple[Span, Step]], events: Iterable[Event], *, log_records: bool = False
+        self, spans: Iterable[tuple[Span, SpanContent]], events: Iterable[Event], *, log_records: bool = False
     ) -> None:
         """Count spans, each with what it says, and the events that they or earlier spans told.
 
@@ -41,7 +41,7 @@ class Doctor:
             self._found.log_records = self._found.log_records or log_records
             for span, step in spans:
                 number = self._found.add(span, step)
-                if step.part is not Part.OTHER:
+                if step.role is not SpanRole.OTHER:
                     self._remember(hash((span.trace_id, span.span_id)), number)
             for event in events:
                 self._add_event(event)

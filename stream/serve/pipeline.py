@@ -17,21 +17,21 @@ from typing import Protocol
 import msgspec
 
 from ...schemas.candidate import Candidate
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
-from ...schemas.sessions.assemble import Session
+from ...schemas.sessions.assemble import SessionAssembler
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
-from ..error import OF_THE_PROCESS
-from ..ingest.request import Busy, Request, decode
+from ..error import PROCESS_ERRORS
+from ..ingest.request import Busy, ExportRequest, decode
 from ..messages.session_state import SessionState
 from ..messages.session_state import decode as read_state
-from ..process.faultpoints import Fault, reach
+from ..process.faultpoints import ServeFault, fault_point
 from ..stages.judge import Worker, poisoned
 from ..stages.resolve import Source
-from .rows import fill
-from .store import Batch, DeadLetter, Store, Stored, damaged, is_of_the_disk
+from .rows import add_changes
+from .store import Store, StoreChanges, StoredDeadLetter, StoredRequest, damaged, is_of_the_disk
 
 WAITING_BYTES_MAX = 64 << 20
 """Bytes of requests that wait for the next round; further ones are asked to come again."""
@@ -47,7 +47,7 @@ RETRY_STOPPING_S = 5.0
 """When to come again, of a process that ends: whoever watches it may have started another by then."""
 
 
-class Archive(Protocol):
+class ArchiveSink(Protocol):
     """Where judged events are kept for audits."""
 
     def write(self, rows: Sequence[bytes], first: int, last: int) -> None:
@@ -58,22 +58,22 @@ class Archive(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """What the pipeline needs of the world around it.
+class PipelineRuntime:
+    """What the pipeline needs of the runtime around it.
 
-    `now` is the time (ns since the epoch), `free_bytes` what the store's disk has left. `told` hears each
-    batch that was written, for metrics; `idle` is called where nothing came for a while.
+    `now` is the time (ns since the epoch), `free_bytes` what the store's disk has left. `on_commit` gets each
+    batch that was written, for metrics; `on_idle` is called where nothing came for a while.
     """
 
     now: Callable[[], int]
     free_bytes: Callable[[], int]
-    archive: Archive
-    told: Callable[[Batch], None]
-    idle: Callable[[], None] = lambda: None
+    archive: ArchiveSink
+    on_commit: Callable[[StoreChanges], None]
+    on_idle: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StoreIntervals:
     """How often events are archived, and how long the store keeps those that are; in seconds."""
 
     archive_s: float = 10.0
@@ -84,7 +84,7 @@ class Pace:
 class _Arrival:
     """A request, and whoever waits for it to be on disk."""
 
-    request: Request
+    request: ExportRequest
     done: asyncio.Future[None]
 
 
@@ -114,22 +114,27 @@ class Pipeline:
     """The pipeline of one store; an `Intake` for the receivers, while `run` works in a thread of its own."""
 
     def __init__(
-        self, store: Store, worker: Worker, settings: SessionSettings, world: World, pace: Pace | None = None
+        self,
+        store: Store,
+        worker: Worker,
+        settings: SessionSettings,
+        runtime: PipelineRuntime,
+        intervals: StoreIntervals | None = None,
     ) -> None:
-        self._store, self._worker, self._settings, self._world = store, worker, settings, world
-        self._pace = pace or Pace()
+        self._store, self._worker, self._settings, self._runtime = store, worker, settings, runtime
+        self._intervals = intervals or StoreIntervals()
         self._queue = _Queue()
         self._states: dict[str, SessionState] = {}
         self._source = Source(settings)
-        self._archived_at = world.now()
+        self._archived_at = runtime.now()
         self._heard_at: dict[Signal, int] = dict.fromkeys(Signal, self._archived_at)
         self._marked = 0
         self._reload()
 
-    async def put(self, request: Request) -> None:
+    async def put(self, request: ExportRequest) -> None:
         """Return once the request is on disk. Raises Busy where it was not taken."""
         try:
-            has_room = self._world.free_bytes() >= DISK_FREE_BYTES_MIN
+            has_room = self._runtime.free_bytes() >= DISK_FREE_BYTES_MIN
         except OSError:
             has_room = False  # The folder is gone.
         if not has_room:
@@ -194,16 +199,16 @@ class Pipeline:
 
     def _round(self, arrivals: Sequence[_Arrival]) -> None:
         works = self._accept(arrivals) if arrivals else []
-        now = self._world.now()
+        now = self._runtime.now()
         self._heard_at.update((work.signal, now) for work in works)
         tick = round(self._settings.tick_s * NS)
         if now - self._heard_at[Signal.SPANS] >= tick:
             self._source.idle_spans(now)
-            self._world.idle()
+            self._runtime.on_idle()
         if now - self._heard_at[Signal.LOGS] >= tick:
             self._source.idle_logs(now)
         self._work_off(works)
-        if now - self._archived_at >= round(self._pace.archive_s * NS):
+        if now - self._archived_at >= round(self._intervals.archive_s * NS):
             self._archived_at = now
             self._archive_if_the_disk_lets(now)
 
@@ -211,14 +216,14 @@ class Pipeline:
         """Archive and prune; where the disk does not take what the store notes of it, the next time."""
         try:
             self.archive()
-            self._store.prune(now - round(self._pace.retain_s * NS))
+            self._store.prune(now - round(self._intervals.retain_s * NS))
         except sqlite3.OperationalError as error:
             if not is_of_the_disk(error):
                 raise
 
     def _accept(self, arrivals: Sequence[_Arrival]) -> list[_Work]:
         """Write what came to disk, and let its senders know."""
-        reach(Fault.RECEIVED)
+        fault_point(ServeFault.RECEIVED)
         requests = [one.request for one in arrivals]
         try:
             numbers = self._store.accept(requests)
@@ -227,10 +232,10 @@ class Pipeline:
                 raise
             _refuse(arrivals, Busy("disk", RETRY_DISK_S))
             return []
-        reach(Fault.ACCEPTED)
+        fault_point(ServeFault.ACCEPTED)
         for one in arrivals:
             _answer(one.done, None)
-        reach(Fault.ACKNOWLEDGED)
+        fault_point(ServeFault.ACKNOWLEDGED)
         return [
             _Work(number, one.signal, one.decoded, one.received, _sha256(one.body))
             for number, one in zip(numbers, requests, strict=True)
@@ -242,7 +247,7 @@ class Pipeline:
         try:
             batch = self._judged(works)
         except Exception as error:
-            if isinstance(error, (*OF_THE_PROCESS, sqlite3.Error)) or not works:
+            if isinstance(error, (*PROCESS_ERRORS, sqlite3.Error)) or not works:
                 raise
             # The time that a request tells must not come before the request, when it is judged again.
             self._reload(before)
@@ -256,13 +261,13 @@ class Pipeline:
             batch.dead_letters.append(_letter(works[0], "request", "internal", type(error).__name__))
         if batch.is_empty:
             return
-        reach(Fault.JUDGED)
+        fault_point(ServeFault.JUDGED)
         self._commit(batch)
-        reach(Fault.COMMITTED)
+        fault_point(ServeFault.COMMITTED)
         batch.open_sessions = self._store.open_sessions()
-        self._world.told(batch)
+        self._runtime.on_commit(batch)
 
-    def _commit(self, batch: Batch) -> None:
+    def _commit(self, batch: StoreChanges) -> None:
         """Write a batch; while the disk does not take it, take no request either.
 
         Once the process is told to stop it raises what the store says; the requests are in the inbox.
@@ -276,18 +281,18 @@ class Pipeline:
                 self._queue.came.wait(RETRY_QUEUE_S)
                 _refuse(self._arrived(), Busy("disk", RETRY_DISK_S))
 
-    def _judged(self, works: Sequence[_Work]) -> Batch:
+    def _judged(self, works: Sequence[_Work]) -> StoreChanges:
         """Return what the requests change, and what the watermark has passed."""
-        now = self._world.now()
-        batch = Batch(worked_off=works[-1].number if works else 0)
+        now = self._runtime.now()
+        batch = StoreChanges(worked_off=works[-1].number if works else 0)
         batch.received = max((work.received for work in works), default=None)
         for work in works:
             for flaw in work.decoded.flaws:
                 batch.dead_letters.append(_letter(work, flaw.place, flaw.code, flaw.text))
             heard = self._source.hear(work.decoded, work.received, signal=work.signal)
-            batch.spans += zip(work.decoded.spans, (one.step for one in heard), strict=True)
+            batch.spans += zip(work.decoded.spans, (one.content for one in heard), strict=True)
             for span, one in zip(work.decoded.spans, heard, strict=True):
-                batch.census.count(span.scope, 1, one.tells)
+                batch.census.count(span.scope, 1, one.has_claims)
             batch.log_records = batch.log_records or bool(work.decoded.records)
         if batch.received is not None:
             # Log records that came before are in hand.
@@ -296,15 +301,17 @@ class Pipeline:
         released = self._source.release(now)
         batch.spans_early = sum(one.is_early for one in released)
         candidates = [one.made for one in released if isinstance(one.made, Candidate)]
-        flaws = [one.made for one in released if isinstance(one.made, Flaw)]
-        batch.dead_letters += [DeadLetter(now, flaw.place, flaw.code, flaw.text, "") for flaw in flaws]
+        flaws = [one.made for one in released if isinstance(one.made, InputFlaw)]
+        batch.dead_letters += [StoredDeadLetter(now, flaw.place, flaw.code, flaw.text, "") for flaw in flaws]
         batch.unjoined = self._source.unjoined - unjoined
         batch.watermark, batch.spans_time = self._source.watermark, self._source.spans_time
         batch.logs_time = self._source.logs_time
         states = self._touched(candidates)
         outputs = self._worker.step_apart(states, candidates, batch.watermark, self._stored_state)
-        batch.dead_letters += [DeadLetter(now, *told, "") for one in outputs.poison for told in poisoned(one)]
-        fill(batch, outputs, states, now)
+        batch.dead_letters += [
+            StoredDeadLetter(now, *told, "") for one in outputs.poison for told in poisoned(one)
+        ]
+        add_changes(batch, outputs, states, now)
         self._forget_states(states)
         batch.traces.update(self._source.changes())
         batch.spans_waiting, batch.records_waiting = self._source.waiting, self._source.waiting_records
@@ -329,7 +336,7 @@ class Pipeline:
         return self._new_state(session_id) if data is None else read_state(data)
 
     def _new_state(self, session_id: str) -> SessionState:
-        return SessionState(Session(session_id, round(self._settings.idle_s * NS)))
+        return SessionState(SessionAssembler(session_id, round(self._settings.idle_s * NS)))
 
     def _forget_states(self, touched: dict[str, SessionState]) -> None:
         """Keep the states that were touched last."""
@@ -355,14 +362,14 @@ class Pipeline:
         """Archive what was judged since the last time, and how far that goes."""
         while rows := self._store.events(self._store.number("archived"), ARCHIVE_ROWS):
             self._store.note("archiving", rows[-1][0])
-            reach(Fault.ARCHIVING)
+            fault_point(ServeFault.ARCHIVING)
             self._archive_rows(rows)
         watermark = self._source.watermark
         if watermark > self._marked:
             # Also where nothing was judged: what is judged after a restart must lie behind the mark.
             self._store.note("watermark", watermark)
-            reach(Fault.MARKING)
-            self._world.archive.mark(watermark)
+            fault_point(ServeFault.MARKING)
+            self._runtime.archive.mark(watermark)
             self._marked = watermark
 
     def _archive_begun(self) -> None:
@@ -372,19 +379,19 @@ class Pipeline:
             self._archive_rows([row for row in self._store.events(archived, ARCHIVE_ROWS) if row[0] <= begun])
 
     def _archive_rows(self, rows: Sequence[tuple[int, bytes]]) -> None:
-        self._world.archive.write([row for _, row in rows], rows[0][0], rows[-1][0])
-        reach(Fault.WRITTEN)
-        self._store.archived(rows[-1][0], self._world.now())
-        reach(Fault.ARCHIVED)
+        self._runtime.archive.write([row for _, row in rows], rows[0][0], rows[-1][0])
+        fault_point(ServeFault.WRITTEN)
+        self._store.archived(rows[-1][0], self._runtime.now())
+        fault_point(ServeFault.ARCHIVED)
 
 
-def _stored(one: Stored) -> _Work:
+def _stored(one: StoredRequest) -> _Work:
     decoded = decode(one.body, one.encoding, one.signal)
     return _Work(one.number, one.signal, decoded, one.received, _sha256(one.body))
 
 
-def _letter(work: _Work, place: str, code: str, reason: str) -> DeadLetter:
-    return DeadLetter(work.received, place, code, reason, work.sha256)
+def _letter(work: _Work, place: str, code: str, reason: str) -> StoredDeadLetter:
+    return StoredDeadLetter(work.received, place, code, reason, work.sha256)
 
 
 def _sha256(body: bytes) -> str:

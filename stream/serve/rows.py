@@ -14,9 +14,9 @@ from ...schemas.frames.events import event_frame
 from ...schemas.time import parse_time
 from ...schemas.verdict import Verdict
 from ..messages.session_state import SessionState, encode
-from ..messages.status import Standing
+from ..messages.status import SessionStatus
 from ..stages.judge import Outputs
-from .store import Batch, damaged
+from .store import StoreChanges, damaged
 
 T = TypeVar("T")
 
@@ -34,7 +34,9 @@ _JUDGED_BY = msgspec.json.Decoder(_JudgedBy)
 _BREACHES = (Verdict.VIOLATED.value, Verdict.UNMET.value)
 
 
-def fill(batch: Batch, outputs: Outputs, states: Mapping[str, SessionState], given: int) -> None:
+def add_changes(
+    batch: StoreChanges, outputs: Outputs, states: Mapping[str, SessionState], given: int
+) -> None:
     """Add to a batch what the outputs and the states that were touched change; `given` is the time now."""
     for session_id, state in states.items():
         due = state.session.due
@@ -50,7 +52,7 @@ def fill(batch: Batch, outputs: Outputs, states: Mapping[str, SessionState], giv
     batch.standings += [
         (one.session_id, one.occurrence, one.pack, one.rule, one.agent, one.time, None, None)
         for one in outputs.statuses
-        if one.status is Standing.APPLIED
+        if one.status is SessionStatus.APPLIED
     ]
 
 

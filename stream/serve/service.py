@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from ...rules.engine.judge import Statute
+from ...rules.engine.judge import CompiledRules
 from ...schemas.event import Kind
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
@@ -32,20 +32,21 @@ from ..console import pages
 from ..ingest.auth import Gate, GateMiddleware, gate_for
 from ..ingest.grpc import grpc_server
 from ..ingest.http import routes as receiver_routes
-from ..ingest.limits import Limits, Room
-from ..ingest.meter import Transport
-from ..ingest.receive import Reception
+from ..ingest.limits import AdmissionControl, ReceiverLimits
+from ..ingest.meter import OtlpTransport
+from ..ingest.receive import RequestHandler
 from ..ingest.server.connections import ConnectionLimits, ConnectionMeter
 from ..ingest.server.grpc_relay import IDLE_S
 from ..ingest.server.http_server import HttpServer
-from ..ingest.server.open_files import files_max, shares
+from ..ingest.server.open_files import divide_files, files_max
 from ..ingest.server.sockets import Address, in_url, listening
-from ..process.metrics import Metrics, metrics_route
+from ..process.metrics import metrics_route
+from ..process.serve_metrics import ServeMetrics
 from ..process.unread import UnreadNotice
 from ..stages.judge import Bench, Worker
 from .doctor import Doctor, doctor_route
-from .pipeline import Archive, Pipeline, World
-from .store import FILE, Batch, open_store, using
+from .pipeline import ArchiveSink, Pipeline, PipelineRuntime
+from .store import FILE, StoreChanges, open_store, using
 
 PAGES_MAX = 8
 """Pages of the console that are made at once; each holds files of the store."""
@@ -57,15 +58,14 @@ STOPPING_S = 10
 class Service:
     """What is served: the rules, where the state is kept, and how sessions are put together.
 
-    `archive_for(id)` opens the archive of the store with that id; `tell` hears what a person who started the
-    process likes to know.
+    `archive_for(id)` opens the archive of the store with that id; `report` logs a line.
     """
 
-    statute: Statute
+    compiled: CompiledRules
     store: Path
     settings: SessionSettings
-    archive_for: Callable[[str], AbstractContextManager[Archive]]
-    tell: Callable[[str], None]
+    archive_for: Callable[[str], AbstractContextManager[ArchiveSink]]
+    report: Callable[[str], None]
 
 
 async def serve(service: Service, address: Address, grpc_port: int | None) -> None:
@@ -77,11 +77,11 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     whatever stopped the pipeline.
     """
     gate = gate_for(address.host, address.token)
-    share = shares(files_max())
+    share = divide_files(files_max())
     anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
-    metrics = Metrics((rule.pack, rule.id) for rule in service.statute.rules)
+    metrics = ServeMetrics((rule.pack, rule.id) for rule in service.compiled.rules)
     doctor = Doctor()
-    notice = UnreadNotice(service.tell)
+    notice = UnreadNotice(service.report)
     metrics.store_bytes.set_function(partial(_size, service.store / FILE))
     with (
         using(service.store / FILE),
@@ -90,32 +90,32 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
         ThreadPoolExecutor(1, "pipeline") as thread,
         listening(address.host, address.port) as sock,
     ):
-        world = World(
+        runtime = PipelineRuntime(
             now=time.time_ns,
             free_bytes=lambda: shutil.disk_usage(service.store).free,
             archive=archive,
-            told=partial(_count, metrics, notice, doctor, time.time_ns),
-            idle=notice.idle,
+            on_commit=partial(_count, metrics, notice, doctor, time.time_ns),
+            on_idle=notice.idle,
         )
-        pipeline = Pipeline(store, Worker(Bench(service.statute)), service.settings, world)
-        reception = Reception(pipeline, metrics, Limits(requests_max=share.requests_max))
+        pipeline = Pipeline(store, Worker(Bench(service.compiled)), service.settings, runtime)
+        handler = RequestHandler(pipeline, metrics.receiver, ReceiverLimits(requests_max=share.requests_max))
         calls = None
         if grpc_port is not None:
             grpc_limits = ConnectionLimits(share.grpc_max, idle_s=IDLE_S)
-            meter = metrics.connections.of(Transport.GRPC)
-            calls, _ = grpc_server(reception, gate, address.host, grpc_port, grpc_limits, meter)
+            meter = metrics.connections.of(OtlpTransport.GRPC)
+            calls, _ = grpc_server(handler, gate, address.host, grpc_port, grpc_limits, meter)
             await calls.start()
         working = thread.submit(pipeline.run)
-        app = _application(service, address, reception, gate, metrics, doctor, working, share.feeds_max)
+        app = _application(service, address, handler, gate, metrics, doctor, working, share.feeds_max)
 
         def begun() -> None:
             for line in _addresses(address, grpc_port):
-                service.tell(line)
+                service.report(line)
 
         try:
             limits = ConnectionLimits(share.http_max)
-            meter = metrics.connections.of(Transport.HTTP)
-            await _Server(app, limits, meter, working, reception.room, begun).serve([sock])
+            meter = metrics.connections.of(OtlpTransport.HTTP)
+            await _Server(app, limits, meter, working, handler.admissions, begun).serve([sock])
         finally:
             if calls is not None:
                 await calls.stop(STOPPING_S)
@@ -126,9 +126,9 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
 def _application(
     service: Service,
     address: Address,
-    reception: Reception,
+    handler: RequestHandler,
     gate: Gate,
-    metrics: Metrics,
+    metrics: ServeMetrics,
     doctor: Doctor,
     working: Future[None],
     feeds_max: int,
@@ -143,20 +143,20 @@ def _application(
 
     return Starlette(
         routes=[
-            *receiver_routes(reception),
+            *receiver_routes(handler),
             metrics_route(metrics),
             doctor_route(doctor),
             Route("/healthz", health),
             Route("/readyz", health),
             *pages.routes(
                 service.store / FILE,
-                service.statute,
+                service.compiled,
                 spans_to=spans_to,
                 readers=metrics.console_readers.set,
                 feeds_max=feeds_max,
             ),
         ],
-        middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
+        middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics.receiver)],
         exception_handlers={404: lambda _request, _error: pages.missing_page(spans_to)},
     )
 
@@ -184,10 +184,10 @@ class _Server(HttpServer):
         limits: ConnectionLimits,
         meter: ConnectionMeter,
         working: Future[None],
-        room: Room,
-        begun: Callable[[], None],
+        room: AdmissionControl,
+        on_start: Callable[[], None],
     ) -> None:
-        super().__init__(app, limits, meter, STOPPING_S, begun)
+        super().__init__(app, limits, meter, STOPPING_S, on_start)
         self._working, self._room = working, room
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -208,26 +208,27 @@ class _Server(HttpServer):
 
 
 def _count(
-    metrics: Metrics, notice: UnreadNotice, doctor: Doctor, now: Callable[[], int], batch: Batch
+    metrics: ServeMetrics, notice: UnreadNotice, doctor: Doctor, now: Callable[[], int], batch: StoreChanges
 ) -> None:
     """Count what a batch changed."""
     doctor.add(batch.spans, batch.judged, log_records=batch.log_records)
-    metrics.spans_came(batch.census)
-    notice.came(batch.census)
-    metrics.late.inc(batch.late)
-    metrics.repeats.inc(batch.repeats)
-    if batch.received is not None:
-        metrics.delay.observe((now() - batch.received) / NS)
-    for kind, count in Counter(row[4] for row in batch.events).items():
-        metrics.judged(Kind(kind), count)
-    for (pack, rule, verdict), count in Counter((row[1], row[2], row[7]) for row in batch.verdicts).items():
-        metrics.verdict(str(pack), str(rule), Verdict(str(verdict)), count)
-    for letter in batch.dead_letters:
-        metrics.dead_letter(letter.code)
-    metrics.watermark(batch.watermark)
-    metrics.spans_waiting.set(batch.spans_waiting)
-    metrics.spans_early.inc(batch.spans_early)
-    metrics.log_records_waiting.set(batch.records_waiting)
+    notice.add(batch.census)
+    spans, judging, progress = metrics.spans, metrics.judging, metrics.progress
+    spans.count_spans(batch.census)
+    spans.waiting.set(batch.spans_waiting)
+    spans.early.inc(batch.spans_early)
+    spans.log_records_waiting.set(batch.records_waiting)
     for reason, records in batch.unjoined.items():
-        metrics.unjoined(reason, records)
-    metrics.sessions_open.set(batch.open_sessions)
+        spans.unjoined(reason, records)
+    judging.late.inc(batch.late)
+    judging.repeats.inc(batch.repeats)
+    judging.sessions_open.set(batch.open_sessions)
+    if batch.received is not None:
+        judging.delay.observe((now() - batch.received) / NS)
+    for kind, count in Counter(row[4] for row in batch.events).items():
+        judging.judged(Kind(kind), count)
+    for (pack, rule, verdict), count in Counter((row[1], row[2], row[7]) for row in batch.verdicts).items():
+        judging.verdict(str(pack), str(rule), Verdict(str(verdict)), count)
+    for letter in batch.dead_letters:
+        progress.dead_letter(letter.code)
+    progress.watermark(batch.watermark)

@@ -19,9 +19,9 @@ from ...schemas.event import Event
 from ...schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
 from ...schemas.otlp.signal import Signal
 from ...schemas.span import Span
-from ...schemas.step import Step
+from ...schemas.span_content import SpanContent
 from ..error import StreamError
-from ..ingest.request import Encoding, Request
+from ..ingest.request import Encoding, ExportRequest
 from ..messages.unjoined import Unjoined
 from .store_schema import MIGRATIONS, TABLES, VERSION
 
@@ -35,7 +35,7 @@ event that is `archived`, and the last one of the range that was being archived.
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredRequest:
     """An acknowledged request, by the number under which it is on disk."""
 
     number: int
@@ -46,7 +46,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
+class StoredDeadLetter:
     """Something that could not be read: when it came, where, why, and a digest of the request."""
 
     received: int
@@ -57,7 +57,7 @@ class DeadLetter:
 
 
 @dataclass(slots=True)
-class Batch:
+class StoreChanges:
     """Everything that one batch changes; rows are tuples in the order of the table's columns.
 
     Requests up to the number `worked_off` are done with, and the one `quarantined` is put aside. `census`
@@ -79,7 +79,7 @@ class Batch:
     verdicts: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     standings: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     closes: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
-    dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
+    dead_letters: list[StoredDeadLetter] = field(default_factory=list[StoredDeadLetter])
     census: SpanCensus = field(default_factory=SpanCensus)
     watermark: int = 0
     spans_time: int = 0
@@ -92,7 +92,7 @@ class Batch:
     records_waiting: int = 0
     unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
     open_sessions: int = 0
-    spans: list[tuple[Span, Step]] = field(default_factory=list[tuple[Span, Step]])
+    spans: list[tuple[Span, SpanContent]] = field(default_factory=list[tuple[Span, SpanContent]])
     log_records: bool = False
     judged: Sequence[Event] = ()
 
@@ -113,7 +113,7 @@ class Store:
         self._db.close()
         self._lock.close()
 
-    def accept(self, requests: Sequence[Request]) -> list[int]:
+    def accept(self, requests: Sequence[ExportRequest]) -> list[int]:
         """Write requests to disk, and return their numbers there."""
         query = "INSERT INTO inbox (received, encoding, body, signal) VALUES (?, ?, ?, ?)"
         with self._writing():
@@ -122,13 +122,13 @@ class Store:
                 for one in requests
             ]
 
-    def inbox(self) -> Iterator[Stored]:
+    def inbox(self) -> Iterator[StoredRequest]:
         """The requests that were acknowledged and are not worked off, in their order."""
         query = "SELECT id, received, encoding, body, signal FROM inbox ORDER BY id"
         for number, received, encoding, body, signal in self._db.execute(query):
             if encoding not in _ENCODINGS or signal not in _SIGNALS:
                 raise damaged()
-            yield Stored(number, received, Encoding(encoding), body, Signal(signal))
+            yield StoredRequest(number, received, Encoding(encoding), body, Signal(signal))
 
     def session(self, session_id: str) -> bytes | None:
         """A session's stored state."""
@@ -191,7 +191,7 @@ class Store:
             self._db.execute("DELETE FROM archived WHERE event <= ?", (event,))
             return self._db.execute("DELETE FROM event WHERE id <= ?", (event,)).rowcount
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: StoreChanges) -> None:
         """Write all that a batch changed, or nothing."""
         with self._writing():
             self._db.execute("INSERT INTO quarantine SELECT * FROM inbox WHERE id = ?", (batch.quarantined,))

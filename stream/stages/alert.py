@@ -16,16 +16,16 @@ from typing import Any
 
 import msgspec
 
+from ...predict.detector import AlarmState, DetectorSettings
 from ...schemas.time import parse_time
 from ..alerts import alert as alerts
 from ..alerts.alert import Alert
-from ..alerts.detector import Settings, Turn
 from ..alerts.rates import Tolerance
-from ..alerts.sessions import Key, statuses
-from ..alerts.watch import Change, Watch
+from ..alerts.sessions import RateKey, read_statuses
+from ..alerts.watch import AlarmChange, Watch
 from ..error import StreamError
-from ..messages.codec import Damaged, DeadLetter, decode_verdicts, encode_letter
-from ..messages.status import Status
+from ..messages.codec import Damaged, DeadLetter, decode_verdicts, encode_dead_letter
+from ..messages.status import StatusChange
 from ..messages.topics import Topic
 from .rekey import Output, Record
 
@@ -64,7 +64,7 @@ class Turned:
 class Alerting:
     """Watches the verdicts of all partitions. The same messages in turn give the same alerts."""
 
-    def __init__(self, tolerance: Tolerance, settings: Settings, partitions: int, topic: str) -> None:
+    def __init__(self, tolerance: Tolerance, settings: DetectorSettings, partitions: int, topic: str) -> None:
         """`topic` is the name of the one that is read, for dead letters."""
         self._watch = Watch(tolerance, settings)
         self._topic = topic
@@ -72,7 +72,7 @@ class Alerting:
         self._severities: dict[tuple[str, str], str] = {}
         self._changed: dict[str, bytes | None] = {}
         self._turned = Turned()
-        self.firing: dict[Key, Alert] = {}
+        self.firing: dict[RateKey, Alert] = {}
 
     @property
     def watermark(self) -> int | None:
@@ -102,7 +102,7 @@ class Alerting:
             if name.startswith(_PARTITION):
                 self._heard[self._number(name)] = _read(data, Heard)
             elif name.startswith(_ALERT):
-                key = Key(*_read(name.removeprefix(_ALERT).encode(), tuple[str, str, str]))
+                key = RateKey(*_read(name.removeprefix(_ALERT).encode(), tuple[str, str, str]))
                 self.firing[key] = alerts.decode(data)
             elif name.startswith(_SEVERITY):
                 rule = _read(name.removeprefix(_SEVERITY).encode(), tuple[str, str])
@@ -118,7 +118,7 @@ class Alerting:
         """
         try:
             message = decode_verdicts(record.value)
-            told = list(statuses(message))
+            told = list(read_statuses(message))
             watermark = _time(message["watermark"])
             heard = msgspec.convert((message["offset"], message["index"], watermark), Heard)
         except (Damaged, KeyError, TypeError, ValueError) as error:
@@ -153,7 +153,7 @@ class Alerting:
         letter = DeadLetter(
             PROCESS, topic, record.partition, record.offset, record.time, "record", code, reason, digest
         )
-        self._turned.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_letter(letter)))
+        self._turned.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter)))
         self._turned.dead_letters.append(code)
 
     def _bury(self, record: Record, error: Exception) -> None:
@@ -161,7 +161,7 @@ class Alerting:
         reason = str(error) if isinstance(error, Damaged) else "a message of verdicts that lacks something"
         self.letter(record, self._topic, CODE, reason)
 
-    def _hear(self, status: Status) -> None:
+    def _hear(self, status: StatusChange) -> None:
         self._turned.statuses += 1
         if status.pack is not None and status.rule is not None and status.severity is not None:
             rule = (status.pack, status.rule)
@@ -169,13 +169,13 @@ class Alerting:
                 self._severities[rule] = status.severity
                 name = _SEVERITY + msgspec.json.encode(rule).decode()
                 self._changed[name] = msgspec.json.encode(status.severity)
-        self._watch.hear(status)
+        self._watch.add(status)
 
-    def _alert(self, change: Change) -> None:
+    def _alert(self, change: AlarmChange) -> None:
         """An alarm becomes an alert: it begins with its tick, and ends with that of its resolution."""
         key, alarm = change.key, change.alarm
         name = _ALERT + msgspec.json.encode(key).decode()
-        if alarm.turn is Turn.FIRED:
+        if alarm.state is AlarmState.FIRED:
             alert = Alert(
                 pack=key.pack,
                 rule=key.rule,

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...archive.chunk import Piece, RuleTexts, Standing
+from ...archive.chunk import ArchiveCheckpoint, Chunk, RuleTexts
 from ...schemas.event import Event
 from ...schemas.time import NS
-from ..messages.codec import Damaged, DeadLetter, Judged, decode_judged
+from ..messages.codec import Damaged, DeadLetter, JudgedBatch, decode_judged
 from .rekey import Record
 
 ROWS_MAX = 50_000
@@ -38,15 +38,15 @@ class Pace:
     every_s: float = EVERY_S
 
 
-def resumed(standing: Standing, start: int) -> Standing:
+def resumed(standing: ArchiveCheckpoint, start: int) -> ArchiveCheckpoint:
     """Return where to go on in a topic whose first message is at `start`.
 
     What was deleted before it was archived is a gap; a range that was being written then stays as it is.
     """
     if start <= standing.next:
         return standing
-    begin = start if standing.writing is None else max(start, standing.writing[1] + 1)
-    return Standing(begin, begin, standing.mark)
+    begin = start if standing.pending is None else max(start, standing.pending[1] + 1)
+    return ArchiveCheckpoint(begin, begin, standing.mark)
 
 
 class Gathering:
@@ -59,7 +59,9 @@ class Gathering:
     it gathers now: someone who has just begun wants to see something.
     """
 
-    def __init__(self, topic: str, partition: int, standing: Standing, pace: Pace | None = None) -> None:
+    def __init__(
+        self, topic: str, partition: int, standing: ArchiveCheckpoint, pace: Pace | None = None
+    ) -> None:
         """Go on with a partition of that topic where an archive stands; nothing is gathered."""
         self._topic, self._partition = topic, partition
         self._pace = pace or Pace()
@@ -69,10 +71,10 @@ class Gathering:
         self.patience_s = min(FIRST_S, self._pace.every_s)
         self._begin(standing)
 
-    def _begin(self, standing: Standing) -> None:
+    def _begin(self, standing: ArchiveCheckpoint) -> None:
         """Gather what follows."""
         self.next, self.mark = standing.next, standing.mark
-        self._until = None if standing.writing is None else standing.writing[1]
+        self._until = None if standing.pending is None else standing.pending[1]
         self._events: list[Event] = []
         self._rules: list[str] = []
         self._activated: dict[str, RuleTexts] = {}
@@ -135,9 +137,9 @@ class Gathering:
             self.watermark = judged.watermark
         return None
 
-    def piece(self) -> Piece:
+    def piece(self) -> Chunk:
         """Return what was gathered."""
-        return Piece(
+        return Chunk(
             partition=self._partition,
             offsets=(self.standing.first, self._last),
             next=self.next,
@@ -154,7 +156,7 @@ class Gathering:
         """The last offset that a file of the piece covers: what cannot be read is in none."""
         return self.next - (2 if self._cut else 1)
 
-    def archived(self, standing: Standing) -> None:
+    def archived(self, standing: ArchiveCheckpoint) -> None:
         """The piece is archived; gather what follows."""
         self.standing = standing
         self.patience_s = min(2 * self.patience_s, self._pace.every_s)
@@ -191,7 +193,7 @@ _PLACES = range(1, 1 << 32)
 """What fits the columns of an event frame."""
 
 
-def _judged(record: Record) -> Judged:
+def _judged(record: Record) -> JudgedBatch:
     """A message whose numbers and names can be relied on. Raises Damaged where it is none."""
     judged = decode_judged(record.value)
     digests = {*judged.digests, *judged.activated}

@@ -10,25 +10,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-import numpy as np
 import orjson
 import polars as pl
 
-from ...rules.engine.judge import JUDGED_COLUMNS, Judged, Statute, judge, label_columns, take
-from ...rules.engine.kernel import CLOSING_UNMET, EVENTS_MAX, I64, Found, applies
-from ...rules.engine.kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_VIOLATED
-from ...rules.engine.records import Known, Record, records
+from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns, take
+from ...rules.engine.kernel import EVENTS_MAX, I64, applies
+from ...rules.engine.records import Record, WitnessCache, records
 from ...rules.engine.sessions import Clock, Mask
+from ...rules.engine.status import first_breaches, unjudged_findings
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
 from ...rules.model.digest import rule_set_digest
 from ...rules.model.rule import RuleSet
 from ...schemas.candidate import Candidate
 from ...schemas.event import Content, Event, Kind
 from ...schemas.frames.events import event_frame
-from ...schemas.sessions.assemble import Session
-from ..error import OF_THE_PROCESS
+from ...schemas.sessions.assemble import SessionAssembler
+from ..error import PROCESS_ERRORS
 from ..messages.session_state import Columns, SessionState
-from ..messages.status import Standing, Status
+from ..messages.status import SessionStatus, StatusChange
 
 HELD_MAX = 10_000
 """Spans of one session that may wait for the time to pass them."""
@@ -62,7 +61,7 @@ class Outputs:
     events: list[Event] = field(default_factory=list[Event])
     digests: list[str] = field(default_factory=list[str])
     records: list[Record] = field(default_factory=list[Record])
-    statuses: list[Status] = field(default_factory=list[Status])
+    statuses: list[StatusChange] = field(default_factory=list[StatusChange])
     late: int = 0
     repeats: int = 0
     poison: list[Poison] = field(default_factory=list[Poison])
@@ -85,31 +84,31 @@ class Bench:
     it states know which labels they hold.
     """
 
-    def __init__(self, statute: Statute, *, satisfied: bool = False) -> None:
-        self.statute = statute
+    def __init__(self, compiled: CompiledRules, *, satisfied: bool = False) -> None:
+        self.compiled = compiled
         self._satisfied = satisfied
-        self._known: Known = {}
-        self._columns = (*JUDGED_COLUMNS, *label_columns(statute))
-        self.digest = rule_set_digest(RuleSet(statute.rules, {}))
-        self.key = f"{self.digest}.{_layout(statute, self._columns)}"
+        self._known: WitnessCache = {}
+        self._columns = (*JUDGED_COLUMNS, *label_columns(compiled))
+        self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
+        self.key = f"{self.digest}.{_layout(compiled, self._columns)}"
 
     def judged(
         self, states: Mapping[str, SessionState], events: Sequence[Event]
-    ) -> tuple[list[Record], list[Status]]:
+    ) -> tuple[list[Record], list[StatusChange]]:
         """The verdicts at new events of these sessions, and what they came to; states remember the rows."""
         moved = [states[session_id] for session_id in dict.fromkeys(event.session_id for event in events)]
         gaps = any(event.content is not Content.CAPTURED for event in events)
         frame = event_frame(events).with_columns(missing_column() if gaps else NOTHING)
-        labelled = self.statute.labeler.label_few(frame, keep=(*JUDGED_COLUMNS, MISSING))
+        labelled = self.compiled.labeler.label_few(frame, keep=(*JUDGED_COLUMNS, MISSING))
         new = labelled.select(*self._columns, MISSING)
         old = self._remembered(moved, new.drop(MISSING)).with_columns(NOTHING)
         rows = pl.concat([old, new])
-        judged = judge(self.statute, rows, Clock(last=_NO_TIME, idle=0), satisfied=self._satisfied)
+        judged = judge(self.compiled, rows, Clock(last=_NO_TIME, idle=0), satisfied=self._satisfied)
         is_new = judged.order.rows >= old.height
         self._remember(moved, rows)
         told = replace(judged, found=take(judged.found, is_new[judged.found.stamps]))
         statuses = [*self._applied(states, judged), *self._breaches(judged, is_new)]
-        return list(records(self.statute, told, self._known)), statuses
+        return list(records(self.compiled, told, self._known)), statuses
 
     def _remembered(self, moved: Sequence[SessionState], new: pl.DataFrame) -> pl.DataFrame:
         """The rows that the open occurrences have shown before, under this rule set."""
@@ -141,7 +140,7 @@ class Bench:
             else:
                 state.rows = {name: [values[row] for row in own] for name, values in columns.items()}
 
-    def _applied(self, states: Mapping[str, SessionState], judged: Judged) -> Iterator[Status]:
+    def _applied(self, states: Mapping[str, SessionState], judged: Judged) -> Iterator[StatusChange]:
         """The rules that have come to apply to an occurrence since the last time."""
         applied = applies(judged.memory)
         places = judged.sessions.bounds[1:] - 1
@@ -149,39 +148,29 @@ class Bench:
             state = states[at[0]]
             if state.applied_in != at[1]:
                 state.applied_in, state.applied = at[1], set()
-            numbers = set(cast("list[int]", self.statute.program.order[applied[slot]].tolist()))
+            numbers = set(cast("list[int]", self.compiled.program.order[applied[slot]].tolist()))
             for number in sorted(numbers - state.applied):
-                yield self._status(Standing.APPLIED, number, at)
+                yield self._status(SessionStatus.APPLIED, number, at)
             state.applied |= numbers
 
-    def _breaches(self, judged: Judged, is_new: Mask) -> Iterator[Status]:
+    def _breaches(self, judged: Judged, is_new: Mask) -> Iterator[StatusChange]:
         """The first violations of occurrences, and the rules that became unjudged, at new events."""
-        found, closed = judged.found, judged.closed
-        rated = (found.kinds == FOUND_VIOLATED) & judged.rated[found.stamps]
-        before = set(self._pairs(take(found, rated & ~is_new[found.stamps])))
-        breached = take(found, rated & is_new[found.stamps])
-        unmet = take(closed, (closed.kinds == CLOSING_UNMET) & judged.rated[closed.stamps])
-        for one in (breached, unmet):
-            order = np.argsort(one.stamps, kind="stable")
-            for pair, at in zip(self._pairs(take(one, order)), _at(judged, one.stamps[order]), strict=True):
-                if pair not in before:
-                    before.add(pair)
-                    yield self._status(Standing.VIOLATED, pair[1], at)
-        dead = (found.kinds == FOUND_UNKNOWN) | (found.kinds == FOUND_SLICES)
-        unjudged = take(found, dead & is_new[found.stamps])
-        for pair, at in zip(self._pairs(unjudged), _at(judged, unjudged.stamps), strict=True):
-            yield self._status(Standing.UNJUDGED, pair[1], at)
+        violated, unmet = first_breaches(judged)
+        dead = unjudged_findings(judged)
+        for status, found in (
+            (SessionStatus.VIOLATED, take(violated, is_new[violated.stamps])),
+            (SessionStatus.VIOLATED, unmet),
+            (SessionStatus.UNJUDGED, take(dead, is_new[dead.stamps])),
+        ):
+            numbers: list[int] = self.compiled.program.order[found.columns].tolist()
+            for number, at in zip(numbers, _at(judged, found.stamps), strict=True):
+                yield self._status(status, number, at)
 
-    def _status(self, standing: Standing, number: int, at: _At) -> Status:
+    def _status(self, standing: SessionStatus, number: int, at: _At) -> StatusChange:
         session_id, occurrence, time, agent = at
-        rule, digest = self.statute.rules[number], self.statute.digests[number]
+        rule, digest = self.compiled.rules[number], self.compiled.digests[number]
         named = rule.pack, rule.id, digest, rule.severity.value
-        return Status(standing, session_id, occurrence, *named, agent, time)
-
-    def _pairs(self, found: Found) -> Iterator[tuple[int, int]]:
-        """The slot and the rule of each finding."""
-        numbers: list[int] = self.statute.program.order[found.columns].tolist()
-        return zip(cast("list[int]", found.slots.tolist()), numbers, strict=True)
+        return StatusChange(standing, session_id, occurrence, *named, agent, time)
 
 
 class Worker:
@@ -261,7 +250,7 @@ class Worker:
         try:
             return self.step(states, candidates, watermark)
         except Exception as error:
-            if isinstance(error, OF_THE_PROCESS):
+            if isinstance(error, PROCESS_ERRORS):
                 raise
             done = Outputs()
             for session_id in list(states):
@@ -284,14 +273,16 @@ class Worker:
             try:
                 done = self.step({session_id: state}, own, watermark)
             except Exception as error:
-                if isinstance(error, OF_THE_PROCESS):
+                if isinstance(error, PROCESS_ERRORS):
                     raise
                 spans = tuple((one.trace_id, one.span_id) for one in own)
                 poison.append(Poison(session_id, spans, type(error).__name__))
             else:
                 done.poison += poison
                 return state, done
-        return SessionState(Session(session_id, load(session_id).session.idle)), Outputs(poison=poison)
+        return SessionState(SessionAssembler(session_id, load(session_id).session.idle)), Outputs(
+            poison=poison
+        )
 
     def _bench(self, state: SessionState, event: Event) -> Bench:
         """The rule set that judges an event, the first one of its occurrence here."""
@@ -334,9 +325,17 @@ def _at(judged: Judged, places: I64) -> Iterator[_At]:
     return told
 
 
-def _closed(event: Event) -> Status:
-    return Status(
-        Standing.CLOSED, event.session_id, event.occurrence, None, None, None, None, event.agent, event.time
+def _closed(event: Event) -> StatusChange:
+    return StatusChange(
+        SessionStatus.CLOSED,
+        event.session_id,
+        event.occurrence,
+        None,
+        None,
+        None,
+        None,
+        event.agent,
+        event.time,
     )
 
 
@@ -346,8 +345,8 @@ def _counts(states: Mapping[str, SessionState]) -> tuple[int, int]:
     return sum(one.late for one in sessions), sum(one.repeats for one in sessions)
 
 
-def _layout(statute: Statute, columns: Sequence[str]) -> str:
+def _layout(compiled: CompiledRules, columns: Sequence[str]) -> str:
     """Return where each rule and each proposition stands in the columns, as 16 hex digits."""
-    rules = [[rule.pack, rule.id] for rule in statute.rules]
-    content = [rules, list(statute.propositions.items()), columns]
+    rules = [[rule.pack, rule.id] for rule in compiled.rules]
+    content = [rules, list(compiled.propositions.items()), columns]
     return hashlib.sha256(orjson.dumps(content)).hexdigest()[:16]

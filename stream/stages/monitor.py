@@ -15,29 +15,38 @@ from typing import Protocol
 
 import msgspec
 
-from ...rules.engine.judge import statute_of
+from ...rules.engine.judge import compile_rule_set
 from ...rules.model.problem import RuleError
 from ...rules.packs.load import load_texts
-from ...schemas.sessions.assemble import Session
+from ...schemas.sessions.assemble import SessionAssembler
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS, rfc3339
 from ..error import StreamError
 from ..messages.codec import (
     Activation,
-    Batch,
+    CandidateBatch,
     Damaged,
     DeadLetter,
-    Judged,
+    JudgedBatch,
     Mark,
     Message,
     RuleTexts,
-    encode_letter,
+    encode_dead_letter,
     judged_messages,
     partition_of,
     verdict_messages,
 )
 from ..messages.codec import decode as decode_message
-from ..messages.monitor_state import HINT, Facts, Head, read, read_facts, read_head, write_facts, written
+from ..messages.monitor_state import (
+    HINT,
+    PartitionState,
+    SessionHead,
+    decode_head,
+    decode_partition,
+    decode_session,
+    encode_partition,
+    encode_session,
+)
 from ..messages.session_state import SessionState
 from ..messages.status import as_json
 from ..messages.topics import Topic
@@ -122,11 +131,11 @@ class Monitoring:
             if kind == _SESSION:
                 number = partition_of(name, self._terms.partitions)
                 if number in new:
-                    head = read_head(value)
+                    head = decode_head(value)
                     new[number].plan(name, head.due)
                     counted.update(_piece_keys(number, name, head))
             elif kind == _PARTITION and int(name) in new:
-                new[int(name)].facts = read_facts(value)
+                new[int(name)].facts = decode_partition(value)
             elif kind == _PIECE and (number := int(name.partition("/")[0])) in new:
                 new[number].lost.append(key)
         for partition in new.values():
@@ -162,7 +171,7 @@ class Monitoring:
     def met(self) -> set[tuple[str, str]]:
         """The packs and ids of the rules that are at work here since it was asked last."""
         met, self._met = self._met, []
-        return {(rule.pack, rule.id) for bench in met for rule in bench.statute.rules}
+        return {(rule.pack, rule.id) for bench in met for rule in bench.compiled.rules}
 
     def passed_over(self) -> list[int]:
         """The partitions in which other rules are in force than those of the start, if there are any."""
@@ -218,7 +227,7 @@ class Monitoring:
     def _judge(self, done: Step, record: Record, partition: Partition, message: Message) -> list[str]:
         """Judge the candidates, and what is due; write the sessions' states, and return keys to forget."""
         facts = partition.facts
-        candidates = message.candidates if isinstance(message, Batch) else []
+        candidates = message.candidates if isinstance(message, CandidateBatch) else []
         fresh = {one.session_id for one in candidates}
         fresh = {one for one in fresh if not self._is_applied(one, record.offset)}
         watermark = done.watermark = facts.watermark
@@ -260,10 +269,10 @@ class Monitoring:
             else:
                 continue
             when = _LONG_AGO if due is None else due
-            data, pieces = written(state, record.offset, when, self._terms.bytes_max)
-            keys = _piece_keys(record.partition, session_id, Head(record.offset, when, len(pieces)))
+            data, pieces = encode_session(state, record.offset, when, self._terms.bytes_max)
+            keys = _piece_keys(record.partition, session_id, SessionHead(record.offset, when, len(pieces)))
             done.writes += [*zip(keys, pieces, strict=True), (key, data)]
-            old = [] if before is None else _piece_keys(record.partition, session_id, read_head(before))
+            old = [] if before is None else _piece_keys(record.partition, session_id, decode_head(before))
             yield from (one for one in old if one not in keys)
 
     def _lost(self, partition: Partition, done: Step) -> list[str]:
@@ -276,12 +285,12 @@ class Monitoring:
         """What the topics of judged events and of verdicts hear: at a tick the time, if nothing else."""
         judged, watermark = done.judged, done.watermark
         mark = Mark(record.partition, record.offset, 0)
-        is_tick = not isinstance(message, Batch)
+        is_tick = not isinstance(message, CandidateBatch)
         if judged.events or activated or is_tick:
             digests = list(dict.fromkeys(judged.digests))
             numbers = {digest: number for number, digest in enumerate(digests)}
             sets = [numbers[digest] for digest in judged.digests]
-            told = Judged(mark, watermark, judged.events, digests, sets, dict(activated))
+            told = JudgedBatch(mark, watermark, judged.events, digests, sets, dict(activated))
             for data in judged_messages(told, self._terms.bytes_max):
                 done.outputs.append(Output(Topic.JUDGED, record.partition, None, data))
         if judged.records or judged.statuses or is_tick:
@@ -290,7 +299,9 @@ class Monitoring:
             for data in verdict_messages(mark, time, judged.records, statuses, self._terms.bytes_max):
                 done.outputs.append(Output(Topic.VERDICTS, record.partition, None, data))
 
-    def _activated(self, number: int, facts: Facts, message: Message, done: Step) -> dict[str, RuleTexts]:
+    def _activated(
+        self, number: int, facts: PartitionState, message: Message, done: Step
+    ) -> dict[str, RuleTexts]:
         """The rule set that comes into force with this message, by its key; it is written down.
 
         Raises Damaged where a message activates rules with errors, and StreamError (TRL742) where the rules
@@ -315,7 +326,7 @@ class Monitoring:
         """The rule set of these packs; every partition asks for it, and to compile one takes a second."""
         written = msgspec.json.encode(texts)
         if written not in self._compiled:
-            bench = Bench(statute_of(load_texts(texts)), satisfied=self._terms.satisfied)
+            bench = Bench(compile_rule_set(load_texts(texts)), satisfied=self._terms.satisfied)
             self._compiled[written] = self._benches.setdefault(bench.key, bench)
             self._met.append(bench)
         return self._compiled[written]
@@ -345,19 +356,19 @@ class Monitoring:
         """A session's state as the table has it."""
         data = self._table.get(_SESSION + session_id)
         if data is None:
-            return SessionState(Session(session_id, round(self._terms.sessions.idle_s * NS)))
-        keys = _piece_keys(partition_of(session_id, self._terms.partitions), session_id, read_head(data))
-        return read(data, map(self._table.get, keys))
+            return SessionState(SessionAssembler(session_id, round(self._terms.sessions.idle_s * NS)))
+        keys = _piece_keys(partition_of(session_id, self._terms.partitions), session_id, decode_head(data))
+        return decode_session(data, map(self._table.get, keys))
 
     def _is_applied(self, session_id: str, offset: int) -> bool:
         """Return whether a session has taken that message in already."""
         data = self._table.get(_SESSION + session_id)
-        return data is not None and read_head(data).offset >= offset
+        return data is not None and decode_head(data).offset >= offset
 
-    def _write_facts(self, done: Step, record: Record, facts: Facts) -> None:
+    def _write_facts(self, done: Step, record: Record, facts: PartitionState) -> None:
         facts = msgspec.structs.replace(facts, topic_id=self._terms.events_id)
         self._partitions[record.partition].facts = facts
-        done.writes.append((f"{_PARTITION}{record.partition}", write_facts(facts)))
+        done.writes.append((f"{_PARTITION}{record.partition}", encode_partition(facts)))
 
     def _bury(self, done: Step, record: Record, told: Iterable[tuple[str, str, str]]) -> None:
         """Put aside what cannot be read or judged of a message."""
@@ -365,25 +376,25 @@ class Monitoring:
         at = self._terms.events_topic, record.partition, record.offset, record.time
         for place, code, reason in told:
             letter = DeadLetter("monitor", *at, place, code, reason, digest)
-            done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_letter(letter)))
+            done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter)))
             done.dead_letters.append(code)
 
 
-def _piece_keys(number: int, session_id: str, head: Head) -> list[str]:
+def _piece_keys(number: int, session_id: str, head: SessionHead) -> list[str]:
     """The keys of the pieces that a session's record in that partition counts."""
     return [f"{_PIECE}{number}/{head.offset}/{index}/{session_id}" for index in range(head.pieces)]
 
 
-def _told(facts: Facts, message: Message, offset: int) -> Facts:
+def _told(facts: PartitionState, message: Message, offset: int) -> PartitionState:
     """The facts once a message has been taken in: the least watermark over all sources, which only grows.
 
     It grows by steps, so that what little messages tell, which come many a second, is judged together.
     """
     if isinstance(message, Activation):
         return msgspec.structs.replace(facts, offset=offset)
-    told = {message.source: message.watermark} if isinstance(message, Batch) else message.watermarks
+    told = {message.source: message.watermark} if isinstance(message, CandidateBatch) else message.watermarks
     unfinished = dict(facts.unfinished)
-    if isinstance(message, Batch):
+    if isinstance(message, CandidateBatch):
         unfinished.pop(message.source, None)
         if message.more and message.candidates:
             unfinished[message.source] = message.candidates[0].session_id
@@ -394,4 +405,4 @@ def _told(facts: Facts, message: Message, offset: int) -> Facts:
     known = facts.watermark
     if least is not None and (known is None or least >= known + STEP_NS):
         known = least
-    return Facts(offset, message.sources, watermarks, known, facts.active, unfinished)
+    return PartitionState(offset, message.sources, watermarks, known, facts.active, unfinished)

@@ -17,14 +17,22 @@ from typing import NamedTuple
 import msgspec
 
 from ...schemas.candidate import Candidate
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.find import InputFlaw
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.signal import Signal
-from ...schemas.sessions.resolve import Heard
+from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.settings import SessionSettings
-from ..error import OF_THE_PROCESS, StreamError
+from ..error import PROCESS_ERRORS, StreamError
 from ..ingest.request import Encoding, decode
-from ..messages.codec import Batch, DeadLetter, Tick, batches, encode, encode_letter, partition_of
+from ..messages.codec import (
+    CandidateBatch,
+    DeadLetter,
+    Tick,
+    candidate_messages,
+    encode,
+    encode_dead_letter,
+    partition_of,
+)
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined
 from .resolve import Source
@@ -244,15 +252,15 @@ class Rekeyer:
             decoded = decode(record.value, encoding, signal)
             heard = source.hear(decoded, record.time, origin, signal)
         except Exception as error:
-            if isinstance(error, OF_THE_PROCESS):
+            if isinstance(error, PROCESS_ERRORS):
                 raise
-            flaw = Flaw("record", "internal", type(error).__name__)
+            flaw = InputFlaw("record", "internal", type(error).__name__)
             self._bury(done, record.input, record.time, origin, flaw)
             return
         for flaw in decoded.flaws:
             self._bury(done, record.input, record.time, origin, flaw)
         for span, one in zip(decoded.spans, heard, strict=True):
-            done.census.count(span.scope, 1, one.tells)
+            done.census.count(span.scope, 1, one.has_claims)
         done.items[record.topic] += decoded.items
         done.rejected[record.topic] += decoded.rejected
         done.unjoined[Unjoined.UNLINKED] += decoded.unlinked
@@ -264,7 +272,7 @@ class Rekeyer:
     def refuse(self, record: Record, reason: str, *, code: str = "internal") -> Transaction:
         """Put a record aside that cannot be taken in."""
         done = Transaction(offsets={record.input: record.offset + 1})
-        self._bury(done, record.input, record.time, record.origin, Flaw("record", code, reason))
+        self._bury(done, record.input, record.time, record.origin, InputFlaw("record", code, reason))
         return done
 
     def tick(self, idle: Collection[Input], now: int) -> Transaction:
@@ -289,23 +297,23 @@ class Rekeyer:
         """Send on what need not wait any more at a source, and what is to be remembered of it."""
         source = self._open[number]
         by_partition: dict[int, list[Candidate]] = {}
-        told_by: dict[int, Heard] = {}
+        told_by: dict[int, SpanReading] = {}
         for one in source.release(source.record_time):
-            if isinstance(one.made, Flaw):
-                self._bury_span(done, number, one.heard, one.made)
+            if isinstance(one.made, InputFlaw):
+                self._bury_span(done, number, one.reading, one.made)
                 continue
             target = partition_of(one.made.session_id, self._partitions)
             by_partition.setdefault(target, []).append(one.made)
-            told_by[id(one.made)] = one.heard
+            told_by[id(one.made)] = one.reading
             done.early += one.is_early
         for target, own in sorted(by_partition.items()):
-            batch = Batch(number, self._sources, offset, source.watermark, own)
-            messages, too_large = batches(batch, self._bytes_max, before)
+            batch = CandidateBatch(number, self._sources, offset, source.watermark, own)
+            messages, too_large = candidate_messages(batch, self._bytes_max, before)
             done.outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
             done.candidates += len(own) - len(too_large)
             text = f"tells more than the {self._bytes_max} bytes that a message may have"
             for one in too_large:
-                flaw = Flaw(f"trace {one.trace_id}, span {one.span_id}", "size", text)
+                flaw = InputFlaw(f"trace {one.trace_id}, span {one.span_id}", "size", text)
                 self._bury_span(done, number, told_by[id(one)], flaw)
         self._remember(done, number)
 
@@ -336,13 +344,15 @@ class Rekeyer:
         )
         put(FACTS, bytes([STATE_VERSION]) + _FACTS_ENCODER.encode(facts))
 
-    def _bury_span(self, done: Transaction, number: int, heard: Heard, flaw: Flaw) -> None:
+    def _bury_span(self, done: Transaction, number: int, heard: SpanReading, flaw: InputFlaw) -> None:
         """Tell what cannot be sent on of a span, which may have waited since its record was read."""
         # A former release did not note the record.
         origin = heard.origin or (NO_RECORD, b"")
         self._bury(done, Input(Topic.SPANS, number), heard.record_time, origin, flaw)
 
-    def _bury(self, done: Transaction, of: Input, time: int, origin: tuple[int, bytes], flaw: Flaw) -> None:
+    def _bury(
+        self, done: Transaction, of: Input, time: int, origin: tuple[int, bytes], flaw: InputFlaw
+    ) -> None:
         """Tell what cannot be read of a record."""
         letter = DeadLetter(
             process="rekey",
@@ -355,7 +365,7 @@ class Rekeyer:
             reason=flaw.text,
             sha256=origin[1].hex(),
         )
-        done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_letter(letter)))
+        done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter)))
         done.dead_letters.append(flaw.code)
 
 

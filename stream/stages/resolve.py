@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ...schemas.chat.find import Flaw
+from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
-from ...schemas.sessions.pending import Change, Changes, Open, Released, Traces
-from ...schemas.sessions.resolve import Heard, hear
+from ...schemas.sessions.pending import Change, Changes, OpenTrace, Released, Traces
+from ...schemas.sessions.span_reading import SpanReading, read_span
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..messages.unjoined import Unjoined
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Open)
+_DECODER = msgspec.msgpack.Decoder(OpenTrace)
 _CHANGES_DECODER = msgspec.msgpack.Decoder(list[Change])
 
 
@@ -32,7 +32,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The bytes of a trace's entries, and about how many are of spans that went on (see `Open.let_go`)."""
+    """The bytes of a trace's entries, and about how many are of spans that went on (`OpenTrace.release`)."""
 
     bytes: int
     gone: int
@@ -111,14 +111,14 @@ class Source:
         received: int,
         origin: tuple[int, bytes] | None = None,
         signal: Signal = Signal.SPANS,
-    ) -> list[Heard]:
+    ) -> list[SpanReading]:
         """Take in the spans and log records of a request, and the time that they tell.
 
         Return the spans as they are read. `received` is the time of the request's record; where that has an
         offset, `origin` is its offset and SHA-256. `signal` is what the request should hold. Where a span
         breaks what reads it this raises, and nothing of the request is taken in.
         """
-        heard: list[Heard] = []
+        heard: list[SpanReading] = []
         spans_time = self.spans_time
         latest = received + round(self._settings.skew_s * NS)
         for span in decoded.spans:
@@ -127,7 +127,7 @@ class Source:
                 span = replace(span, start=min(span.start, received), end=received)
             else:
                 spans_time = max(spans_time, span.end - self._lateness)
-            heard.append(hear(span, self._settings.scope, received, origin))
+            heard.append(read_span(span, self._settings.scope, received, origin))
         if decoded.spans or (signal is Signal.SPANS and not decoded.latest):
             # Log records may be read long before their spans, and wait as long as these may still come: no
             # request of log records, also one that cannot be read, says how far the spans have come.
@@ -173,7 +173,7 @@ class Source:
         """The spans that need not wait any more at record time `now`, and tell something or are flawed."""
         released = self._traces.release(self.watermark, now)
         # A span that tells nothing has said whose the others are.
-        return [one for one in released if isinstance(one.made, Flaw) or one.made.tellings]
+        return [one for one in released if isinstance(one.made, InputFlaw) or one.made.claims]
 
     def changes(self) -> dict[str, tuple[int, bytes] | None]:
         """The traces to store again since the last time, with when they were heard of; None: to forget."""
@@ -210,11 +210,11 @@ class Source:
         self._stored[trace_id] = _Stored(len(data), 0)
         return Entry(is_whole=True, data=data)
 
-    def _restored(self, trace_id: str, entries: Sequence[bytes]) -> Open:
+    def _restored(self, trace_id: str, entries: Sequence[bytes]) -> OpenTrace:
         """A trace as its entries say that it is."""
         opened, gone = _DECODER.decode(entries[0]), 0
         for entry in entries[1:]:
-            gone += sum(opened.redo(change) for change in _CHANGES_DECODER.decode(entry))
+            gone += sum(opened.replay(change) for change in _CHANGES_DECODER.decode(entry))
         self._stored[trace_id] = _Stored(sum(map(len, entries)), gone)
         return opened
 

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..messages.monitor_state import Facts
+from ..messages.monitor_state import PartitionState
 
 PASSED_MAX = 10_000
 """Plans that others have replaced, beside as many as there are sessions."""
@@ -19,7 +19,7 @@ class Partition:
     `lost` are keys of pieces that no session's record counts.
     """
 
-    facts: Facts = field(default_factory=Facts)
+    facts: PartitionState = field(default_factory=PartitionState)
     lost: list[str] = field(default_factory=list[str])
     due: dict[str, int] = field(default_factory=dict[str, int])
     heap: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])

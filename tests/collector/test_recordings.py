@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from tracline.archive.writer import read_manifest
+from tracline.archive.manifest import read_manifest
 from tracline.schemas.time import NS
 from tracline.stream.kafka.settings import KafkaSettings
 

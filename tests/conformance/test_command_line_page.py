@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 from tracline.cli import COMMANDS
-from tracline.schemas.sessions.readings import Drop
+from tracline.schemas.sessions.claim_log import DropReason
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 
@@ -29,7 +29,7 @@ def test_the_formats_of_every_command_are_told() -> None:
 def test_every_reason_for_which_a_reading_is_dropped_is_explained() -> None:
     """The page has a row for each, and for no other."""
     table = PAGE.read_text("utf-8").split("| reason | meaning |")[1].split("\n\n")[0]
-    assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == [reason.value for reason in Drop]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == [reason.value for reason in DropReason]
 
 
 def _formats(module: str) -> set[str]:

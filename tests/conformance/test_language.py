@@ -27,10 +27,10 @@ from tracline.rules.model.printer import to_text
 from tracline.rules.model.problem import RuleError, Snippet
 from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs import yaml_document as document
-from tracline.rules.packs.examples import trials, truth
-from tracline.rules.packs.extend import PARENTS_MAX
+from tracline.rules.packs.examples import evaluate_boolean, run_examples
+from tracline.rules.packs.inheritance import PARENTS_MAX
 from tracline.rules.packs.load import pack_text
-from tracline.rules.reference.stepper import Seen, judge_slowly
+from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 
 from ..predicate_answers import answers, evaluate, event_rows
 
@@ -131,9 +131,9 @@ def test_a_mistake_gets_the_error_that_the_manual_shows(block: Block) -> None:
 def test_the_examples_of_the_manuals_packs_come_out_as_they_say(block: Block) -> None:
     """Every pack is accepted, and its examples pass."""
     for rule in _pack(block).rules:
-        run = list(trials(rule, compile_rule(rule)))
-        assert {trial.expected for trial in run} == {"violated", "holds"}
-        assert [trial for trial in run if not trial.passed] == []
+        runs = list(run_examples(rule, compile_rule(rule)))
+        assert {run.expected for run in runs} == {"violated", "holds"}
+        assert [run for run in runs if not run.passed] == []
 
 
 @each("session")
@@ -305,17 +305,17 @@ def _rule(block: Block) -> tuple[Rule, RuleSet]:
     return rule, chosen[0]
 
 
-def _seen(rule: Rule, rule_set: RuleSet, events: Sequence[Mapping[str, Any]]) -> list[Seen]:
+def _seen(rule: Rule, rule_set: RuleSet, events: Sequence[Mapping[str, Any]]) -> list[SteppedEvent]:
     """The events as the rule meets them."""
     keys = Labeler(RuleSet((rule,), rule_set.sources))
     slices = keys.label(event_rows(events).lazy()).collect().to_dicts()
-    seen: list[Seen] = []
+    seen: list[SteppedEvent] = []
     for event, columns in zip(events, slices, strict=True):
         answers = {name: evaluate(predicate, event) for name, predicate in rule.propositions.items()}
         true = frozenset(name for name, answer in answers.items() if answer)
         unknown = frozenset(name for name, answer in answers.items() if answer is None)
         seen.append(
-            Seen(
+            SteppedEvent(
                 true,
                 steps=_passes(rule, true, unknown),
                 unknown=bool(unknown & asked(rule)),
@@ -333,7 +333,7 @@ def _passes(rule: Rule, true: frozenset[str], unknown: frozenset[str]) -> bool |
     cases = [
         true.union(some) for size in range(len(unknown) + 1) for some in combinations(sorted(unknown), size)
     ]
-    answers = {truth(rule.steps, case) for case in cases}
+    answers = {evaluate_boolean(rule.steps, case) for case in cases}
     return answers.pop() if len(answers) == 1 else None
 
 

@@ -10,19 +10,17 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 from tracline.stream.alerts.alert import decode, record
-from tracline.stream.process.metrics import (
-    AlertMetrics,
-    ArchiveMetrics,
-    Metrics,
-    MonitorMetrics,
-    RekeyMetrics,
-    described,
-)
+from tracline.stream.process.alert_metrics import AlertMetrics
+from tracline.stream.process.archive_metrics import ArchiveMetrics
+from tracline.stream.process.metrics import describe_metrics
+from tracline.stream.process.monitor_metrics import MonitorMetrics
+from tracline.stream.process.rekey_metrics import RekeyMetrics
+from tracline.stream.process.serve_metrics import ServeMetrics
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text("utf-8")
 REGISTRIES: dict[str, CollectorRegistry] = {
-    "serve": Metrics([("pack", "rule")]).registry,
+    "serve": ServeMetrics([("pack", "rule")]).registry,
     "rekey": RekeyMetrics(["in"], ["out"]).registry,
     "monitor": MonitorMetrics(["in"], ["out"], [("pack", "rule")]).registry,
     "archive": ArchiveMetrics(["in"]).registry,
@@ -34,7 +32,7 @@ def test_every_metric_is_on_the_page() -> None:
     """The table has the names, types and texts that are declared, and which processes have them."""
     declared: dict[tuple[str, str, str], list[str]] = {}
     for process, registry in REGISTRIES.items():
-        for one in described(registry):
+        for one in describe_metrics(registry):
             declared.setdefault((one.name, one.type, one.text), []).append(process)
     rows = re.findall(r"^\| `(tracline_\w+)` \| (\w+) \| ([\w, ]+) \| (.+) \|$", PAGE, re.MULTILINE)
     listed = {(name, type_, text): processes.split(", ") for name, type_, processes, text in rows}
@@ -45,7 +43,8 @@ def test_every_metric_is_on_the_page() -> None:
 def test_a_name_means_the_same_in_every_process() -> None:
     """A metric of two processes has the same type and the same text in both."""
     names = [
-        {(one.name, one.type, one.text) for one in described(registry)} for registry in REGISTRIES.values()
+        {(one.name, one.type, one.text) for one in describe_metrics(registry)}
+        for registry in REGISTRIES.values()
     ]
     all_of_them = set[tuple[str, str, str]]().union(*names)
     assert len({name for name, _, _ in all_of_them}) == len(all_of_them)

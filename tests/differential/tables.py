@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from tracline.rules.model.formula import Formula
-from tracline.rules.reference.ltl3 import NO_TRANSITIONS, History, Label, Meaning, Memory, Transitions
+from tracline.rules.reference.ltl3 import NO_TRANSITIONS, Label, Meaning, PastMemory, PastSummary, Transitions
 from tracline.rules.reference.semantics import Run, advance, begin, invariant_body
 from tracline.schemas.verdict import Recover, Verdict
 
@@ -45,15 +45,15 @@ class Remembering(Meaning):
         self._edges = cache(super()._edges)
 
 
-class _RememberingHistory(History):
+class _RememberingHistory(PastSummary):
     """The reference's history, asked only once for each of its answers."""
 
     @cached_property
-    def after(self) -> Callable[[Memory, Label], Memory]:
+    def after(self) -> Callable[[PastMemory, Label], PastMemory]:
         return cache(super().after)
 
     @cached_property
-    def _values(self) -> Callable[[Memory, Label], Callable[[Formula], int]]:
+    def _values(self) -> Callable[[PastMemory, Label], Callable[[Formula], int]]:
         return cache(super()._values)
 
 

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 from tracline.batch.audit.audit import audit
 from tracline.batch.prepare import spill
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.model.digest import rule_digest, verdict_id
 from tracline.rules.model.rule import Rule
 from tracline.rules.packs.load import load_packs
-from tracline.rules.reference.semantics import Seen, judge_session
+from tracline.rules.reference.semantics import LabelledEvent, judge_session
 from tracline.schemas.frames.events import EVENT_SCHEMA
 from tracline.schemas.time import NS, rfc3339
 
@@ -62,7 +62,7 @@ class Session:
     """A random session: its rows, and what each event is to the rules as plain Python sees it."""
 
     rows: list[dict]
-    seen: list[Seen]
+    seen: list[LabelledEvent]
     closed: bool
 
 
@@ -90,7 +90,7 @@ def random_session(number: int, random: Random) -> Session:
     return Session(rows, seen, closed=not opened)
 
 
-def random_event(random: Random) -> tuple[dict, Seen]:
+def random_event(random: Random) -> tuple[dict, LabelledEvent]:
     """One event's columns, and its propositions, worked out without any of the product's code."""
     kind = random.choice(["user", "assistant", "tool_call", "tool_call", "tool_result"])
     absent = random.random() < 0.03
@@ -115,7 +115,7 @@ def random_event(random: Random) -> tuple[dict, Seen]:
         if kind == "tool_result" and random.random() < 0.4:
             row["error"] = "timeout"
             true.add("failed")
-    return row, Seen(frozenset(true), frozenset(unknown), slice_value, slice_unknown)
+    return row, LabelledEvent(frozenset(true), frozenset(unknown), slice_value, slice_unknown)
 
 
 def random_archive(seed: int, sessions: int) -> list[Session]:
@@ -176,7 +176,7 @@ def test_an_audit_says_what_the_rules_mean(seed: int, pack: Path, tmp_path: Path
     sessions = random_archive(seed, 60)
     archive = write(tmp_path / "archive", sessions, Random(seed), files=3)
     rules = load_packs([pack])
-    outcome = audit(archive, rules, tmp_path / "bundle", Terms(satisfied=True, idle_s=IDLE_S))
+    outcome = audit(archive, rules, tmp_path / "bundle", AuditOptions(satisfied=True, idle_s=IDLE_S))
     found = Counter(
         (v["session_id"], v["seq"], v["rule"], v["slice"], v["verdict"])
         for v in verdicts(tmp_path / "bundle")
@@ -196,7 +196,7 @@ def test_the_summary_counts_the_reference_verdicts(pack: Path, tmp_path: Path) -
     sessions = random_archive(9, 80)
     archive = write(tmp_path / "archive", sessions, Random(1), files=1)
     rules = load_packs([pack])
-    outcome = audit(archive, rules, tmp_path / "bundle", Terms(idle_s=IDLE_S))
+    outcome = audit(archive, rules, tmp_path / "bundle", AuditOptions(idle_s=IDLE_S))
     for rule in rules.rules:
         told = [judge_session(rule, session.seen, closed=session.closed) for session in sessions]
         each = [Counter(finding.verdict.value for finding in one.findings) for one in told]
@@ -223,7 +223,7 @@ def test_the_bytes_do_not_depend_on_threads_files_or_memory(
 
     def judged(name: str, seed: int, files: int, threads: int) -> bytes:
         archive = write(tmp_path / f"archive-{name}", sessions, Random(seed), files)
-        audit(archive, rules, tmp_path / name, Terms(satisfied=True, threads=threads))
+        audit(archive, rules, tmp_path / name, AuditOptions(satisfied=True, threads=threads))
         return (tmp_path / name / "verdicts.jsonl").read_bytes()
 
     first = judged("whole", 1, 1, 1)
@@ -240,7 +240,7 @@ def test_verdict_ids_are_the_documented_digest(pack: Path, tmp_path: Path) -> No
     """An id follows from the record's own fields and the rule's digest, and no two records share one."""
     archive = write(tmp_path / "archive", random_archive(2, 30), Random(1), files=1)
     rules = load_packs([pack])
-    audit(archive, rules, tmp_path / "bundle", Terms(satisfied=True))
+    audit(archive, rules, tmp_path / "bundle", AuditOptions(satisfied=True))
     found = verdicts(tmp_path / "bundle")
     digests = {rule.id: rule_digest(rule) for rule in rules.rules}
     for verdict in found:

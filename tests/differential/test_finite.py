@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from tracline.rules.compiler.limits import Work
-from tracline.rules.lint.finite_trace import contradicted
+from tracline.rules.lint.finite_trace import finite_trace_disagrees
 from tracline.rules.model.formula import Formula
 from tracline.rules.reference.ltl3 import Meaning
 from tracline.rules.reference.semantics import advance, begin, holds, invariant_body
@@ -39,7 +39,9 @@ def agree(formulas: list[Formula]) -> tuple[int, int]:
     found = 0
     for formula in asked:
         trace = contradicting(formula)
-        assert contradicted(formula, {}, Work("formula")) == (trace is not None), f"{formula}: {trace}"
+        assert finite_trace_disagrees(formula, {}, Work("formula")) == (trace is not None), (
+            f"{formula}: {trace}"
+        )
         found += trace is not None
     return len(asked), found
 

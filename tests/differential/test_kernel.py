@@ -9,6 +9,8 @@ from random import Random
 import numpy as np
 import pytest
 from tracline.rules.engine import kernel, kernel_loop
+from tracline.rules.engine.status import status_of
+from tracline.rules.engine.stepper import RuleEvent, RuleRun
 from tracline.rules.model.machine import (
     APPLIES,
     PENDING,
@@ -18,12 +20,14 @@ from tracline.rules.model.machine import (
     VIOLATED,
     Machine,
 )
-from tracline.rules.reference.stepper import Finding, Seen, judge_slowly
+from tracline.rules.reference.slow_stepper import SLICES_MAX as REFERENCE_SLICES_MAX
+from tracline.rules.reference.slow_stepper import SteppedEvent, SteppedFinding, judge_slowly
 from tracline.schemas.verdict import Verdict
 
 NAMES = ("p", "q", "r")
 VALUES = ("a", "b", "c", "d", "e")
 SLICES_MAX = 3
+SKIP, UNKNOWN = 250, 251
 
 Key = tuple[int, int, int, str | None, Verdict]
 """A finding: session, rule, event, slice, verdict."""
@@ -36,7 +40,7 @@ class Case:
     machines: list[Machine]
     stepped: list[bool]
     keys: list[int | None]
-    events: list[list[list[Seen]]]
+    events: list[list[list[SteppedEvent]]]
     order: list[tuple[int, int]]
 
 
@@ -66,7 +70,7 @@ def random_case(seed: int) -> Case:
     used = sorted({key for key in drawn if key is not None})
     keys = [None if key is None else used.index(key) for key in drawn]
     unknowns = random.choice((0.0, 0.02))
-    events: list[list[list[Seen]]] = []
+    events: list[list[list[SteppedEvent]]] = []
     for _ in range(random.randint(1, 5)):
         events.append([random_event(random, stepped, keys, unknowns) for _ in range(random.randint(0, 25))])
     order = [(session, 0) for session, own in enumerate(events) for _ in own]
@@ -78,13 +82,15 @@ def random_case(seed: int) -> Case:
     return Case([random_machine(random) for _ in range(rules)], stepped, keys, events, order)
 
 
-def random_event(random: Random, stepped: list[bool], keys: list[int | None], unknowns: float) -> list[Seen]:
+def random_event(
+    random: Random, stepped: list[bool], keys: list[int | None], unknowns: float
+) -> list[SteppedEvent]:
     """One event as each rule meets it: labels and slice values are the event's, the rest the rule's."""
     true = frozenset(name for name in NAMES if random.random() < 0.4)
     values = [random.choice((None, *VALUES)) for _ in range(2)]
     unreadable = [random.random() < unknowns for _ in range(2)]
     return [
-        Seen(
+        SteppedEvent(
             true=true,
             steps=random.choices((True, False, None), (1, 1, unknowns))[0] if steps else True,
             unknown=random.random() < unknowns,
@@ -113,7 +119,7 @@ def slowly(case: Case) -> tuple[Counter[Key], Counter[Key], set[tuple[int, int]]
     return findings, closings, applying
 
 
-def keyed(session: int, rule: int, finding: Finding) -> Key:
+def keyed(session: int, rule: int, finding: SteppedFinding) -> Key:
     """The finding as one comparable value."""
     return session, rule, finding.at, finding.slice, finding.verdict
 
@@ -160,7 +166,7 @@ def quickly(
     return findings, closings, {(session, int(program.order[column])) for session, column in where}, kinds
 
 
-def keys_of(program: kernel.Program, found: kernel.Found, names: dict, verdicts: dict) -> list[Key]:
+def keys_of(program: kernel.Program, found: kernel.Findings, names: dict, verdicts: dict) -> list[Key]:
     """Findings as comparable values."""
     columns = (found.slots, found.columns, found.stamps, found.slices, found.kinds)
     return [
@@ -182,6 +188,50 @@ def test_the_kernel_finds_what_the_plain_stepper_finds(found_max: int) -> None:
         met["closings"] += sum(closings.values())
     least = {1: 3000, 2: 3000, 4: 300, 5: 900, "closings": 1500}
     assert all(met[kind] >= count for kind, count in least.items()), met
+
+
+def test_the_stepper_reports_what_the_slow_stepper_finds() -> None:
+    """Findings, closings and applicability of 300 random cases agree, rule by rule."""
+    met: Counter[str] = Counter()
+    for seed in range(300):
+        case = random_case(seed)
+        found = Counter[Key](), Counter[Key](), set[tuple[int, int]]()
+        for session, events in enumerate(case.events):
+            for rule, machine in enumerate(case.machines):
+                run = RuleRun(machine, SKIP, UNKNOWN, case.keys[rule] is not None, SLICES_MAX)
+                reported, closings = stepped(run, [row[rule] for row in events])
+                found[0].update((session, rule, *finding) for finding in reported)
+                found[1].update((session, rule, *finding) for finding in closings)
+                if run.applies is not None:
+                    found[2].add((session, rule))
+        findings, closings, applying = slowly(case)
+        seen = Counter({key: count for key, count in closings.items() if key[2] >= 0})
+        assert found == (findings, seen, applying), f"seed {seed}"
+        met.update(str(key[4]) for key in (*findings.elements(), *seen.elements()))
+    assert min(met[name] for name in ("violated", "satisfied", "unjudged", "held", "unmet")) > 300, met
+
+
+def stepped(run: RuleRun, events: list[SteppedEvent]) -> tuple[list[tuple], list[tuple]]:
+    """The findings and the closings of one rule over one session, as event, slice and verdict."""
+    reported: list[tuple] = []
+    for at, event in enumerate(events):
+        letter = run.machine.letters[run.machine.word(event.true)]
+        if event.steps is not True:
+            letter = UNKNOWN if event.steps is None else SKIP
+        elif event.unknown:
+            letter = UNKNOWN
+        was_judged = run.unjudged is None
+        steps = run.step(RuleEvent(at, letter, event.value, event.value_unknown))
+        reported += [(at, step.slice, step.step.verdict) for step in steps if step.is_reported]
+        if was_judged and run.unjudged is not None:
+            reported.append((at, None, Verdict.UNJUDGED))
+    closings = [(each.seq, each.last.slice, each.closing) for each in status_of(run)]
+    return reported, [closing for closing in closings if closing[2] is not None]
+
+
+def test_the_reference_states_the_limit_of_slices() -> None:
+    """The reference imports nothing of the engine, and its limit is the engine's."""
+    assert REFERENCE_SLICES_MAX == kernel.SLICES_MAX
 
 
 def test_the_kernel_that_was_compared_is_compiled() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tracline.rules.model.formula import Formula, has_past
-from tracline.rules.reference.ltl3 import Memory, State
+from tracline.rules.reference.ltl3 import InstanceState, PastMemory
 from tracline.rules.reference.semantics import holds, holds_forever
 
 from .formulas import ACCEPTED, ACCEPTED_FIVE, accepted, is_accepted, of_size, sample_of
@@ -169,8 +169,8 @@ def _agree(sample: Sample) -> int:
     meaning = Remembering(sample.formula, sample.transitions)
     atoms = tableau(sample.formula, LETTERS, sample.transitions)
     after = cache(atoms.after)
-    before: list[tuple[Memory, Mask | None]] = [(meaning.history.start, None)]
-    pairs: list[tuple[State, Mask | None, Mask | None]] = []
+    before: list[tuple[PastMemory, Mask | None]] = [(meaning.history.start, None)]
+    pairs: list[tuple[InstanceState, Mask | None, Mask | None]] = []
     for memory, here in before:  # every way in which a session may reach the start of an instance
         for letter in LETTERS:
             there = _next(atoms, here, letter)

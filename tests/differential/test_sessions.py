@@ -11,9 +11,8 @@ from tracline.rules.model.formula import Formula, names
 from tracline.rules.model.machine import Machine
 from tracline.rules.model.predicate import Literal, Path
 from tracline.rules.model.rule import Rule, SliceKey
-from tracline.rules.reference.semantics import Seen, judge_session, kleene
-from tracline.rules.reference.stepper import Seen as Stepped
-from tracline.rules.reference.stepper import judge_slowly
+from tracline.rules.reference.semantics import LabelledEvent, judge_session, kleene
+from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 from tracline.schemas.verdict import Recover, Verdict
 
 from .formulas import sample_of
@@ -42,10 +41,10 @@ def _rule(sample: Sample, random: Random) -> Rule:
     )
 
 
-def _session(random: Random) -> list[Seen]:
+def _session(random: Random) -> list[LabelledEvent]:
     unknowns = random.choice((0.0, 0.0, 0.05))
     return [
-        Seen(
+        LabelledEvent(
             true=frozenset(name for name in "pqr" if random.random() < 0.4),
             unknown=frozenset(name for name in "pqr" if random.random() < unknowns),
             slice=random.choice((None, None, "a", "b", "c")),
@@ -55,11 +54,11 @@ def _session(random: Random) -> list[Seen]:
     ]
 
 
-def _as_stepped(rule: Rule, event: Seen) -> Stepped:
+def _as_stepped(rule: Rule, event: LabelledEvent) -> SteppedEvent:
     """The event as the stepper takes it: labels already read as `steps`, and as what cannot be judged."""
     asked: list[Formula] = [rule.formula, *rule.transitions.values()]
     asked += [rule.applies_to] if rule.applies_to else []
-    return Stepped(
+    return SteppedEvent(
         true=event.true,
         steps=kleene(rule.steps, event) if rule.steps else True,
         unknown=any(not event.unknown.isdisjoint(names(formula)) for formula in asked),
@@ -85,7 +84,9 @@ def test_the_stepper_says_of_sessions_what_the_reference_says() -> None:
     assert min(met[kind] for kind in ("violated", "satisfied", "held", "unmet", "unjudged")) >= 300, met
 
 
-def _compare(rule: Rule, machine: Machine, events: list[Seen], closed: bool, met: Counter[str]) -> None:
+def _compare(
+    rule: Rule, machine: Machine, events: list[LabelledEvent], closed: bool, met: Counter[str]
+) -> None:
     expected = judge_session(rule, events, closed=closed)
     found = judge_slowly(machine, [_as_stepped(rule, e) for e in events], sliced=rule.for_each is not None)
     findings = found.findings + (found.closing if closed else ())

@@ -28,15 +28,11 @@ from tracline.stream.kafka import alerts_process as alerts
 from tracline.stream.kafka import archive_process as archive
 from tracline.stream.kafka import rekey_process as rekey
 from tracline.stream.kafka.health import serving
-from tracline.stream.process.metrics import (
-    AlertMetrics,
-    ArchiveMetrics,
-    KafkaMetrics,
-    Missed,
-    MonitorMetrics,
-    Outcome,
-    RekeyMetrics,
-)
+from tracline.stream.process.alert_metrics import AlertMetrics, DeliveryFailure
+from tracline.stream.process.archive_metrics import ArchiveMetrics
+from tracline.stream.process.kafka_metrics import KafkaMetrics, TransactionOutcome
+from tracline.stream.process.monitor_metrics import MonitorMetrics
+from tracline.stream.process.rekey_metrics import RekeyMetrics
 
 from .alertmanager import ROOT, need, until
 
@@ -71,7 +67,7 @@ class Pipeline:
         """Count a little of everything."""
         for name, metrics in self.ports.items():
             metrics.read(f"{name}-in", 3, 300)
-            metrics.transaction(Outcome.COMMITTED)
+            metrics.transaction(TransactionOutcome.COMMITTED)
             metrics.lag({(f"{name}-in", 0): 4})
         for progress in (self.rekey.progress, self.monitor.progress, self.archive.progress):
             progress.watermark(now_ns - 5_000_000_000)
@@ -90,7 +86,7 @@ class Pipeline:
         self.alerts.raised.inc()
         self.alerts.firing.set(1)
         self.alerts.attempt("webhook", 1)
-        self.alerts.attempt("webhook", 0, Missed.FAILED)
+        self.alerts.attempt("webhook", 0, DeliveryFailure.FAILED)
 
 
 @pytest.fixture(scope="module")

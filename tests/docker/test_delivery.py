@@ -13,9 +13,9 @@ import httpx
 import pytest
 from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import Alert
-from tracline.stream.alerts.delivery import Delivery, Pace
+from tracline.stream.alerts.delivery import Delivery, DeliveryIntervals
 from tracline.stream.alerts.receivers import Alertmanager
-from tracline.stream.process.metrics import AlertMetrics
+from tracline.stream.process.alert_metrics import AlertMetrics
 
 from ..unit.stream.hook import Hook, hook
 from .alertmanager import RunningAlertmanager, alertmanager, until
@@ -48,12 +48,12 @@ def alert(starts: int) -> Alert:
 
 
 @contextmanager
-def delivering(url: str, *, pace: Pace | None = None) -> Iterator[Delivery]:
+def delivering(url: str, *, intervals: DeliveryIntervals | None = None) -> Iterator[Delivery]:
     """A delivery to it."""
     with httpx.Client(timeout=5) as client:
         receiver = Alertmanager(url, client, {"team": "desk"}, console="http://console.example")
         meter = AlertMetrics([], [], [receiver.name])
-        yield Delivery([receiver], meter, jitter=lambda: 0.0, tell=lambda _text: None, pace=pace)
+        yield Delivery([receiver], meter, jitter=lambda: 0.0, report=lambda _text: None, intervals=intervals)
 
 
 def carried(delivery: Delivery, told: Alert) -> bool:
@@ -109,7 +109,7 @@ def test_an_alertmanager_that_is_away_gets_it_later(running: RunningAlertmanager
     """While it is down attempts fail and nothing is lost; when it is back the alert is there."""
     fired = alert(began())
     running.stop()
-    with delivering(running.url, pace=Pace(retry_s=0.2, retry_max_s=0.2)) as delivery:
+    with delivering(running.url, intervals=DeliveryIntervals(retry_s=0.2, retry_max_s=0.2)) as delivery:
         delivery.offer(fired)
         assert not carried(delivery, fired)
         running.start()
@@ -120,7 +120,7 @@ def test_an_alertmanager_that_is_away_gets_it_later(running: RunningAlertmanager
 def test_an_alertmanager_that_forgot_hears_again(running: RunningAlertmanager, tmp_path: Path) -> None:
     """Started anew with nothing, it has the alert after the next interval."""
     fired = alert(began())
-    with delivering(running.url, pace=Pace(resend_s=0.5, lease_s=30)) as delivery:
+    with delivering(running.url, intervals=DeliveryIntervals(resend_s=0.5, lease_s=30)) as delivery:
         delivery.offer(fired)
         assert carried(delivery, fired)
         running.stop()

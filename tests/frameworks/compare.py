@@ -23,7 +23,7 @@ from typing import Any
 
 import polars as pl
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.prepare.prepare import prepare
 from tracline.batch.sources.discover import Population
 from tracline.rules.packs.load import load_packs
@@ -42,7 +42,7 @@ def read(source: Path, scratch: Path) -> tuple[list[Event], list[Verdict]]:
     for part in parts:
         frame = pl.read_parquet(part.path)
         events += frame.select(name for name in frame.columns if name != "attributes").iter_rows(named=True)
-    audit(source, load_packs(PACKS), scratch / "bundle", Terms())
+    audit(source, load_packs(PACKS), scratch / "bundle", AuditOptions())
     lines = (scratch / "bundle" / "verdicts.jsonl").read_text().splitlines()
     return events, [json.loads(line) for line in lines]
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from tracline.batch.prepare.prepare import prepare
 from tracline.batch.sources.discover import Population
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.event import Kind
 from tracline.schemas.otlp.decode import decode_protobuf
@@ -51,7 +51,7 @@ def test_live_finds_in_recordings_what_an_audit_finds(tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
     parts = prepare(dumps, tmp_path / "events", Population())
     expected = pl.concat([pl.read_parquet(part.path) for part in parts])
-    with closing(Live(tmp_path, statute_of(load_packs(PACKS)))) as live:
+    with closing(Live(tmp_path, compile_rule_set(load_packs(PACKS)))) as live:
         for one in sorted(sent(), key=lambda one: one.time):
             live.now = one.time
             live.send(one)

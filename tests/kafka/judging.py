@@ -15,7 +15,7 @@ from typing import Any
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from tracline.schemas.event import Kind
 from tracline.stream.kafka.settings import KafkaSettings, connecting
-from tracline.stream.messages.codec import decode_judged, decode_letter, decode_verdicts
+from tracline.stream.messages.codec import decode_dead_letter, decode_judged, decode_verdicts
 from tracline.stream.messages.topics import Topic
 
 from ..serve.truth import Place
@@ -127,7 +127,9 @@ class Listener:
         self._hear = {
             kafka.topic(Topic.VERDICTS): self.heard.verdicts,
             kafka.topic(Topic.JUDGED): self.heard.judged,
-            kafka.topic(Topic.DEAD_LETTER): lambda value: self.heard.letters.append(decode_letter(value)),
+            kafka.topic(Topic.DEAD_LETTER): lambda value: self.heard.letters.append(
+                decode_dead_letter(value)
+            ),
         }
         self._consumer: Any = KafkaConsumer(
             **connecting(kafka, "listener"), isolation_level="read_committed", auto_offset_reset="earliest"

@@ -15,12 +15,12 @@ from tracline.examples.spans.plan import Dialect, Keys, Manner
 from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
-from tracline.stream.messages.codec import Batch, decode
+from tracline.stream.messages.codec import CandidateBatch, decode
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.rekey import Input, Record, Rekeyer, Transaction
 
@@ -133,13 +133,13 @@ def inputs(sources: Iterable[int], topic: Topic = Topic.SPANS) -> list[Input]:
     return [Input(topic, source) for source in sources]
 
 
-def batches_of(done: Transaction) -> list[Batch]:
+def batches_of(done: Transaction) -> list[CandidateBatch]:
     """The batches of a transaction, as they are read."""
     messages = [decode(one.value or b"") for one in done.outputs if one.topic is Topic.EVENTS]
-    return [one for one in messages if isinstance(one, Batch)]
+    return [one for one in messages if isinstance(one, CandidateBatch)]
 
 
-def candidates_of(batches: Iterable[Batch]) -> Counter[str]:
+def candidates_of(batches: Iterable[CandidateBatch]) -> Counter[str]:
     """The candidates of batches, each as what tells it from every other."""
     return Counter(repr(one) for batch in batches for one in batch.candidates)
 
@@ -154,9 +154,9 @@ def pure(records: Sequence[Record], settings: SessionSettings = SETTINGS) -> Cou
 
 def places_of(candidates: Iterable[Candidate], idle_s: float = SETTINGS.idle_s) -> Counter[Place]:
     """Return where the events of candidates stand, by session assembly's second stage."""
-    sessions: dict[str, Session] = {}
+    sessions: dict[str, SessionAssembler] = {}
     for one in candidates:
-        sessions.setdefault(one.session_id, Session(one.session_id, round(idle_s * NS))).add(one)
+        sessions.setdefault(one.session_id, SessionAssembler(one.session_id, round(idle_s * NS))).add(one)
     return Counter(
         (event.session_id, event.occurrence, event.seq, event.event_id)
         for session in sessions.values()

@@ -20,7 +20,7 @@ from zlib import crc32
 import polars as pl
 from kafka import KafkaProducer
 from tracline.archive.gaps import gaps
-from tracline.archive.writer import read_manifest
+from tracline.archive.manifest import read_manifest
 from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS

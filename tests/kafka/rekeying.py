@@ -19,10 +19,10 @@ from tracline.stream.error import StreamError
 from tracline.stream.kafka.rekey_process import LETTERS, SENDS, Rekeying, Surroundings
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
-from tracline.stream.messages.codec import Batch, DeadLetter, Message, decode, decode_letter
+from tracline.stream.messages.codec import CandidateBatch, DeadLetter, Message, decode, decode_dead_letter
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import VARIABLE
-from tracline.stream.process.metrics import RekeyMetrics
+from tracline.stream.process.rekey_metrics import RekeyMetrics
 from tracline.stream.stages.rekey import Record, Rekeyer
 
 from ..serve.serving import TRACLINE
@@ -91,14 +91,14 @@ def messages(kafka: KafkaSettings) -> list[Message]:
     return [decode(value) for value in read(kafka, Topic.EVENTS)]
 
 
-def batches(kafka: KafkaSettings) -> list[Batch]:
+def batches(kafka: KafkaSettings) -> list[CandidateBatch]:
     """The batches for the monitor."""
-    return [one for one in messages(kafka) if isinstance(one, Batch)]
+    return [one for one in messages(kafka) if isinstance(one, CandidateBatch)]
 
 
 def letters(kafka: KafkaSettings) -> list[DeadLetter]:
     """The dead letters."""
-    return [decode_letter(value) for value in read(kafka, Topic.DEAD_LETTER)]
+    return [decode_dead_letter(value) for value in read(kafka, Topic.DEAD_LETTER)]
 
 
 def check(kafka: KafkaSettings, work: Work, expected: Counter[str]) -> None:

@@ -20,11 +20,11 @@ from kafka.admin import OffsetSpec
 from kafka.structs import TopicPartition
 from tracline.examples.local_kafka import Broker, free_port
 from tracline.schemas.time import NS, parse_time
-from tracline.stream.alerts.alert import Alert, Status, decode
-from tracline.stream.alerts.rates import Rates, encode, unknown
+from tracline.stream.alerts.alert import Alert, AlertStatus, decode
+from tracline.stream.alerts.rates import Rates, default_rates, encode
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
-from tracline.stream.messages.codec import decode_letter
+from tracline.stream.messages.codec import decode_dead_letter
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import VARIABLE, AlertFault
 
@@ -63,7 +63,7 @@ def made(kafka: KafkaSettings) -> KafkaSettings:
 @pytest.fixture
 def rates(tmp_path: Path) -> Path:
     """What is tolerated, as the command reads it."""
-    told: Rates = unknown(TICK_S, TICK_S)
+    told: Rates = default_rates(TICK_S, TICK_S)
     path = tmp_path / "rates.json"
     path.write_bytes(encode(told))
     return path
@@ -136,7 +136,7 @@ def until_delivered(kafka: KafkaSettings) -> None:
 
 def check_one_alert(told: list[Alert]) -> None:
     """One alert, of the agent that goes wrong, in the spike and a little longer."""
-    assert [one.status for one in told] == [Status.FIRING, Status.RESOLVED]
+    assert [one.status for one in told] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
     assert len({one.id for one in told}) == 1
     fired, resolved = told
     first, last = (BEGAN + tick * TICK_S * NS for tick in (SPIKE.start, SPIKE.stop))
@@ -271,7 +271,7 @@ def test_poison_is_put_aside(kafka: KafkaSettings, rates: Path) -> None:
     send(kafka, sent)
     with process(kafka, rates):
         until_delivered(kafka)
-    letters = [decode_letter(record.value) for record in read(kafka, kafka.topic(Topic.DEAD_LETTER))]
+    letters = [decode_dead_letter(record.value) for record in read(kafka, kafka.topic(Topic.DEAD_LETTER))]
     assert sorted((one.process, one.code, one.partition) for one in letters) == [
         ("alerts", "TRL731", 0),
         ("alerts", "TRL731", 1),
@@ -288,7 +288,7 @@ def test_a_record_that_is_no_alert_is_put_aside(kafka: KafkaSettings, rates: Pat
         until("it is put aside", lambda: read(kafka, kafka.topic(Topic.DEAD_LETTER)))
         send(kafka, messages())
         until_delivered(kafka)
-    (letter,) = [decode_letter(record.value) for record in read(kafka, kafka.topic(Topic.DEAD_LETTER))]
+    (letter,) = [decode_dead_letter(record.value) for record in read(kafka, kafka.topic(Topic.DEAD_LETTER))]
     assert (letter.process, letter.code, letter.topic, letter.offset) == (
         "alerts", "TRL764", kafka.topic(Topic.ALERTS), 0,
     )  # fmt: skip

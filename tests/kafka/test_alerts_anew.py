@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer, TopicPartition
-from tracline.stream.alerts.rates import encode, unknown
+from tracline.stream.alerts.rates import default_rates, encode
 from tracline.stream.kafka.settings import KafkaSettings, connecting
 from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
@@ -29,7 +29,7 @@ REPEATS = "tracline_alert_repeats_total"
 def alerting(kafka: KafkaSettings, folder: Path, name: str) -> Iterator[Stage]:
     """A process of alerts without a receiver."""
     rates = folder / "rates.json"
-    rates.write_bytes(encode(unknown(TICK_S, TICK_S)))
+    rates.write_bytes(encode(default_rates(TICK_S, TICK_S)))
     flags = ("--rates", str(rates), "--arl", str(SETTINGS.arl_ticks), "--timeout-s", PATIENCE_S)
     with running(kafka, folder / name, "alerts", *flags) as stage:
         yield stage

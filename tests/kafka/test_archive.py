@@ -16,13 +16,13 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
 from tracline.archive.gaps import gaps
-from tracline.archive.writer import read_manifest
+from tracline.archive.manifest import read_manifest
 from tracline.batch.sources.discover import Population, discover
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS
 from tracline.stream.kafka.settings import KafkaSettings, connecting, producing
 from tracline.stream.kafka.topics import administering
-from tracline.stream.messages.codec import Judged, Mark, decode_letter, encode
+from tracline.stream.messages.codec import JudgedBatch, Mark, decode_dead_letter, encode
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import ArchiveFault
 
@@ -56,14 +56,14 @@ def event(partition: int, number: int) -> Event:
     )
 
 
-def messages(partition: int) -> Iterator[tuple[Judged, list[Event]]]:
+def messages(partition: int) -> Iterator[tuple[JudgedBatch, list[Event]]]:
     """What a monitor sends that is killed once and makes its last five messages again, and the new events."""
     for offset in [*range(20), *range(15, MESSAGES)]:
         events = [event(partition, offset * EACH + one) for one in range(EACH)]
         watermark = BEGIN + offset * NS
         packs = {RULES: {"shop": "pack: shop\n"}} if offset == 0 else {}
         sets = [0] * EACH
-        yield Judged(Mark(partition, offset, 0), watermark, events, [RULES], sets, packs), events
+        yield JudgedBatch(Mark(partition, offset, 0), watermark, events, [RULES], sets, packs), events
 
 
 def send(kafka: KafkaSettings) -> Sent:
@@ -190,7 +190,7 @@ def test_what_is_no_message_is_a_dead_letter_and_a_gap(topics: KafkaSettings, tm
     topic = topics.topic(Topic.JUDGED)
     with KafkaProducer(**producing(topics, "test")) as producer:
         for number in (0, 1):
-            judged = Judged(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
+            judged = JudgedBatch(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
             producer.send(topic, encode(judged), partition=0).get(WAIT_S)
             if number == 0:
                 producer.send(topic, b"secret", partition=0).get(WAIT_S)
@@ -205,7 +205,7 @@ def test_what_is_no_message_is_a_dead_letter_and_a_gap(topics: KafkaSettings, tm
         consumer.assign([letters])
         consumer.seek_to_beginning(letters)
         record = next(consumer)
-    letter = decode_letter(record.value)
+    letter = decode_dead_letter(record.value)
     assert (letter.process, letter.topic, letter.partition, letter.offset) == ("archive", topic, 0, 1)
     assert b"secret" not in record.value
 
@@ -217,7 +217,7 @@ def test_what_was_deleted_before_it_was_archived_is_a_gap(topics: KafkaSettings,
     def judge(*numbers: int) -> None:
         with KafkaProducer(**producing(topics, "test")) as producer:
             for number in numbers:
-                judged = Judged(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
+                judged = JudgedBatch(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
                 producer.send(place.topic, encode(judged), partition=0).get(WAIT_S)
 
     for numbers, deleted in (((0, 1), 0), ((2, 3, 4), 4)):
@@ -255,7 +255,7 @@ def test_a_topic_that_is_made_anew_meanwhile_is_refused(
     def judge(begin: int, end: int) -> None:
         with KafkaProducer(**producing(topics, "test")) as producer:
             for number in range(begin, end):
-                told = Judged(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
+                told = JudgedBatch(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
                 producer.send(judged, encode(told), partition=0)
 
     judge(0, 10)
@@ -282,7 +282,7 @@ def test_events_that_were_made_anew_are_not_taken_for_repeats(topics: KafkaSetti
     judged = topics.topic(Topic.JUDGED)
     with archiver(topics, tmp_path) as stage, KafkaProducer(**producing(topics, "test")) as producer:
         for offset in (500, 0):
-            told = Judged(Mark(0, offset, 0), BEGIN, [event(0, offset)], [RULES], [0])
+            told = JudgedBatch(Mark(0, offset, 0), BEGIN, [event(0, offset)], [RULES], [0])
             producer.send(judged, encode(told), partition=0).get(WAIT_S)
         assert stage.ended() == 2
     assert "TRL751" in stage.log.read_text()

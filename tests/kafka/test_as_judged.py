@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tracline.batch.audit.as_judged import audit_as_judged
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population, discover
 from tracline.rules.packs.load import load_packs, pack_text
 from tracline.stream.kafka.care.activate import activate
@@ -52,7 +52,7 @@ def test_the_archive_says_what_was_said_live(
         heard = listener.until(lambda _heard: False, alive=lambda: False)
         archiver.until("tracline_kafka_lag", lambda lags: len(lags) == PARTITIONS and max(lags) <= 1)
         assert archiver.stop() == 0
-    found = audit_as_judged(archive, tmp_path / "bundle", Terms(threads=2))
+    found = audit_as_judged(archive, tmp_path / "bundle", AuditOptions(threads=2))
     lines = (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines()
     assert {json.loads(line)["id"] for line in lines} == set(heard.ids)
     assert len(lines) > 50

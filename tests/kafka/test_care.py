@@ -24,7 +24,7 @@ def test_topics_are_made_and_looked_at(kafka: KafkaSettings, tmp_path: Path) -> 
     assert before.returncode == 1
     assert before.stdout.count("is missing\n  hint: make it with: tracline stream topics --create") == 8
     made = stream(kafka, tmp_path, "topics", "--create", "--partitions", "3")
-    assert (made.returncode, made.stderr.count("made ")) == (0, 9)
+    assert (made.returncode, made.stderr.count("created ")) == (0, 9)
     assert "wrong" not in made.stdout
     found = json.loads(stream(kafka, tmp_path, "topics", "--format", "json").stdout)
     assert {topic["topic"]: topic["partitions"] for topic in found}[kafka.topic(Topic.EVENTS)] == 3

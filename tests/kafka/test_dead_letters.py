@@ -13,7 +13,7 @@ from tracline.schemas.time import NS
 from tracline.stream.kafka.care.dead_letters import HEADER
 from tracline.stream.kafka.settings import KafkaSettings, producing
 from tracline.stream.kafka.topics import administering
-from tracline.stream.messages.codec import Activation, DeadLetter, encode, encode_letter
+from tracline.stream.messages.codec import Activation, DeadLetter, encode, encode_dead_letter
 from tracline.stream.messages.topics import Topic
 
 from .reading import read
@@ -58,10 +58,10 @@ def prepared(kafka: KafkaSettings) -> None:
         for value in VALUES:
             producer.send(spans, value, key=b"trace", headers=[("own", b"1")], partition=2).get(WAIT_S)
         for one in letters:
-            producer.send(dead, encode_letter(one)).get(WAIT_S)
+            producer.send(dead, encode_dead_letter(one)).get(WAIT_S)
         producer.send(dead, b"no letter").get(WAIT_S)
         # A time that no text can say.
-        producer.send(dead, encode_letter(letters[0]).replace(str(TIME).encode(), b"9" * 19)).get(WAIT_S)
+        producer.send(dead, encode_dead_letter(letters[0]).replace(str(TIME).encode(), b"9" * 19)).get(WAIT_S)
 
 
 def test_letters_are_listed_without_what_is_in_the_records(topics: KafkaSettings) -> None:
@@ -102,7 +102,7 @@ def test_letters_cannot_drive_the_terminal(topics: KafkaSettings, form: str) -> 
     """Whoever may write to the topic may write escapes; they are cleaned or escaped in every format."""
     one = letter("spans", 0, 0, b"", place="\x1b]0;owned\x07\u202e", reason="\u009b2J[bold]")
     with KafkaProducer(**producing(topics, "test")) as producer:
-        producer.send(topics.topic(Topic.DEAD_LETTER), encode_letter(one)).get(WAIT_S)
+        producer.send(topics.topic(Topic.DEAD_LETTER), encode_dead_letter(one)).get(WAIT_S)
     done = ran(topics, "dead-letters", "--format", form)
     assert "owned" in "".join(done.stdout.split())
     assert not DANGEROUS.search(done.stdout + done.stderr)
@@ -142,7 +142,7 @@ def test_rules_are_not_brought_into_force_by_a_replay(topics: KafkaSettings) -> 
     one = letter(events, 1, 0, value, process="monitor", code="damaged")
     with KafkaProducer(**producing(topics, "test")) as producer:
         producer.send(events, value, partition=1).get(WAIT_S)
-        producer.send(topics.topic(Topic.DEAD_LETTER), encode_letter(one)).get(WAIT_S)
+        producer.send(topics.topic(Topic.DEAD_LETTER), encode_dead_letter(one)).get(WAIT_S)
     done = ran(topics, "dead-letters", "--replay", "--code", "damaged", "--format", "json")
     assert done.returncode == 1, done.stderr
     assert [told["outcome"] for told in json.loads(done.stdout)] == ["refused"]

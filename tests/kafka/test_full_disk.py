@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tracline.archive.writer import Origin, writing
+from tracline.archive.manifest import ManifestSource
+from tracline.archive.writer import archive_writer
 from tracline.stream.kafka.faust.state_store import DiskShelf
 from tracline.stream.kafka.settings import KafkaSettings
 
@@ -116,9 +117,9 @@ def test_a_manifest_that_cannot_grow_ends_the_archiver(topics: KafkaSettings, tm
     """The manifest is named, though the system names no file on a write."""
     manifest = tmp_path / "archive" / "manifest.jsonl"
     manifest.parent.mkdir()
-    with writing(manifest.parent) as writer:
+    with archive_writer(manifest.parent) as writer:
         for number in range(100):
-            writer.mark(Origin("another source", "0" * 64, partition=number), 0)
+            writer.mark(ManifestSource("another source", "0" * 64, partition=number), 0)
     assert manifest.stat().st_size > ROOM_BYTES
     with archiver(topics, tmp_path) as stage:
         until_ready(stage)

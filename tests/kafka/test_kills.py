@@ -19,9 +19,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tracline.predict.detector import DetectorSettings
 from tracline.stream.alerts.alert import decode
-from tracline.stream.alerts.detector import Settings
-from tracline.stream.alerts.rates import tolerance, unknown
+from tracline.stream.alerts.rates import default_rates, tolerance
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
@@ -293,7 +293,9 @@ def alerts(kafka: KafkaSettings) -> Counter[tuple[str, str]]:
 def expected_alerts(kafka: KafkaSettings) -> Counter[tuple[str, str]]:
     """The alerts that one process raises which reads all verdicts at once and was never killed."""
     name = kafka.topic(Topic.VERDICTS)
-    one = Alerting(tolerance(unknown(TICK_S, IDLE_S)), Settings(arl_ticks=ARL_TICKS), PARTITIONS, name)
+    one = Alerting(
+        tolerance(default_rates(TICK_S, IDLE_S)), DetectorSettings(arl_ticks=ARL_TICKS), PARTITIONS, name
+    )
     for record in read(kafka, name):
         one.take(Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value))
     raised = Counter((alert.id, alert.status) for alert in one.turn().alerts)

@@ -17,10 +17,11 @@ import pytest
 from kafka import KafkaProducer
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
-from tracline.archive.writer import Origin, writing
+from tracline.archive.manifest import ManifestSource
+from tracline.archive.writer import archive_writer
 from tracline.schemas.event import Event
 from tracline.schemas.frames.events import event_frame
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.time import NS
 from tracline.stream.kafka.settings import KafkaSettings
@@ -106,16 +107,16 @@ def send(kafka: KafkaSettings, sent: list[Sent], *, beside: int = 0) -> None:
 
 def assembled(kafka: KafkaSettings, until_ns: int) -> list[Event]:
     """The events of the candidates that were sent on, by the second stage of session assembly."""
-    sessions: dict[str, Session] = {}
+    sessions: dict[str, SessionAssembler] = {}
     for one in (one for batch in batches(kafka) for one in batch.candidates):
-        sessions.setdefault(one.session_id, Session(one.session_id, 600 * NS)).add(one)
+        sessions.setdefault(one.session_id, SessionAssembler(one.session_id, 600 * NS)).add(one)
     return [event for session in sessions.values() for event in session.advance(until_ns)]
 
 
 def wrong(name: str, events: list[Event], folder: Path) -> list[str]:
     """In what events, and an audit of them, differ from what happened."""
-    with writing(folder / "archive") as writer:
-        writer.write(event_frame(events), Origin("judged", "0" * 64), (0, 0))
+    with archive_writer(folder / "archive") as writer:
+        writer.write(event_frame(events), ManifestSource("judged", "0" * 64), (0, 0))
     return differences(truth_of_recording(name), *read(folder / "archive", folder / "read"))
 
 

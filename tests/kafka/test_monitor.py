@@ -24,7 +24,7 @@ from tracline.stream.kafka.faust.state_store import DiskShelf
 from tracline.stream.kafka.settings import KafkaSettings, connecting, consuming
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.codec import Activation, Tick, decode, encode
-from tracline.stream.messages.monitor_state import STATE_VERSION, Facts
+from tracline.stream.messages.monitor_state import STATE_VERSION, PartitionState
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import MonitorFault
 
@@ -302,14 +302,19 @@ def test_what_it_goes_on_without_is_said(topics: KafkaSettings, case: Case, tmp_
 
 def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tmp_path: Path) -> None:
     """State of another release, of a topic made anew, of fewer partitions or of another broker is refused."""
-    facts = msgspec.msgpack.encode(Facts(offset=1_000))
-    other = msgspec.msgpack.encode(Facts(topic_id="another topic's"))
+    facts = msgspec.msgpack.encode(PartitionState(offset=1_000))
+    other = msgspec.msgpack.encode(PartitionState(topic_id="another topic's"))
     tried = {
         "release": (PARTITIONS, b"\x63" + facts, "TRL741", "finish the sessions with the release"),
         "ends": (PARTITIONS, bytes([STATE_VERSION]) + facts, "TRL744", "once all brokers are back"),
         "anew": (PARTITIONS, bytes([STATE_VERSION]) + other, "TRL744", "was deleted and created again"),
         "uneven": (PARTITIONS - 1, bytes([STATE_VERSION]) + facts, "TRL744", "begin with new topics"),
-        "disk": (PARTITIONS, bytes([STATE_VERSION]) + msgspec.msgpack.encode(Facts()), "TRL744", "of --data"),
+        "disk": (
+            PARTITIONS,
+            bytes([STATE_VERSION]) + msgspec.msgpack.encode(PartitionState()),
+            "TRL744",
+            "of --data",
+        ),
     }
 
     def refused(name: str) -> tuple[int, str]:

@@ -9,15 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Event
-from tracline.schemas.sessions.assemble import Session
-from tracline.schemas.sessions.resolve import Heard, Trace, candidate_of
-from tracline.schemas.step import RETOLD, Call, Message, Part, Result, Role, Step
+from tracline.schemas.sessions.assemble import SessionAssembler
+from tracline.schemas.sessions.resolve import candidate_of
+from tracline.schemas.sessions.span_reading import SpanReading
+from tracline.schemas.sessions.trace import Trace
+from tracline.schemas.span_content import RETOLD, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 
 IDLE = 10**6
 NAMES = st.sampled_from([None, "a", "b"])
 CALL_IDS = st.sampled_from([None, "c1", "c2"])
-CALLS = st.builds(Call, CALL_IDS, NAMES, st.sampled_from([None, "{}", '{"a":1}']))
-RESULTS = st.builds(Result, CALL_IDS, NAMES, st.sampled_from([None, "x", "y"]), NAMES)
+CALLS = st.builds(ToolCall, CALL_IDS, NAMES, st.sampled_from([None, "{}", '{"a":1}']))
+RESULTS = st.builds(ToolResult, CALL_IDS, NAMES, st.sampled_from([None, "x", "y"]), NAMES)
 MESSAGES = st.one_of(
     st.builds(Message, st.just(Role.USER), st.sampled_from(["hi", "yes"])),
     st.builds(
@@ -37,32 +39,34 @@ SHARED = {
     "ends": st.sampled_from([False] * 9 + [True]),
 }
 STEPS = st.one_of(
-    st.builds(Step, st.sampled_from([Part.CHAT, Part.AGENT]), input=SAID, output=SAID, **SHARED),
-    st.builds(Step, st.just(Part.TOOL), call=CALLS, result=RESULTS, **SHARED),
-    st.builds(Step, st.just(Part.OTHER), **SHARED),
+    st.builds(
+        SpanContent, st.sampled_from([SpanRole.CHAT, SpanRole.AGENT]), input=SAID, output=SAID, **SHARED
+    ),
+    st.builds(SpanContent, st.just(SpanRole.TOOL), call=CALLS, result=RESULTS, **SHARED),
+    st.builds(SpanContent, st.just(SpanRole.OTHER), **SHARED),
 )
 IDS = st.sampled_from(["1", "2", "3", "4"])
 TIMES = st.integers(1, 4)
 SPANS = st.builds(
-    Heard,
+    SpanReading,
     st.just("t"),
     IDS,
     st.none() | IDS,
     start=TIMES,
     end=TIMES,
-    step=STEPS,
+    content=STEPS,
     record_time=st.just(9),
     beside=st.booleans(),
 )
 
 
-def told(spans: Sequence[Heard]) -> dict[str, list[Event]]:
+def told(spans: Sequence[SpanReading]) -> dict[str, list[Event]]:
     """The events of each session that the spans tell, having come in that order."""
     trace = Trace()
     for one in spans:
         trace.add(one)
-    inside = trace.told_inside()
-    sessions: dict[str, Session] = defaultdict(lambda: Session("", IDLE))
+    inside = trace.coverage()
+    sessions: dict[str, SessionAssembler] = defaultdict(lambda: SessionAssembler("", IDLE))
     for one in spans:
         candidate = candidate_of(trace, one, inside)
         assert isinstance(candidate, Candidate)
@@ -74,7 +78,7 @@ def told(spans: Sequence[Heard]) -> dict[str, list[Event]]:
 
 @given(st.lists(SPANS, min_size=2, max_size=6), st.randoms(use_true_random=False))
 @settings(max_examples=300, deadline=None)
-def test_the_order_of_arrival_decides_nothing(spans: list[Heard], random: object) -> None:
+def test_the_order_of_arrival_decides_nothing(spans: list[SpanReading], random: object) -> None:
     """Spans of one id, copies that differ, circles, clocks that go back: any order gives the same events."""
     shuffled = list(spans)
     random.shuffle(shuffled)  # pyright: ignore[reportAttributeAccessIssue]

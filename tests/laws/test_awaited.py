@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Content, Event, Kind
-from tracline.schemas.sessions.assemble import Session
-from tracline.schemas.sessions.claims import tellings
-from tracline.schemas.step import Call, Message, Part, Result, Role, Step
+from tracline.schemas.sessions.assemble import SessionAssembler
+from tracline.schemas.sessions.claims import claims_of
+from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.stream.messages.session_state import SessionState, decode, encode
 
 IDLE = 1_000
@@ -45,7 +45,7 @@ def spans(turns: Turns) -> list[Candidate]:
     clock = 0
     for turn, (runs, is_told, pause) in enumerate(turns):
         heard.append(Message(Role.USER, f"turn {turn}"))
-        calls = [Call(f"c{turn}.{n}" if one.has_id else None, "look", "{}") for n, one in enumerate(runs)]
+        calls = [ToolCall(f"c{turn}.{n}" if one.has_id else None, "look", "{}") for n, one in enumerate(runs)]
         asked = Message(Role.ASSISTANT, None if runs else "done", tuple(calls))
         made.append(chat(len(made), clock, clock + 2, heard, asked))
         heard.append(asked)
@@ -57,7 +57,7 @@ def spans(turns: Turns) -> list[Candidate]:
             if run.has_span:
                 made.append(tool(len(made), clock, clock + 2, call, run, f"r{turn}.{number}"))
             clock += 3 + run.pause
-        told = tuple(Result(call.call_id, None, f"r{turn}.{number}") for number, call in enumerate(calls))
+        told = tuple(ToolResult(call.call_id, None, f"r{turn}.{number}") for number, call in enumerate(calls))
         heard.append(Message(Role.TOOL, results=told))
         if is_told:
             answer = Message(Role.ASSISTANT, f"answer {turn}")
@@ -69,28 +69,30 @@ def spans(turns: Turns) -> list[Candidate]:
 
 def chat(number: int, start: int, end: int, heard: list[Message], said: Message) -> Candidate:
     """A model's call."""
-    return candidate(number, start, end, Step(Part.CHAT, input=tuple(heard), output=(said,)))
+    return candidate(number, start, end, SpanContent(SpanRole.CHAT, input=tuple(heard), output=(said,)))
 
 
-def tool(number: int, start: int, end: int, call: Call, run: Run, result: str) -> Candidate:
+def tool(number: int, start: int, end: int, call: ToolCall, run: Run, result: str) -> Candidate:
     """A tool's run."""
     if run.is_captured:
-        step = Step(Part.TOOL, call=call, result=Result(call.call_id, call.tool, result))
+        step = SpanContent(SpanRole.TOOL, call=call, result=ToolResult(call.call_id, call.tool, result))
     else:
-        nothing = Result(call.call_id, call.tool, None, content=Content.ABSENT)
-        step = Step(Part.TOOL, call=Call(call.call_id, call.tool, None, Content.ABSENT), result=nothing)
+        nothing = ToolResult(call.call_id, call.tool, None, content=Content.ABSENT)
+        step = SpanContent(
+            SpanRole.TOOL, call=ToolCall(call.call_id, call.tool, None, Content.ABSENT), result=nothing
+        )
     return candidate(number, start, end, step)
 
 
-def candidate(number: int, start: int, end: int, step: Step) -> Candidate:
+def candidate(number: int, start: int, end: int, step: SpanContent) -> Candidate:
     """Return what a span says."""
-    told, digest = tellings(step, start + 1, end + 1)
-    return Candidate("s", step.part, start + 1, end + 1, told, "t", f"{number:03}", digest)
+    told, digest = claims_of(step, start + 1, end + 1)
+    return Candidate("s", step.role, start + 1, end + 1, told, "t", f"{number:03}", digest)
 
 
 def live(sent: list[Candidate], random: Random) -> tuple[list[Event], int]:
     """The events in steps of time, the state written down after each; and the time that was reached."""
-    state = SessionState(Session("s", IDLE))
+    state = SessionState(SessionAssembler("s", IDLE))
     events: list[Event] = []
     now, until = 0, max(one.end for one in sent) + random.randrange(2 * IDLE)
     waiting = sorted(sent, key=lambda one: one.end)
@@ -112,7 +114,7 @@ def test_steps_of_time_decide_nothing(turns: Turns, random: Random) -> None:
     """As of any time an audit of all that came by then judges what was judged live, closes aside."""
     sent = spans(turns)
     judged, until = live(sent, random)
-    session = Session("s", IDLE)
+    session = SessionAssembler("s", IDLE)
     for one in sent:
         session.add(one)
     whole = session.advance(max(one.end for one in sent)) + session.finish(until)
@@ -126,7 +128,7 @@ def test_steps_of_time_decide_nothing(turns: Turns, random: Random) -> None:
 @settings(max_examples=200, deadline=None)
 def test_no_result_is_lost_or_doubled(turns: Turns) -> None:
     """Each run with a span, and each result that a model is told, is one event."""
-    session = Session("s", 10**9)
+    session = SessionAssembler("s", 10**9)
     for one in spans(turns):
         session.add(one)
     found = [one for one in session.advance(10**9) + session.finish(None) if one.kind is Kind.TOOL_RESULT]

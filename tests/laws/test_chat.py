@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
-from tracline.schemas.chat.decode import Decoded, decode
-from tracline.schemas.chat.find import Conversation, conversations
+from tracline.schemas.chat.decode import DecodedConversation, decode
+from tracline.schemas.chat.find import RecordedConversation, conversations
 from tracline.schemas.event import event_content, event_id
-from tracline.schemas.open_calls import Call, OpenCalls
+from tracline.schemas.open_calls import OpenCall, OpenCalls
 from tracline.schemas.tolerant_json import read_json
 
 IDS = st.sampled_from(["a", "b", "c"])
@@ -76,9 +76,9 @@ HOSTILE = st.one_of(
 )
 
 
-def read(messages: list[Any]) -> Decoded:
+def read(messages: list[Any]) -> DecodedConversation:
     """The messages decoded as they would be read from a file."""
-    return decode(Conversation(messages, {}, "session 1"))
+    return decode(RecordedConversation(messages, {}, "session 1"))
 
 
 def plainly(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -124,11 +124,11 @@ def test_every_result_carries_the_arguments_of_one_earlier_call(messages: list[d
 @given(st.lists(st.tuples(st.booleans(), IDS | st.none(), TOOLS, st.booleans())))
 def test_open_calls_agree_with_their_definition(steps: list[tuple[bool, str | None, str, bool]]) -> None:
     """The nearest unanswered call of the id; without one the first in the latest message that has one."""
-    calls, kept, message = OpenCalls(), list[Call](), 0
+    calls, kept, message = OpenCalls(), list[OpenCall](), 0
     for asks, call_id, tool, same_message in steps:
         if asks:
             message += not same_message
-            kept.append(Call(message, call_id, tool, None, False))
+            kept.append(OpenCall(message, call_id, tool, None, False))
             calls.add(kept[-1])
             continue
         waiting = [call for call in kept if not call.answered]
@@ -175,7 +175,7 @@ def test_ids_are_those_of_what_the_event_says_and_its_ordinal(messages: list[dic
 def test_any_json_is_conversations_or_flaws(value: Any) -> None:
     """Whatever a file holds, finding and decoding its conversations raises nothing."""
     for found in conversations(value):
-        if isinstance(found, Conversation):
+        if isinstance(found, RecordedConversation):
             assert read(found.messages).digest
         else:
             assert found.code == "chat-shape"

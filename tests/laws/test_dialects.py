@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
+import msgspec
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.examples.desk.bot import Break, Desk, conversations
-from tracline.examples.spans.agent import expected, spans
 from tracline.examples.spans.plan import Dialect, Keys, Manner, turn_bounds
-from tracline.examples.spans.sessions import Session as Told
+from tracline.examples.spans.sessions import Script as Told
 from tracline.examples.spans.sessions import random_session, support_session, tidy
 from tracline.schemas.candidate import Candidate
-from tracline.schemas.dialects import tell
+from tracline.schemas.dialects import read_content
 from tracline.schemas.dialects.names import (
     frameworks,
     langfuse_3,
@@ -28,10 +28,14 @@ from tracline.schemas.dialects.names import (
     vercel_ai_6,
 )
 from tracline.schemas.event import Event, canonical_text
-from tracline.schemas.sessions.assemble import Session
-from tracline.schemas.sessions.resolve import Trace, candidate_of, hear
+from tracline.schemas.sessions.assemble import SessionAssembler
+from tracline.schemas.sessions.resolve import candidate_of
+from tracline.schemas.sessions.span_reading import read_span
+from tracline.schemas.sessions.trace import Trace
 from tracline.schemas.span import Span, SpanEvent
 from tracline.schemas.time import NS
+
+from ..support.agent_spans import expected, spans
 
 IDLE_NS = 3600 * NS
 DESK = Desk(sessions=3, seed=11, rates=dict.fromkeys(Break, 0.03), spike=None)
@@ -62,18 +66,18 @@ def assembled(sent: Iterable[Span]) -> dict[str, list[Event]]:
     """The events of every session that the spans tell."""
     traces: dict[str, Trace] = {}
     for span in sent:
-        traces.setdefault(span.trace_id, Trace()).add(hear(span))
-    sessions: dict[str, Session] = {}
+        traces.setdefault(span.trace_id, Trace()).add(read_span(span))
+    sessions: dict[str, SessionAssembler] = {}
     last = 0
     for trace in traces.values():
-        inside = trace.told_inside()
+        inside = trace.coverage()
         for heard in trace.all():
             candidate = candidate_of(trace, heard, inside)
             assert isinstance(candidate, Candidate)
-            if candidate.tellings:
-                sessions.setdefault(candidate.session_id, Session(candidate.session_id, IDLE_NS)).add(
-                    candidate
-                )
+            if candidate.claims:
+                sessions.setdefault(
+                    candidate.session_id, SessionAssembler(candidate.session_id, IDLE_NS)
+                ).add(candidate)
                 last = max(last, candidate.end)
     return {session_id: session.advance(last) for session_id, session in sessions.items()}
 
@@ -270,6 +274,6 @@ SPANS = st.builds(
 @settings(max_examples=60, deadline=None)
 def test_nothing_that_telemetry_may_hold_is_refused(span: Span) -> None:
     """Known names with any value give a step, and one that can be written down; so does what follows."""
-    step = tell(span)
-    assert orjson.dumps(asdict(step))
+    step = read_content(span)
+    assert orjson.dumps(msgspec.to_builtins(step))
     assembled([span])

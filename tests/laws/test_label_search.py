@@ -1,4 +1,4 @@
-"""Patterns that are searched in company, in other spellings, match just where each does by itself."""
+"""A regex set and its other spellings match where each pattern matches by itself."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracline.examples.synthetic_events import synthetic_events
 from tracline.rules.labels.labeler import Labeler
-from tracline.rules.labels.regex_sets import FAMILY_MIN, family
+from tracline.rules.labels.regex_sets import REGEX_SET_MIN, regex_set
 from tracline.rules.language.parse import parse_predicate
 from tracline.rules.model.predicate import And, Leaf
 from tracline.rules.model.predicate import Path as Field
@@ -22,6 +21,7 @@ from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import event_frame
 
 from ..predicate_answers import answers
+from ..support.synthetic_events import synthetic_events
 
 PATTERNS = (
     r"\bno\b",
@@ -86,10 +86,10 @@ def test_company_changes_no_answer(asked: list[tuple[str, Leaf]], said: list[Any
 
 @pytest.mark.parametrize("pattern", [r"\bno\b", r"o\>", r"\b{start}n"])
 def test_boundaries_have_fast_spellings(pattern: str) -> None:
-    """A pattern with boundaries is not left to the slow engine, alone or in company."""
-    assert pattern in family([pattern]).forms
-    others = [f"x{i}" for i in range(FAMILY_MIN - 1)]
-    assert family([pattern, *others]).any is not None
+    """A pattern with boundaries is not left to the slow engine, alone or in a set."""
+    assert pattern in regex_set([pattern]).forms
+    others = [f"x{i}" for i in range(REGEX_SET_MIN - 1)]
+    assert regex_set([pattern, *others]).any is not None
 
 
 def test_a_few_events_have_the_labels_that_an_archive_of_them_has() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+import msgspec
 import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -167,7 +168,7 @@ def live(random: Random, sent: Sequence[Sent]) -> tuple[set[str], Source]:
 def text(made: object) -> str:
     """Return a candidate so that equal ones are equal; one that names itself does not wait for its root."""
     assert isinstance(made, Candidate), made
-    return repr(replace(made, within=()))
+    return repr(msgspec.structs.replace(made, within=()))
 
 
 def on_the_span(spans: Sequence[Span]) -> set[str]:

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.examples.desk.bot import Desk, conversations
-from tracline.examples.spans.agent import spans
 from tracline.examples.spans.plan import Dialect, Manner
 from tracline.examples.spans.sessions import random_session, support_session
-from tracline.schemas.dialects import tell
+from tracline.schemas.dialects import read_content
 from tracline.schemas.dialects.parts import messages
 from tracline.schemas.dialects.parts.messages import KEPT_BYTES_MAX, message_of
 from tracline.schemas.span import Span, Value
-from tracline.schemas.step import Message, Role, Step
+from tracline.schemas.span_content import Message, Role, SpanContent
 
+from ..support.agent_spans import spans
 from .test_dialects import SPANS, VALUES
 
 SESSIONS = [*map(support_session, conversations(Desk(sessions=4, seed=3))), *map(random_session, range(4))]
@@ -27,11 +27,11 @@ def conversing(manner: Manner) -> Iterator[list[Span]]:
     return (spans(session, manner) for session in SESSIONS)
 
 
-def anew(span: Span) -> Step:
+def anew(span: Span) -> SpanContent:
     """Return what the span says to whoever remembers no message."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(messages, "KEPT_BYTES_MAX", -1)
-        return tell(span)
+        return read_content(span)
 
 
 @pytest.mark.parametrize("structured", [False, True], ids=["text", "structured"])
@@ -39,7 +39,7 @@ def anew(span: Span) -> Step:
 def test_what_is_remembered_changes_nothing(dialect: Dialect, structured: bool) -> None:
     """In every dialect a span says what it says to whoever has never heard one of its messages."""
     for own in conversing(Manner(dialect=dialect, structured=structured, retried=0.3, wrapped=0.3)):
-        assert list(map(tell, own)) == list(map(anew, own))
+        assert list(map(read_content, own)) == list(map(anew, own))
 
 
 @pytest.mark.parametrize("dialect", Dialect)
@@ -48,7 +48,7 @@ def test_what_is_told_again_is_not_read_again(dialect: Dialect) -> None:
     same = again = 0
     for own in conversing(Manner(dialect=dialect)):
         before: list[Message] = []
-        for told in filter(None, (tell(span).input for span in own)):
+        for told in filter(None, (read_content(span).input for span in own)):
             retold = [one for one in told if one in before]
             again += len(retold)
             same += sum(any(one is other for other in before) for one in retold)
@@ -94,4 +94,4 @@ def test_whatever_a_message_may_be_it_is_told_the_same(values: list[Value], spea
 @settings(max_examples=40, deadline=None)
 def test_whatever_a_span_may_hold_it_says_the_same(span: Span) -> None:
     """Known names with any value give the same step, remembered or not."""
-    assert tell(span) == tell(span) == anew(span)
+    assert read_content(span) == read_content(span) == anew(span)

@@ -163,8 +163,8 @@ def test_any_text_is_read_or_refused_with_a_place_and_a_hint(text: str) -> None:
     for parse in (parse_formula, parse_predicate, parse_path):
         for problem in _problems(parse, text):
             assert problem.hint
-            assert problem.place is not None
-            assert 0 <= problem.place.start <= len(text)
+            assert problem.location is not None
+            assert 0 <= problem.location.start <= len(text)
             assert "^" in str(problem) or not text.strip()
 
 

@@ -8,9 +8,9 @@ from random import Random
 import pytest
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
-from tracline.schemas.sessions.assemble import Session
-from tracline.schemas.sessions.claims import tellings
-from tracline.schemas.step import Call, Message, Part, Result, Role, Step
+from tracline.schemas.sessions.assemble import SessionAssembler
+from tracline.schemas.sessions.claims import claims_of
+from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 
 IDLE_NS = 3600 * NS
@@ -19,10 +19,10 @@ IDS = ["again", "own", "none", "run has none"]
 Truth = list[tuple[Kind, str | None, str | None, str | None]]
 
 
-def candidate(number: int, start: int, end: int, step: Step) -> Candidate:
+def candidate(number: int, start: int, end: int, step: SpanContent) -> Candidate:
     """A span of the session; times in seconds."""
-    told, digest = tellings(step, start * NS, end * NS)
-    return Candidate("s", step.part, start * NS, end * NS, told, "t", str(number), digest)
+    told, digest = claims_of(step, start * NS, end * NS)
+    return Candidate("s", step.role, start * NS, end * NS, told, "t", str(number), digest)
 
 
 def conversation(random: Random, ids: str) -> tuple[list[Candidate], Truth]:
@@ -41,36 +41,42 @@ def conversation(random: Random, ids: str) -> tuple[list[Candidate], Truth]:
             calls = tuple(_calls(random, ids, f"{turn}.{round_}"))
             spoken = Message(Role.ASSISTANT, None, calls=calls)
             spans.append(
-                candidate(len(spans), now, now + 2, Step(Part.CHAT, input=(*heard,), output=(spoken,)))
+                candidate(
+                    len(spans), now, now + 2, SpanContent(SpanRole.CHAT, input=(*heard,), output=(spoken,))
+                )
             )
             truth += [(Kind.TOOL_CALL, one.tool, one.args, None) for one in calls]
-            results = tuple(Result(one.call_id, None, random.choice(["ok", "no", "3"])) for one in calls)
+            results = tuple(ToolResult(one.call_id, None, random.choice(["ok", "no", "3"])) for one in calls)
             now += 2
             for call, result in zip(calls, results, strict=True):
                 truth.append((Kind.TOOL_RESULT, call.tool, call.args, result.result))
                 if random.random() < 0.6:
-                    own = Call(None if ids == "run has none" else call.call_id, call.tool, call.args)
-                    ran = Step(Part.TOOL, call=own, result=Result(own.call_id, own.tool, result.result))
+                    own = ToolCall(None if ids == "run has none" else call.call_id, call.tool, call.args)
+                    ran = SpanContent(
+                        SpanRole.TOOL, call=own, result=ToolResult(own.call_id, own.tool, result.result)
+                    )
                     spans.append(candidate(len(spans), now, now + 1, ran))
                 now += 1
             heard += [spoken, Message(Role.TOOL, results=results)]
         answer = Message(Role.ASSISTANT, f"answer {turn}")
-        spans.append(candidate(len(spans), now, now + 1, Step(Part.CHAT, input=(*heard,), output=(answer,))))
+        spans.append(
+            candidate(len(spans), now, now + 1, SpanContent(SpanRole.CHAT, input=(*heard,), output=(answer,)))
+        )
         heard.append(answer)
         now += random.choice([2, 2, 2 * IDLE_NS // NS + 10])
     return spans, truth
 
 
-def _calls(random: Random, ids: str, round_: str) -> Iterator[Call]:
+def _calls(random: Random, ids: str, round_: str) -> Iterator[ToolCall]:
     for number in range(random.choice([1, 1, 1, 2, 3])):
         call_id = {"again": f"call_{number}", "none": None}.get(ids, f"call_{round_}.{number}")
         tool = random.choice(["log_in", "refund"])
-        yield Call(call_id, tool, random.choice(["{}", '{"order": 1}', '{"order": 2}']))
+        yield ToolCall(call_id, tool, random.choice(["{}", '{"order": 1}', '{"order": 2}']))
 
 
 def told(spans: list[Candidate], cuts: list[int]) -> Truth:
     """The calls and results; at each of the cuts the time has passed all before what is to come."""
-    session = Session("s", IDLE_NS)
+    session = SessionAssembler("s", IDLE_NS)
     found = []
     arrived = 0
     for cut in cuts:

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 
 from .live import Live
@@ -23,5 +23,5 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def live(pack: Path, tmp_path: Path) -> Iterator[Live]:
     """A pipeline that has just begun, judging by the pack."""
-    with closing(Live(tmp_path, statute_of(load_packs([pack])))) as live:
+    with closing(Live(tmp_path, compile_rule_set(load_packs([pack])))) as live:
         yield live

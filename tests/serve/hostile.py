@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from random import Random
 
-from tracline.examples.spans.wire import to_otlp, to_otlp_json
-
+from ..support.otlp_requests import to_otlp, to_otlp_json
 from .truth import Told
 
 TEXTS = ("\ud800", "a\x00b", "\x1b[31m", "x" * 5_000, "", "null", "{", "[[[[", '{"a": 1e999}', "NaN", "[1, 2")

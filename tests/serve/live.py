@@ -16,22 +16,22 @@ from random import Random
 import orjson
 import polars as pl
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
-from tracline.cli.commands.live.serve import opened_archive
-from tracline.examples.spans.wire import to_otlp, to_otlp_json
-from tracline.rules.engine.judge import Statute
+from tracline.batch.prepare.options import AuditOptions
+from tracline.cli.commands.live.serve import serve_archive
+from tracline.rules.engine.judge import CompiledRules
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.event import Kind
 from tracline.schemas.otlp.signal import Signal
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.ingest.request import Encoding, Request, decode
-from tracline.stream.serve.pipeline import Archive, Pace, Pipeline, World
+from tracline.stream.ingest.request import Encoding, ExportRequest, decode
+from tracline.stream.serve.pipeline import ArchiveSink, Pipeline, PipelineRuntime, StoreIntervals
 from tracline.stream.serve.rows import frame_of
-from tracline.stream.serve.store import Batch, Store, open_store
+from tracline.stream.serve.store import Store, StoreChanges, open_store
 from tracline.stream.stages.judge import Bench, Worker
 
+from ..support.otlp_requests import to_otlp, to_otlp_json
 from .truth import Place, Told
 
 IDLE_S = 3_600
@@ -55,10 +55,10 @@ class Sent:
     signal: Signal = Signal.SPANS
 
     @property
-    def request(self) -> Request:
+    def request(self) -> ExportRequest:
         """Return what a receiver makes of it."""
         decoded = decode(self.body, self.encoding, self.signal)
-        return Request(self.body, self.encoding, decoded, self.time, self.signal)
+        return ExportRequest(self.body, self.encoding, decoded, self.time, self.signal)
 
 
 def wire(spans: Sequence[Span], encoding: Encoding) -> bytes:
@@ -111,12 +111,12 @@ class Live:
     """
 
     folder: Path
-    statute: Statute
+    compiled: CompiledRules
     settings: SessionSettings = SETTINGS
     now: int = 0
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[StoreChanges] = field(default_factory=list)
     free_bytes: int = 1 << 40
-    archived_by: Callable[[Archive], Archive] = lambda archive: archive
+    archived_by: Callable[[ArchiveSink], ArchiveSink] = lambda archive: archive
 
     def __post_init__(self) -> None:
         self.open()
@@ -125,16 +125,16 @@ class Live:
         """Begin as a process that starts does."""
         self.opened = ExitStack()
         self.store: Store = self.opened.enter_context(closing(open_store(self.folder / "state", STORE_ID)))
-        world = World(
+        runtime = PipelineRuntime(
             now=lambda: self.now,
             free_bytes=lambda: self.free_bytes,
             archive=self.archived_by(
-                self.opened.enter_context(opened_archive(self.folder / "archive", STORE_ID))
+                self.opened.enter_context(serve_archive(self.folder / "archive", STORE_ID))
             ),
-            told=self.batches.append,
+            on_commit=self.batches.append,
         )
         self.pipeline = Pipeline(
-            self.store, Worker(Bench(self.statute)), self.settings, world, Pace(archive_s=600)
+            self.store, Worker(Bench(self.compiled)), self.settings, runtime, StoreIntervals(archive_s=600)
         )
         self.pipeline.begin()
 
@@ -151,7 +151,7 @@ class Live:
         """Take requests, all in one round; each must be taken."""
         asyncio.run(self.take([one.request for one in sent]))
 
-    async def take(self, requests: Sequence[Request]) -> None:
+    async def take(self, requests: Sequence[ExportRequest]) -> None:
         """Take requests in one round. Raises Busy where one of them is not taken."""
         waiting = [asyncio.ensure_future(self.pipeline.put(request)) for request in requests]
         await asyncio.sleep(0)
@@ -209,7 +209,7 @@ def places_of(events: pl.DataFrame) -> Counter[Place]:
 
 def audited(source: Path, pack: Path | Sequence[str], out: Path, as_of: int | None = None) -> dict[str, dict]:
     """The records of an audit, by id; it must reject nothing."""
-    outcome = audit(source, load_packs(pack), out, Terms(idle_s=IDLE_S, as_of=as_of))
+    outcome = audit(source, load_packs(pack), out, AuditOptions(idle_s=IDLE_S, as_of=as_of))
     assert not outcome.population.rejected.total()
     records = [orjson.loads(line) for line in (out / "verdicts.jsonl").read_bytes().splitlines()]
     return {record["id"]: record for record in records}

@@ -11,15 +11,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tracline.archive.writer import Origin, read_manifest
-from tracline.rules.engine.judge import statute_of
+from tracline.archive.manifest import ManifestSource, read_manifest
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
-from tracline.stream.serve.pipeline import Archive
+from tracline.stream.serve.pipeline import ArchiveSink
 
 from .days import day, json_lines
 from .live import STORE_ID, Live, audited, schedule
 
-ORIGIN = Origin("serve", STORE_ID)
+ORIGIN = ManifestSource("serve", STORE_ID)
 
 
 @pytest.mark.slow
@@ -60,7 +60,7 @@ class DiedError(Exception):
 class Dying:
     """An archive at which the process dies, once it is `armed`, at that place."""
 
-    archive: Archive
+    archive: ArchiveSink
     place: str
     armed: bool = False
 
@@ -92,7 +92,7 @@ def test_a_watermark_is_never_ahead_of_the_rows(place: str, pack: Path, tmp_path
     json_lines(requests, sent)
     dying: list[Dying] = []
 
-    def archived_by(archive: Archive) -> Archive:
+    def archived_by(archive: ArchiveSink) -> ArchiveSink:
         dying.append(Dying(archive, place))
         return dying[-1]
 
@@ -103,7 +103,7 @@ def test_a_watermark_is_never_ahead_of_the_rows(place: str, pack: Path, tmp_path
     def kept() -> set[str]:
         return set(audited(archive, pack, tmp_path / "of-archive"))
 
-    with closing(Live(tmp_path, statute_of(load_packs([pack])), archived_by=archived_by)) as live:
+    with closing(Live(tmp_path, compile_rule_set(load_packs([pack])), archived_by=archived_by)) as live:
         half = len(sent) // 2
         live.play(sent[:half], random)
         live.pipeline.archive()

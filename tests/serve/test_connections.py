@@ -16,9 +16,9 @@ import grpc
 import httpx
 import pytest
 from tracline.stream.ingest.endpoint import ENDPOINTS
-from tracline.stream.ingest.limits import Limits
+from tracline.stream.ingest.limits import ReceiverLimits
 from tracline.stream.ingest.request import Encoding
-from tracline.stream.ingest.server.open_files import FEEDS_MAX, REQUESTS_MAX, shares
+from tracline.stream.ingest.server.open_files import FEEDS_MAX, REQUESTS_MAX, divide_files
 from tracline.stream.serve.store import FILE
 
 from .live import wire
@@ -179,7 +179,7 @@ def ended(connection: socket.socket) -> bool:
 
 def test_there_are_only_so_many_feeds_at_once(serving: Serving) -> None:
     """Of many feeds that are asked for at one moment as many are open as may be; the others get 503."""
-    most = shares(FILES).feeds_max
+    most = divide_files(FILES).feeds_max
     assert most < FEEDS_MAX
     with holding(serving.port, 50, FEED) as feeds:
         codes = Counter(feed.recv(12)[-3:] for feed in feeds)
@@ -197,7 +197,7 @@ def test_senders_that_trickle_do_not_starve_others(tmp_path: Path, pack: Path) -
     ):
         codes: Counter[int] = Counter()
         # Before those that trickle are refused for their slowness.
-        until = time.monotonic() + Limits().stall_s / 2
+        until = time.monotonic() + ReceiverLimits().stall_s / 2
         while codes[200] < 10 and time.monotonic() < until:
             for sender in senders:
                 with suppress(ConnectionError):

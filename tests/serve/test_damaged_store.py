@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.stream.error import StreamError
-from tracline.stream.ingest.request import Encoding, Request
-from tracline.stream.serve.store import FILE, Batch, open_store, unusable, using
+from tracline.stream.ingest.request import Encoding, ExportRequest
+from tracline.stream.serve.store import FILE, StoreChanges, open_store, unusable, using
 
 from .serving import free_port, run_to_end
 
@@ -21,8 +21,8 @@ PAGE = 4_096
 def stored(folder: Path) -> Path:
     """Make a store with requests and traces that wait, all in its one file; return that."""
     with closing(open_store(folder, ID)) as store:
-        store.accept([Request(bytes(3_000), Encoding.PROTOBUF, Decoded(), 1) for _ in range(40)])
-        store.commit(Batch(traces={f"{number:032x}": (1, bytes(3_000)) for number in range(40)}))
+        store.accept([ExportRequest(bytes(3_000), Encoding.PROTOBUF, Decoded(), 1) for _ in range(40)])
+        store.commit(StoreChanges(traces={f"{number:032x}": (1, bytes(3_000)) for number in range(40)}))
     with closing(sqlite3.connect(folder / FILE)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return folder / FILE

@@ -71,10 +71,10 @@ def test_a_running_serve_says_what_a_dump_says(tmp_path: Path) -> None:
         done = subprocess.run(line, capture_output=True, text=True, timeout=WAIT_S, check=False)
         assert (done.returncode, json.loads(done.stdout)) == (1, wanted)
         for source, more, what in (
-            (serving.url, (), "asks for a token"),
-            (serving.url, ("--token", TOKEN + "x"), "asks for a token"),
-            (f"{serving.url}/metrics", ("--token", TOKEN), "answers 404"),
-            (f"{serving.url}/healthz?", ("--token", TOKEN), "answers with something else"),
+            (serving.url, (), "rejected the token, or requires one"),
+            (serving.url, ("--token", TOKEN + "x"), "rejected the token, or requires one"),
+            (f"{serving.url}/metrics", ("--token", TOKEN), "returned status 404"),
+            (f"{serving.url}/healthz?", ("--token", TOKEN), "returned an unexpected response"),
         ):
             refused = run(source, *more)
             assert (refused.exit_code, refused.stdout) == (2, "")
@@ -89,4 +89,4 @@ def test_nobody_there_is_an_error(address: str) -> None:
     done = run(address)
     assert done.exit_code == 2
     assert "TRL606" in done.stderr
-    assert "start it" in done.stderr
+    assert "start `tracline serve`" in done.stderr

@@ -13,12 +13,12 @@ from random import Random
 import httpx
 import polars as pl
 import pytest
-from tracline.archive.writer import read_manifest
+from tracline.archive.manifest import read_manifest
 from tracline.examples.spans.plan import Keys, Manner
 from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
-from tracline.stream.process.faultpoints import Fault
+from tracline.stream.process.faultpoints import ServeFault
 
 from .live import arriving, audited, places_of, wire
 from .serving import JSON, PROTOBUF, Serving, rows, running
@@ -41,7 +41,7 @@ CONVERSATIONS = {
 """Random ones by seed that break many rules at many places, and how they are told."""
 REQUESTS = 9
 SIGKILLED = -9
-LATER = {Fault.ARCHIVING: 1, Fault.WRITTEN: 2, Fault.ARCHIVED: 1, Fault.MARKING: 1}
+LATER = {ServeFault.ARCHIVING: 1, ServeFault.WRITTEN: 2, ServeFault.ARCHIVED: 1, ServeFault.MARKING: 1}
 """The time at which the second process dies there; 3 where none is named. What is archived is archived when
 a process stops, and by the second one once more at its start, where the first had not noted it."""
 
@@ -93,9 +93,9 @@ class Sender:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("fault", ServeFault)
 def test_a_process_that_is_killed_goes_on_where_it_was(
-    fault: Fault, work: Work, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    fault: ServeFault, work: Work, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Killed there the first time it comes, and once more later; then the verdicts are those of the truth.
 

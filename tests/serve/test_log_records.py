@@ -16,7 +16,7 @@ import httpx
 import polars as pl
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.instrumentations.lacks import Lack
 from tracline.schemas.otlp.signal import Signal
@@ -24,7 +24,7 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.unjoined import Unjoined
-from tracline.stream.process.faultpoints import Fault
+from tracline.stream.process.faultpoints import ServeFault
 from tracline.stream.serve.doctor import Doctor
 
 from ..frameworks.compare import PACKS, differences
@@ -102,7 +102,7 @@ def test_events_are_what_happened_in_any_order_of_arrival(
 ) -> None:
     """Also where the pipeline begins anew after each request: what waits is in its store."""
     settings = SessionSettings(lateness_s=3_600, hold_s=86_400, idle_s=IDLE_S)
-    with closing(Live(tmp_path, statute_of(load_packs(PACKS)), settings, now=time.time_ns())) as live:
+    with closing(Live(tmp_path, compile_rule_set(load_packs(PACKS)), settings, now=time.time_ns())) as live:
         for signal, body in requests(name, arrival):
             live.send(Sent(live.now, body, Encoding.PROTOBUF, signal))
             if restarts:
@@ -130,7 +130,7 @@ def test_records_that_wait_survive_a_kill(tmp_path: Path) -> None:
     """Killed while they wait, it goes on where it was; each event comes once."""
     name = RECORDINGS[0]
     waiting = requests(name, "logs first")
-    fault = f"{Fault.COMMITTED}:2"
+    fault = f"{ServeFault.COMMITTED}:2"
     with running(tmp_path, PACKS[0], "--rules", *PACKS[1:], sessions=SESSIONS, fault=fault) as one:
         with suppress(httpx.TransportError):
             while waiting:
@@ -152,7 +152,7 @@ def test_records_that_come_too_late_are_counted(tmp_path: Path) -> None:
     spans = requests(RECORDINGS[0], "logs last")
     logs = [body for signal, body in spans if signal is Signal.LOGS]
     doctor = Doctor()
-    with closing(Live(tmp_path, statute_of(load_packs(PACKS)), now=time.time_ns())) as live:
+    with closing(Live(tmp_path, compile_rule_set(load_packs(PACKS)), now=time.time_ns())) as live:
         for signal, body in spans:
             if signal is Signal.SPANS:
                 live.send(Sent(live.now, body, Encoding.PROTOBUF))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tracline.examples.spans.plan import Manner
 from tracline.examples.spans.sessions import START_NS, random_session
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.stream.serve.store import FILE
 from tracline.stream.serve.store_schema import VERSION
@@ -37,12 +37,12 @@ def test_a_store_of_version_1_is_gone_on_with(pack: Path, tmp_path: Path) -> Non
     state.mkdir(parents=True)
     with closing(sqlite3.connect(state / FILE)) as db:
         db.executescript(STORED.read_text())
-    statute = statute_of(load_packs([pack]))
-    with closing(Live(tmp_path / "old", statute, now=TOLD.spans[-1].end)) as live:
+    compiled = compile_rule_set(load_packs([pack]))
+    with closing(Live(tmp_path / "old", compiled, now=TOLD.spans[-1].end)) as live:
         live.finish()
         assert places_of(live.events) == Counter(TOLD.places)
         assert live.records.keys() == true_ids([TOLD], pack).keys() != set()
         assert live.store.fact("version") == VERSION
         live.restart()
-    Live(tmp_path / "new", statute).close()
+    Live(tmp_path / "new", compiled).close()
     assert schema(state) == schema(tmp_path / "new" / "state")

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tracline.batch.audit.as_judged import audit_as_judged
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.examples.spans.sessions import START_NS
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.span import Span
@@ -73,7 +73,7 @@ def test_what_an_agent_with_the_plain_sdk_breaks_is_told_in_time(
     assert {row[1:4] for row in given if row[4] in ("violated", "unmet")} == broken
     assert len(broken) > 10
     assert audited(tmp_path / "archive", packs, tmp_path / "bundle").keys() == {row[0] for row in given}
-    audit_as_judged(tmp_path / "archive", tmp_path / "as-judged", Terms())
+    audit_as_judged(tmp_path / "archive", tmp_path / "as-judged", AuditOptions())
     bundles = [tmp_path / name / "verdicts.jsonl" for name in ("bundle", "as-judged")]
     assert bundles[0].read_bytes() == bundles[1].read_bytes()
     waited = sorted(seconds for (seconds,) in rows(tmp_path, WAITED))

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tracline.schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX
 from tracline.schemas.otlp.decoded import Decoded
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.stream.error import StreamError
-from tracline.stream.ingest.request import Encoding, Request
+from tracline.stream.ingest.request import Encoding, ExportRequest
 from tracline.stream.messages.session_state import VERSION, SessionState, decode, encode
-from tracline.stream.serve.store import FILE, Batch, Store, open_store
+from tracline.stream.serve.store import FILE, Store, StoreChanges, open_store
 
 ID = "5e1f" * 16
 
@@ -60,7 +60,7 @@ def test_scopes_are_limited_and_their_counts_add_up(store: Store, tmp_path: Path
     store.close()
     with closing(open_store(tmp_path, ID)) as again:
         for first in (0, 600):
-            batch = Batch()
+            batch = StoreChanges()
             for number in range(first, first + 600):
                 batch.census.count(f"scope-{number}", 2, 1)
             again.commit(batch)
@@ -96,21 +96,21 @@ def test_a_state_that_is_not_understood_is_refused(data: bytes) -> None:
 
 def test_a_state_is_read_as_it_was_written() -> None:
     """Sets, numbers as keys and None come back as they were."""
-    state = SessionState(Session("s", 7), "digest", {"seq": [1, None], "late": [True]}, 5, {3, 1})
-    state.session.told[-1].spans |= {"b", "a"}
-    state.session.told[-1].calls["c"] = (None, "{}")
+    state = SessionState(SessionAssembler("s", 7), "digest", {"seq": [1, None], "late": [True]}, 5, {3, 1})
+    state.session.seen[-1].spans |= {"b", "a"}
+    state.session.seen[-1].calls["c"] = (None, "{}")
     assert decode(encode(state)) == state
 
 
 def test_a_full_disk_refuses_and_undoes_whole(store: Store, tmp_path: Path) -> None:
     """A request for which there is no room is not there at all; once there is room, all goes on."""
-    assert store.accept([Request(b"small", Encoding.JSON, Decoded(), 1)]) == [1]
+    assert store.accept([ExportRequest(b"small", Encoding.JSON, Decoded(), 1)]) == [1]
     room = changed(tmp_path, "PRAGMA page_count")
     store._db.execute(f"PRAGMA max_page_count = {room}")
-    large = Request(bytes(1 << 20), Encoding.PROTOBUF, Decoded(), 2)
+    large = ExportRequest(bytes(1 << 20), Encoding.PROTOBUF, Decoded(), 2)
     for _ in range(2):
         with pytest.raises(sqlite3.OperationalError):
-            store.accept([Request(b"beside", Encoding.JSON, Decoded(), 2), large])
+            store.accept([ExportRequest(b"beside", Encoding.JSON, Decoded(), 2), large])
     assert [one.received for one in store.inbox()] == [1]
     store._db.execute("PRAGMA max_page_count = 1000000")
     assert len(store.accept([large])) == 1
@@ -119,14 +119,14 @@ def test_a_full_disk_refuses_and_undoes_whole(store: Store, tmp_path: Path) -> N
 
 def test_what_was_archived_long_ago_is_forgotten(store: Store) -> None:
     """By when it was archived, not by when it happened: what comes from the past can be looked at."""
-    old = Batch(
+    old = StoreChanges(
         events=[("s", 1, 1, 1, "user", b"{}"), ("s", 1, 2, 1, "end", b"{}"), ("t", 1, 1, 1, "user", b"{}")],
         verdicts=[verdict("a")],
         standings=[(session, 1, "p", "r", None, 1, None, None) for session in "st"],
     )
     store.commit(old)
     store.archived(2, time=100)
-    store.commit(Batch(verdicts=[verdict("b")]))
+    store.commit(StoreChanges(verdicts=[verdict("b")]))
     assert store.prune(100) == 0
     assert store.prune(101) == 2
     assert store.prune(101) == 0

@@ -16,19 +16,19 @@ from typing import Any
 import orjson
 import polars as pl
 import pytest
+from tracline.archive.manifest import MANIFEST
 from tracline.archive.rule_sets import write_rule_set
-from tracline.archive.writer import MANIFEST
 from tracline.batch.audit.as_judged import audit_as_judged
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.examples.spans.plan import Keys, Manner
 from tracline.examples.spans.sessions import START_NS, random_session
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.ingest.request import Busy, Encoding, Request
+from tracline.stream.ingest.request import Busy, Encoding, ExportRequest
 
 from ..unit.batch import test_tool_results
 from ..unit.schemas.test_awaited import without_content
@@ -85,7 +85,7 @@ def test_a_restart_after_every_round_changes_nothing(seed: int, pack: Path, tmp_
     sent = schedule(told, Random(seed))
     judged: list[list[dict]] = []
     for name in ("whole", "cut"):
-        with closing(Live(tmp_path / name, statute_of(load_packs([pack])))) as live:
+        with closing(Live(tmp_path / name, compile_rule_set(load_packs([pack])))) as live:
             live.play(sent, Random(seed), restarts=name == "cut")
             live.finish()
             judged.append(list(live.records.values()))
@@ -118,7 +118,7 @@ def test_ids_that_come_again_lose_no_result(ids: bool, restarts: bool, tmp_path:
     pack.write_text(test_tool_results.PACK)
     for log_in, told in ((test_tool_results.LOG_IN, []), (test_tool_results.DENIED, ["logged-in"])):
         folder = tmp_path / log_in[2]
-        with closing(Live(folder, statute_of(load_packs([pack])))) as live:
+        with closing(Live(folder, compile_rule_set(load_packs([pack])))) as live:
             live.play(map(alone, test_tool_results.come_back(ids, log_in)), Random(1), restarts=restarts)
             live.finish()
             results = live.events.filter(kind="tool_result", history=False)["result"].to_list()
@@ -138,7 +138,7 @@ def test_results_without_content_are_judged_when_audits_judge_them(restarts: boo
     sent = [alone(one) for one in without_content(test_tool_results.talk(steps, True, {0, 1, 2, 4}, 600))]
     # Nobody is told what the last run returned.
     del sent[-1]
-    with closing(Live(tmp_path, statute_of(load_packs([pack])))) as live:
+    with closing(Live(tmp_path, compile_rule_set(load_packs([pack])))) as live:
         for number, one in enumerate(sent):
             (raw / f"{number:02}.json").write_bytes(one.body)
             live.play([one], Random(number), restarts=restarts)
@@ -174,7 +174,7 @@ def test_other_rules_begin_anew(live: Live, pack: Path, tmp_path: Path) -> None:
     # The first rule is another one, so that each rule has another number, too.
     rules = PACK.replace("pack: desk", "pack: other").replace("rules:\n", f"rules:\n{FIRST}")
     other.write_text(rules)
-    live.statute = statute_of(load_packs([other]))
+    live.compiled = compile_rule_set(load_packs([other]))
     live.restart()
     live.play(sent[half:], Random(2))
     live.finish()
@@ -186,7 +186,7 @@ def test_other_rules_begin_anew(live: Live, pack: Path, tmp_path: Path) -> None:
     assert {rule for (rule,) in standing} == applying(rest, other)
     for rule_set in (load_packs([pack]), load_packs([other])):
         write_rule_set(tmp_path / "archive", rule_set_digest(rule_set), rule_set.sources)
-    audit_as_judged(tmp_path / "archive", tmp_path / "bundle", Terms())
+    audit_as_judged(tmp_path / "archive", tmp_path / "bundle", AuditOptions())
     lines = (tmp_path / "bundle" / "verdicts.jsonl").read_bytes().splitlines()
     assert {record["id"]: record for record in map(orjson.loads, lines)} == live.records
 
@@ -283,7 +283,7 @@ def test_a_request_that_breaks_the_pipeline_is_put_aside(live: Live, pack: Path)
     told = Told(paced(SESSION, START_NS, 30), Manner())
     sent = schedule([told], Random(1))
     span = Span("5e" * 16, "5e" * 8, None, "chat", START_NS, sent[-1].time, attributes=Broken())
-    poison = Request(b"poison", Encoding.PROTOBUF, Decoded((span,)), sent[-1].time)
+    poison = ExportRequest(b"poison", Encoding.PROTOBUF, Decoded((span,)), sent[-1].time)
     live.now = sent[-1].time
     asyncio.run(live.take([*(one.request for one in sent[:4]), poison, *(one.request for one in sent[4:])]))
     live.finish()

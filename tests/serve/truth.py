@@ -7,16 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tracline.examples.spans.agent import expected, spans
 from tracline.examples.spans.plan import Manner
-from tracline.examples.spans.sessions import Session
+from tracline.examples.spans.sessions import Script
 from tracline.rules.model.digest import rule_digest, verdict_id
 from tracline.rules.model.rule import Rule
 from tracline.rules.packs.load import load_packs
-from tracline.rules.reference.semantics import Seen, judge_session
+from tracline.rules.reference.semantics import LabelledEvent, judge_session
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339
+
+from ..support.agent_spans import expected, spans
 
 PACK = """
 pack: desk
@@ -62,7 +63,7 @@ Place = tuple[str, int, int, str]
 class Told:
     """A conversation, and the manner in which it is told as spans."""
 
-    session: Session
+    session: Script
     manner: Manner
 
     @property
@@ -81,7 +82,7 @@ class Told:
         return [(one.session_id, one.occurrence, one.seq, one.event_id) for one in self.events]
 
 
-def paced(session: Session, start: int, gap_s: float) -> Session:
+def paced(session: Script, start: int, gap_s: float) -> Script:
     """The conversation with a message every so many seconds, from that time (ns since the epoch) on."""
     lines = [
         replace(line, time=start + round(place * gap_s * NS))
@@ -90,7 +91,7 @@ def paced(session: Session, start: int, gap_s: float) -> Session:
     return replace(session, lines=tuple(lines))
 
 
-def answered_once(session: Session) -> Session:
+def answered_once(session: Script) -> Script:
     """The conversation without second answers to a call: not every dialect names their tool."""
     return replace(session, lines=tuple(line for line in session.lines if not line.again))
 
@@ -155,7 +156,7 @@ SLICED = {
 """The arguments by which rules look at sessions, the first that is there."""
 
 
-def seen(event: Event, rule: str) -> Seen:
+def seen(event: Event, rule: str) -> LabelledEvent:
     """The propositions of the pack and the rule's slice value at an event, in plain Python."""
     true: set[str] = set()
     unknown: set[str] = set()
@@ -176,7 +177,7 @@ def seen(event: Event, rule: str) -> Seen:
             unknown |= {"ask", "answer", "thanks"}
     is_tool = event.kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT)
     value, is_unknown = _slice(event, SLICED.get(rule, ())) if is_tool else (None, False)
-    return Seen(frozenset(true), frozenset(unknown), value, is_unknown)
+    return LabelledEvent(frozenset(true), frozenset(unknown), value, is_unknown)
 
 
 def _slice(event: Event, names: Sequence[str]) -> tuple[str | None, bool]:

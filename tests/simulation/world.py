@@ -10,7 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 
-from tracline.archive.writer import Origin, writing
+from tracline.archive.manifest import ManifestSource
+from tracline.archive.writer import archive_writer
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.candidate import Candidate
@@ -22,10 +23,10 @@ from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.codec import (
     Activation,
-    Batch,
+    CandidateBatch,
     Mark,
+    decode_dead_letter,
     decode_judged,
-    decode_letter,
     decode_verdicts,
     encode,
 )
@@ -333,8 +334,10 @@ class World:
     def archive(self, judged: list[tuple[Event, str]]) -> Path:
         """An archive of what was judged."""
         root = self.folder / "archive"
-        with writing(root) as writer:
-            writer.write(event_frame([event for event, _ in judged]), Origin("judged", "0" * 64), (0, 0))
+        with archive_writer(root) as writer:
+            writer.write(
+                event_frame([event for event, _ in judged]), ManifestSource("judged", "0" * 64), (0, 0)
+            )
         return root
 
     def letters(self) -> set[tuple[Topic, int, int]]:
@@ -343,7 +346,7 @@ class World:
         found: set[tuple[Topic, int, int]] = set()
         for partition in range(2):
             for record in self.broker.read(Topic.DEAD_LETTER, partition, 0, 1 << 60)[0]:
-                letter = decode_letter(record.value)
+                letter = decode_dead_letter(record.value)
                 if letter.code != "size":
                     found.add((topics[letter.topic], letter.partition, letter.offset))
         return found
@@ -368,7 +371,7 @@ def _largest(told: list[Told]) -> int:
     source.idle(source.record_time + round(SETTINGS.hold_s) * NS)
     released = [one.made for one in source.release(source.record_time)]
     candidates = [one for one in released if isinstance(one, Candidate)]
-    return max(len(encode(Batch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
+    return max(len(encode(CandidateBatch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
 
 
 def _expected(told: Told, by_place: dict, digests: dict[str, Path]) -> Ids:

@@ -1,4 +1,4 @@
-"""`tracline alerts backtest`: when alarms would have been raised over an archive."""
+"""`tracline alerts backtest`: the alarms that would have fired over an archive."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ....schemas.time import rfc3339
-from ...error import told_error
+from ...error import coded_error
 from ...options import Command, format_option, rules_option
-from ...shown import clean, plain_console
 from ...source import allow_rejected_option, timezone_option
+from ...terminal import clean, plain_console
 from ..audit.audit import Instant
-from .group import TICK_S, Past, past
+from .group import TICK_S, StatusHistory, read_history
 
 if TYPE_CHECKING:
     from ....stream.alerts.rates import Rates
-    from ....stream.alerts.watch import Change
+    from ....stream.alerts.watch import AlarmChange
 
 AGENT_WIDTH = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """What a backtest did: the time that was watched, what was tolerated, and what came of it.
+class BacktestResult:
+    """The result of a backtest: the time range, its parameters, and the changes of alarms.
 
-    `watched` counts rules and agents, `ticks` those of them all in which some session counted.
+    `watched` counts the pairs of rule and agent, `ticks` the ticks of all pairs in which a session counted.
     """
 
     since: int
@@ -38,7 +38,7 @@ class Watched:
     watched: int
     ticks: int
     overdue: int
-    changes: list[Change]
+    changes: list[AlarmChange]
 
 
 @click.command("backtest", cls=Command)
@@ -55,13 +55,13 @@ class Watched:
     "--history",
     type=Instant(),
     metavar="UNTIL",
-    help="Learn what is tolerated up to this time, watch from then on.  [default: half of the time]",
+    help="Learn rates before this time and watch from it on.  [default: half of the time]",
 )
 @click.option(
     "--tick-s",
     type=click.IntRange(min=1),
     metavar="S",
-    help=f"Seconds of event time that are counted together.  [default: {TICK_S}, or those of FILE]",
+    help=f"Seconds of event time per tick.  [default: {TICK_S}, or that of FILE]",
 )
 @click.option(
     "--arl",
@@ -69,7 +69,7 @@ class Watched:
     default=8640,
     show_default=True,
     metavar="TICKS",
-    help="The least mean time between false alarms of one rule and agent.",
+    help="The minimum mean number of ticks between false alarms of one rule and agent.",
 )
 @timezone_option()
 @allow_rejected_option()
@@ -85,23 +85,23 @@ def command(
     allow_rejected: int,
     format: str,
 ) -> None:
-    """Show when alarms would have been raised over an archive, and when they would have been over.
+    """Show when alarms would have fired over an archive, and when they would have been resolved.
 
-    The archive is judged, and the sessions that violate each rule are watched, by agent, tick by tick, as
-    `tracline stream alerts` would have watched them. Without --rates, what is tolerated is learned from the
-    first part of the archive, and the rest is watched. An alarm is no finding: the exit code is 0.
+    The command judges the archive and counts the sessions that violate each rule, by agent and tick, like
+    `tracline stream alerts`. Without --rates it learns the tolerated rates from the first part of the archive
+    and watches the rest. An alarm is not a finding: the exit code is 0.
     """
     if rates_file is not None and (history is not None or tick_s is not None):
-        raise click.UsageError("--rates says what is tolerated, in ticks of its own: leave out the others.")
+        raise click.UsageError("--rates cannot be combined with --history or --tick-s.")
     rates = None if rates_file is None else _read(rates_file)
-    told = past(archive, rules, timezone, allow_rejected)
+    statuses = read_history(archive, rules, timezone, allow_rejected)
     if rates is None:
-        from ....stream.alerts.history import learned
+        from ....stream.alerts.history import learn_rates
 
-        since = (told.first + told.last) // 2 if history is None else history
-        rates = learned(told.before(since), tick_s or TICK_S, told.idle_s)
-        told = told.since(since)
-    found = backtest(told, rates, arl)
+        since = (statuses.first + statuses.last) // 2 if history is None else history
+        rates = learn_rates(statuses.before(since), tick_s or TICK_S, statuses.idle_s)
+        statuses = statuses.since(since)
+    found = backtest(statuses, rates, arl)
     if format == "json":
         click.echo(json.dumps(as_data(found), indent=2, ensure_ascii=False))
     else:
@@ -109,55 +109,55 @@ def command(
 
 
 def _read(file: Path) -> Rates:
-    """The rates in the file. Raises WorldError where it holds none."""
+    """Read the rates in the file. Raises CommandError if it has none."""
     from ....stream.alerts.rates import decode
     from ....stream.error import StreamError
 
     try:
         return decode(file.read_bytes())
     except StreamError as error:
-        raise told_error(error.code, str(file), str(error), error.hint) from error
+        raise coded_error(error.code, str(file), str(error), error.hint) from error
 
 
-def backtest(told: Past, rates: Rates, arl_ticks: int) -> Watched:
-    """Watch what was said with these rates."""
-    from ....stream.alerts.detector import Settings
-    from ....stream.alerts.history import watched
+def backtest(history: StatusHistory, rates: Rates, arl_ticks: int) -> BacktestResult:
+    """Watch the statuses with these rates."""
+    from ....predict.detector import DetectorSettings
+    from ....stream.alerts.history import replay_history
     from ....stream.alerts.rates import tolerance
     from ....stream.alerts.watch import Watch
 
-    watch = Watch(tolerance(rates), Settings(arl_ticks=arl_ticks))
-    # Time goes on until the last tick is over.
-    changes = watched(told.said, watch, told.last + watch.ledger.tick_ns)
-    return Watched(
-        since=told.first,
-        until=told.last,
+    watch = Watch(tolerance(rates), DetectorSettings(arl_ticks=arl_ticks))
+    # The time advances to the end of the last tick.
+    changes = replay_history(history.statuses, watch, history.last + watch.counter.tick_ns)
+    return BacktestResult(
+        since=history.first,
+        until=history.last,
         tick_s=rates.tick_s,
         arl_ticks=arl_ticks,
         watched=len(watch.detectors),
         ticks=watch.ticks,
-        overdue=watch.ledger.overdue.total(),
+        overdue=watch.counter.overdue.total(),
         changes=changes,
     )
 
 
-def alarms(found: Watched) -> list[tuple[Change, Change | None]]:
-    """Return what fired, and what resolved it (None: nothing did), in the order of their firing."""
-    from ....stream.alerts.detector import Turn
+def alarms(found: BacktestResult) -> list[tuple[AlarmChange, AlarmChange | None]]:
+    """Return each alarm that fired with the change that resolved it, or None, in the order of firing."""
+    from ....predict.detector import AlarmState
 
-    firing: dict[Any, Change] = {}
-    over: list[tuple[Change, Change | None]] = []
+    firing: dict[Any, AlarmChange] = {}
+    over: list[tuple[AlarmChange, AlarmChange | None]] = []
     for change in found.changes:
-        if change.alarm.turn is Turn.FIRED:
+        if change.alarm.state is AlarmState.FIRED:
             firing[change.key] = change
         else:
             over.append((firing.pop(change.key), change))
-    told = [*over, *((change, None) for change in firing.values())]
-    return sorted(told, key=lambda pair: (pair[0].told, pair[0].key))
+    pairs = [*over, *((change, None) for change in firing.values())]
+    return sorted(pairs, key=lambda pair: (pair[0].watermark, pair[0].key))
 
 
-def as_data(found: Watched) -> dict[str, Any]:
-    """The backtest as plain data; agents' names are cleaned."""
+def as_data(found: BacktestResult) -> dict[str, Any]:
+    """Return the result as plain data, with cleaned names of agents."""
     return {
         "since": rfc3339(found.since),
         "until": rfc3339(found.until),
@@ -172,8 +172,8 @@ def as_data(found: Watched) -> dict[str, Any]:
                 "pack": fired.key.pack,
                 "rule": fired.key.rule,
                 "agent": clean(fired.key.agent),
-                "fired": rfc3339(fired.told),
-                "resolved": None if resolved is None else rfc3339(resolved.told),
+                "fired": rfc3339(fired.watermark),
+                "resolved": None if resolved is None else rfc3339(resolved.watermark),
                 "violating": fired.alarm.violating,
                 "applicable": fired.alarm.applicable,
                 "observed": fired.alarm.observed,
@@ -184,29 +184,29 @@ def as_data(found: Watched) -> dict[str, Any]:
     }
 
 
-def print_alarms(found: Watched) -> None:
-    """Print the alarms, and what was watched."""
+def print_alarms(found: BacktestResult) -> None:
+    """Print the alarms and a summary."""
     from rich.text import Text
 
     console = plain_console()
-    told = alarms(found)
-    for fired, resolved in told:
-        over = "now" if resolved is None else _minute(resolved.told)
+    pairs = alarms(found)
+    for fired, resolved in pairs:
+        over = "now" if resolved is None else _minute(resolved.watermark)
         alarm, agent = fired.alarm, clean(fired.key.agent, AGENT_WIDTH)
         rule = (clean(fired.key.rule), "bold red")
-        console.print(Text.assemble(f"{_minute(fired.told)} to {over}  ", rule, f"  {agent}".rstrip()))
+        console.print(Text.assemble(f"{_minute(fired.watermark)} to {over}  ", rule, f"  {agent}".rstrip()))
         sessions = f"{alarm.violating:,} of {alarm.applicable:,} sessions"
         console.print(Text(f"  {sessions}, {alarm.observed:.1%}; tolerated {alarm.tolerated:.1%}"))
-    if told:
+    if pairs:
         console.print()
     if not found.watched:
-        console.print("Nothing was watched: no rule applied to a session that began in that time.")
+        console.print("No rates watched: no rule applied to a session that began in this time.")
         return
-    count = f"{len(told):,} {'alarm' if len(told) == 1 else 'alarms'}" if told else "No alarm"
+    count = f"{len(pairs):,} {'alarm' if len(pairs) == 1 else 'alarms'}" if pairs else "No alarms"
     span = f"from {_minute(found.since)} to {_minute(found.until)} UTC"
     console.print(Text(f"{count} {span}, {found.watched:,} rates watched in ticks of {found.tick_s:,} s."))
     expected = found.ticks / found.arl_ticks
-    console.print(Text(f"Were nothing wrong, {expected:.2g} or fewer would be expected."))
+    console.print(Text(f"Expected false alarms: {expected:.2g} or fewer."))
 
 
 def _minute(time: int) -> str:

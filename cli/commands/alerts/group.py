@@ -1,4 +1,4 @@
-"""`tracline alerts`: what is tolerated, and when an alarm would have been raised, from an archive."""
+"""`tracline alerts`: learn tolerated violation rates from an archive, and backtest alarms over it."""
 
 from __future__ import annotations
 
@@ -11,80 +11,81 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...lazy import LazyGroup
-from ...source import tell_rejected
+from ...source import audit_options, report_rejected
 
 if TYPE_CHECKING:
-    from ....stream.alerts.history import Said
+    from ....stream.alerts.history import TimedStatus
 
 COMMANDS = {
-    "rates": ("alerts.rates", "Learn from an archive which rates of violating sessions are tolerated."),
-    "backtest": ("alerts.backtest", "Show when alarms would have been raised over an archive."),
+    "rates": ("alerts.rates", "Learn tolerated violation rates from an archive."),
+    "backtest": ("alerts.backtest", "Show when alarms would have fired over an archive."),
 }
-"""Each command's module in this room, which exports it as `command`, and its line in the help."""
+"""The module of each command, which exports it as `command`, and its line in the help."""
 
 TICK_S = 300
-"""Seconds of a tick, where nothing else is said."""
+"""Default seconds per tick."""
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """What was said of an archive's sessions, in the order in which it would have been said live."""
+class StatusHistory:
+    """The session statuses of an archive with their times, in the order in which they occur live."""
 
-    said: list[Said]
+    statuses: list[TimedStatus]
     idle_s: float
 
     @property
     def first(self) -> int:
-        """When something was said first; 0 where nothing was."""
-        return self.said[0][0] if self.said else 0
+        """Return the time of the first status, 0 if there is none."""
+        return self.statuses[0][0] if self.statuses else 0
 
     @property
     def last(self) -> int:
-        """When something was said last; 0 where nothing was."""
-        return self.said[-1][0] if self.said else 0
+        """Return the time of the last status, 0 if there is none."""
+        return self.statuses[-1][0] if self.statuses else 0
 
-    def before(self, time: int) -> list[Said]:
-        """Return what was said before a time."""
-        return [one for one in self.said if one[0] < time]
+    def before(self, time: int) -> list[TimedStatus]:
+        """Return the statuses before a time."""
+        return [item for item in self.statuses if item[0] < time]
 
-    def since(self, time: int) -> Past:
-        """Return what was said of occurrences of which nothing was said before a time."""
-        known = {(status.session_id, status.occurrence) for at, status in self.said if at < time}
-        said = [one for one in self.said if (one[1].session_id, one[1].occurrence) not in known]
-        return Past(said, self.idle_s)
+    def since(self, time: int) -> StatusHistory:
+        """Return the statuses of the occurrences that have no status before a time."""
+        known = {(status.session_id, status.occurrence) for at, status in self.statuses if at < time}
+        statuses = [
+            (at, status)
+            for at, status in self.statuses
+            if (status.session_id, status.occurrence) not in known
+        ]
+        return StatusHistory(statuses, self.idle_s)
 
 
-def past(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int) -> Past:
-    """Judge the archive by the rules. Tells on standard error what could not be read."""
-    from ....batch.audit.status_history import standings
-    from ....batch.importing.run import zone_of
-    from ....batch.prepare.options import Terms
+def read_history(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int) -> StatusHistory:
+    """Judge the archive by the rules, and report rejects on standard error."""
+    from ....batch.audit.status_history import status_history
     from ....batch.sources.discover import Population
-    from ....rules.engine.judge import statute_of
+    from ....rules.engine.judge import compile_rule_set
     from ....rules.packs.load import load_packs
-    from ...settings import session_settings
 
-    statute, sessions, population = statute_of(load_packs(rules)), session_settings(), Population()
-    terms = Terms(idle_s=sessions.idle_s, scope=sessions.scope, zone=zone_of(timezone))
+    compiled, population = compile_rule_set(load_packs(rules)), Population()
+    options = audit_options(timezone)
     with tempfile.TemporaryDirectory() as scratch:
-        rows = standings(archive, statute, Path(scratch), terms, population)
-    tell_rejected(population.rejects, population.rejected, archive, allow_rejected)
-    return Past(list(_said(rows.iter_rows(named=True))), sessions.idle_s)
+        rows = status_history(archive, compiled, Path(scratch), options, population)
+    report_rejected(population.rejects, population.rejected, archive, allow_rejected)
+    return StatusHistory(list(_statuses(rows.iter_rows(named=True))), options.idle_s)
 
 
-def _said(rows: Iterator[dict[str, Any]]) -> Iterator[Said]:
-    """The rows of `batch.audit.status_history` as statuses, each with the time at which it was said."""
-    from ....stream.messages.status import Standing, Status
+def _statuses(rows: Iterator[dict[str, Any]]) -> Iterator[TimedStatus]:
+    """Yield the rows of `status_history` as statuses with their times."""
+    from ....stream.messages.status import SessionStatus, StatusChange
 
     for row in rows:
         at = row.pop("said")
-        row["status"] = Standing(row["status"])
-        yield at, Status(**row)
+        row["status"] = SessionStatus(row["status"])
+        yield at, StatusChange(**row)
 
 
 @click.group("alerts", cls=LazyGroup, table=COMMANDS)
 def command() -> None:
-    """Alarms about rates: more sessions violate a rule than is tolerated.
+    """Learn tolerated violation rates from an archive, and backtest alarms over it.
 
-    The same detector watches live, in `tracline stream alerts`.
+    `tracline stream alerts` uses the same detector live.
     """

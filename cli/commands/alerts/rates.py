@@ -1,4 +1,4 @@
-"""`tracline alerts rates`: learn from an archive which rates of violating sessions are tolerated."""
+"""`tracline alerts rates`: learn tolerated violation rates from an archive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from ...options import Command, note, rules_option
 from ...source import allow_rejected_option, timezone_option
 from ..audit.audit import Instant
-from .group import TICK_S, past
+from .group import TICK_S, read_history
 
 
 @click.command("rates", cls=Command)
@@ -20,16 +20,16 @@ from .group import TICK_S, past
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
     metavar="FILE",
-    help="The file for the rates; an earlier one is replaced.",
+    help="The file for the rates; an existing file is replaced.",
 )
-@click.option("--until", type=Instant(), metavar="TIME", help="Learn from what was said before this time.")
+@click.option("--until", type=Instant(), metavar="TIME", help="Ignore statuses from this time on.")
 @click.option(
     "--tick-s",
     type=click.IntRange(min=1),
     default=TICK_S,
     show_default=True,
     metavar="S",
-    help="Seconds of event time that are counted together.",
+    help="Seconds of event time per tick.",
 )
 @timezone_option()
 @allow_rejected_option()
@@ -42,15 +42,15 @@ def command(
     timezone: str,
     allow_rejected: int,
 ) -> None:
-    """Learn from an archive which rates of violating sessions are tolerated, by rule and agent.
+    """Learn the tolerated rate of violating sessions from an archive, by rule and agent.
 
-    What is written is JSON, which `tracline stream alerts` and `tracline alerts backtest` read with --rates.
-    A time with spikes in it teaches to tolerate them: leave it out.
+    The output is JSON for the option --rates of `tracline stream alerts` and `tracline alerts backtest`.
+    Exclude times with spikes: otherwise the learned rates tolerate such spikes.
     """
-    from ....stream.alerts.history import learned
+    from ....stream.alerts.history import learn_rates
     from ....stream.alerts.rates import encode
 
-    told = past(archive, rules, timezone, allow_rejected)
-    rates = learned(told.said if until is None else told.before(until), tick_s, told.idle_s)
+    history = read_history(archive, rules, timezone, allow_rejected)
+    rates = learn_rates(history.statuses if until is None else history.before(until), tick_s, history.idle_s)
     out.write_bytes(encode(rates))
-    note(f"{out}: {sum(len(one.agents) for one in rates.rules):,} rates of {len(rates.rules):,} rules")
+    note(f"{out}: {sum(len(rule.agents) for rule in rates.rules):,} rates of {len(rates.rules):,} rules")

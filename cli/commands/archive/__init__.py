@@ -1,1 +1,1 @@
-"""Commands that make or show archives."""
+"""Commands on archives and other sources."""

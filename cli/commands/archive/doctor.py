@@ -1,4 +1,4 @@
-"""`tracline doctor`: which instrumentations sent spans, what each lacks, and the setting that mends it."""
+"""`tracline doctor`: instrumentations that sent spans, what each lacks, and the setting that adds it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ...options import Command, format_option, token_option
-from ...shown import clean, plain_console
-from ...source import allow_rejected_option, tell_rejected
+from ...source import allow_rejected_option, audit_options, report_rejected
+from ...terminal import clean, plain_console
 
 if TYPE_CHECKING:
     from ....schemas.instrumentations.lacks import Diagnosed
@@ -24,40 +24,37 @@ VERSION_WIDTH = 20
 
 @click.command("doctor", cls=Command)
 @click.argument("source")
-@token_option("What a running `tracline serve` asks its readers for.")
+@token_option("The bearer token of the running `tracline serve`.")
 @allow_rejected_option()
 @format_option("table", "json")
 def command(source: str, token: str | None, allow_rejected: int, format: str) -> None:
-    """Say which instrumentations sent spans, what each lacks, and what mends it.
+    """List the instrumentations that sent spans, what each lacks, and the settings that add it.
 
     SOURCE is a file, a folder or a quoted glob of OpenTelemetry span dumps, or the address of a running
-    `tracline serve`, such as http://127.0.0.1:4318, which says what has come since it started. Exits 1 where
-    something lacks. docs/spans.md explains what lacks may be called.
+    `tracline serve`, such as http://127.0.0.1:4318, which reports the spans since its start. Exits 1 if an
+    instrumentation lacks something. docs/spans.md explains each lack.
     """
     if source.startswith(ADDRESSES):
-        from ...ask import ask_doctor
+        from ...doctor_client import ask_doctor
 
         found = ask_doctor(source, token)
         _write(found, format)
     else:
         found = _of_files(source, format, allow_rejected)
-    if any(one.lacks for one in found):
+    if any(scope.lacks for scope in found):
         click.get_current_context().exit(1)
 
 
 def _of_files(source: str, format: str, allow_rejected: int) -> list[Diagnosed]:
-    """Write and return the instrumentations of dumps. Raises WorldError where too much cannot be read."""
-    from ....batch.prepare.options import Terms
+    """Write and return the instrumentations of dumps. Raises CommandError if there are too many rejects."""
     from ....batch.sources.discover import Population
     from ....batch.survey.doctor import diagnose
-    from ...settings import session_settings
 
-    sessions, population = session_settings(), Population()
+    population = Population()
     with tempfile.TemporaryDirectory(prefix="tracline-doctor-") as scratch:
-        terms = Terms(idle_s=sessions.idle_s, scope=sessions.scope)
-        found = diagnose(source, Path(scratch), population, terms)
+        found = diagnose(source, Path(scratch), population, audit_options())
     _write(found, format)
-    tell_rejected(population.rejects, dict(sorted(population.rejected.items())), source, allow_rejected)
+    report_rejected(population.rejects, dict(sorted(population.rejected.items())), source, allow_rejected)
     return found
 
 
@@ -66,13 +63,13 @@ def _write(found: Sequence[Diagnosed], format: str) -> None:
     if format == "json":
         from ....schemas.instrumentations.lacks import as_json
 
-        click.echo(json.dumps([as_json(one) for one in found], indent=2))
+        click.echo(json.dumps([as_json(scope) for scope in found], indent=2))
     else:
         _print(found)
 
 
 def _print(found: Sequence[Diagnosed]) -> None:
-    """Print a table of the instrumentations, and below it what mends what they lack."""
+    """Print the instrumentations as a table, and below it the settings that add what they lack."""
     from rich.table import Table
 
     console = plain_console()
@@ -82,18 +79,18 @@ def _print(found: Sequence[Diagnosed]) -> None:
     for name in ("spans", "events"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("lacks")
-    for one in found:
-        lacks = ", ".join(one.lacks) or "nothing"
-        version = clean(one.version, VERSION_WIDTH) or "·"
-        table.add_row(_name(one.scope), version, f"{one.spans:,}", f"{one.events:,}", lacks)
+    for scope in found:
+        lacks = ", ".join(scope.lacks) or "nothing"
+        version = clean(scope.version, VERSION_WIDTH) or "·"
+        table.add_row(_name(scope.scope), version, f"{scope.spans:,}", f"{scope.events:,}", lacks)
     console.print(table)
-    for one in found:
-        if one.lacks:
-            click.echo(f"\n{_name(one.scope)} {clean(one.version, VERSION_WIDTH)}".rstrip())
-            for line in one.setting.splitlines():
+    for scope in found:
+        if scope.lacks:
+            click.echo(f"\n{_name(scope.scope)} {clean(scope.version, VERSION_WIDTH)}".rstrip())
+            for line in scope.setting.splitlines():
                 click.echo(f"  {clean(line)}")
 
 
 def _name(scope: str) -> str:
-    """Return a scope's name as tables show it."""
+    """Return the name of a scope for display."""
     return clean(scope, SCOPE_WIDTH) or "(no name)"

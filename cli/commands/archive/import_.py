@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option, note, out_option
-from ...shown import clean
 from ...source import (
     allow_empty_option,
     allow_rejected_option,
-    tell_quiet,
-    tell_rejected,
-    tell_unread,
+    report_empty,
+    report_rejected,
+    report_unread,
     timezone_option,
 )
+from ...terminal import clean
 
 if TYPE_CHECKING:
-    from ....batch.importing.run import Imported
+    from ....batch.importing.run import ImportResult
 
 
 @click.command("import", cls=Command)
 @click.argument("source")
-@out_option("ARCHIVE", "The archive's folder, made where it is not there.")
+@out_option("ARCHIVE", "The archive's folder, created if necessary.")
 @timezone_option()
 @allow_rejected_option()
 @allow_empty_option()
@@ -34,32 +34,32 @@ if TYPE_CHECKING:
 def command(
     source: str, out: Path, timezone: str, allow_rejected: int, allow_empty: bool, format: str
 ) -> None:
-    """Turn chat logs and OpenTelemetry span dumps into an archive of event Parquet.
+    """Convert chat logs and OpenTelemetry span dumps to an archive of event Parquet.
 
-    SOURCE is a file, a folder or a quoted glob. Chat logs are OpenAI-style message lists: JSON arrays, JSON
-    lines, objects with `messages` or `traj`, or tau2 results; each conversation is complete and gets an
-    `end`. Span dumps are OTLP as the collector's file exporter writes it (JSON lines, or requests behind
-    their lengths), single requests, or what SDKs dump as JSON; their sessions are put together when the
-    archive is judged. Gzip and zstd are looked through. Importing the same source again changes nothing.
+    SOURCE is a file, a folder or a quoted glob, plain or compressed with gzip or zstd. Chat logs are
+    OpenAI-style message lists: JSON arrays, JSON lines, objects with `messages` or `traj`, or tau2 results;
+    each conversation is complete and gets an `end`. Span dumps are OTLP from the collector's file exporter
+    (JSON lines, or length-delimited requests), single requests, or JSON dumps of SDKs; an audit assembles
+    their sessions. Importing the same source again changes nothing.
     """
     from ....batch.importing.run import import_source
     from ...settings import session_settings
 
     scope = session_settings().scope
     imported = import_source(source, out, timezone, scope, lambda name: note(f"importing {clean(name)}"))
-    told = summary(imported)
-    click.echo(json.dumps(told, indent=2) if format == "json" else _table(told, out))
+    result = summary(imported)
+    click.echo(json.dumps(result, indent=2) if format == "json" else _table(result, out))
     population = imported.population
     records = population.log_records
     rows = population.rows + records.content + records.unlinked
-    tell_quiet(rows + population.rejected.total() + len(imported.known), source)
-    code = tell_unread(population.census, population.events.total(), source, allow_empty=allow_empty)
-    tell_rejected(population.rejects, told["rejected"]["codes"], source, allow_rejected)
+    report_empty(rows + population.rejected.total() + len(imported.known), source)
+    code = report_unread(population.census, population.events.total(), source, allow_empty=allow_empty)
+    report_rejected(population.rejects, result["rejected"]["codes"], source, allow_rejected)
     click.get_current_context().exit(code)
 
 
-def summary(imported: Imported) -> dict[str, Any]:
-    """Return what an import did, as plain data."""
+def summary(imported: ImportResult) -> dict[str, Any]:
+    """Return the result of an import as plain data."""
     population = imported.population
     return {
         "files": population.files,
@@ -92,27 +92,28 @@ def summary(imported: Imported) -> dict[str, Any]:
     }
 
 
-def _table(told: dict[str, Any], out: Path) -> str:
-    lines = [f"{told['sessions']:>10,} sessions"]
-    lines += [f"{count:>10,} {kind}" for kind, count in told["events"].items()]
+def _table(result: dict[str, Any], out: Path) -> str:
+    lines = [f"{result['sessions']:>10,} sessions"]
+    lines += [f"{count:>10,} {kind}" for kind, count in result["events"].items()]
+    records, skipped = result["log_records"], result["files_skipped"]
     lines += [
         f"{count:>10,} {what}"
         for what, count in (
-            ("spans, whose sessions are put together when they are judged", told["spans"]),
-            ("spans whose parent never came", told["gaps"]),
-            ("log records with content of spans", told["log_records"]["content"]),
-            ("of these without a span in the source that they add to", told["log_records"]["unjoined"]),
-            ("log records with content that name no span", told["log_records"]["unlinked"]),
-            ("other log records, passed over", told["log_records"]["passed_over"]),
-            ("resources of metrics, passed over", told["metrics"]),
-            ("system and developer messages, which are no events", told["instructions"]),
-            ("conversations met before", told["duplicates"]),
-            ("sessions renamed: their id and time were taken", told["renamed"]),
-            ("conversations without an event", told["empty"]),
-            ("files imported before", told["files_known"]),
-            ("files skipped: " + clean(", ".join(told["files_skipped"][:5])), len(told["files_skipped"])),
-            ("rejected", told["rejected"]["count"]),
+            ("spans; an audit assembles their sessions", result["spans"]),
+            ("spans whose parent is missing", result["gaps"]),
+            ("log records with content of spans", records["content"]),
+            ("of these, log records whose span is not in the source", records["unjoined"]),
+            ("log records with content and no span id", records["unlinked"]),
+            ("other log records, ignored", records["passed_over"]),
+            ("metric resources, ignored", result["metrics"]),
+            ("system and developer messages, which are not events", result["instructions"]),
+            ("duplicate conversations", result["duplicates"]),
+            ("sessions renamed: another session has their id and time", result["renamed"]),
+            ("conversations without an event", result["empty"]),
+            ("files imported before", result["files_known"]),
+            ("files skipped: " + clean(", ".join(skipped[:5])), len(skipped)),
+            ("rejected", result["rejected"]["count"]),
         )
         if count
     ]
-    return "\n".join([*lines, f"{len(told['written'])} files written to {clean(str(out))}"])
+    return "\n".join([*lines, f"{len(result['written'])} files written to {clean(str(out))}"])

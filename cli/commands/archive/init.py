@@ -1,4 +1,4 @@
-"""`tracline init`: a rule pack to begin with, from the tools and agents that a source shows."""
+"""`tracline init`: a first rule pack for the tools and agents of a source."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from ...error import world_error
+from ...error import command_error
 from ...options import Command, note
-from ...shown import clean
-from ...source import allow_rejected_option, tell_rejected, timezone_option
+from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
+from ...terminal import clean
 
 PARENT = "customer-service"
-"""The shipped pack that is extended: the one whose propositions name tools."""
+"""The shipped pack to extend: its propositions name tools."""
 
 
 @click.command("init", cls=Command)
@@ -26,56 +26,52 @@ PARENT = "customer-service"
     metavar="PACK",
     help="The file to write; the pack is named after it.",
 )
-@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @timezone_option()
 @allow_rejected_option()
 def command(source: str, out: Path, force: bool, timezone: str, allow_rejected: int) -> None:
-    """Write a rule pack to begin with, from what the sessions of a source show.
+    """Write a first rule pack for the tools and agents of a source.
 
     SOURCE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps. The
-    pack extends customer-service: where that names tools, the source's own are suggested, by their names and
-    arguments. Rules that need tools which were not seen are left out. Comments say what was seen, why
-    each tool is suggested, and how many sessions each rule would flag today. Everything is to be confirmed.
+    pack extends customer-service and replaces its tools by tools of the source with similar names and
+    arguments. It drops rules whose tools the source does not use. Comments list the tools of the source, the
+    reason for each suggestion, and the sessions that each rule flags today. Confirm every line.
 
     \b
         tracline init logs/ --out rules/desk.yaml
         tracline check rules/desk.yaml
     """
-    from ....batch.importing.run import zone_of
-    from ....batch.prepare.options import Terms
-    from ....batch.survey.starter import counted_today, draft, found_today, judged, pack_of
+    from ....batch.survey.starter import counted_today, draft, found_today, judge_draft, pack_text_of
     from ....batch.survey.usage import usage
-    from ...settings import session_settings
 
     if out.exists() and not force:
-        raise world_error("TRL607", str(out), "is there already", "name another file, or replace it: --force")
-    sessions = session_settings()
-    terms = Terms(zone=zone_of(timezone), idle_s=sessions.idle_s, scope=sessions.scope)
+        raise command_error(
+            "TRL607", str(out), "file exists", "choose another file, or use --force to replace it"
+        )
+    options = audit_options(timezone)
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         (scratch / "usage").mkdir()
-        note("looking at the sessions")
-        found = usage(source, scratch / "usage", terms)
-        tell_rejected(found.population.rejects, found.population.rejected, source, allow_rejected)
+        note("reading the sessions")
+        found = usage(source, scratch / "usage", options)
+        report_rejected(found.population.rejects, found.population.rejected, source, allow_rejected)
         if not found.events:
-            hint = (
-                "name chat logs, spans or an archive with conversations; tracline doctor says what spans lack"
-            )
-            raise world_error("TRL608", source, "holds no event", hint)
+            hint = "choose a source with conversations; `tracline doctor` lists what spans lack"
+            raise command_error("TRL608", source, "no events", hint)
         made = draft(_name(out), PARENT, found)
-        note("judging them by the rules that apply")
-        counted, outcome, rules = judged(source, pack_of(made, found, {}, {}), scratch, terms)
-    text = pack_of(made, found, counted_today(counted), found_today(outcome, rules, found))
+        note("judging them by the rules")
+        counted, result, rules = judge_draft(source, pack_text_of(made, found, {}, {}), scratch, options)
+    text = pack_text_of(made, found, counted_today(counted), found_today(result, rules, found))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
-    guessed = sum(bool(one.guessed) for one in made.suggestions)
-    click.echo(f"{clean(str(out))} extends {PARENT}: {len(made.rules)} rules, {len(made.dropped)} left out")
+    guessed = sum(bool(suggestion.guessed) for suggestion in made.suggestions)
+    click.echo(f"{clean(str(out))} extends {PARENT}: {len(made.rules)} rules, {len(made.dropped)} dropped")
     click.echo(
-        f"{len(made.suggestions)} propositions name your tools, {guessed} of them by a guess: confirm each"
+        f"{len(made.suggestions)} propositions name your tools, {guessed} of them guessed: confirm each"
     )
 
 
 def _name(out: Path) -> str:
-    """Return the pack's name: the file's, as far as it can be one."""
+    """Return the pack's name: the file's name without invalid characters."""
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", out.name.partition(".")[0]).strip("-._")
     return name[:100] or "desk"

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING
 import click
 
 from ...options import Command, format_option, note, rules_option
-from ...source import allow_rejected_option, tell_rejected, timezone_option
+from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
 from ..audit.audit import Instant
 
 if TYPE_CHECKING:
-    from ....batch.prepare.options import Terms
+    from ....batch.prepare.options import AuditOptions
     from ....batch.sources.discover import Population
     from ....batch.survey.sessions import SessionView
     from ....rules.model.rule import RuleSet
 
-JUDGED_NOTE = "these events were judged before they were archived: what was dropped then is not here"
+JUDGED_NOTE = "these events were judged before they were archived; claims dropped at that time are not listed"
 
 
 @click.command("show", cls=Command)
 @click.argument("source")
 @click.option("--session", metavar="ID", help="Show the events of this session.")
 @rules_option(required=False)
-@click.option("--repeats", is_flag=True, help="With --session: show what is no event, too, and why.")
+@click.option("--repeats", is_flag=True, help="With --session: also show dropped claims, and the reason.")
 @click.option("--as-of", type=Instant(), metavar="TIME", help="Show what an audit as of this time judges.")
 @timezone_option()
 @allow_rejected_option()
@@ -45,47 +45,43 @@ def command(
     """Show the sessions of a source, or the events of one, as an audit judges them.
 
     SOURCE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps, read
-    as `tracline audit` reads it. With --rules it says what an audit by these rules finds.
+    as by `tracline audit`. With --rules the output includes the verdicts of an audit by these rules.
 
-    With --session there is a line for each event, in judged order, with the spans that it was read from. It
-    shows what was said and done.
+    With --session the output has a line for each event, in judged order, with its spans and its content.
     """
     if repeats and session is None:
-        raise click.UsageError("--repeats shows what was dropped of one session: name it with --session.")
-    from ....batch.importing.run import zone_of
-    from ....batch.prepare.options import Terms
+        raise click.UsageError("--repeats requires --session.")
     from ....batch.sources.discover import Population
     from ....rules.packs.load import load_packs
-    from ...settings import session_settings
 
-    rule_set, settings = load_packs(rules) if rules else None, session_settings()
-    terms = Terms(as_of=as_of, zone=zone_of(timezone), idle_s=settings.idle_s, scope=settings.scope)
+    rule_set = load_packs(rules) if rules else None
+    options = audit_options(timezone, as_of=as_of)
     population = Population()
     with tempfile.TemporaryDirectory() as scratch:
         if session is None:
-            _list(source, Path(scratch), population, terms, rule_set, format)
+            _list(source, Path(scratch), population, options, rule_set, format)
         else:
             from ....batch.survey.sessions import session as session_of
 
-            view = session_of(source, session, Path(scratch), population, terms, rule_set, repeats=repeats)
+            view = session_of(source, session, Path(scratch), population, options, rule_set, repeats=repeats)
             _show(view, format)
             if repeats and view.was_judged:
                 note(JUDGED_NOTE)
-    tell_rejected(population.rejects, population.rejected, source, allow_rejected)
+    report_rejected(population.rejects, population.rejected, source, allow_rejected)
 
 
 def _list(
     source: str,
     scratch: Path,
     population: Population,
-    terms: Terms,
+    options: AuditOptions,
     rule_set: RuleSet | None,
     format: str,
 ) -> None:
     """Write a line for each session."""
     from ....batch.survey.sessions import sessions
 
-    found = sessions(source, scratch, population, terms, rule_set)
+    found = sessions(source, scratch, population, options, rule_set)
     if format == "json":
         for line in found:
             shown = asdict(line)
@@ -99,7 +95,7 @@ def _list(
 
 
 def _show(view: SessionView, format: str) -> None:
-    """Write the events of a session, and what was dropped of it."""
+    """Write the events of a session, then its dropped claims."""
     if format == "json":
         for row in (*view.events, *view.dropped):
             click.echo(json.dumps(row))

@@ -1,1 +1,1 @@
-"""Commands that audit."""
+"""Commands that run audits."""

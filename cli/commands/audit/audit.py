@@ -1,4 +1,4 @@
-"""`tracline audit`: an archive judged by rules, into a bundle of verdicts."""
+"""`tracline audit`: judge an archive by rules, and write a bundle of verdicts."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ from ...options import Command, colors, format_option, out_option, quiet, rules_
 from ...source import (
     allow_empty_option,
     allow_rejected_option,
-    tell_quiet,
-    tell_rejected,
-    tell_unread,
+    audit_options,
+    report_empty,
+    report_rejected,
+    report_unread,
     timezone_option,
 )
 
 if TYPE_CHECKING:
-    from ....batch.audit.audit import Outcome, Progress
+    from ....batch.audit.audit import AuditResult, OnProgress
 
 
 class Instant(click.ParamType):
-    """A time or a day as an argument: nanoseconds since the epoch."""
+    """A time or day as an argument: nanoseconds since the epoch."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read `2026-02-17`, `2026-02-17T08:00` or with seconds and offset; UTC where it says none."""
+        """Read `2026-02-17`, `2026-02-17T08:00` or with seconds and offset; the default zone is UTC."""
         if isinstance(value, int):
             return value
         ns = parse_time(value)
         if ns is None:
             ns = parse_time(f"{value}T00:00")
         if ns is None:
-            self.fail(f"{value!r} is no time: write 2026-02-17 or 2026-02-17T08:00:00Z", param, ctx)
+            self.fail(f"{value!r} is not a time: use 2026-02-17 or 2026-02-17T08:00:00Z", param, ctx)
         return ns
 
 
@@ -50,31 +51,31 @@ class Instant(click.ParamType):
 @click.option(
     "--as-judged",
     is_flag=True,
-    help="Judge each event by the rules that judged it live, which are in the archive.",
+    help="Judge each event by the rules that judged it live, from the archive.",
 )
-@out_option("BUNDLE", "The folder for the bundle; an earlier bundle there is replaced.")
+@out_option("BUNDLE", "The folder for the bundle; an existing bundle is replaced.")
 @click.option(
     "--fail-on",
     type=click.Choice([severity.value for severity in Severity]),
-    help="Exit 1 when a rule of at least this severity is broken.",
+    help="Exit 1 if a rule of at least this severity is broken.",
 )
 @allow_rejected_option()
 @allow_empty_option()
-@click.option("--since", type=Instant(), metavar="TIME", help="Leave out verdicts before this time or day.")
-@click.option("--until", type=Instant(), metavar="TIME", help="Leave out verdicts at this time and later.")
+@click.option("--since", type=Instant(), metavar="TIME", help="Omit verdicts before this time or day.")
+@click.option("--until", type=Instant(), metavar="TIME", help="Omit verdicts from this time or day on.")
 @click.option(
     "--as-of",
     type=Instant(),
     metavar="TIME",
-    help="Judge as of this time: later events are not looked at, open sessions are those open then.",
+    help="Judge as of this time: ignore later events; sessions open at that time are open.",
 )
-@click.option("--satisfied", is_flag=True, help="Write satisfied and held verdicts, too.")
+@click.option("--satisfied", is_flag=True, help="Write satisfied and held verdicts too.")
 @timezone_option()
 @click.option(
     "--threads",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Threads to work with.  [default: one for each processor]",
+    help="The number of threads.  [default: one per processor]",
 )
 @format_option("table", "json", "jsonl", "junit", "sarif")
 def command(
@@ -93,69 +94,64 @@ def command(
     threads: int | None,
     format: str,
 ) -> None:
-    """Judge an archive by rule packs and write the bundle of verdicts.
+    """Judge an archive by rule packs and write a bundle of verdicts.
 
     ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps; the
-    latter two are read as `tracline import` reads them. The bundle holds verdicts.jsonl, verdicts.parquet,
-    summary.json and the rules as used. Sessions that span --since or --until are judged whole.
+    latter two are read as by `tracline import`. The bundle contains verdicts.jsonl, verdicts.parquet,
+    summary.json and the rules. Sessions that span --since or --until are judged whole.
 
-    An archive that `tracline serve` or `tracline stream archive` wrote holds the rules that were in force:
-    --as-judged replays it with them, their changes included, instead of with --rules.
+    Archives of `tracline serve` and `tracline stream archive` contain the rules that were active: --as-judged
+    judges by these rules and their changes instead of --rules.
     """
     if as_judged and rules:
-        raise click.UsageError("--as-judged judges by the rules in the archive: leave --rules out.")
+        raise click.UsageError("--as-judged and --rules exclude each other.")
     if not as_judged and not rules:
         ctx = click.get_current_context()
         raise click.MissingParameter(ctx=ctx, param_hint="'--rules'", param_type="option")
     if threads is not None:
-        # Polars makes its threads when it is first imported.
+        # Polars starts its threads when it is first imported.
         os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
     from ....batch.audit.as_judged import audit_as_judged
     from ....batch.audit.audit import audit
-    from ....batch.importing.run import zone_of
-    from ....batch.prepare.options import Terms
     from ....rules.packs.load import load_packs
-    from ...settings import session_settings
 
-    rule_set, sessions = None if as_judged else load_packs(rules), session_settings()
-    terms = Terms(
+    rule_set = None if as_judged else load_packs(rules)
+    options = audit_options(
+        timezone,
         since=since,
         until=until,
         as_of=as_of,
         satisfied=satisfied,
-        idle_s=sessions.idle_s,
-        scope=sessions.scope,
-        zone=zone_of(timezone),
         threads=threads or os.cpu_count() or 1,
     )
-    with _progress() as progress:
+    with _progress_bar() as on_progress:
         if rule_set is None:
-            outcome = audit_as_judged(archive, out, terms, progress)
+            result = audit_as_judged(archive, out, options, on_progress)
         else:
-            outcome = audit(archive, rule_set, out, terms, progress)
-    _write(outcome, out, format)
-    population = outcome.summary["population"]
+            result = audit(archive, rule_set, out, options, on_progress)
+    _write(result, out, format)
+    population = result.summary["population"]
     records = population["log_records"]
     rows = population["rows"] + population["spans"] + records["content"] + records["unlinked"]
-    tell_quiet(rows + population["rejected"], archive)
-    spans, events = outcome.population.census, population["events"]
-    code = tell_unread(spans, events, archive, allow_empty=allow_empty)
-    tell_rejected(outcome.population.rejects, population["rejected_by_reason"], archive, allow_rejected)
+    report_empty(rows + population["rejected"], archive)
+    spans, events = result.population.census, population["events"]
+    code = report_unread(spans, events, archive, allow_empty=allow_empty)
+    report_rejected(result.population.rejects, population["rejected_by_reason"], archive, allow_rejected)
     if code:
         click.get_current_context().exit(code)
-    if fail_on is not None and _broken(outcome, Severity(fail_on)):
+    if fail_on is not None and _broken(result, Severity(fail_on)):
         click.get_current_context().exit(1)
 
 
-def _broken(outcome: Outcome, least: Severity) -> bool:
+def _broken(result: AuditResult, least: Severity) -> bool:
     """Return whether a rule of at least that severity was broken."""
     return any(
         rule["violations"] + rule["unmet"] > 0 and Severity(rule["severity"]).rank >= least.rank
-        for rule in outcome.summary["rules"].values()
+        for rule in result.summary["rules"].values()
     )
 
 
-def _write(outcome: Outcome, out: Path, format: str) -> None:
+def _write(result: AuditResult, out: Path, format: str) -> None:
     """Write the results to standard output."""
     from ....batch.evidence.bundle import VERDICTS, read_verdicts
 
@@ -164,7 +160,7 @@ def _write(outcome: Outcome, out: Path, format: str) -> None:
         case "json":
             from ...render.json import json_text
 
-            chunks = json_text(outcome.summary, verdicts)
+            chunks = json_text(result.summary, verdicts)
         case "jsonl":
             from ...render.json import lines
 
@@ -172,23 +168,23 @@ def _write(outcome: Outcome, out: Path, format: str) -> None:
         case "junit":
             from ...render.junit import junit
 
-            chunks = iter([junit(outcome.summary, outcome.examples)])
+            chunks = iter([junit(result.summary, result.examples)])
         case "sarif":
             from ...render.sarif import sarif
 
-            chunks = sarif(outcome.summary, verdicts)
+            chunks = sarif(result.summary, verdicts)
         case _:
             from ...render.table import print_table
 
-            print_table(outcome, out)
+            print_table(result, out)
             return
     for chunk in chunks:
         click.echo(chunk)
 
 
 @contextmanager
-def _progress() -> Generator[Progress]:
-    """A bar on standard error when that is a terminal and nothing asked for quiet; else silence."""
+def _progress_bar() -> Generator[OnProgress]:
+    """Show a progress bar on standard error if that is a terminal and `--quiet` is not given."""
     if quiet() or not sys.stderr.isatty():
         yield lambda _what, _done, _of: None
         return
@@ -201,7 +197,7 @@ def _progress() -> Generator[Progress]:
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("reading", total=None)
 
-        def tell(what: str, done: int, of: int) -> None:
-            bar.update(task, description=what, completed=done, total=of or None)
+        def update(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total or None)
 
-        yield tell
+        yield update

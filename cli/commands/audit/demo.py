@@ -1,4 +1,4 @@
-"""`tracline demo`: an archive made by the simulated support bot, its audit, and what that found."""
+"""`tracline demo`: simulate a support bot, archive its conversations, audit them and compare."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from ....examples.desk.bot import Desk
 
 SOURCE = "support-desk"
-"""The name under which the archive's manifest has the simulation."""
+"""The name of the simulation in the archive's manifest."""
 BLOCK_SESSIONS = 2_000
 SPIKE_BROKEN_MIN = 5
-"""A day on which a rule was broken in fewer sessions shows no spike."""
+"""The minimum number of broken sessions on a day with a spike."""
 RULES_SHOWN = 8
 
-Breach = tuple[str, str, str]
-"""A session that breaks a rule: pack, rule, session id."""
+RuleBreach = tuple[str, str, str]
+"""A rule broken in a session: pack, rule, session id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spike:
-    """The day on which a rule was broken most out of the ordinary; rates are shares of the sessions."""
+class UnusualDay:
+    """The day on which a rule was broken most unusually often; rates are shares of the sessions."""
 
     rule: str
     day: str
@@ -51,65 +51,66 @@ class Spike:
     metavar="N",
     help="How many conversations to simulate.",
 )
-@click.option("--seed", type=int, default=7, show_default=True, metavar="S", help="Which ones.")
+@click.option("--seed", type=int, default=7, show_default=True, metavar="S", help="The random seed.")
 def command(out: Path, sessions: int, seed: int) -> None:
-    """Make an archive with the simulated support bot and audit it.
+    """Simulate a support bot, archive its conversations and audit them.
 
-    Conversations of a made-up retail support desk, in which the agent breaks rules now and then, are written
-    to DIR/archive and audited by the packs that ship into DIR/bundle. The simulation knows what the agent
-    did wrong, and the audit is compared with that.
+    The command simulates conversations of a retail support desk, in which the agent sometimes breaks rules,
+    writes them to DIR/archive, and audits them by the shipped packs into DIR/bundle. It compares the audit
+    with the breaches that the simulation planted.
     """
     from ....batch.audit.audit import audit
-    from ....batch.prepare.options import Terms
+    from ....batch.prepare.options import AuditOptions
     from ....examples.desk.bot import Desk
     from ....rules.packs.load import load_packs, shipped_packs
 
     desk = Desk(sessions=sessions, seed=seed)
     archive, bundle = out / "archive", out / "bundle"
     note(f"simulating {sessions:,} conversations")
-    done = _make_archive(desk, archive)
+    planted = _make_archive(desk, archive)
     note("auditing")
-    began = time.monotonic()
-    outcome = audit(archive, load_packs(shipped_packs()), bundle, Terms(threads=os.cpu_count() or 1))
-    took_s = time.monotonic() - began
-    click.echo(_told(desk, outcome.summary, took_s))
-    click.echo(_agreement(done, _found(bundle)))
+    start = time.monotonic()
+    result = audit(archive, load_packs(shipped_packs()), bundle, AuditOptions(threads=os.cpu_count() or 1))
+    took_s = time.monotonic() - start
+    click.echo(_report(desk, result.summary, took_s))
+    click.echo(_agreement(planted, _found(bundle)))
     click.echo(f"\nThe archive is {archive}, the bundle {bundle}.")
     click.echo(f"  tracline audit {archive} --rules {' '.join(shipped_packs())} --out {bundle}")
 
 
-def _make_archive(desk: Desk, archive: Path) -> frozenset[Breach]:
-    """Write the desk's conversations to the archive, anew; what was done wrong in them.
+def _make_archive(desk: Desk, archive: Path) -> frozenset[RuleBreach]:
+    """Write the desk's conversations to a new archive, and return the breaches in them.
 
-    Raises SourceError where the folder holds anything but an earlier demo's archive.
+    Raises SourceError if the folder contains anything but the archive of an earlier demo.
     """
     from itertools import islice
 
     from ....archive.error import SourceError
-    from ....archive.writer import Origin, read_manifest, writing
+    from ....archive.manifest import ManifestSource, read_manifest
+    from ....archive.writer import archive_writer
     from ....examples.desk.bot import conversations
     from ....examples.desk.formats import event_frame
 
     if archive.exists() and any(archive.iterdir()):
         if {entry.source.name for entry in read_manifest(archive).entries} != {SOURCE}:
-            hint = "name another --out, or remove it"
-            raise SourceError("TRL406", str(archive), "is in the way: the demo did not make it", hint)
+            hint = "choose another --out, or delete the folder"
+            raise SourceError("TRL406", str(archive), "is not an archive of the demo", hint)
         shutil.rmtree(archive)
-    origin = Origin(SOURCE, hashlib.sha256(repr(desk).encode()).hexdigest())
-    done: set[Breach] = set()
-    told = conversations(desk)
+    source = ManifestSource(SOURCE, hashlib.sha256(repr(desk).encode()).hexdigest())
+    planted: set[RuleBreach] = set()
+    simulated = conversations(desk)
     first = 0
-    with writing(archive) as writer:
-        while block := list(islice(told, BLOCK_SESSIONS)):
-            writer.write(event_frame(block), origin, (first, first + len(block) - 1))
-            breaks = ((one.session_id, kind.value) for one in block for kind in one.breaks)
-            done.update((pack, rule, session_id) for session_id, (pack, rule) in breaks)
+    with archive_writer(archive) as writer:
+        while block := list(islice(simulated, BLOCK_SESSIONS)):
+            writer.write(event_frame(block), source, (first, first + len(block) - 1))
+            breaks = ((chat.session_id, kind.value) for chat in block for kind in chat.breaks)
+            planted.update((pack, rule, session_id) for session_id, (pack, rule) in breaks)
             first += len(block)
-    return frozenset(done)
+    return frozenset(planted)
 
 
-def _found(bundle: Path) -> frozenset[Breach]:
-    """The sessions and rules that the bundle's verdicts call broken."""
+def _found(bundle: Path) -> frozenset[RuleBreach]:
+    """Return the breaches in the bundle's verdicts."""
     from ....batch.evidence.bundle import VERDICTS, read_verdicts
 
     return frozenset(
@@ -119,8 +120,8 @@ def _found(bundle: Path) -> frozenset[Breach]:
     )
 
 
-def _told(desk: Desk, summary: Mapping[str, Any], took_s: float) -> str:
-    """Return what was audited and what was found, most severe and most frequent first."""
+def _report(desk: Desk, summary: Mapping[str, Any], took_s: float) -> str:
+    """Return a report of the audit, with the most severe and most frequent rules first."""
     from ...render.table import rank
 
     population, rules = summary["population"], summary["rules"]
@@ -151,32 +152,32 @@ def _row(rule: Mapping[str, Any]) -> str:
     return f"  {rule['id']:<30} {rule['severity']:<9} {broken:>9,} {applied:>7,} {broken / applied:>7.1%}"
 
 
-def find_spike(rules: Mapping[str, Mapping[str, Any]]) -> Spike | None:
-    """The rule and day whose rate is furthest above that rule's other days, at least by five deviations.
+def find_spike(rules: Mapping[str, Mapping[str, Any]]) -> UnusualDay | None:
+    """Return the rule and day whose rate is furthest above the rule's other days, five deviations or more.
 
-    The deviation is that of a binomial count with the other days' rate (with one broken session added to
-    them, so that a rule that was never broken before is not infinitely surprising).
+    The deviation is that of a binomial count with the rate of the other days. These get one more broken
+    session, so that the deviation of a rule that was never broken before is finite.
     """
-    best: tuple[float, Spike] | None = None
+    best: tuple[float, UnusualDay] | None = None
     for name, rule in rules.items():
         for day, counts in rule["by_day"].items():
             broken, applied = counts["sessions_violating"], counts["sessions_applicable"]
-            others = rule["sessions_applicable"] - applied
-            if broken < SPIKE_BROKEN_MIN or not others:
+            other_sessions = rule["sessions_applicable"] - applied
+            if broken < SPIKE_BROKEN_MIN or not other_sessions:
                 continue
-            elsewhere = rule["sessions_violating"] - broken
-            usual = (elsewhere + 1) / (others + 1)
+            other_broken = rule["sessions_violating"] - broken
+            usual = (other_broken + 1) / (other_sessions + 1)
             above = (broken - applied * usual) / (applied * usual * (1 - usual) or 1) ** 0.5
             if above >= 5 and (best is None or above > best[0]):
-                spike = Spike(name, day, broken, applied, broken / applied, elsewhere / others)
-                best = (above, spike)
+                usually = other_broken / other_sessions
+                best = (above, UnusualDay(name, day, broken, applied, broken / applied, usually))
     return None if best is None else best[1]
 
 
-def _agreement(done: frozenset[Breach], found: frozenset[Breach]) -> str:
-    """Return how the audit compares with what the simulation knows."""
-    others = len(found - done)
+def _agreement(planted: frozenset[RuleBreach], found: frozenset[RuleBreach]) -> str:
+    """Compare the audit with the breaches of the simulation."""
+    extra = len(found - planted)
     return (
-        f"\nThe simulation broke a rule {len(done):,} times, counting a rule once in a conversation.\n"
-        f"The audit found {len(done & found):,} of these and {others or 'no'} others."
+        f"\nThe simulation broke a rule {len(planted):,} times, counting a rule once in a conversation.\n"
+        f"The audit found {len(planted & found):,} of these and {extra or 'no'} others."
     )

@@ -1,1 +1,1 @@
-"""Commands that judge live, in one process."""
+"""Commands of the live pipeline in one process."""

@@ -1,4 +1,4 @@
-"""`tracline serve`: receive spans, judge them as they come, show and archive what was found."""
+"""`tracline serve`: receive spans, judge them, show the verdicts and archive the events."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...error import package_error, told_error
-from ...options import Command, notes, rules_option, token_option
+from ...error import coded_error, package_error
+from ...options import Command, archive_option, notes, rules_option, token_option
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from ....archive.writer import Origin, Writer
+    from ....archive.manifest import ManifestSource
+    from ....archive.writer import ArchiveWriter
 
 HTTP_PORT = 4318
 GRPC_PORT = 4317
@@ -30,32 +31,25 @@ GRPC_PORT = 4317
     default=Path("tracline-state"),
     show_default=True,
     metavar="FOLDER",
-    help="Where the state is kept that a restart goes on with.",
+    help="The state folder, which a restart resumes from.",
 )
-@click.option(
-    "--archive",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("tracline-archive"),
-    show_default=True,
-    metavar="ARCHIVE",
-    help="The archive to which judged events are written, for `tracline audit`.",
-)
+@archive_option()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
     default=HTTP_PORT,
     show_default=True,
-    help="The port of OTLP/HTTP, console and metrics.",
+    help="The port for OTLP/HTTP, console and metrics.",
 )
 @click.option(
     "--grpc-port",
     type=click.IntRange(0, 65535),
     default=GRPC_PORT,
     show_default=True,
-    help="The port of OTLP/gRPC; 0 for none.",
+    help="The port for OTLP/gRPC; 0 disables it.",
 )
-@token_option("What senders and readers must show; needed on other addresses than this machine's own.")
+@token_option("The bearer token for senders and readers; required unless the address is local.")
 def command(
     rules: tuple[str, ...],
     state: Path,
@@ -65,11 +59,10 @@ def command(
     grpc_port: int,
     token: str | None,
 ) -> None:
-    """Receive OpenTelemetry spans, and judge, show and archive what agents do, in one process.
+    """Receive OpenTelemetry spans, judge the sessions of agents and archive their events, in one process.
 
-    Agents send OTLP over HTTP or gRPC. The console is on the same port as OTLP/HTTP, beside /metrics,
-    /healthz and /readyz. Nothing that was acknowledged is lost when the process dies: start it again with
-    the same --state and --archive.
+    Agents send OTLP over HTTP or gRPC. The port of OTLP/HTTP also serves the console, /metrics, /healthz and
+    /readyz. A crash loses no acknowledged request: restart the process with the same --state and --archive.
     """
     import asyncio
 
@@ -79,10 +72,10 @@ def command(
 
     rule_set = load_packs(rules)
     compile_rules(rule_set.rules)
-    # Its process loads what it needs while this one does.
+    # The trial's process loads its modules while this one does.
     trial = begin_trial(rule_set.sources)
     from ....archive.rule_sets import write_rule_set
-    from ....rules.engine.judge import statute_of
+    from ....rules.engine.judge import compile_rule_set
     from ....rules.model.digest import rule_set_digest
     from ...settings import session_settings
 
@@ -91,49 +84,50 @@ def command(
         from ....stream.ingest.server.sockets import Address
         from ....stream.serve.service import Service, serve
     except ModuleNotFoundError as error:
-        if (told := package_error(error, "tracline serve")) is None:
+        if (missing := package_error(error, "tracline serve")) is None:
             raise
-        raise told from error
+        raise missing from error
 
     try:
         trial.require()
     except StreamError as error:
-        raise told_error(error.code, "tracline serve", str(error), error.hint) from error
-    statute = statute_of(rule_set)
+        raise coded_error(error.code, "tracline serve", str(error), error.hint) from error
+    compiled = compile_rule_set(rule_set)
     write_rule_set(archive, rule_set_digest(rule_set), rule_set.sources)
-    service = Service(statute, state, session_settings(), partial(opened_archive, archive), notes())
+    service = Service(compiled, state, session_settings(), partial(serve_archive, archive), notes())
     try:
         asyncio.run(serve(service, Address(host, port, token), grpc_port or None))
     except StreamError as error:
-        raise told_error(error.code, "tracline serve", str(error), error.hint) from error
+        raise coded_error(error.code, "tracline serve", str(error), error.hint) from error
 
 
 @dataclass(frozen=True, slots=True)
 class ServeArchive:
-    """An archive to which the judged events of one store are written."""
+    """An archive for the judged events of one store."""
 
-    writer: Writer
-    origin: Origin
+    writer: ArchiveWriter
+    source: ManifestSource
 
     def write(self, rows: Sequence[bytes], first: int, last: int) -> None:
-        """Write judged events with these numbers; those that are there already are left as they are."""
+        """Write the judged events with these numbers, except those that the archive has."""
         import polars as pl
 
         from ....archive.writer import RULES_COLUMN
         from ....stream.serve.rows import frame_of, rules_of
 
         rules = pl.Series(RULES_COLUMN, rules_of(rows), pl.String)
-        self.writer.write(frame_of(rows).with_columns(rules), self.origin, (first, last))
+        self.writer.write(frame_of(rows).with_columns(rules), self.source, (first, last))
 
     def mark(self, watermark: int) -> None:
-        """Enter how far what was judged is in the archive."""
-        self.writer.mark(self.origin, watermark)
+        """Enter the watermark up to which the archive has all judged events."""
+        self.writer.mark(self.source, watermark)
 
 
 @contextmanager
-def opened_archive(root: Path, store_id: str) -> Generator[ServeArchive]:
-    """The archive at `root` for the store with that id. Raises SourceError where its manifest is damaged."""
-    from ....archive.writer import Origin, writing
+def serve_archive(root: Path, store_id: str) -> Generator[ServeArchive]:
+    """Open the archive at `root` for a store. Raises SourceError if its manifest is damaged."""
+    from ....archive.manifest import ManifestSource
+    from ....archive.writer import archive_writer
 
-    with writing(root) as writer:
-        yield ServeArchive(writer, Origin("serve", store_id))
+    with archive_writer(root) as writer:
+        yield ServeArchive(writer, ManifestSource("serve", store_id))

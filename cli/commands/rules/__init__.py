@@ -1,1 +1,1 @@
-"""Commands about rules alone."""
+"""Commands on rule packs."""

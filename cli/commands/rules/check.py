@@ -1,4 +1,4 @@
-"""`tracline check`: what is wrong in rule packs, and what is probably not meant."""
+"""`tracline check`: errors and suspicious rules in rule packs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from ....rules.model.problem import counted
 from ...options import Command, format_option
-from ...shown import clean, quoted
+from ...terminal import clean, quoted
 
 if TYPE_CHECKING:
     from ....rules.model.problem import Problem
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 @click.argument("packs", metavar="PACK...", nargs=-1, required=True)
 @format_option("table", "json")
 def command(packs: tuple[str, ...], format: str) -> None:
-    """Parse rule packs, resolve their names, and warn about rules that probably mean something else.
+    """Check rule packs for errors and suspicious rules.
 
-    A PACK is a YAML file, a folder of them, or the name of a shipped pack. Every problem is told at once,
-    each with its place, a code and what to write instead. Errors give exit code 2, warnings 0. Of a pack that
-    extends another, what it inherits and what it replaces is shown.
+    A PACK is a YAML file, a folder of them, or the name of a shipped pack. The command prints all problems,
+    each with its place, a code and a hint. Errors exit 2, warnings 0. For a pack that extends another, it
+    lists what the pack inherits and replaces.
 
     \b
         tracline check rules/retail.yaml customer-service
@@ -34,7 +34,7 @@ def command(packs: tuple[str, ...], format: str) -> None:
     from ....rules.packs.load import read_packs
 
     read = read_packs(packs)
-    # With errors some rules are left out, and what they use would seem unused.
+    # With errors some rules are missing, and the propositions that they use would seem unused.
     problems = read.errors or check(read.rule_set, read.documents)
     warnings = sum(map(is_warning, problems))
     errors = len(problems) - warnings
@@ -52,28 +52,28 @@ def command(packs: tuple[str, ...], format: str) -> None:
 
 
 def _lines(problems: Sequence[Problem]) -> Iterator[str]:
-    """Each problem as text, its first line coloured, and an empty line after it."""
+    """Yield each problem as text with a coloured first line and an empty last one."""
     from ....rules.lint.check import is_warning
     from ....rules.model.problem import render
 
     for problem in problems:
         warning = is_warning(problem)
-        told = replace(problem, message=f"warning: {problem.message}") if warning else problem
-        first, *rest = render(told).split("\n")
+        shown = replace(problem, message=f"warning: {problem.message}") if warning else problem
+        first, *rest = render(shown).split("\n")
         yield "\n".join([click.style(first, fg="yellow" if warning else "red"), *rest, ""])
 
 
 def _inheritance(documents: Mapping[str, Document]) -> Iterator[str]:
-    """Yield what each pack that extends another takes and changes, and an empty line after it."""
-    from ....rules.packs.extend import overrides
+    """Yield what each pack inherits and replaces, and an empty line."""
+    from ....rules.packs.inheritance import overrides
 
     for name, document in documents.items():
         changed = overrides(document)
         if changed is None:
             continue
-        own = f", {len(changed.own)} of its own" if changed.own else ""
+        added = f", {len(changed.own)} added" if changed.own else ""
         yield quoted(
-            f"{name} extends {changed.parent}: {counted(len(changed.inherited), 'rule')} inherited{own}"
+            f"{name} extends {changed.parent}: {counted(len(changed.inherited), 'rule')} inherited{added}"
         )
         severities = [f"{rule} {now} (was {was})" for rule, (was, now) in changed.severities.items()]
         rows = {f"{section} replaced": names for section, names in changed.replaced.items()}
@@ -84,11 +84,11 @@ def _inheritance(documents: Mapping[str, Document]) -> Iterator[str]:
 
 
 def _write_json(problems: Sequence[Problem], documents: Mapping[str, Document], rules: int) -> None:
-    """The problems as one JSON object."""
+    """Write the problems as one JSON object."""
     import orjson
 
     from ....rules.lint.check import is_warning
-    from ....rules.packs.extend import overrides
+    from ....rules.packs.inheritance import overrides
 
     rows = [
         {
@@ -96,9 +96,9 @@ def _write_json(problems: Sequence[Problem], documents: Mapping[str, Document], 
             "level": "warning" if is_warning(problem) else "error",
             "message": problem.message,
             "hint": problem.hint,
-            "source": problem.place.source if problem.place else None,
-            "line": problem.place.line if problem.place else None,
-            "column": problem.place.column if problem.place else None,
+            "source": problem.location.source if problem.location else None,
+            "line": problem.location.line if problem.location else None,
+            "column": problem.location.column if problem.location else None,
         }
         for problem in problems
     ]

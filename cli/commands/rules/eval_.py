@@ -1,4 +1,4 @@
-"""`tracline eval`: one formula stepped over a trace, a line per step."""
+"""`tracline eval`: step one formula over a trace, a line per step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import IO
 import click
 import orjson
 
-from ...error import WorldError, world_error
+from ...error import CommandError, command_error
 from ...options import Command, format_option
 
 LINE_BYTES_MAX = 1_000_000
@@ -22,17 +22,18 @@ LINE_BYTES_MAX = 1_000_000
     type=click.Choice(["both", "violation", "none"]),
     default="both",
     show_default=True,
-    help="After which verdicts the formula begins anew: both kinds, violations only, never.",
+    help="The verdicts after which the formula restarts: both kinds, violations only, or none.",
 )
 @format_option("json", "table")
 def command(formula: str, trace: str, recover: str, format: str) -> None:
     """Step FORMULA over TRACE and print the verdict after each step.
 
-    TRACE holds one JSON array a line: the propositions true at that step, as in ["call", "ok"]. Without it,
-    or with -, steps are read from standard input and answered one by one.
+    TRACE has one JSON array per line: the propositions true at that step, as in ["call", "ok"]. Without TRACE
+    or with -, the command reads steps from standard input and answers each at once.
 
-    Each line of the answer has the verdict and the residual: what is still asked, or true or false where the
-    step decided it. The last line says how the trace ends: "held", "unmet", or null when nothing is open.
+    Each line of the output has the verdict and the residual: the formula that the rest of the trace must
+    satisfy, or true or false if the step decided it. The last line is the state at the end of the trace:
+    "held", "unmet", or null if nothing is open.
 
     \b
         echo '["call"]' | tracline eval 'always (call -> eventually result)'
@@ -58,10 +59,10 @@ def command(formula: str, trace: str, recover: str, format: str) -> None:
 
 
 def steps(trace: IO[bytes], name: str) -> Iterator[frozenset[str]]:
-    """The steps of the trace called `name`, each as soon as its line is there; blank lines are none.
+    """Yield the steps of the trace `name`, each as soon as its line is read; blank lines are ignored.
 
     Raises:
-        WorldError: TRL602 with the line's number; what the line holds is not repeated.
+        CommandError: TRL602 with the number of the line, without its content.
     """
     number = 0
     while line := trace.readline(LINE_BYTES_MAX + 1):
@@ -79,7 +80,7 @@ def steps(trace: IO[bytes], name: str) -> Iterator[frozenset[str]]:
         yield frozenset(names)  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _bad(name: str, number: int, what: str) -> WorldError:
-    hint = 'write the names of the propositions true at the step, as in ["call", "ok"], or [] for none'
+def _bad(name: str, number: int, what: str) -> CommandError:
+    hint = 'write the propositions that are true at the step, as in ["call", "ok"], or [] for none'
     where = "<stdin>" if name == "-" else name
-    return world_error("TRL602", f"{where}:{number}", what, hint)
+    return command_error("TRL602", f"{where}:{number}", what, hint)

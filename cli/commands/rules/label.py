@@ -1,4 +1,4 @@
-"""`tracline label`: how often each proposition is true, with sample events."""
+"""`tracline label`: show how often each proposition is true, with sample events."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option, rules_option
-from ...shown import clean, plain_console
-from ...source import allow_rejected_option, tell_rejected, timezone_option
+from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
+from ...terminal import clean, plain_console
 
 if TYPE_CHECKING:
-    from ....batch.audit.proposition_counts import Census, Count
+    from ....batch.audit.proposition_counts import PropositionCensus, PropositionCount
 
 TEXT_WIDTH = 200
-"""Characters of what a sample event says that `--format json` shows."""
+"""Characters of a sample event's text in `--format json`."""
 
 SESSION_WIDTH = 24
 
@@ -29,32 +29,27 @@ SESSION_WIDTH = 24
 @allow_rejected_option()
 @format_option("table", "json")
 def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int, format: str) -> None:
-    """Show how often each proposition is true, with sample events: does a rule see what it means?
+    """Show how often each proposition is true, with sample events.
 
-    ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps.
-    Unknown are the events where the archive does not hold what a proposition asks about. Samples show what
-    was said or done.
+    ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps. A
+    proposition is unknown at events that lack a field which it reads. Samples show the content of events.
     """
     from ....batch.audit.proposition_counts import census
-    from ....batch.importing.run import zone_of
-    from ....batch.prepare.options import Terms
     from ....rules.packs.load import load_packs
-    from ...settings import session_settings
 
-    rule_set, sessions = load_packs(rules), session_settings()
-    terms = Terms(zone=zone_of(timezone), idle_s=sessions.idle_s, scope=sessions.scope)
+    rule_set, options = load_packs(rules), audit_options(timezone)
     with tempfile.TemporaryDirectory() as scratch:
-        counted = census(archive, rule_set, Path(scratch), terms)
+        counted = census(archive, rule_set, Path(scratch), options)
     if format == "json":
         click.echo(json.dumps(as_data(counted), indent=2, ensure_ascii=False))
     else:
         print_counts(counted)
     population = counted.population
-    tell_rejected(population.rejects, population.rejected, archive, allow_rejected)
+    report_rejected(population.rejects, population.rejected, archive, allow_rejected)
 
 
-def as_data(counted: Census) -> dict[str, Any]:
-    """The census as plain data; texts are cleaned and cut."""
+def as_data(counted: PropositionCensus) -> dict[str, Any]:
+    """Return the census as plain data, with cleaned and cut texts."""
     return {
         "events": counted.events,
         "sessions": counted.sessions,
@@ -72,7 +67,7 @@ def as_data(counted: Census) -> dict[str, Any]:
                         "seq": event["seq"],
                         "kind": event["kind"],
                         "tool": None if event["tool"] is None else clean(event["tool"]),
-                        "text": said(event, TEXT_WIDTH),
+                        "text": event_text(event, TEXT_WIDTH),
                     }
                     for event in count.samples
                 ],
@@ -82,19 +77,19 @@ def as_data(counted: Census) -> dict[str, Any]:
     }
 
 
-def said(event: dict[str, Any], width: int) -> str:
-    """Return what an event says or does, on one line, safe to show."""
+def event_text(event: dict[str, Any], width: int) -> str:
+    """Return the content of an event on one line, safe to print."""
     parts = (
         event["text"],
         event["args"] if event["kind"] == "tool_call" else event["result"],
         event["error"],
     )
-    # A character becomes at most one: no more than the first ones are looked at, however long the text.
+    # Cleaning never lengthens text, so the first characters are enough, however long it is.
     return clean(" ".join(" ".join(part[: 4 * width] for part in parts if part).split()), width)
 
 
-def print_counts(counted: Census) -> None:
-    """Print a table of the propositions, and then the samples of each."""
+def print_counts(counted: PropositionCensus) -> None:
+    """Print the propositions as a table, then the samples of each."""
     from rich.table import Table
     from rich.text import Text
 
@@ -119,11 +114,11 @@ def print_counts(counted: Census) -> None:
             console.print(_line(event, console.width), no_wrap=True, overflow="ellipsis")
 
 
-def _name(count: Count) -> str:
+def _name(count: PropositionCount) -> str:
     return clean(f"{count.pack}/{count.name}")
 
 
 def _line(event: dict[str, Any], width: int) -> str:
     tool = f" {clean(event['tool'], 40)}" if event["tool"] else ""
     place = f"  {clean(event['session_id'], SESSION_WIDTH)} {event['seq']:>3}  {event['kind']}{tool}"
-    return f"{place}  {said(event, max(width - len(place) - 2, 20))}"
+    return f"{place}  {event_text(event, max(width - len(place) - 2, 20))}"

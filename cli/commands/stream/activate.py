@@ -1,4 +1,4 @@
-"""`tracline stream activate`: bring rule packs into force while the pipeline runs."""
+"""`tracline stream activate`: activate rule packs while the pipeline runs."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ DIGEST = re.compile("[0-9a-f]{64}")
     "--supersede",
     multiple=True,
     metavar="DIGEST",
-    help="A rule set that was activated and that no monitor survives; these packs come into force instead.",
+    help="An activated rule set that crashes every monitor; these packs replace it.",
 )
 @broker_option()
 def command(packs: tuple[str, ...], supersede: tuple[str, ...], bootstrap_servers: str | None) -> None:
-    """Bring rule packs into force instead of those that are, at one place in the stream of events.
+    """Activate rule packs, which replace the active ones at one place in the stream of events.
 
-    A PACK is a YAML file, a folder of them, or the name of a shipped pack. What is wrong in them is told as
-    `tracline check` tells it, and nothing is activated; so it is where a trial of the rules in a process of
-    its own is killed. Prints the digest of the rule set, which archived
-    events name that were judged by it.
+    A PACK is a YAML file, a folder of them, or the name of a shipped pack. If a pack has errors, they are
+    printed as by `tracline check` and nothing is activated; the same holds if a trial of the rules in a
+    separate process is killed. Prints the digest of the rule set, which the events that it judges name in the
+    archive.
     """
     from ....rules.compiler.compile import compile_rules
     from ....rules.packs.load import load_packs
@@ -39,9 +39,9 @@ def command(packs: tuple[str, ...], supersede: tuple[str, ...], bootstrap_server
     rule_set = load_packs(packs)
     for digest in supersede:
         if not DIGEST.fullmatch(digest):
-            hint = "give it as `tracline stream activate` and the monitor print it"
-            raise click.UsageError(f"`{visible(digest)[:80]}` is no digest of a rule set: {hint}")
-    # A rule that runs into a limit is told here, not by a monitor.
+            hint = "copy it from the output of `tracline stream activate` or of the monitor"
+            raise click.UsageError(f"`{visible(digest)[:80]}` is not the digest of a rule set: {hint}")
+    # A rule that exceeds a limit fails here, not in a monitor.
     compile_rules(rule_set.rules)
     require_trial(rule_set.sources)
     from ....rules.model.digest import rule_set_digest

@@ -1,4 +1,4 @@
-"""`tracline stream alerts`: watch verdicts, and alert where rules are violated more than is tolerated."""
+"""`tracline stream alerts`: watch verdicts, and alert on violation rates above the tolerated ones."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ...error import file_error
-from ...options import Command, Seconds, health_options, note
+from ...options import Command, Seconds, note
 from ...settings import kafka_settings, session_settings
-from ...stopping import stopping
+from ...signals import stop_event
 from ..alerts.group import TICK_S
-from .group import broker_option, instance_option, timeout_option, wait_option
+from .group import instance_option, process_options, run_process
 
 if TYPE_CHECKING:
     from ....stream.alerts.rates import Tolerance
@@ -30,44 +30,42 @@ TIMEOUT_S = 10.0
     "--rates",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="What is tolerated, from history: made with `tracline alerts rates`.  [default: 3.2 % of sessions]",
+    help="Tolerated rates, a file of `tracline alerts rates`.  [default: 3.2 % of sessions]",
 )
 @click.option(
     "--tick-s",
     type=click.IntRange(1, 86_400),
     default=TICK_S,
     show_default=True,
-    help="Without --rates: how many seconds of event time are counted together.",
+    help="Seconds of event time per tick; only without --rates.",
 )
 @click.option(
     "--arl",
     type=click.IntRange(10, 100_000_000),
     default=ARL_TICKS,
     show_default=True,
-    help="How many ticks there are in the mean between two false alarms of a rule and agent, at least.",
+    help="The minimum mean number of ticks between false alarms of one rule and agent.",
 )
-@click.option("--alertmanager", metavar="URL", help="An Alertmanager, as http://127.0.0.1:9093.")
-@click.option("--webhook", metavar="URL", help="Any server that takes the JSON of docs/operations.md.")
+@click.option("--alertmanager", metavar="URL", help="An Alertmanager, such as http://127.0.0.1:9093.")
+@click.option("--webhook", metavar="URL", help="A server that accepts the JSON in docs/operations.md.")
 @click.option(
     "--label",
     "labels",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A label that every alert has at Alertmanager, to route it by; give it as often as needed.",
+    help="A label of every alert at Alertmanager, for routing; may be repeated.",
 )
-@click.option("--console", metavar="URL", help="The address of a console, which alerts link to.")
+@click.option("--console", metavar="URL", help="The address of the console to which alerts link.")
 @click.option(
     "--resend-s",
     type=Seconds(0.1, 3_600),
     default=RESEND_S,
     show_default=True,
-    help="How often Alertmanager hears of an alert while it fires; four times as long keeps it firing there.",
+    help="Seconds between resends of a firing alert to Alertmanager, which resolves it after four times as"
+    " long.",
 )
 @instance_option()
-@timeout_option(TIMEOUT_S, "another takes over")
-@wait_option()
-@health_options
-@broker_option()
+@process_options(TIMEOUT_S, "another process takes over")
 def command(
     rates: Path | None,
     tick_s: int,
@@ -83,31 +81,30 @@ def command(
     address: Address,
     bootstrap_servers: str | None,
 ) -> None:
-    """Watch the verdicts of all sessions, and alert where an agent violates a rule more than is tolerated.
+    """Watch the verdicts of all sessions, and alert when an agent violates a rule more often than tolerated.
 
-    Alerts go to the topic of alerts, and from there to Alertmanager and a webhook, where they are named: each
-    until it is taken, and again when it is over. One process is at work; others wait to take over. Tokens for
-    the receivers come from TRACLINE_ALERTMANAGER_TOKEN and TRACLINE_WEBHOOK_TOKEN; with
-    TRACLINE_WEBHOOK_SECRET the webhook's requests are signed.
+    Alerts go to the topic of alerts, and from there to Alertmanager and the webhook, if they are given. Each
+    alert is sent until the receiver accepts it, and again when it is resolved. One process is active; others
+    are on standby. TRACLINE_ALERTMANAGER_TOKEN and TRACLINE_WEBHOOK_TOKEN are the tokens for the receivers;
+    TRACLINE_WEBHOOK_SECRET signs the webhook's requests.
     """
     import random
 
     import httpx
 
-    from ....stream.alerts.delivery import Delivery, Pace
-    from ....stream.alerts.detector import Settings
+    from ....predict.detector import DetectorSettings
+    from ....stream.alerts.delivery import Delivery, DeliveryIntervals
     from ....stream.alerts.receivers import TIMEOUT_S as ANSWER_S
     from ....stream.alerts.receivers import Alertmanager, Webhook
     from ....stream.kafka.alerts_process import LETTERS, SENDS, Surroundings, alerts_process
-    from ....stream.kafka.health import serving
     from ....stream.messages.topics import Topic
-    from ....stream.process.metrics import AlertMetrics
+    from ....stream.process.alert_metrics import AlertMetrics
     from ....stream.stages.alert import Alerting
 
     if alertmanager is None and (labels or console is not None):
-        raise click.UsageError("--label and --console are for Alertmanager: give --alertmanager, too.")
+        raise click.UsageError("--label and --console require --alertmanager.")
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
-    tolerance, settings = _tolerance(rates, tick_s), Settings(arl_ticks=arl)
+    tolerance, settings = _tolerance(rates, tick_s), DetectorSettings(arl_ticks=arl)
     verdicts = kafka.topic(Topic.VERDICTS)
     with httpx.Client(timeout=ANSWER_S) as client:
         receivers: list[Receiver] = []
@@ -120,34 +117,36 @@ def command(
             receivers.append(Webhook(webhook, client, known, secret))
         names = [receiver.name for receiver in receivers]
         metrics = AlertMetrics([verdicts], map(kafka.topic, SENDS), names, LETTERS)
-        pace = Pace(resend_s=resend_s, lease_s=4 * resend_s)
+        intervals = DeliveryIntervals(resend_s=resend_s, lease_s=4 * resend_s)
         around = Surroundings(
             instance=instance,
             timeout_s=timeout_s,
             metrics=metrics,
             say=lambda text: note(f"alerts: {text}"),
-            stopping=stopping(),
+            stopping=stop_event(),
             alerting=lambda partitions: Alerting(tolerance, settings, partitions, verdicts),
             delivery=lambda: Delivery(
-                receivers, metrics, jitter=random.random, tell=lambda text: note(f"alerts: {text}"), pace=pace
+                receivers,
+                metrics,
+                jitter=random.random,
+                report=lambda text: note(f"alerts: {text}"),
+                intervals=intervals,
             ),
         )
         process = alerts_process(kafka, around, wait_s)
         if process is None:
             return
-        with serving(metrics.kafka, address, lambda: process.is_ready) as port:
-            note(f"alerts: reads {verdicts}; metrics and health on {address.url(port)}")
-            if not receivers:
-                note(f"alerts: no receiver is named; alerts go to {kafka.topic(Topic.ALERTS)} alone")
-            process.run()
+        if not receivers:
+            note(f"alerts: no receiver; alerts go only to {kafka.topic(Topic.ALERTS)}")
+        run_process("alerts", process, metrics.kafka, verdicts, address)
 
 
 def _tolerance(rates: Path | None, tick_s: int) -> Tolerance:
-    """Return what is tolerated: as the file says, or what is believed without any history."""
-    from ....stream.alerts.rates import decode, tolerance, unknown
+    """Return the tolerated rates of the file, or those for an unknown history."""
+    from ....stream.alerts.rates import decode, default_rates, tolerance
 
     if rates is None:
-        return tolerance(unknown(tick_s, session_settings().idle_s))
+        return tolerance(default_rates(tick_s, session_settings().idle_s))
     try:
         data = rates.read_bytes()
     except OSError as error:
@@ -156,11 +155,12 @@ def _tolerance(rates: Path | None, tick_s: int) -> Tolerance:
 
 
 def _labels(given: tuple[str, ...]) -> dict[str, str]:
-    """`NAME=VALUE` as labels."""
+    """Parse `NAME=VALUE` labels."""
     labels: dict[str, str] = {}
     for text in given:
-        name, separator, told = text.partition("=")
+        name, separator, value = text.partition("=")
         if not separator or not name.isascii() or not name.isidentifier():
-            raise click.UsageError(f"--label is NAME=VALUE with a name of letters, digits and _: {text!r}.")
-        labels[name] = told
+            hint = "use NAME=VALUE with a name of letters, digits and _."
+            raise click.UsageError(f"invalid --label {text!r}: {hint}")
+        labels[name] = value
     return labels

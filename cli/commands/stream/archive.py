@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...options import Command, Seconds, health_options, note
+from ...options import Command, Seconds, archive_option, note
 from ...settings import kafka_settings
-from ...stopping import stopping
-from .group import broker_option, timeout_option, wait_option
+from ...signals import stop_event
+from .group import process_options, run_process
 
 if TYPE_CHECKING:
     from ....stream.ingest.server.sockets import Address
@@ -21,33 +21,23 @@ TIMEOUT_S = 10.0
 
 
 @click.command("archive", cls=Command)
-@click.option(
-    "--archive",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("tracline-archive"),
-    show_default=True,
-    metavar="FOLDER",
-    help="The archive to which judged events are written, for `tracline audit`.",
-)
+@archive_option()
 @click.option(
     "--rows",
     type=click.IntRange(1, 10_000_000),
     default=ROWS,
     show_default=True,
-    help="How many events of a partition are gathered before they are written.",
+    help="Events of a partition to buffer before writing a file.",
 )
 @click.option(
     "--every-s",
     type=Seconds(0, 86_400),
     default=EVERY_S,
     show_default=True,
-    help="After how many seconds those that there are are written, by the time of the messages. Each time"
-    " makes a file for each partition.",
+    help="Seconds of message time after which buffered events are written; each write makes a file per"
+    " partition.",
 )
-@timeout_option(TIMEOUT_S, "others take over its partitions")
-@wait_option()
-@health_options
-@broker_option()
+@process_options(TIMEOUT_S, "other processes take over its partitions")
 def command(
     archive: Path,
     rows: int,
@@ -59,25 +49,24 @@ def command(
 ) -> None:
     """Copy judged events from Kafka to an archive, each once.
 
-    Several of these processes may write to one folder of a local file system: each has some partitions of
-    the topic. A restart goes on where the archive's manifest says, whenever it was killed. On SIGTERM or
-    Ctrl-C the process writes what it has gathered, leaves the group and exits 0.
+    Several of these processes may write to one folder of a local file system: they share the partitions of
+    the topic. After a crash the process resumes from the archive's manifest. On SIGTERM or Ctrl-C the process
+    writes its buffered events, leaves the group and exits 0.
     """
     from hashlib import sha256
 
     from ....archive.shared_writer import LiveArchive
     from ....stream.kafka.archive_process import LETTERS, Archiving, Surroundings, source_of
-    from ....stream.kafka.health import serving
     from ....stream.kafka.topics import Patience
     from ....stream.messages.topics import Topic
-    from ....stream.process.metrics import ArchiveMetrics
+    from ....stream.process.archive_metrics import ArchiveMetrics
     from ....stream.stages.archive import Pace
 
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
     judged = kafka.topic(Topic.JUDGED)
     metrics = ArchiveMetrics([judged], LETTERS)
     around = Surroundings(
-        metrics=metrics, say=lambda text: note(f"archive: {text}"), stopping=stopping(), timeout_s=timeout_s
+        metrics=metrics, say=lambda text: note(f"archive: {text}"), stopping=stop_event(), timeout_s=timeout_s
     )
     source = source_of(kafka, Patience(wait_s, around.stopping, around.say))
     if source is None:
@@ -85,6 +74,4 @@ def command(
     name, identity = source
     files = LiveArchive(archive, name, sha256(identity.encode()).hexdigest())
     process = Archiving(kafka, files, around, Pace(rows=rows, every_s=every_s))
-    with serving(metrics.kafka, address, lambda: process.is_ready) as port:
-        note(f"archive: reads {judged}; metrics and health on {address.url(port)}")
-        process.run()
+    run_process("archive", process, metrics.kafka, judged, address)

@@ -1,4 +1,4 @@
-"""`tracline stream dead-letters`: what could not be read or judged, and sending it once more."""
+"""`tracline stream dead-letters`: list or replay records that could not be processed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from ...options import Command, format_option, note
 from ...settings import kafka_settings
-from ...shown import clean, plain_console
+from ...terminal import clean, plain_console
 from ..audit.audit import Instant
 from .group import broker_option
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Numbers(click.ParamType):
-    """Some dead letters by their numbers: one, or the first and the last."""
+    """A range of dead letters by number: `17`, or `17-25`."""
 
     name = "range"
 
@@ -29,21 +29,21 @@ class Numbers(click.ParamType):
         """Read `17` or `17-25`."""
         first, dash, last = str(value).partition("-")
         if not first.isdecimal() or not (last.isdecimal() if dash else True):
-            self.fail(f"{value!r} is no range of numbers: write 17 or 17-25", param, ctx)
+            self.fail(f"{value!r} is not a range of numbers: use 17 or 17-25", param, ctx)
         return int(first), int(last or first)
 
 
 @click.command("dead-letters", cls=Command)
-@click.option("--code", metavar="CODE", help="Only those with this code.")
+@click.option("--code", metavar="CODE", help="Select dead letters with this code.")
 @click.option(
-    "--process", metavar="NAME", help="Only those of this process: rekey, monitor, archive, alerts."
+    "--process", metavar="NAME", help="Select those of one process: rekey, monitor, archive or alerts."
 )
-@click.option("--since", type=Instant(), metavar="TIME", help="Only of records from this time or day on.")
-@click.option("--numbers", type=Numbers(), metavar="N[-M]", help="Only those with these numbers.")
+@click.option("--since", type=Instant(), metavar="TIME", help="Select records from this time or day on.")
+@click.option("--numbers", type=Numbers(), metavar="N[-M]", help="Select dead letters by number.")
 @click.option(
     "--replay",
     is_flag=True,
-    help="Send the records once more, to their topic and partition: those of spans, and of sessions' events.",
+    help="Send the selected records of spans and of session events again, to their topic and partition.",
 )
 @broker_option()
 @format_option("table", "json", "jsonl")
@@ -56,41 +56,41 @@ def command(
     bootstrap_servers: str | None,
     format: str,
 ) -> None:
-    """List what could not be read or judged: where it stands, why, a digest; never what is in it.
+    """List records that could not be processed: their place, the reason and a digest, never their content.
 
-    With --replay, and --code, --process or --numbers, the records that the letters are about are read at
-    their places and sent to their topic once more, each once; exit code 1 where one could not be. Do so when
-    what was wrong is mended, and soon: what a record tells of a session that has long been over is judged
-    once more, as an occurrence of its own.
+    --replay, with --code, --process or --numbers, reads the records at their places and sends each to its
+    topic again; exit code 1 if a record could not be sent. Replay soon after the cause is fixed: a record of
+    a session that closed long ago is judged as a new occurrence of that session.
     """
     from ....rules.model.problem import counted
     from ....stream.kafka.care.dead_letters import Choice, Outcome, read_letters
     from ....stream.kafka.care.dead_letters import replay as send
 
     if replay and code is None and process is None and numbers is None:
-        raise click.UsageError("--replay needs --code, --process or --numbers: say which.")
+        raise click.UsageError("--replay requires --code, --process or --numbers.")
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
     read = read_letters(kafka, Choice(code, process, since, numbers))
     if read.damaged:
-        note(f"{counted(read.damaged, 'record')} of the topic: no dead letter; look who else writes to it")
+        records = counted(read.damaged, "record")
+        note(f"skipped {records} of the topic: not a dead letter; check what else writes to the topic")
     if not replay:
-        _write([_row(one) for one in read.letters], format)
+        _write([_row(numbered) for numbered in read.letters], format)
         return
-    told = send(kafka, read.letters)
-    _write([_outcome(place, outcome) for place, outcome in told], format)
-    replayed = sum(outcome is Outcome.REPLAYED for _, outcome in told)
-    note(f"replayed {replayed} of {counted(len(told), 'record')}")
-    if replayed < len(told):
+    outcomes = send(kafka, read.letters)
+    _write([_outcome(place, outcome) for place, outcome in outcomes], format)
+    replayed = sum(outcome is Outcome.REPLAYED for _, outcome in outcomes)
+    note(f"replayed {replayed} of {counted(len(outcomes), 'record')}")
+    if replayed < len(outcomes):
         click.get_current_context().exit(1)
 
 
-def _row(one: Letter) -> dict[str, object]:
-    """A letter as it is shown."""
+def _row(numbered: Letter) -> dict[str, object]:
+    """Return the fields of a dead letter."""
     from ....schemas.time import rfc3339
 
-    letter = one.letter
+    letter = numbered.letter
     return {
-        "number": one.number,
+        "number": numbered.number,
         "process": letter.process,
         "code": letter.code,
         "topic": letter.topic,
@@ -104,7 +104,7 @@ def _row(one: Letter) -> dict[str, object]:
 
 
 def _outcome(place: Place, outcome: Outcome) -> dict[str, object]:
-    """Return what became of a record, as it is shown."""
+    """Return the outcome of a replayed record."""
     return {
         "topic": place.topic,
         "partition": place.partition,
@@ -114,7 +114,7 @@ def _outcome(place: Place, outcome: Outcome) -> dict[str, object]:
 
 
 def _write(rows: Sequence[dict[str, object]], format: str) -> None:
-    """The rows on standard output; in JSON what is not ASCII is escaped."""
+    """Write the rows to standard output, as ASCII in JSON."""
     match format:
         case "json":
             click.echo(json.dumps(rows, indent=2))
@@ -126,7 +126,7 @@ def _write(rows: Sequence[dict[str, object]], format: str) -> None:
 
 
 def _print(rows: Sequence[dict[str, object]]) -> None:
-    """The rows as a table; there is room for the beginning of a digest."""
+    """Print the rows as a table, with the first digits of digests."""
     from rich.table import Table
 
     if not rows:

@@ -1,121 +1,144 @@
-"""`tracline stream`: the processes of the Kafka pipeline, and what cares for them."""
+"""`tracline stream`: the processes of the Kafka pipeline, and the commands that operate it."""
 
 from __future__ import annotations
 
 import secrets
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from ...error import WorldError, package_error, told_error
+from ...error import CommandError, coded_error, package_error
 from ...lazy import LazyGroup
-from ...options import Seconds
+from ...options import Seconds, health_options, note
 
 COMMANDS = {
-    "topics": ("stream.topics", "Make the topics, or say what is wrong with them."),
-    "rekey": ("stream.rekey", "Read spans, and send what they tell to its session's partition."),
+    "topics": ("stream.topics", "Create or check the topics."),
+    "rekey": ("stream.rekey", "Read spans and send their claims to the partition of their session."),
     "archive": ("stream.archive", "Copy judged events to an archive, each once."),
-    "alerts": ("stream.alerts", "Watch verdicts, and alert where more violate a rule than is tolerated."),
-    "monitor": ("stream.monitor", "Judge sessions, and send what was found."),
-    "activate": ("stream.activate", "Bring rule packs into force while the pipeline runs."),
-    "dead-letters": ("stream.dead_letters", "What could not be read or judged; send it once more."),
-    "lag": ("stream.lag", "How far each process is behind."),
+    "alerts": ("stream.alerts", "Watch verdicts and alert on violation rates above the tolerated ones."),
+    "monitor": ("stream.monitor", "Judge sessions and send the verdicts."),
+    "activate": ("stream.activate", "Activate rule packs while the pipeline runs."),
+    "dead-letters": ("stream.dead_letters", "List or replay records that could not be processed."),
+    "lag": ("stream.lag", "Show the lag of each process."),
 }
-"""Each command's module in this room, which exports it as `command`, and its line in the help."""
+"""The module of each command, which exports it as `command`, and its line in the help."""
+
+if TYPE_CHECKING:
+    from ....stream.ingest.server.sockets import Address
+    from ....stream.process.metrics import KafkaMetrics
 
 WAIT_S = 60.0
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class StreamProcess(Protocol):
+    """A process of the pipeline."""
+
+    @property
+    def is_ready(self) -> bool: ...  # noqa: D102
+    def run(self) -> None: ...  # noqa: D102
+
+
 class StreamGroup(LazyGroup):
-    """The group of the pipeline's commands: an error of theirs, or of Kafka's, becomes one of the world."""
+    """The group of the pipeline's commands, which turns errors of the stream and of Kafka into messages."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what it needs and is not installed is said, too."""
+        """Run the command, and report a missing package too."""
         from ....stream.error import StreamError
 
         try:
             return super().invoke(ctx)
         except StreamError as error:
-            raise told_error(error.code, _name(ctx), str(error), error.hint) from error
+            raise coded_error(error.code, _name(ctx), str(error), error.hint) from error
         except ModuleNotFoundError as error:
-            if (told := package_error(error, _name(ctx))) is None:
+            if (missing := package_error(error, _name(ctx))) is None:
                 raise
-            raise told from error
+            raise missing from error
         except Exception as error:
-            if (told := kafka_error(error, _name(ctx))) is None:
+            if (failure := kafka_error(error, _name(ctx))) is None:
                 raise
-            raise told from error
+            raise failure from error
 
 
 def _name(ctx: click.Context) -> str:
     return f"tracline stream {ctx.invoked_subcommand or ''}".rstrip()
 
 
-def kafka_error(error: BaseException, where: str) -> WorldError | None:
-    """An error of one of Kafka's clients by its name; None for others. Asks no client that was not imported.
+def kafka_error(error: BaseException, where: str) -> CommandError | None:
+    """Return the error of a Kafka client by its name; None for other exceptions. Imports no client.
 
-    Not its text, which may be a page long, and quote what was sent.
+    The text of the error is left out: it may be a page long and quote a record.
     """
     loaded = [sys.modules[name] for name in ("kafka.errors", "aiokafka.errors") if name in sys.modules]
     if not any(isinstance(error, module.KafkaError) for module in loaded):
         return None
-    hint = "check that the brokers run, and what this user may do"
-    return told_error("TRL723", where, f"Kafka refuses or fails: {type(error).__name__}", hint)
+    hint = "check that the brokers run, and the permissions of this user"
+    return coded_error("TRL723", where, f"Kafka error: {type(error).__name__}", hint)
 
 
 def broker_option() -> Callable[[F], F]:
-    """`--bootstrap-servers`, the str or None `bootstrap_servers`: for `kafka_settings`."""
+    """Return the option `--bootstrap-servers`: the str or None `bootstrap_servers`, for `kafka_settings`."""
     return click.option(
         "--bootstrap-servers",
         metavar="HOST:PORT,...",
-        help="Some brokers; otherwise those of the settings.  [default: 127.0.0.1:9092]",
+        help="Kafka brokers; the default is the setting.  [default: 127.0.0.1:9092]",
     )
 
 
-def timeout_option(default: float, what: str) -> Callable[[F], F]:
-    """`--timeout-s`, the float `timeout_s`: how long the process may be silent before `what` happens."""
-    return click.option(
+def process_options(timeout_s: float, effect: str) -> Callable[[F], F]:
+    """Return the options of every process: `timeout_s`, `wait_s`, `address` and `bootstrap_servers`.
+
+    `effect` is what happens when the process has been silent for `timeout_s`.
+    """
+    timeout = click.option(
         "--timeout-s",
         type=Seconds(0.5, 600),
-        default=default,
+        default=timeout_s,
         show_default=True,
-        help=f"How long the process may be silent before {what}.",
+        help=f"Seconds of silence after which {effect}.",
     )
-
-
-def wait_option() -> Callable[[F], F]:
-    """`--wait-s`, the float `wait_s`: how long the process waits at its start for a broker."""
-    return click.option(
+    wait = click.option(
         "--wait-s",
         type=Seconds(0, 86_400),
         default=WAIT_S,
         show_default=True,
-        help="How long the process waits at its start for a broker that is away; 0: it ends at once.",
+        help="Seconds to wait for an unavailable broker at start; 0 exits at once.",
     )
+    return lambda command: timeout(wait(health_options(broker_option()(command))))
+
+
+def run_process(
+    name: str, process: StreamProcess, metrics: KafkaMetrics, reads: str, address: Address
+) -> None:
+    """Run a process of the pipeline, and serve its metrics and health."""
+    from ....stream.kafka.health import serving
+
+    with serving(metrics, address, lambda: process.is_ready) as port:
+        note(f"{name}: reads {reads}; metrics and health on {address.url(port)}")
+        process.run()
 
 
 def instance_option() -> Callable[[F], F]:
-    """`--instance`, the str `instance`; where none is given, one that no other process has.
+    """Return the option `--instance`: the str `instance`, by default a random one.
 
-    Where containers share a name, so do the numbers of processes: neither would do.
+    Process ids would not do: containers that share a name also share process ids.
     """
     return click.option(
         "--instance",
         metavar="NAME",
         default=lambda: secrets.token_hex(6),
         show_default=False,
-        help="A name that no other process has and a restart of this one keeps: what it left open when it was"
-        " killed then ends at its restart, not only after --timeout-s.  [default: a new one each time]",
+        help="A unique name that this process keeps across restarts: a restart then ends the transaction that"
+        " a crash left open, before --timeout-s does.  [default: random]",
     )
 
 
 @click.group("stream", cls=StreamGroup, table=COMMANDS)
 def command() -> None:
-    """Receive, judge and archive what agents do over Kafka, in as many processes as it takes.
+    """Run and operate the pipeline over Kafka, with any number of processes per step.
 
     Addresses, TLS, SASL and the names of topics are settings: [kafka] in tracline.toml, or TRACLINE_KAFKA_...
     in the environment.

@@ -1,4 +1,4 @@
-"""`tracline stream lag`: how far each process of the pipeline is behind."""
+"""`tracline stream lag`: the lag of each process of the pipeline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...options import Command, format_option
-from ...shown import plain_console
+from ...terminal import plain_console
 from .group import broker_option
 
 if TYPE_CHECKING:
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 @broker_option()
 @format_option("table", "json")
 def command(bootstrap_servers: str | None, format: str) -> None:
-    """Show how far each process is behind what it reads, partition by partition.
+    """Show the lag of each process by partition.
 
-    A transaction's mark has an offset like a record: a lag of one may be a process that has read everything.
+    The marker of a transaction has an offset like a record: with a lag of one, a process may have read every
+    record.
     """
     from ....stream.kafka.lag import lags
     from ....stream.kafka.topics import administering
@@ -39,7 +40,7 @@ def command(bootstrap_servers: str | None, format: str) -> None:
 
 
 def print_lags(found: Sequence[Lag]) -> None:
-    """Print a table of the partitions that each process reads."""
+    """Print the lags as a table."""
     from rich.table import Table
 
     console = plain_console()

@@ -1,4 +1,4 @@
-"""`tracline stream monitor`: judge what was sent to sessions, and tell what was found."""
+"""`tracline stream monitor`: judge sessions, and send the verdicts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from ...error import told_error
-from ...options import Command, Several, health_options, note
+from ...error import coded_error
+from ...options import Command, Several, note
 from ...settings import kafka_settings, session_settings
-from ...stopping import stopping
-from .group import broker_option, kafka_error, timeout_option, wait_option
+from ...signals import stop_event
+from .group import kafka_error, process_options, run_process
 
 if TYPE_CHECKING:
     from ....stream.ingest.server.sockets import Address
@@ -29,23 +29,20 @@ FAILED = 2
     "--rules",
     cls=Several,
     metavar="PACK",
-    help="Rule packs that are in force until others are activated: YAML files, folders of them, or names of"
-    " shipped packs.",
+    help="Rule packs to use until others are activated: YAML files, folders of them, or names of shipped"
+    " packs.",
 )
 @click.option(
     "--store",
     type=click.Choice(["memory", "rocksdict"]),
-    help="Where the state is between two looks into Kafka; otherwise as the settings have it.",
+    help="The local state store; the default is the setting.",
 )
 @click.option(
     "--data",
     metavar="FOLDER",
-    help="Where rocksdict keeps it; each process needs a folder of its own.",
+    help="The folder of the rocksdict store; each process needs a separate one.",
 )
-@timeout_option(TIMEOUT_S, "others take over its partitions")
-@wait_option()
-@health_options
-@broker_option()
+@process_options(TIMEOUT_S, "other processes take over its partitions")
 def command(
     rules: tuple[str, ...],
     store: str | None,
@@ -55,32 +52,31 @@ def command(
     address: Address,
     bootstrap_servers: str | None,
 ) -> None:
-    """Judge sessions by the rules in force, and send verdicts, what was judged, and what could not be.
+    """Judge sessions by the active rules, and send verdicts, judged events and dead letters.
 
-    Any number of these processes share the work, as many as the events' topic has partitions at most. Nothing
-    is lost when one is killed; another one, or itself after a restart, goes on from the state in Kafka. On
-    SIGTERM or Ctrl-C the process finishes the messages in hand, leaves the group and exits 0.
+    These processes share the work, up to one per partition of the topic of events. A crash loses nothing:
+    another process, or this one after a restart, resumes from the state in Kafka. On SIGTERM or Ctrl-C the
+    process finishes the messages in progress, leaves the group and exits 0.
     """
     import logging
 
     from ....rules.packs.load import load_packs
     from ....stream.kafka.faust.monitor_process import LETTERS, SENDS, Surroundings, monitoring
     from ....stream.kafka.faust.state_store import locked
-    from ....stream.kafka.health import serving
     from ....stream.messages.topics import Topic
-    from ....stream.process.metrics import MonitorMetrics
-    from ....stream.process.trial import Trials, begin_trial
+    from ....stream.process.monitor_metrics import MonitorMetrics
+    from ....stream.process.trial import RuleTrials, begin_trial
 
     logging.basicConfig(level=logging.WARNING, format="monitor: %(name)s: %(message)s")
     given = {"bootstrap_servers": bootstrap_servers, "store": store, "data_folder": data}
     kafka, sessions = kafka_settings(given), session_settings()
     packs = load_packs(rules) if rules else None
-    # Its process loads what it needs while this one asks Kafka.
+    # The trial's process loads its modules while this one connects to Kafka.
     trial = None if packs is None else begin_trial(packs.sources)
-    trials = Trials()
+    trials = RuleTrials()
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
     metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, SENDS), named, LETTERS)
-    around = Surroundings(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stopping())
+    around = Surroundings(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stop_event())
     with ExitStack() as stack:
         if kafka.store == "rocksdict":
             stack.enter_context(locked(Path(kafka.data_folder)))
@@ -89,25 +85,22 @@ def command(
             return
         if trial is not None:
             trials.wait(trial)
-        port = stack.enter_context(serving(metrics.kafka, address, lambda: process.is_ready))
-        name = kafka.topic(Topic.EVENTS)
-        note(f"monitor: reads {name}; metrics and health on {address.url(port)}")
-        process.run()
+        run_process("monitor", process, metrics.kafka, kafka.topic(Topic.EVENTS), address)
 
 
 def _fail(error: BaseException) -> NoReturn:
-    """Say what happened, and end the process at once: nothing may be acknowledged any more."""
+    """Print the error, and end the process at once, so that it acknowledges nothing more."""
     from ....stream.error import StreamError
 
     where = "tracline stream monitor"
     if isinstance(error, StreamError):
-        text = told_error(error.code, where, str(error), error.hint).message
-    elif refused := kafka_error(error, where):
-        text = refused.message
+        text = coded_error(error.code, where, str(error), error.hint).message
+    elif failure := kafka_error(error, where):
+        text = failure.message
     else:
-        # What it says may quote telemetry.
+        # The text of the error may quote telemetry.
         frames = "".join(traceback.format_tb(error.__traceback__))
-        text = f"{frames}{type(error).__name__}\nmonitor: nothing was acknowledged of the message in hand"
+        text = f"{frames}{type(error).__name__}\nmonitor: the message in progress was not acknowledged"
     click.echo(text, err=True)
     sys.stderr.flush()
     os._exit(FAILED)

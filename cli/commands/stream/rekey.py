@@ -1,4 +1,4 @@
-"""`tracline stream rekey`: read spans and log records, and send what they tell by session."""
+"""`tracline stream rekey`: read spans and log records, and send their claims by session."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...options import Command, health_options, note
+from ...options import Command, note
 from ...settings import kafka_settings, session_settings
-from ...stopping import stopping
-from .group import broker_option, instance_option, timeout_option, wait_option
+from ...signals import stop_event
+from .group import instance_option, process_options, run_process
 
 if TYPE_CHECKING:
     from ....stream.ingest.server.sockets import Address
@@ -19,10 +19,7 @@ TIMEOUT_S = 10.0
 
 @click.command("rekey", cls=Command)
 @instance_option()
-@timeout_option(TIMEOUT_S, "others take over its partitions, and how long one of its transactions may take")
-@wait_option()
-@health_options
-@broker_option()
+@process_options(TIMEOUT_S, "other processes take over its partitions and its transaction is aborted")
 def command(
     instance: str,
     timeout_s: float,
@@ -30,16 +27,14 @@ def command(
     address: Address,
     bootstrap_servers: str | None,
 ) -> None:
-    """Read spans from Kafka, find out whose they are, and send what they tell to its session's partition.
+    """Read spans from Kafka, resolve their sessions, and send their claims to the partition of the session.
 
-    Any number of these processes share the work, as many as the spans' topic has partitions at most. Nothing
-    is lost or sent twice when one is killed. On SIGTERM or Ctrl-C the process finishes its transaction,
-    leaves the group and exits 0.
+    These processes share the work, up to one per partition of the topic of spans. A crash loses and repeats
+    nothing. On SIGTERM or Ctrl-C the process finishes its transaction, leaves the group and exits 0.
     """
-    from ....stream.kafka.health import serving
     from ....stream.kafka.rekey_process import LETTERS, SENDS, Surroundings, rekeying
     from ....stream.messages.topics import Topic
-    from ....stream.process.metrics import RekeyMetrics
+    from ....stream.process.rekey_metrics import RekeyMetrics
 
     kafka, sessions = kafka_settings({"bootstrap_servers": bootstrap_servers}), session_settings()
     reads = [kafka.topic(Topic.SPANS), kafka.topic(Topic.LOGS)]
@@ -49,11 +44,8 @@ def command(
         timeout_s=timeout_s,
         metrics=metrics,
         say=lambda text: note(f"rekey: {text}"),
-        stopping=stopping(),
+        stopping=stop_event(),
     )
     process = rekeying(kafka, sessions, around, wait_s)
-    if process is None:
-        return
-    with serving(metrics.kafka, address, lambda: process.is_ready) as port:
-        note(f"rekey: reads {kafka.spans_topic}; metrics and health on {address.url(port)}")
-        process.run()
+    if process is not None:
+        run_process("rekey", process, metrics.kafka, kafka.spans_topic, address)

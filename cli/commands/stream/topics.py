@@ -1,4 +1,4 @@
-"""`tracline stream topics`: make the topics of the pipeline, or say what is wrong with them."""
+"""`tracline stream topics`: create or check the topics of the pipeline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option, note
-from ...shown import plain_console
+from ...terminal import plain_console
 from .group import broker_option
 
 if TYPE_CHECKING:
@@ -19,37 +19,37 @@ if TYPE_CHECKING:
 
 
 @click.command("topics", cls=Command)
-@click.option("--create", is_flag=True, help="Make the topics that are missing.")
+@click.option("--create", is_flag=True, help="Create missing topics.")
 @click.option(
     "--partitions",
     type=click.IntRange(1, 10_000),
-    help="With --create: the partitions of spans and of sessions.  [default: 8]",
+    help="With --create: the number of partitions of the topics of spans and of sessions.  [default: 8]",
 )
 @click.option(
     "--replication",
     type=click.IntRange(1, 100),
-    help="With --create: how many brokers have each partition.  [default: 1]",
+    help="With --create: the replication factor.  [default: 1]",
 )
 @broker_option()
 @format_option("table", "json")
 def command(
     create: bool, partitions: int | None, replication: int | None, bootstrap_servers: str | None, format: str
 ) -> None:
-    """Make the topics of the pipeline, or say what is wrong with them.
+    """Create the topics of the pipeline, or check them.
 
-    Exits with 1 where one is missing, or would lose or refuse records. A number of partitions cannot change
-    later: choose as many as there will ever be processes of one kind.
+    Exits 1 if a topic is missing, or its configuration would lose or reject records. The number of partitions
+    cannot change later: it limits the number of processes of one kind.
     """
     from ....stream.kafka import topics
     from ...settings import kafka_settings
 
     if not create and (partitions or replication):
-        raise click.UsageError("--partitions and --replication say how topics are made: give --create, too.")
+        raise click.UsageError("--partitions and --replication require --create.")
     settings = kafka_settings({"bootstrap_servers": bootstrap_servers})
     with topics.administering(settings) as admin:
         if create:
             for name in topics.create(admin, settings, partitions or topics.PARTITIONS, replication or 1):
-                note(f"made {name}")
+                note(f"created {name}")
         found = topics.look(admin, settings)
     flaws = topics.check(found, settings)
     if format == "json":
@@ -63,18 +63,18 @@ def command(
 def as_data(
     found: Mapping[Topic, Found], flaws: Sequence[Flaw], settings: KafkaSettings
 ) -> list[dict[str, Any]]:
-    """Each topic, what it is like, and its flaws, as plain data; one that is missing has no partitions."""
+    """Return each topic with its configuration and flaws; a missing topic has 0 partitions."""
     from ....stream.kafka.topics import SPECS
 
     rows: list[dict[str, Any]] = []
     for spec in SPECS:
-        name, there = settings.topic(spec.topic), found.get(spec.topic)
+        name, topic = settings.topic(spec.topic), found.get(spec.topic)
         rows.append(
             {
                 "topic": name,
-                "partitions": 0 if there is None else there.partitions,
-                "replicas": 0 if there is None else there.replicas,
-                "cleanup_policy": None if there is None else there.config.get("cleanup.policy"),
+                "partitions": 0 if topic is None else topic.partitions,
+                "replicas": 0 if topic is None else topic.replicas,
+                "cleanup_policy": None if topic is None else topic.config.get("cleanup.policy"),
                 "flaws": [
                     {"what": flaw.what, "hint": flaw.hint, "harmful": flaw.harmful}
                     for flaw in flaws
@@ -86,7 +86,7 @@ def as_data(
 
 
 def print_topics(found: Mapping[Topic, Found], flaws: Sequence[Flaw], settings: KafkaSettings) -> None:
-    """Print a table of the topics, and then their flaws."""
+    """Print the topics as a table, then their flaws."""
     from rich.table import Table
 
     console = plain_console()
@@ -94,15 +94,15 @@ def print_topics(found: Mapping[Topic, Found], flaws: Sequence[Flaw], settings: 
     table.add_column("topic", no_wrap=True)
     for name in ("partitions", "replicas"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("keeps", no_wrap=True)
+    table.add_column("retention", no_wrap=True)
     for row in as_data(found, flaws, settings):
-        keeps = {"compact": "the last of each key", "delete": "some days"}
+        retention = {"compact": "latest record per key", "delete": "by time"}
         policy = row["cleanup_policy"]
         table.add_row(
             row["topic"],
             str(row["partitions"] or "·"),
             str(row["replicas"] or "·"),
-            "" if policy is None else keeps.get(policy, policy),
+            "" if policy is None else retention.get(policy, policy),
         )
     console.print(table)
     for flaw in flaws:

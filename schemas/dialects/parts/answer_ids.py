@@ -6,7 +6,7 @@ import hashlib
 import re
 
 from ...span import Span
-from ...step import RETOLD
+from ...span_content import RETOLD
 from ..names import openinference_0_1 as oi
 from ..names import opentelemetry_1_41 as otel
 from ..names import scopes

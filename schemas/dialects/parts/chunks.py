@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...span import Value
-from ...step import Call, Message, Role
+from ...span_content import Message, Role, ToolCall
 from .reading import Half
 from .values import is_object, parsed_if_nested
 
@@ -71,6 +71,6 @@ def _together(begun: Message, message: Message, *, is_last: bool) -> Message:
     )
 
 
-def _is_once_more(call: Call, later: Call) -> bool:
+def _is_once_more(call: ToolCall, later: ToolCall) -> bool:
     """Return whether a later chunk has the same call, of which the earlier one may lack the arguments."""
     return call == later or (call.call_id is not None and call.call_id == later.call_id)

@@ -34,23 +34,23 @@ _CHOOSES_TOOLS = frozenset({"next_tool_name", "tool_calls"})
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class PromptFields:
     """The names of the fields that a system prompt lists."""
 
     inputs: Sequence[str]
     outputs: Sequence[str]
 
 
-def fields_of(span: Span) -> Fields | None:
+def fields_of(span: Span) -> PromptFields | None:
     """Return the fields that the system prompt of a model's span lists; None where it lists none."""
     prompt = span.attributes.get(f"{oi.INPUT_MESSAGES}.0.message.content")
     listed = _LISTED.search(prompt) if isinstance(prompt, str) else None
     if listed is None:
         return None
-    return Fields(_NAME.findall(listed["inputs"]), [*_NAME.findall(listed["outputs"]), "completed"])
+    return PromptFields(_NAME.findall(listed["inputs"]), [*_NAME.findall(listed["outputs"]), "completed"])
 
 
-def in_words(messages: list[Value], fields: Fields) -> list[Value]:
+def in_words(messages: list[Value], fields: PromptFields) -> list[Value]:
     """Return messages of fields as messages of words; None for one that cannot be read.
 
     A prompt that holds results of tools is the question once more and says nothing new; nor does what stands

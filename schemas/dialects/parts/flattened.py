@@ -17,7 +17,7 @@ class Cut(ValueError):
 
 
 def flattened(span: Span, prefix: str) -> list[Value] | None:
-    """The list whose members' fields stand behind `prefix.place.`; None where there are none.
+    """Return the list whose members' fields stand behind `prefix.place.`; None where there are none.
 
     Its members are nested objects and lists again. Attributes whose value could not be read are passed over.
     A list that was not flattened, under the prefix itself, is given as it is. Places may be left out: some
@@ -58,13 +58,13 @@ def _plant(tree: dict[str, Value], path: list[str], value: Value) -> None:
 
 
 def _members(tree: dict[str, Value]) -> list[Value]:
-    """The members of an object whose names are places, in their order."""
+    """Return the members of an object whose names are places, in their order."""
     places = sorted((int(name), name) for name in tree if _is_place(name))
     return [_grown(tree[name]) for _, name in places]
 
 
 def _grown(value: Value) -> Value:
-    """The value with objects whose names are all places as lists."""
+    """Return the value with objects whose names are all places as lists."""
     if not isinstance(value, dict):
         return value
     if value and all(map(_is_place, value)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ...chat.message import flagged_error, string_of
 from ...event import Content
 from ...span import Value
-from ...step import Call, Result
+from ...span_content import ToolCall, ToolResult
 from .reading import worst
 from .values import REDACTIONS, arguments, is_cut, is_object, result, whole
 
@@ -53,14 +53,14 @@ class Parts:
     """What was found in a message so far; `content` is the worst of what its texts were."""
 
     texts: list[str] = field(default_factory=list[str])
-    calls: list[Call] = field(default_factory=list[Call])
-    results: list[Result] = field(default_factory=list[Result])
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    results: list[ToolResult] = field(default_factory=list[ToolResult])
     content: Content = Content.CAPTURED
     wordless: bool = False
 
     @property
     def text(self) -> str | None:
-        """The texts, a line each; empty where the message holds pictures and the like alone."""
+        """Return the texts, a line each; empty where the message holds pictures and the like alone."""
         return "\n".join(self.texts) if self.texts or self.wordless else None
 
     def say(self, text: str) -> None:
@@ -129,8 +129,8 @@ def text_of_parts(message: Mapping[str, Value]) -> str | None:
     return parts.text
 
 
-def call_of(value: Mapping[str, Value]) -> Call:
-    """A tool call, nested (`function`, `tool_call`) or flat. A tool that nobody names was not captured."""
+def call_of(value: Mapping[str, Value]) -> ToolCall:
+    """Return a tool call, nested (`function`, `tool_call`) or flat. A tool that nobody names was not captured."""
     outer = _keyed(value, ("tool_call",)) or value
     inner = _keyed(outer, ("function", "custom", "function_call")) or outer
     tool = first_name(inner, _NAMES)
@@ -138,11 +138,11 @@ def call_of(value: Mapping[str, Value]) -> Call:
     args, content = (None, Content.ABSENT) if key is None else arguments(inner[key])
     if tool is None:
         content = worst(content, Content.ABSENT)
-    return Call(first_name(outer, _CALL_IDS) or first_name(inner, _CALL_IDS), tool, args, content)
+    return ToolCall(first_name(outer, _CALL_IDS) or first_name(inner, _CALL_IDS), tool, args, content)
 
 
-def marked_if_cut(call: Call) -> Call:
-    """The call, whose arguments stood in an attribute of their own, marked where they were cut.
+def marked_if_cut(call: ToolCall) -> ToolCall:
+    """Return the call, whose arguments stood in an attribute of their own, marked where they were cut.
 
     What is left of them stays: what is found in it was there.
     """
@@ -150,7 +150,7 @@ def marked_if_cut(call: Call) -> Call:
     return call if is_whole else replace(call, content=Content.TRUNCATED)
 
 
-def result_of(value: Mapping[str, Value]) -> Result:
+def result_of(value: Mapping[str, Value]) -> ToolResult:
     """Return what a tool returned, with the error that is flagged on it."""
     key = next((key for key in _BODIES if key in value), None)
     body = value[key] if key is not None else None
@@ -165,7 +165,7 @@ def result_of(value: Mapping[str, Value]) -> Result:
     if error is not None:
         # What is too long for a type is an error all the same.
         error = string_of(error) or "tool_error"
-    return Result(first_name(value, _CALL_IDS), first_name(value, _NAMES), text, error, content)
+    return ToolResult(first_name(value, _CALL_IDS), first_name(value, _NAMES), text, error, content)
 
 
 _FAILED_OUTPUTS = frozenset(["error-text", "error-json", "execution-denied"])
@@ -174,7 +174,7 @@ _OUTPUTS = _FAILED_OUTPUTS | {"text", "json", "content"}
 
 
 def first_name(value: Mapping[str, Value], keys: tuple[str, ...]) -> str | None:
-    """The first of the fields that holds an id or a name: text that is not empty, or an integer's digits."""
+    """Return the first of the fields that holds an id or a name: text that is not empty, or an integer's digits."""
     for key in keys:
         if key in value:
             found = name_of(value[key])
@@ -184,7 +184,7 @@ def first_name(value: Mapping[str, Value], keys: tuple[str, ...]) -> str | None:
 
 
 def name_of(value: Value) -> str | None:
-    """An id or a name, None where the value is none or too long for one."""
+    """Return an id or a name, None where the value is none or too long for one."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value) if -(2**64) < value < 2**64 else None
     return string_of(value)

@@ -10,7 +10,7 @@ from typing import cast
 
 from ...event import Content
 from ...span import Value
-from ...step import Message, Role
+from ...span_content import Message, Role
 from .message_parts import (
     CALLS,
     NO_ANSWER,
@@ -65,7 +65,7 @@ _SAYINGS = ("content", "parts", "contents", "tool_calls", "function_call", "func
 
 
 def listed(value: Value, speaker: Role) -> Half:
-    """The messages in an attribute that holds JSON, as text or structured; text that is none was cut.
+    """Return the messages in an attribute that holds JSON, as text or structured; text that is none was cut.
 
     `speaker` says what is told without a role.
     """
@@ -89,7 +89,7 @@ def listed(value: Value, speaker: Role) -> Half:
 
 
 def flat_listed(found: list[Value], speaker: Role) -> Half:
-    """The messages of a list that was flattened into attributes, any of which may be lost or cut."""
+    """Return the messages of a list that was flattened into attributes, any of which may be lost or cut."""
     if len(found) > 1 and not all(is_object(one) and "role" in one for one in found):
         return TRUNCATED
     half = listed(found, speaker)
@@ -99,7 +99,7 @@ def flat_listed(found: list[Value], speaker: Role) -> Half:
 
 
 def _marked(message: Message) -> Message:
-    """The message with those of its calls marked that were cut."""
+    """Return the message with those of its calls marked that were cut."""
     calls = tuple(map(marked_if_cut, message.calls))
     return message if calls == message.calls else replace(message, calls=calls)
 
@@ -125,7 +125,7 @@ def unforged(told: Iterable[tuple[Value, Value, Role]]) -> Iterator[Value]:
 
 
 def worded(value: Value, speaker: Role, unread: Half | None = None) -> Half:
-    """The messages in an attribute that holds JSON or just text.
+    """Return the messages in an attribute that holds JSON or just text.
 
     JSON in which there are no messages is what was said (a model may answer in JSON), or `unread`.
     """
@@ -150,7 +150,7 @@ def spoken(text: str, speaker: Role) -> Half:
 
 
 def found_in(value: Value, speaker: Role, depth: int = 0) -> list[Value] | None:
-    """The messages that a list, a request or a response holds; None where nothing looks like one."""
+    """Return the messages that a list, a request or a response holds; None where nothing looks like one."""
     if isinstance(value, list):
         flat = [one for inner in value for one in (inner if isinstance(inner, list) else [inner])]
         if all(map(is_message, flat)):
@@ -197,7 +197,7 @@ def is_message(value: Value) -> bool:
 
 
 def message_of(value: Value, speaker: Role) -> Message | None:
-    """The message that a value tells; None for a thought. `speaker` is whose it is without a role."""
+    """Return the message that a value tells; None for a thought. `speaker` is whose it is without a role."""
     try:
         written = marshal.dumps(value, _EXACT)
     except ValueError:
@@ -250,7 +250,7 @@ def _half(found: list[Value], speaker: Role) -> Half:
 
 
 def _unwrapped(value: dict[str, Value]) -> tuple[dict[str, Value], Role | None]:
-    """A message's own fields and its role, out of what wraps it; None where it has no role that is known."""
+    """Return a message's own fields and its role, out of what wraps it; None where it has no role that is known."""
     outer: Role | None = None
     for _ in range(3):
         content = value.get("content")

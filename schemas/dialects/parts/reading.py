@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...event import Content
-from ...step import INPUT, OUTPUT, Call, Message, Part, Result, Role
+from ...span_content import INPUT, OUTPUT, Message, Role, SpanRole, ToolCall, ToolResult
 
 _OTHERS = (Role.USER, Role.TOOL)
 _WORSE = (Content.CAPTURED, Content.TRUNCATED, Content.REDACTED, Content.ABSENT)
@@ -25,39 +25,39 @@ REDACTED = Half(None, Content.REDACTED)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DialectReading:
     """What one dialect finds on a span; None and `ABSENT` stand for what it does not find."""
 
-    part: Part
+    role: SpanRole
     agent: str | None = None
     model: str | None = None
     input: Half = ABSENT
     output: Half = ABSENT
-    call: Call | None = None
-    result: Result | None = None
+    call: ToolCall | None = None
+    result: ToolResult | None = None
 
     @property
     def has_gaps(self) -> bool:
         """Return whether another dialect on the same span may still have something to add."""
-        if self.part is Part.TOOL:
+        if self.role is SpanRole.TOOL:
             return _has_gap(self.call) or _has_gap(self.result)
-        return self.part is not Part.OTHER and (self.input is ABSENT or self.output is ABSENT)
+        return self.role is not SpanRole.OTHER and (self.input is ABSENT or self.output is ABSENT)
 
     @property
     def lacks(self) -> tuple[str, ...]:
         """Return the halves without content, though not hidden on purpose: log records may have it."""
-        if self.part is Part.OTHER:
+        if self.role is SpanRole.OTHER:
             return ()
-        if self.part is Part.TOOL:
+        if self.role is SpanRole.TOOL:
             gaps = (_has_gap(self.call), _has_gap(self.result))
         else:
             halves = (self.input, self.output)
             gaps = tuple(half.messages is None and half.content is not Content.REDACTED for half in halves)
         return tuple(half for half, is_gap in zip((INPUT, OUTPUT), gaps, strict=True) if is_gap)
 
-    def filled(self, other: Said) -> Said:
+    def filled(self, other: DialectReading) -> DialectReading:
         """This with what only the other dialect tells of the same part."""
-        if other.part is not self.part:
+        if other.role is not self.role:
             return self
         return replace(
             self,
@@ -70,25 +70,25 @@ class Said:
         )
 
 
-def _has_gap(one: Call | Result | None) -> bool:
+def _has_gap(one: ToolCall | ToolResult | None) -> bool:
     return one is None or one.content is Content.ABSENT
 
 
 def worst(*contents: Content) -> Content:
-    """The one that leaves least to be read."""
+    """Return the one that leaves least to be read."""
     return max(contents, key=_WORSE.index)
 
 
-def own_output(part: Part, output: Half) -> Half:
+def own_output(part: SpanRole, output: Half) -> Half:
     """Return the output of a model or an agent without what others said."""
-    if part is Part.CHAT and any(one.role in _OTHERS for one in output.messages or ()):
+    if part is SpanRole.CHAT and any(one.role in _OTHERS for one in output.messages or ()):
         # A model may answer in JSON that looks like a conversation: nobody else speaks by that.
         return TRUNCATED
-    return _new(output) if part is Part.AGENT else output
+    return _new(output) if part is SpanRole.AGENT else output
 
 
 def _new(output: Half) -> Half:
-    """An agent's output without the conversation before it, which graphs give back whole."""
+    """Return an agent's output without the conversation before it, which graphs give back whole."""
     messages = output.messages or ()
     last = max((place for place, one in enumerate(messages) if one.role is Role.USER), default=-1)
     return output if last < 0 else replace(output, messages=messages[last + 1 :])

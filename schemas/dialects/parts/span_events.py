@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...span import Span, SpanEvent, Value
-from ...step import Call, Result, Role
+from ...span_content import Role, ToolCall, ToolResult
 from ..names import frameworks as fw
 from ..names import opentelemetry_1_36 as old
 from ..names import opentelemetry_1_41 as otel
@@ -19,7 +19,7 @@ _PARTS = frozenset(["text", "type", "toolUse", "toolResult", "functionCall", "fu
 
 
 def all_of(span: Span) -> Sequence[SpanEvent]:
-    """The span's events, and those that stand as JSON in an attribute (Pydantic AI)."""
+    """Return the span's events, and those that stand as JSON in an attribute (Pydantic AI)."""
     listed_events = parsed_if_nested(span.attributes.get(fw.PYDANTIC_EVENTS))
     if not isinstance(listed_events, list):
         return span.events
@@ -56,7 +56,7 @@ def output_of(events: Sequence[SpanEvent], dropped: int) -> Half:
     return ABSENT if told is None else worded(told, Role.ASSISTANT)
 
 
-def run_of(events: Sequence[SpanEvent]) -> tuple[Call | None, Result | None]:
+def run_of(events: Sequence[SpanEvent]) -> tuple[ToolCall | None, ToolResult | None]:
     """Return what a tool's run was given and gave back, as far as there are events of it."""
     calls = [call for message in input_of(events, 0).messages or () for call in message.calls]
     answers = [answer for message in output_of(events, 0).messages or () for answer in message.results]
@@ -64,10 +64,10 @@ def run_of(events: Sequence[SpanEvent]) -> tuple[Call | None, Result | None]:
     for event in events:
         body = _body(event)
         if call is None and event.name == old.TOOL_MESSAGE_EVENT and "content" in body:
-            call = Call(name_of(body.get("id")), name_of(body.get("name")), *arguments(body["content"]))
+            call = ToolCall(name_of(body.get("id")), name_of(body.get("name")), *arguments(body["content"]))
         if answer is None and event.name == old.CHOICE_EVENT and "message" in body:
             text, content = result(parsed_if_nested(body["message"]))
-            answer = Result(name_of(body.get("id")), None, text, content=content)
+            answer = ToolResult(name_of(body.get("id")), None, text, content=content)
     return call, answer
 
 
@@ -82,7 +82,7 @@ def _of_all(events: Sequence[SpanEvent], event_name: str, attribute: str) -> Val
 
 
 def _half(each: Sequence[SpanEvent], speaker_of: Callable[[SpanEvent], Role], dropped: int) -> Half:
-    """The messages of events with one each, if all of them are there and whole."""
+    """Return the messages of events with one each, if all of them are there and whole."""
     if dropped or len(each) > MESSAGES_MAX or any(event.dropped for event in each):
         return TRUNCATED
     speakers = [speaker_of(event) for event in each]
@@ -118,7 +118,7 @@ def _body(event: SpanEvent) -> dict[str, Value]:
 
 
 def _opened(key: str, value: Value) -> Value:
-    """A field's value, out of JSON where it holds calls, a message or the parts of one."""
+    """Return a field's value, out of JSON where it holds calls, a message or the parts of one."""
     if key not in ("content", "message", "tool_calls", "function_call"):
         return value
     told = parsed_if_nested(value)

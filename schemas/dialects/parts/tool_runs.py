@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...event import Content
 from ...span import Value
-from ...step import Result, Role
+from ...span_content import Role, ToolResult
 from .message_parts import name_of
 from .messages import is_message, message_of
 from .reading import Half
@@ -32,7 +32,7 @@ def unquoted(value: Value) -> Value:
 
 
 def unwrapped_arguments(value: Value) -> Value:
-    """A tool's arguments without the call of the Python function around them (OpenLLMetry, LangChain)."""
+    """Return a tool's arguments without the call of the Python function around them (OpenLLMetry, LangChain)."""
     told = parsed_if_nested(value)
     if not is_object(told):
         return value
@@ -60,13 +60,13 @@ def called_arguments(value: Value, names: Sequence[str] = ()) -> Value:
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
-def tool_result(value: Value, tool: str | None) -> Result:
+def tool_result(value: Value, tool: str | None) -> ToolResult:
     """Return what a tool returned; LangChain's tools return a message that also says which call it answers.
 
     JSON stays as it was written, but for a string, which is told without its quotes.
     """
     if value is None:
-        return Result(None, tool, None, content=Content.ABSENT)
+        return ToolResult(None, tool, None, content=Content.ABSENT)
     told = unquoted(value)
     if is_object(told) and "output" in told and "kwargs" in told:
         value = told = told["output"]
@@ -75,16 +75,16 @@ def tool_result(value: Value, tool: str | None) -> Result:
     if is_object(told) and is_object(inner := told.get("response")) and told.get("name") == tool and tool:
         # Google's `FunctionResponse`, which also says which call it answers.
         text, content = result(inner)
-        return Result(name_of(told.get("id")), tool, text, content=content)
+        return ToolResult(name_of(told.get("id")), tool, text, content=content)
     if is_object(told) and ("tool_call_id" in told or "kwargs" in told or told.get("type") == "tool"):
         message = message_of(told, Role.TOOL) if is_message({"role": "tool", **told}) else None
         if message is not None and message.results:
             return replace(message.results[0], tool=tool)
     text, content = result(told if isinstance(told, str) else value)
-    return Result(None, tool, text, content=content)
+    return ToolResult(None, tool, text, content=content)
 
 
-def marked_if_failed(result: Result) -> Result:
+def marked_if_failed(result: ToolResult) -> ToolResult:
     """Return a result with an error where its only field, `result`, holds the text of one (Google's ADK).
 
     The object stays as it is, and rules that look at how a result begins do not see the text in it.
@@ -117,7 +117,7 @@ def text_parts(value: Value) -> Value:
     return only["json"] if len(told) == 1 and is_object(only) and [*only] == ["json"] else value
 
 
-def _tool_output(told: dict[str, Value], tool: str | None) -> Result:
+def _tool_output(told: dict[str, Value], tool: str | None) -> ToolResult:
     """Read LlamaIndex's `ToolOutput`: the model gets the text of its blocks, before 0.12 of its content."""
     blocks, body = told.get("blocks"), told.get("content", told["raw_output"])
     texts = (
@@ -126,4 +126,4 @@ def _tool_output(told: dict[str, Value], tool: str | None) -> Result:
     if texts and all(isinstance(text, str) for text in texts):
         body = "\n".join(text for text in texts if isinstance(text, str))
     text, content = result(body)
-    return Result(None, tool, text, "tool_error" if told["is_error"] is True else None, content)
+    return ToolResult(None, tool, text, "tool_error" if told["is_error"] is True else None, content)

@@ -8,7 +8,7 @@ from typing import TypeGuard, cast
 
 import orjson
 
-from ...chat.message import Unreadable, returned
+from ...chat.message import UnreadableMessage, returned
 from ...event import Content
 from ...span import Value
 from ...tolerant_json import NotJson, json_text, read_json
@@ -30,7 +30,7 @@ def is_object(value: Value) -> TypeGuard[dict[str, Value]]:
 
 
 def parsed(text: str) -> Value:
-    """The value of JSON text. Raises ValueError where it is none, as when it was cut."""
+    """Return the value of JSON text. Raises ValueError where it is none, as when it was cut."""
     data = whole(text).encode()
     try:
         return cast("Value", orjson.loads(data))
@@ -51,7 +51,7 @@ def is_cut(text: str) -> bool:
 
 
 def parsed_if_nested(value: Value) -> Value:
-    """The array or object that JSON text holds; any other value as it is."""
+    """Return the array or object that JSON text holds; any other value as it is."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             return parsed(value)
@@ -61,7 +61,7 @@ def parsed_if_nested(value: Value) -> Value:
 
 
 def sound(value: object, depth: int = 0) -> Value:
-    """The value with all in it that JSON cannot carry replaced: halves of surrogate pairs, bytes, `NaN`.
+    """Return the value with all in it that JSON cannot carry replaced: halves of surrogate pairs, bytes, `NaN`.
 
     Raises Uncarried for nesting beyond `DEPTH_MAX`.
     """
@@ -93,7 +93,7 @@ def _double(value: int) -> float | None:
 
 
 def whole(text: str) -> str:
-    """The text, with U+FFFD for each half of a surrogate pair: where an emoji was cut in two."""
+    """Return the text, with U+FFFD for each half of a surrogate pair: where an emoji was cut in two."""
     if text.isascii():
         return text
     try:
@@ -104,7 +104,7 @@ def whole(text: str) -> str:
 
 
 def text_in_json(value: Value) -> str | None:
-    """The value as compact JSON text, and text as it is. Raises Uncarried where JSON cannot hold it."""
+    """Return the value as compact JSON text, and text as it is. Raises Uncarried where JSON cannot hold it."""
     if value is None or isinstance(value, str):
         return value
     try:
@@ -114,7 +114,7 @@ def text_in_json(value: Value) -> str | None:
 
 
 def arguments(value: Value) -> tuple[str | None, Content]:
-    """A call's arguments as JSON text, and whether they are there to be read."""
+    """Return a call's arguments as JSON text, and whether they are there to be read."""
     return _told(value, text_in_json)
 
 
@@ -138,13 +138,13 @@ def _told(value: Value, as_text: Callable[[Value], str | None]) -> tuple[str | N
 
 
 def _returned(value: Value) -> str | None:
-    """A tool's text parts a line each, any other value as JSON text."""
+    """Return a tool's text parts a line each, any other value as JSON text."""
     if isinstance(value, list) and value and all(is_object(part) and [*part] == ["text"] for part in value):
         # Bedrock's parts have no type.
         return _returned([{"type": "text", **part} for part in value if is_object(part)])
     try:
         return returned(value)
-    except Unreadable:
+    except UnreadableMessage:
         return text_in_json(value)
     except orjson.JSONEncodeError:
         raise Uncarried("is no JSON") from None

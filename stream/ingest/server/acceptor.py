@@ -1,6 +1,6 @@
-"""Accepting connections: a few at a time, each watched from its first moment on.
+"""Accepting connections: a few at a time, each in the connection table from the start.
 
-asyncio's own loop accepts without a bound, and logs each of thousands of failures where no file is left.
+asyncio's own server accepts without a bound, and logs every failed accept where no file descriptor is left.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import cast
 from .connections import Connection, ConnectionTable, peer_of
 
 BACKLOG = 1_024
-"""Connections that the kernel holds until they are accepted."""
+"""Connections that the kernel queues until they are accepted."""
 ACCEPTS_MAX = 8
-"""Connections accepted at once: between two turns, those accepted before are read."""
+"""Connections accepted in one turn of the event loop; between turns it serves those it has."""
 RETRY_S = 0.5
-"""How long nothing is accepted where no file is left, and no connection to close, in seconds."""
+"""Seconds without accepting after no file descriptor was left and no connection could be evicted."""
 SWEEP_S = 0.5
-"""How often connections are looked over for those that are silent, in seconds."""
-SAID_S = 60.0
-"""How often it is said that no file is left, in seconds."""
+"""Seconds between two sweeps for silent connections."""
+LOG_INTERVAL_S = 60.0
+"""Seconds between two warnings about open files."""
 
 _NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _LOG = logging.getLogger(__name__)
@@ -32,24 +32,24 @@ MakeProtocol = Callable[[Connection], asyncio.Protocol]
 
 
 class Acceptor:
-    """Accepts connections of one socket and closes them by their table; `make` gives each its protocol."""
+    """Accepts connections of one socket into a table; `make` returns the protocol of each."""
 
     def __init__(self, sock: socket.socket, table: ConnectionTable, make: MakeProtocol) -> None:
         self._sock, self._table, self._make = sock, table, make
         self._loop = asyncio.get_running_loop()
         self._joining: set[asyncio.Task[None]] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._said_at = -SAID_S
+        self._warned_at = -LOG_INTERVAL_S
 
     def start(self) -> None:
-        """Begin to accept."""
+        """Begin to accept connections."""
         self._sock.setblocking(False)
         self._sock.listen(BACKLOG)
         self._resume()
         self._sweep()
 
     def close(self) -> None:
-        """Accept nothing more; connections go on."""
+        """Stop accepting; open connections continue."""
         if self._timers:
             self._loop.remove_reader(self._sock.fileno())
             for timer in self._timers.values():
@@ -57,7 +57,7 @@ class Acceptor:
             self._timers.clear()
 
     async def wait_closed(self) -> None:
-        """Return once connections that were accepted have begun."""
+        """Return once every accepted connection has its protocol."""
         await asyncio.gather(*self._joining, return_exceptions=True)
 
     def _resume(self) -> None:
@@ -85,24 +85,24 @@ class Acceptor:
 
     async def _join(self, sock: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(lambda: _Watched(self._table, self._make), sock)
+            await self._loop.connect_accepted_socket(lambda: _TrackedProtocol(self._table, self._make), sock)
         except OSError:
-            # The client has gone.
+            # The client has closed the connection.
             sock.close()
 
     def _without_files(self) -> None:
-        """Make room by closing a connection; without one, leave newcomers to the kernel for a while."""
+        """Evict a connection, or else leave new ones to the kernel's queue for a while."""
         now = self._loop.time()
-        if now - self._said_at >= SAID_S:
-            self._said_at = now
-            _LOG.warning("no file is left for a connection: raise the limit of open files (ulimit -n)")
+        if now - self._warned_at >= LOG_INTERVAL_S:
+            self._warned_at = now
+            _LOG.warning("too many open files: cannot accept a connection; raise the limit (ulimit -n)")
         if not self._table.evict():
             self._loop.remove_reader(self._sock.fileno())
             self._timers["resume"] = self._loop.call_later(RETRY_S, self._resume)
 
 
-class _Watched(asyncio.Protocol):
-    """A connection that is in the table for as long as it is open; all else is its protocol's."""
+class _TrackedProtocol(asyncio.Protocol):
+    """A protocol that keeps its connection in the table while it is open, and delegates all else."""
 
     def __init__(self, table: ConnectionTable, make: MakeProtocol) -> None:
         self._table, self._make = table, make

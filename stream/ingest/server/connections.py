@@ -1,8 +1,8 @@
-"""The connections of one server: which of them are closed, and which yields its place to a newer one.
+"""The table of a server's connections: limits, timeouts, and eviction where the table is full.
 
-Nothing here has a socket or a clock of its own. Every limit applies before a token is asked for: a
-connection counts as a stranger's until the gate has let one of its requests pass, and strangers yield first.
-So strangers cannot fill a server: where there is no place left, the newest connection gets a stranger's.
+This module has neither socket nor clock. A connection counts as unauthenticated until the gate has accepted
+one of its requests, and unauthenticated connections are evicted first. So they cannot lock others out: in a
+full table a new connection takes the place of an unauthenticated one.
 """
 
 from __future__ import annotations
@@ -14,68 +14,68 @@ from ipaddress import IPv6Address, ip_address
 from typing import Protocol
 
 HEADERS_S = 10.0
-"""How long a connection may take to send the head of its first or next request, in seconds."""
+"""Seconds that a connection may take to send the head of its first or next request."""
 UNREAD_S = 30.0
-"""How long a client may read nothing of an answer that waits for it, in seconds."""
+"""Seconds that a client may leave an answer unread."""
 PREFIX_BITS = 64
-"""Bits of an IPv6 address that make one peer: a network of one site."""
+"""Bits of an IPv6 address that identify a peer: one site's network."""
 
 
-class Closed(StrEnum):
-    """Why a server closes a connection: one word, for metrics."""
+class CloseReason(StrEnum):
+    """The reason why a server closes a connection: one word, for metrics."""
 
     SILENT = "silent"
     """It sent no whole head of a request in time."""
     EVICTED = "evicted"
-    """It yielded its place to a newer one."""
+    """A newer connection took its place."""
     UNREAD = "unread"
     """Its client did not read the answer."""
 
 
 class Rank(IntEnum):
-    """What a connection is worth; those of the lowest rank yield first."""
+    """The rank of a connection; the lowest rank is evicted first."""
 
-    STRANGER = 0
-    """The gate has let none of its requests pass."""
+    UNAUTHENTICATED = 0
+    """The gate has accepted none of its requests."""
     IDLE = 1
-    """It had a request that passed, and has none in work."""
+    """It had an accepted request, and none runs now."""
     BUSY = 2
-    """A request that passed is in work."""
+    """An accepted request runs."""
 
 
 class ConnectionMeter(Protocol):
     """Counts the connections of one server."""
 
     def opened(self) -> None:
-        """A connection was accepted."""
+        """Count an accepted connection."""
         ...
 
     def ended(self) -> None:
-        """A connection has ended, whoever closed it."""
+        """Count a connection that has ended, whichever side closed it."""
         ...
 
-    def closed(self, reason: Closed) -> None:
-        """The server closed a connection."""
+    def closed(self, reason: CloseReason) -> None:
+        """Count a connection that the server closed."""
         ...
 
 
 class Link(Protocol):
-    """What carries a connection: `asyncio.WriteTransport` is one."""
+    """The transport of a connection, such as an `asyncio.WriteTransport`."""
 
     def abort(self) -> None:
         """Close at once."""
         ...
 
     def get_write_buffer_size(self) -> int:
-        """Return the bytes that the client has not taken yet."""
+        """Return the number of bytes that the client has not read yet."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """The limits of one server's connections, in seconds where they are times.
+    """The limits of one server's connections; times in seconds.
 
-    `idle_s` is for connections that had a request which passed, `headers_s` for all others.
+    `idle_s` applies to authenticated connections, `headers_s` to all others.
     """
 
     connections_max: int
@@ -92,7 +92,7 @@ class Connection:
     def __init__(self, peer: str, link: Link, now: float) -> None:
         self.peer = peer
         self.link = link
-        self.rank = Rank.STRANGER
+        self.rank = Rank.UNAUTHENTICATED
         self.requests = 0
         self.since = now
         self.unread = 0
@@ -113,7 +113,7 @@ class ConnectionTable:
         return len(self._open)
 
     def add(self, peer: str, link: Link) -> Connection:
-        """Return a place for a new connection; another connection yields where there is none left."""
+        """Add a new connection and return it; in a full table another connection is evicted."""
         if len(self._open) >= self.limits.connections_max:
             self.evict()
         connection = Connection(peer, link, self._clock())
@@ -123,61 +123,61 @@ class ConnectionTable:
         return connection
 
     def remove(self, connection: Connection) -> None:
-        """Forget a connection that has ended; one that is gone already is left alone."""
+        """Remove a connection that has ended, if it is still in the table."""
         if connection in self._open:
             del self._open[connection]
             self._leave(connection)
             self._meter.ended()
 
     def begin(self, connection: Connection) -> None:
-        """Note that the gate let a request of the connection pass."""
+        """Note that the gate accepted a request of the connection."""
         connection.requests += 1
         self._move(connection, Rank.BUSY)
 
     def end(self, connection: Connection) -> None:
-        """Note that a request which passed was answered."""
+        """Note that an accepted request was answered."""
         connection.requests -= 1
         connection.since = self._clock()
         if not connection.requests:
             self._move(connection, Rank.IDLE)
 
     def refused(self, connection: Connection) -> None:
-        """Note that a request which did not pass, or asked for no token, was answered."""
+        """Note that a request was answered which was refused, or needed no token."""
         connection.since = self._clock()
 
     def evict(self) -> bool:
-        """Close the connection that is worth least: of the peer with most of its rank, the oldest.
+        """Close one connection of the lowest rank: the oldest of the peer with most of them.
 
-        Returns whether there was one.
+        Return whether there was one.
         """
         for rank in Rank:
             if peers := self._ranks[rank]:
                 crowd = max(peers.values(), key=len)
-                self._close(next(iter(crowd)), Closed.EVICTED)
+                self._close(next(iter(crowd)), CloseReason.EVICTED)
                 return True
         return False
 
     def sweep(self) -> None:
-        """Close every connection that was silent, or left its answer unread, for longer than it may."""
+        """Close every connection that was silent, or left its answer unread, for too long."""
         now = self._clock()
         for connection in list(self._open):
             if self._is_unread(connection, now):
-                self._close(connection, Closed.UNREAD)
+                self._close(connection, CloseReason.UNREAD)
             elif connection.rank is not Rank.BUSY and now - connection.since >= self._silence_max(connection):
-                self._close(connection, Closed.SILENT)
+                self._close(connection, CloseReason.SILENT)
 
     def _silence_max(self, connection: Connection) -> float:
-        return self.limits.headers_s if connection.rank is Rank.STRANGER else self.limits.idle_s
+        return self.limits.headers_s if connection.rank is Rank.UNAUTHENTICATED else self.limits.idle_s
 
     def _is_unread(self, connection: Connection, now: float) -> bool:
-        """Return whether the client takes nothing: what waits for it was never less for `unread_s`."""
+        """Return whether the client reads nothing: its unread bytes did not shrink for `unread_s`."""
         unread = connection.link.get_write_buffer_size()
         if not unread or unread < connection.unread or not connection.unread:
             connection.unread_since = now
         connection.unread = unread
         return now - connection.unread_since >= self.limits.unread_s
 
-    def _close(self, connection: Connection, reason: Closed) -> None:
+    def _close(self, connection: Connection, reason: CloseReason) -> None:
         self.remove(connection)
         self._meter.closed(reason)
         connection.link.abort()
@@ -199,7 +199,7 @@ class ConnectionTable:
 
 
 def peer_of(host: str) -> str:
-    """Return who an address stands for: itself, or the site's network where it is IPv6."""
+    """Return the peer of an address: itself, or the site's network of an IPv6 address."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:

@@ -1,7 +1,7 @@
-"""Connections of gRPC: accepted and limited here, and carried to gRPC's own server by a private socket.
+"""Connections of gRPC: accepted and limited here, and relayed to gRPC's own server over a private socket.
 
-gRPC itself can refuse connections beyond a number, and then whoever came first keeps all others out. A call
-finds the connection that it came by under the name that the relay gave to its way there (`peer()`).
+gRPC itself can only refuse connections beyond a number, so that the first clients lock out all others. A call
+finds its connection by the name of the relay's socket, which gRPC reports as its peer.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .acceptor import Acceptor
 from .connections import Connection, ConnectionLimits, ConnectionMeter, ConnectionTable
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""What a client of HTTP/2 says first. RFC 9113, section 3.4."""
+"""The first bytes of every HTTP/2 connection. RFC 9113, section 3.4."""
 IDLE_S = 600.0
-"""How long a connection that had calls may have none, in seconds."""
+"""Seconds that an authenticated connection may be without calls."""
 
 
 class Relay:
-    """Carries connections of a public socket to the server that listens on `target`; for one event loop."""
+    """Relays connections of a public socket to the server that listens on `target`; for one event loop."""
 
     def __init__(self, sock: socket.socket, limits: ConnectionLimits, meter: ConnectionMeter) -> None:
         self._sock = sock
@@ -38,19 +38,19 @@ class Relay:
 
     @property
     def target(self) -> str:
-        """Return where gRPC's server must listen: a socket in a folder that no other user can enter."""
+        """Return the address of gRPC's server: a socket in a folder that no other user can enter."""
         return f"unix:{self._folder / 'server'}"
 
     def connection(self, peer: str) -> Connection | None:
-        """Return the connection that a call came by, from what gRPC says of its peer."""
+        """Return the connection of a call, by the peer that gRPC reports."""
         return self._connections.get(peer)
 
     def start(self) -> None:
-        """Begin to accept."""
+        """Begin to accept connections."""
         self._acceptor.start()
 
     async def close(self) -> None:
-        """Accept nothing more; connections go on until their server ends them."""
+        """Stop accepting; connections stay open until the server closes them."""
         self._acceptor.close()
         self._sock.close()
         await self._acceptor.wait_closed()
@@ -79,23 +79,23 @@ class Relay:
             front.name = f"unix:{name}"
             await loop.create_unix_connection(lambda: _Back(front), sock=sock)
         except OSError:
-            # No file is left, or the server has stopped: the client may come again.
+            # No file descriptor is left, or the server has stopped: the client may retry.
             if sock is not None:
                 sock.close()
             name.unlink(missing_ok=True)
             front.connection.link.abort()
 
-    def forget(self, name: str) -> None:
-        """Forget a connection that has ended."""
+    def remove_connection(self, name: str) -> None:
+        """Remove a connection that has ended."""
         self._connections.pop(name, None)
 
 
 class _Front(asyncio.Protocol):
-    """The client's side. No server hears of it before it has said that it speaks HTTP/2."""
+    """The client's side of a relayed connection. The server sees it once it has sent the HTTP/2 preface."""
 
     def __init__(self, relay: Relay, connection: Connection) -> None:
         self._relay = relay
-        self._begun = b""
+        self._preface = b""
         self.connection = connection
         self.name = ""
         self.back: _Back | None = None
@@ -109,18 +109,18 @@ class _Front(asyncio.Protocol):
         if self.back is not None:
             self.back.transport.write(data)
             return
-        self._begun += data
-        if not self._begun.startswith(PREFACE[: len(self._begun)]):
+        self._preface += data
+        if not self._preface.startswith(PREFACE[: len(self._preface)]):
             self.transport.abort()
-        elif len(self._begun) >= len(PREFACE):
+        elif len(self._preface) >= len(PREFACE):
             self.transport.pause_reading()
             self._relay.join(self)
 
     def joined(self, back: _Back) -> None:
-        """Go on with what came before the server's side was there."""
+        """Send the server the bytes that came before its side was connected."""
         self.back = back
-        back.transport.write(self._begun)
-        self._begun = b""
+        back.transport.write(self._preface)
+        self._preface = b""
         self.transport.resume_reading()
 
     def pause_writing(self) -> None:
@@ -133,13 +133,13 @@ class _Front(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self.is_lost = True
-        self._relay.forget(self.name)
+        self._relay.remove_connection(self.name)
         if self.back is not None:
             self.back.transport.close()
 
 
 class _Back(asyncio.Protocol):
-    """The server's side."""
+    """The server's side of a relayed connection."""
 
     def __init__(self, front: _Front) -> None:
         self._front = front

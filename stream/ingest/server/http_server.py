@@ -1,6 +1,6 @@
-"""The HTTP server of every process: uvicorn behind an accept loop and a table of connections of our own.
+"""The HTTP server of every process: uvicorn behind tracline's accept loop and connection table.
 
-uvicorn limits requests, not connections, and has no limit of time for a request's head.
+uvicorn limits requests, not connections, and has no timeout for a request's head.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .acceptor import Acceptor
 from .connections import Connection, ConnectionLimits, ConnectionMeter, ConnectionTable
 
 HEAD_BYTES_MAX = 64 << 10
-"""Of a request's line and headers together."""
+"""Size limit of a request's line and headers together."""
 
 _STATE = "tracline.connection"
 
@@ -33,17 +33,17 @@ class Client:
     table: ConnectionTable
 
     @contextmanager
-    def answering(self, *, is_stranger: bool) -> Generator[None]:
-        """Note that a request is answered meanwhile: one that the gate let pass, or a stranger's."""
-        if not is_stranger:
+    def answering(self, *, authenticated: bool) -> Generator[None]:
+        """Note that a request is being answered, one that the gate accepted or one that needed no token."""
+        if authenticated:
             self.table.begin(self.connection)
         try:
             yield
         finally:
-            (self.refused if is_stranger else self._end)()
+            (self._end if authenticated else self.refused)()
 
     def refused(self) -> None:
-        """Note that a stranger's request was answered."""
+        """Note that a refused request, or one that needed no token, was answered."""
         self.table.refused(self.connection)
 
     def _end(self) -> None:
@@ -51,12 +51,12 @@ class Client:
 
 
 def client_of(scope: Scope) -> Client | None:
-    """Return the connection of a request; None where another server than ours has it."""
+    """Return the connection of a request; None where another HTTP server handles it."""
     return cast("Client | None", scope.get("state", {}).get(_STATE))
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn with limited connections; `begun` is called once it answers."""
+    """uvicorn with limited connections; it calls `on_start` once it answers."""
 
     def __init__(
         self,
@@ -64,15 +64,15 @@ class HttpServer(uvicorn.Server):
         limits: ConnectionLimits,
         meter: ConnectionMeter,
         stopping_s: int,
-        begun: Callable[[], None],
+        on_start: Callable[[], None],
     ) -> None:
         super().__init__(
             uvicorn.Config(
-                _Ended(app),
+                _CompletedResponses(app),
                 http="h11",
                 ws="none",
                 log_config=None,
-                # Its warnings say that a stranger's request is no HTTP: anyone could fill the log with them.
+                # It warns of every malformed request, so that anyone could fill the log.
                 log_level="error",
                 access_log=False,
                 server_header=False,
@@ -83,18 +83,18 @@ class HttpServer(uvicorn.Server):
             )
         )
         self._table = ConnectionTable(limits, meter, time.monotonic)
-        self._begun = begun
+        self._on_start = on_start
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer; in place of uvicorn's own, whose accept loop has no bound."""
-        assert sockets, "the server is given its socket"
+        """Begin to answer, with tracline's accept loop in place of uvicorn's, which has no bound."""
+        assert sockets, "the server needs its socket"
         self.servers = cast(
             "list[asyncio.Server]", [Acceptor(sock, self._table, self._make) for sock in sockets]
         )
         for acceptor in cast("list[Acceptor]", self.servers):
             acceptor.start()
         self.started = True
-        self._begun()
+        self._on_start()
 
     def _make(self, connection: Connection) -> asyncio.Protocol:
         make: Any = self.config.http_protocol_class
@@ -105,10 +105,10 @@ class HttpServer(uvicorn.Server):
         )
 
 
-class _Ended:
-    """Ends the answers that an app leaves open, as where the server stops, without a word in the log.
+class _CompletedResponses:
+    """An app that completes the responses which the wrapped app leaves open, as when the server stops.
 
-    Where there is none yet the answer is 503, which exporters repeat.
+    A response that has not begun becomes 503, after which exporters retry. Nothing is logged.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -117,19 +117,19 @@ class _Ended:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_started = is_whole = False
 
-        async def noted(message: Message) -> None:
+        async def tracked(message: Message) -> None:
             nonlocal is_started, is_whole
             is_started = True
             is_whole = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         with suppress(asyncio.CancelledError):
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, tracked)
         if not is_started:
             headers = [(b"retry-after", b"1"), (b"connection", b"close"), (b"content-length", b"0")]
             await send({"type": "http.response.start", "status": 503, "headers": headers})
             await send({"type": "http.response.body"})
         elif not is_whole and (client := client_of(scope)) is not None:
             client.connection.link.abort()
-            # uvicorn learns that the connection is lost before it looks whether the answer is whole.
+            # Let uvicorn see the lost connection before it checks that the response is complete.
             await asyncio.sleep(0)

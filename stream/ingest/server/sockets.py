@@ -1,4 +1,4 @@
-"""Where a server listens: sockets on an address, and the address in words."""
+"""Sockets that listen on an address, and the address as text."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ...error import StreamError
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen, port 0 being a free one, and the token that is asked for; it is not in the `repr`."""
+    """An address to listen on (port 0: a free one), and the required token, which is not in the `repr`."""
 
     host: str = "127.0.0.1"
     port: int = 0
     token: str | None = field(default=None, repr=False)
 
     def url(self, port: int | None = None) -> str:
-        """The address as one writes it in a browser; `port` is the one that was taken, if it was free."""
+        """Return the URL of the address; `port` replaces a port 0."""
         return f"http://{in_url(self.host)}:{self.port if port is None else port}"
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket on the address; port 0 is a free one, and `::` is all addresses, those of IPv4, too.
+    """Return a socket on the address; port 0 is a free one, `::` is all addresses of IPv6 and IPv4.
 
-    Raises StreamError (TRL713) where it cannot be had.
+    Raises StreamError (TRL713) where it cannot listen there.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     is_both = host == "::" and socket.has_dualstack_ipv6()
@@ -35,11 +35,11 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def refused_address(host: str, port: int) -> StreamError:
-    """That an address cannot be had (TRL713)."""
-    hint = "another process may listen there; choose another port, or an address of this machine"
-    return StreamError("TRL713", f"{in_url(host)}:{port} cannot be listened on", hint)
+    """Return the error of an address that cannot be listened on (TRL713)."""
+    hint = "choose another port, or an address of this machine: another process may listen there"
+    return StreamError("TRL713", f"cannot listen on {in_url(host)}:{port}", hint)
 
 
 def in_url(host: str) -> str:
-    """The host as it stands in an address with a port."""
+    """Return the host as a URL writes it."""
     return f"[{host}]" if ":" in host else host

@@ -20,7 +20,7 @@ from kafka.errors import KafkaError, KafkaTimeoutError
 from kafka.structs import TopicPartition
 
 from ...error import StreamError
-from ...messages.codec import Activation, Damaged, DeadLetter, decode, decode_letter
+from ...messages.codec import Activation, Damaged, DeadLetter, decode, decode_dead_letter
 from ...messages.topics import Topic
 from ..preflight import refusal
 from ..settings import KafkaSettings, connecting, producing
@@ -117,7 +117,7 @@ def read_letters(kafka: KafkaSettings, choice: Choice) -> Read:
             if last is not None and record.offset > last:
                 break
             try:
-                one = Letter(record.offset, decode_letter(record.value or b""))
+                one = Letter(record.offset, decode_dead_letter(record.value or b""))
             except Damaged:
                 damaged += 1
                 continue

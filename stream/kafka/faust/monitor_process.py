@@ -30,9 +30,9 @@ from ...error import StreamError
 from ...messages.codec import RuleTexts
 from ...messages.superseded import activation_in, digest_of, in_force
 from ...messages.topics import Topic
-from ...process.faultpoints import MonitorFault, reach
-from ...process.metrics import MonitorMetrics
-from ...process.trial import Trials
+from ...process.faultpoints import MonitorFault, fault_point
+from ...process.monitor_metrics import MonitorMetrics
+from ...process.trial import RuleTrials
 from ...stages.monitor import Monitoring, Step, Terms
 from ...stages.rekey import Output, Record
 from ..assignment import not_taken
@@ -103,7 +103,7 @@ class Monitor:
         rules: RuleSet | None,
         ground: Ground,
         around: Surroundings,
-        trials: Trials,
+        trials: RuleTrials,
     ) -> None:
         """`rules` are in force until others are activated."""
         self._trials = trials
@@ -150,7 +150,7 @@ class Monitor:
         moves, consumer = self._moves, self._app.consumer
         self._monitoring.revoke(list(self._monitoring.offsets()))
         self._monitoring.assign(partitions, self._shelves.items(partitions))
-        self._around.metrics.judging.know(self._monitoring.met())
+        self._around.metrics.judging.add_rules(self._monitoring.met())
         offsets = self._monitoring.offsets()
         held = self._shelves.held(partitions)
         await check_state(self._ground, self._checks, self._monitoring.topic_ids(), offsets, held)
@@ -258,7 +258,7 @@ class Monitor:
             raise
 
     async def _work_off(self, message: Any) -> None:
-        reach(MonitorFault.RECEIVED)
+        fault_point(MonitorFault.RECEIVED)
         place, expected = TP(message.topic, message.partition), self._next[message.partition]
         if place in self._app.consumer.repeated:
             await self._check_events()
@@ -267,10 +267,10 @@ class Monitor:
         self._tell_deleted(message.partition, lost)
         record = Record(message.partition, message.offset, self._time(message), message.value or b"")
         step = self._monitoring.step(record, await self._coming_into_force(record))
-        reach(MonitorFault.STEPPED)
+        fault_point(MonitorFault.STEPPED)
         if step.outputs:
             await self._send(step.outputs)
-            reach(MonitorFault.PRODUCED)
+            fault_point(MonitorFault.PRODUCED)
         await self._table.write(record.partition, step.writes)
         self._next[record.partition] = max(record.offset + 1, self._next[record.partition])
         self._count(record, step)
@@ -328,7 +328,7 @@ class Monitor:
         for kind, count in Counter(event.kind for event in judged.events).items():
             metrics.judging.judged(kind, count)
         given = Counter((one["pack"], one["rule"], one["verdict"]) for one in judged.records)
-        metrics.judging.know(self._monitoring.met())
+        metrics.judging.add_rules(self._monitoring.met())
         for (pack, rule, verdict), count in given.items():
             metrics.judging.verdict(pack, rule, Verdict(verdict), count)
         metrics.judging.late.inc(judged.late)
@@ -408,7 +408,7 @@ def monitoring(
     sessions: SessionSettings,
     rules: RuleSet | None,
     around: Surroundings,
-    trials: Trials,
+    trials: RuleTrials,
     wait_s: float,
 ) -> Monitor | None:
     """The process over the topics as they are; None where it is to end before a broker answers.

@@ -20,7 +20,7 @@ from faust.stores.base import Store
 from faust.tables.manager import TableManager
 from faust.types import TP
 
-from ...process.faultpoints import MonitorFault, reach
+from ...process.faultpoints import MonitorFault, fault_point
 from .state_store import Shelves
 
 NAME = "state"
@@ -159,9 +159,9 @@ class StateTable(faust.Table[str, bytes]):
         acknowledged = [
             await self.app.producer.send(topic, key, value, partition, None, None) for key, value in encoded
         ]
-        reach(MonitorFault.WRITTEN)
+        fault_point(MonitorFault.WRITTEN)
         ends = await asyncio.gather(*acknowledged)
-        reach(MonitorFault.ACKNOWLEDGED)
+        fault_point(MonitorFault.ACKNOWLEDGED)
         shelf = self._shelves.open(partition)
         # Of a record that it has twice Kafka does not say where it is.
         shelf.put(encoded, max(shelf.applied, *(end.offset for end in ends)))

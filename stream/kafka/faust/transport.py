@@ -22,7 +22,7 @@ from faust.types import TP, Message
 from mode.utils.futures import notify
 
 from ...error import StreamError
-from ...process.faultpoints import MonitorFault, reach
+from ...process.faultpoints import MonitorFault, fault_point
 
 ASK_S = 0.05
 
@@ -218,7 +218,7 @@ class Consumer(driver.Consumer):
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         done = await super()._commit(offsets)
-        reach(MonitorFault.COMMITTED)
+        fault_point(MonitorFault.COMMITTED)
         return done
 
     async def perform_seek(self) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from tracline.archive.error import SourceError
 from tracline.batch.prepare.prepare import prepare
-from tracline.batch.sources.discover import Format, Part, Population
+from tracline.batch.sources.discover import FileFormat, Population, SourceFile
 from tracline.batch.sources.event_files import reading, scan
 
 ROWS = 400
@@ -109,7 +109,7 @@ def test_text_that_is_not_utf_8_names_its_file(tmp_path: Path) -> None:
 def test_what_is_not_a_files_fault_stays_as_it_is(tmp_path: Path) -> None:
     """An error while sound files are read is not told of them."""
     log().write_parquet(tmp_path / "good.parquet")
-    part = Part(tmp_path / "good.parquet", "good.parquet", Format.PARQUET)
+    part = SourceFile(tmp_path / "good.parquet", "good.parquet", FileFormat.PARQUET)
     with pytest.raises(pl.exceptions.ColumnNotFoundError), reading([part]):
         scan(part).select("nowhere").collect()
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tracline.archive.error import SourceError
-from tracline.archive.writer import Origin, writing
+from tracline.archive.manifest import ManifestSource
+from tracline.archive.writer import archive_writer
 from tracline.batch.prepare import spill
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.prepare.prepare import prepare
-from tracline.batch.sources.discover import Part, Population, discover
+from tracline.batch.sources.discover import Population, SourceFile, discover
 from tracline.batch.sources.event_files import reject_rows, scan
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import EVENT_SCHEMA, event_frame
@@ -46,7 +47,7 @@ def order(frame: pl.DataFrame, idle_s: float = 3600) -> list[tuple[str, int, str
     return judged_order(frame, idle_s).events.select("session_id", "seq", "text").rows()
 
 
-def written(tmp_path: Path, frame: pl.DataFrame, name: str = "events.parquet") -> Part:
+def written(tmp_path: Path, frame: pl.DataFrame, name: str = "events.parquet") -> SourceFile:
     """The frame as the only file of a source."""
     frame.write_parquet(tmp_path / name)
     (part,) = discover(tmp_path / name, Population())
@@ -366,7 +367,7 @@ def test_any_source_is_made_ready_in_buckets(
         (rest.with_columns(conversation_place=None) if number else rest).write_parquet(
             source / f"{number}.parquet"
         )
-    parts = prepare(source, scratch, Population(), Terms(idle_s=30))
+    parts = prepare(source, scratch, Population(), AuditOptions(idle_s=30))
     found = pl.concat([scan(part) for part in parts]).collect().sort("session_id", "occurrence", "seq")
     assert found.equals(judged_order(frame, 30).events)
 
@@ -376,8 +377,8 @@ def test_what_is_ready_stays_where_it_is(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     judged = judged_order(candidates(("s", 1, "user", "a"), ("s", 2, "end", None)), 10).events
-    with writing(tmp_path / "archive") as archive:
-        (entry,) = archive.write(judged, Origin("x", "0" * 64), (0, 0))
+    with archive_writer(tmp_path / "archive") as archive:
+        (entry,) = archive.write(judged, ManifestSource("x", "0" * 64), (0, 0))
     (ready,) = prepare(tmp_path / "archive", scratch, Population())
     assert ready.path == tmp_path / "archive" / entry.file
     (made,) = prepare(written(tmp_path, judged.drop("event_id")).path, scratch, Population())

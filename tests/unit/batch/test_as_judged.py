@@ -11,24 +11,25 @@ from typing import Any
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from tracline.archive.chunk import Standing
+from tracline.archive.chunk import ArchiveCheckpoint
 from tracline.archive.error import SourceError
+from tracline.archive.manifest import ManifestSource
 from tracline.archive.rule_sets import write_rule_set
 from tracline.archive.shared_writer import LiveArchive
-from tracline.archive.writer import RULES_COLUMN, Origin, writing
+from tracline.archive.writer import RULES_COLUMN, archive_writer
 from tracline.batch.audit.as_judged import audit_as_judged
 from tracline.batch.audit.audit import audit
 from tracline.batch.prepare import spill
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.cli import tracline
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_texts, pack_text
-from tracline.schemas.candidate import Candidate, Telling
+from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Kind
 from tracline.schemas.settings import SessionSettings
-from tracline.schemas.step import Part
+from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
-from tracline.stream.messages.codec import Activation, Batch, Message, decode_verdicts, encode
+from tracline.stream.messages.codec import Activation, CandidateBatch, Message, decode_verdicts, encode
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages import monitor as monitoring
 from tracline.stream.stages.archive import Gathering
@@ -51,10 +52,10 @@ def archive(root: Path, *told: tuple[list[dict], str], times: int = 1) -> Path:
     rows = [row for own, _ in told for row in own]
     rules = [{"a": A, "b": B}[letter] for _, letters in told for letter in letters]
     frame = pl.read_parquet(write(root.with_name("rows.parquet"), rows))
-    with writing(root) as writer:
+    with archive_writer(root) as writer:
         for number in range(times):
             judged = frame.with_columns(pl.Series(RULES_COLUMN, rules))
-            writer.write(judged, Origin("kafka", "c" * 64), (number, number))
+            writer.write(judged, ManifestSource("kafka", "c" * 64), (number, number))
     for rule_set in (OLD, NEW):
         write_rule_set(root, rule_set_digest(rule_set), rule_set.sources)
     return root
@@ -68,14 +69,14 @@ def verdicts(bundle: Path) -> list[dict[str, Any]]:
 def judged(root: Path, **terms: Any) -> list[tuple[str, int, str, str]]:
     """Session, place, rule and verdict of what an audit as judged finds."""
     bundle = root.with_name("bundle")
-    audit_as_judged(root, bundle, Terms(**terms))
+    audit_as_judged(root, bundle, AuditOptions(**terms))
     return [(v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts(bundle)]
 
 
 def plain(root: Path, name: str, rows: Sequence[dict], rules: Any) -> list[dict[str, Any]]:
     """Return what an ordinary audit of these rows finds."""
     write(root / name / "archive" / "events.parquet", rows)
-    audit(root / name / "archive", rules, root / name / "bundle", Terms())
+    audit(root / name / "archive", rules, root / name / "bundle", AuditOptions())
     return verdicts(root / name / "bundle")
 
 
@@ -88,10 +89,10 @@ ROWS = [
 def test_one_set_that_judged_all_is_an_ordinary_audit(tmp_path: Path) -> None:
     """The same bytes of verdicts, and the same summary but for what it says of rule sets."""
     found = audit_as_judged(
-        archive(tmp_path / "live", (ROWS, "a" * len(ROWS))), tmp_path / "bundle", Terms(satisfied=True)
+        archive(tmp_path / "live", (ROWS, "a" * len(ROWS))), tmp_path / "bundle", AuditOptions(satisfied=True)
     )
     write(tmp_path / "plain" / "events.parquet", ROWS)
-    other = audit(tmp_path / "plain", OLD, tmp_path / "other", Terms(satisfied=True))
+    other = audit(tmp_path / "plain", OLD, tmp_path / "other", AuditOptions(satisfied=True))
     assert len(verdicts(tmp_path / "bundle")) > 4
     for name in ("verdicts.jsonl", "verdicts.parquet"):
         assert (tmp_path / "bundle" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
@@ -115,7 +116,7 @@ def test_occurrences_that_finished_under_their_rules(tmp_path: Path) -> None:
     second = session("s", user("now!"), call(), user("now?"), start=START + 3600 * NS)
     other = session("t", user("now?"), start=START + NS)
     live = archive(tmp_path / "live", (first, "aaaa"), (other, "bb"), (second, "bbbb"))
-    audit_as_judged(live, tmp_path / "bundle", Terms())
+    audit_as_judged(live, tmp_path / "bundle", AuditOptions())
     found = {one["id"] for one in verdicts(tmp_path / "bundle")}
     old = plain(tmp_path, "old", first, OLD)
     new = plain(tmp_path, "new", [*second, *other], NEW)
@@ -170,9 +171,9 @@ def test_more_rows_than_memory_holds_are_judged_alike(
         for i in range(20)
     ]
     live = archive(tmp_path / "live", *told)
-    audit_as_judged(live, tmp_path / "held", Terms())
+    audit_as_judged(live, tmp_path / "held", AuditOptions())
     monkeypatch.setattr(spill, "BUCKET_ROWS", 10)
-    audit_as_judged(live, tmp_path / "spilled", Terms(threads=2))
+    audit_as_judged(live, tmp_path / "spilled", AuditOptions(threads=2))
     held, spilled = ((tmp_path / name / "verdicts.jsonl").read_bytes() for name in ("held", "spilled"))
     assert held == spilled
     assert len(held.splitlines()) == 60
@@ -191,7 +192,7 @@ def test_a_summary_adds_the_rules_of_all_sets_up(tmp_path: Path) -> None:
     changed = session("s", user("now!", agent="bot"), user("now?", agent="bot"))
     other = session("t", user("now!", agent="bot"))
     root = archive(tmp_path / "live", (changed, "abb"), (other, "aa"))
-    found = audit_as_judged(root, tmp_path / "bundle", Terms()).summary
+    found = audit_as_judged(root, tmp_path / "bundle", AuditOptions()).summary
     population = found["population"]
     assert (population["events"], population["sessions"], population["open_sessions"]) == (3, 2, 0)
     assert population["sessions_by_agent"] == {"bot": 2}
@@ -209,7 +210,7 @@ def test_an_archive_that_names_no_rules_is_refused(tmp_path: Path) -> None:
     """Imported logs do not say by which rules they were judged, nor do archives of earlier releases."""
     write(tmp_path / "archive" / "events.parquet", ROWS)
     with pytest.raises(SourceError, match="TRL407") as caught:
-        audit_as_judged(tmp_path / "archive", tmp_path / "bundle", Terms())
+        audit_as_judged(tmp_path / "archive", tmp_path / "bundle", AuditOptions())
     assert "--rules" in caught.value.hint
     assert not (tmp_path / "bundle").exists()
 
@@ -226,7 +227,7 @@ def test_a_rule_set_that_is_not_there_or_was_changed_is_refused(
     else:
         file.write_bytes(content)
     with pytest.raises(SourceError, match="TRL408"):
-        audit_as_judged(live, tmp_path / "bundle", Terms())
+        audit_as_judged(live, tmp_path / "bundle", AuditOptions())
 
 
 def test_an_archive_that_was_copied_without_its_manifest_is_judged_alike(tmp_path: Path) -> None:
@@ -236,7 +237,7 @@ def test_an_archive_that_was_copied_without_its_manifest_is_judged_alike(tmp_pat
     (live / "manifest.jsonl").unlink()
     (live / "rules" / "more.json").write_text("[7]")
     (live / "rules" / f"{'0' * 64}.json").write_text("[7]")
-    found = audit_as_judged(live, tmp_path / "bundle", Terms())
+    found = audit_as_judged(live, tmp_path / "bundle", AuditOptions())
     assert [
         (v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts(tmp_path / "bundle")
     ] == whole
@@ -249,10 +250,10 @@ def test_no_digest_leads_out_of_the_archive(tmp_path: Path) -> None:
     (tmp_path / "outside.json").write_bytes((live / "rules" / f"{A}.json").read_bytes())
     hostile = pl.lit("../../outside").alias(RULES_COLUMN)
     frame = pl.read_parquet(tmp_path / "rows.parquet").with_columns(hostile)
-    with writing(live) as writer:
-        writer.write(frame, Origin("kafka", "d" * 64), (0, 0))
+    with archive_writer(live) as writer:
+        writer.write(frame, ManifestSource("kafka", "d" * 64), (0, 0))
     with pytest.raises(SourceError, match="TRL408"):
-        audit_as_judged(live, tmp_path / "bundle", Terms())
+        audit_as_judged(live, tmp_path / "bundle", AuditOptions())
 
 
 def test_the_command_takes_one_of_the_two(tmp_path: Path) -> None:
@@ -272,15 +273,15 @@ def test_the_command_takes_one_of_the_two(tmp_path: Path) -> None:
 def says(session_id: str, second: int, kind: Kind, **more: Any) -> Candidate:
     """Something that was said or done in a second of its own."""
     time = START + second * NS
-    told = (Telling(kind, time, place=0, key=f"{second}", **more),)
-    return Candidate(session_id, Part.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
+    told = (Claim(kind, time, place=0, key=f"{second}", **more),)
+    return Candidate(session_id, SpanRole.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
 
 
 def live_messages() -> list[Message]:
     """Sessions of which one is over before the rules change twice, one goes on through that, one begins."""
 
-    def batch(until: int, *candidates: Candidate) -> Batch:
-        return Batch(0, 1, 0, START + until * NS, list(candidates))
+    def batch(until: int, *candidates: Candidate) -> CandidateBatch:
+        return CandidateBatch(0, 1, 0, START + until * NS, list(candidates))
 
     return [
         batch(0, says("a", 1, Kind.USER, text="now!"), says("b", 1, Kind.TOOL_CALL, tool="pay", call_id="c")),
@@ -307,7 +308,7 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
     table: dict[str, bytes] = {}
     monitor = monitoring.Monitoring(terms, table)
     monitor.assign([0], [])
-    gathering = Gathering("tracline.judged", 0, Standing(0, 0))
+    gathering = Gathering("tracline.judged", 0, ArchiveCheckpoint(0, 0))
     live: dict[str, tuple[str, str, str]] = {}
     for offset, message in enumerate(live_messages()):
         step = monitor.step(Record(0, offset, START, encode(message)))
@@ -320,14 +321,14 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
                     live[one["id"]] = (one["session_id"], one["rule"], one["verdict"])
     written = LiveArchive(tmp_path / "live", "kafka", "c" * 64)
     piece = gathering.piece()
-    with written.turn():
+    with written.lock():
         for digest, packs in piece.activated.items():
-            written.keep_rules(digest, packs)
+            written.write_rules(digest, packs)
         written.begin(piece)
-        written.put(piece)
-        written.enter()
+        written.write(piece)
+        written.commit()
         written.finish(piece)
-    audit_as_judged(tmp_path / "live", tmp_path / "bundle", Terms())
+    audit_as_judged(tmp_path / "live", tmp_path / "bundle", AuditOptions())
     found = {
         one["id"]: (one["session_id"], one["rule"], one["verdict"]) for one in verdicts(tmp_path / "bundle")
     }

@@ -9,13 +9,14 @@ import polars as pl
 import pytest
 from tracline.archive.error import SourceError
 from tracline.archive.gaps import gaps
-from tracline.archive.writer import MANIFEST, Manifest, Origin, read_manifest, writing
-from tracline.batch.audit.audit import Outcome, audit
+from tracline.archive.manifest import MANIFEST, Manifest, ManifestSource, read_manifest
+from tracline.archive.writer import archive_writer
+from tracline.batch.audit.audit import AuditResult, audit
 from tracline.batch.evidence.bundle import VERDICT_SCHEMA
 from tracline.batch.importing.run import import_source
 from tracline.batch.prepare import chat_frames as chatframe
 from tracline.batch.prepare import spill
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.engine.kernel import SLICES_MAX
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.time import NS, rfc3339
@@ -26,10 +27,10 @@ HOUR = 3600 * NS
 RULES = pack_text(PACK)
 
 
-def run(tmp_path: Path, *sessions: list[dict], **terms: object) -> tuple[Outcome, list[dict]]:
+def run(tmp_path: Path, *sessions: list[dict], **terms: object) -> tuple[AuditResult, list[dict]]:
     """Audit the sessions; the outcome and the verdicts."""
     archive = write(tmp_path / "archive" / "events.parquet", [row for own in sessions for row in own])
-    outcome = audit(archive.parent, RULES, tmp_path / "bundle", Terms(**terms))
+    outcome = audit(archive.parent, RULES, tmp_path / "bundle", AuditOptions(**terms))
     lines = (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines()
     return outcome, [json.loads(line) for line in lines]
 
@@ -62,7 +63,7 @@ def test_a_witness_names_the_first_event_where_that_decided(tmp_path: Path) -> N
     """What was so from the first event on was made so by it, not by nothing."""
     rules = pack_text(PACK.split("rules:")[0] + "rules: [{id: r, formula: always (pay -> not once angry)}]\n")
     rows = session("a", user("now!"), call("pay"))
-    audit(write(tmp_path / "in" / "a.parquet", rows).parent, rules, tmp_path / "bundle", Terms())
+    audit(write(tmp_path / "in" / "a.parquet", rows).parent, rules, tmp_path / "bundle", AuditOptions())
     (line,) = (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines()
     assert json.loads(line)["witness"]["history"] == [
         {"event_id": "a-1", "seq": 1, "formula": "once angry", "value": True}
@@ -114,7 +115,7 @@ def test_progress_ends_at_its_total(tmp_path: Path) -> None:
     talks = [{"messages": [{"role": "user", "content": f"hi {i}"}]} for i in range(2)]
     log.write_text(json.dumps(talks), encoding="utf-8")
     heard: list[tuple[str, int, int]] = []
-    audit(log, RULES, tmp_path / "b", Terms(), lambda *told: heard.append(told))
+    audit(log, RULES, tmp_path / "b", AuditOptions(), lambda *told: heard.append(told))
     assert [(done, of) for what, done, of in heard if what == "labelling"] == [(4, 4)]
 
 
@@ -126,24 +127,24 @@ def test_a_page_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     frame.write_parquet(broken, compression="uncompressed", use_pyarrow=True)
     broken.write_bytes(broken.read_bytes().replace(b"HERE", b"\xff\xfe\xff\xfe"))
     with pytest.raises(SourceError, match=r"b\.parquet: TRL401"):
-        audit(tmp_path / "in", RULES, tmp_path / "b", Terms())
+        audit(tmp_path / "in", RULES, tmp_path / "b", AuditOptions())
     assert not (tmp_path / "b").exists()
 
 
 def test_a_missing_range_is_a_gap(tmp_path: Path) -> None:
     """A file that was taken out of an archive together with its line in the manifest is counted as a gap."""
     root = tmp_path / "archive"
-    origin = Origin("log", "0" * 64)
-    with writing(root) as archive:
+    origin = ManifestSource("log", "0" * 64)
+    with archive_writer(root) as archive:
         for number in range(3):
             rows = write(tmp_path / "rows.parquet", session(f"s{number}", user("hi")))
             archive.write(pl.read_parquet(rows), origin, (10 * number, 10 * number + 9))
-    whole = audit(root, RULES, tmp_path / "b", Terms())
+    whole = audit(root, RULES, tmp_path / "b", AuditOptions())
     assert whole.summary["population"]["gaps"] == 0
     lines = (root / MANIFEST).read_bytes().splitlines(keepends=True)
     (root / json.loads(lines[1])["file"]).unlink()
     (root / MANIFEST).write_bytes(lines[0] + lines[2])
-    assert audit(root, RULES, tmp_path / "b", Terms()).summary["population"]["gaps"] == 1
+    assert audit(root, RULES, tmp_path / "b", AuditOptions()).summary["population"]["gaps"] == 1
     assert gaps(Manifest(read_manifest(root).entries[1:])) == 0
     assert gaps(Manifest(read_manifest(root).entries[1:], (origin,))) == 1
 
@@ -151,14 +152,14 @@ def test_a_missing_range_is_a_gap(tmp_path: Path) -> None:
 def test_the_least_watermark_is_told(tmp_path: Path) -> None:
     """Of the live sources of an archive the one that came least far; null where nothing live wrote it."""
     root = tmp_path / "archive"
-    ours, theirs = Origin("serve", "a" * 64), Origin("serve", "b" * 64)
-    with writing(root) as archive:
+    ours, theirs = ManifestSource("serve", "a" * 64), ManifestSource("serve", "b" * 64)
+    with archive_writer(root) as archive:
         rows = write(tmp_path / "rows.parquet", session("s", user("hi")))
         archive.write(pl.read_parquet(rows), ours, (0, 1))
-        assert audit(root, RULES, tmp_path / "b", Terms()).summary["population"]["watermark"] is None
+        assert audit(root, RULES, tmp_path / "b", AuditOptions()).summary["population"]["watermark"] is None
         for origin, time in ((ours, START), (theirs, START + 2), (ours, START + 3)):
             archive.mark(origin, time)
-    told = audit(root, RULES, tmp_path / "b", Terms()).summary["population"]["watermark"]
+    told = audit(root, RULES, tmp_path / "b", AuditOptions()).summary["population"]["watermark"]
     assert told == rfc3339(START + 2)
 
 
@@ -183,7 +184,7 @@ def test_many_small_files_are_read_a_bounded_number_at_a_time(
     for number in range(10):
         write(tmp_path / "in" / f"{number}.parquet", session(f"s{number}", user("no!")))
     heard: list[tuple[str, int, int]] = []
-    outcome = audit(tmp_path / "in", RULES, tmp_path / "b", Terms(), lambda *told: heard.append(told))
+    outcome = audit(tmp_path / "in", RULES, tmp_path / "b", AuditOptions(), lambda *told: heard.append(told))
     assert [(done, of) for what, done, of in heard if what == "labelling"] == [(8, 20), (16, 20), (20, 20)]
     assert outcome.summary["rules"]["calm"]["violations"] == 10
 
@@ -343,7 +344,7 @@ def test_a_bundle_replaces_a_bundle_and_nothing_else(tmp_path: Path) -> None:
 def test_a_failed_audit_leaves_no_trace(tmp_path: Path) -> None:
     """Where the archive cannot be read, neither a bundle nor a half-written folder stays."""
     with pytest.raises(SourceError, match="TRL401"):
-        audit(tmp_path / "nothing", RULES, tmp_path / "bundle", Terms())
+        audit(tmp_path / "nothing", RULES, tmp_path / "bundle", AuditOptions())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -352,7 +353,7 @@ def test_two_packs_may_use_one_rule_id(tmp_path: Path) -> None:
     other = pack_text("pack: other\nversion: 1\nrules:\n  - {id: calm, formula: always true}\n")
     both = type(RULES)(rules=RULES.rules + other.rules, sources={**RULES.sources, **other.sources})
     archive = write(tmp_path / "events.parquet", session("a", user("no!")))
-    outcome = audit(archive, both, tmp_path / "bundle", Terms())
+    outcome = audit(archive, both, tmp_path / "bundle", AuditOptions())
     names = set(outcome.summary["rules"])
     assert {"desk/calm", "other/calm", "answered"} <= names
     assert "calm" not in names
@@ -362,5 +363,5 @@ def test_rules_that_ask_nothing_are_judged_too(tmp_path: Path) -> None:
     """A pack without propositions steps over every event."""
     rules = pack_text("pack: other\nversion: 1\nrules:\n  - {id: short, formula: next next false}\n")
     archive = write(tmp_path / "events.parquet", session("a", user("one"), user("two"), user("three")))
-    outcome = audit(archive, rules, tmp_path / "bundle", Terms())
+    outcome = audit(archive, rules, tmp_path / "bundle", AuditOptions())
     assert outcome.summary["rules"]["short"]["violations"] == 3

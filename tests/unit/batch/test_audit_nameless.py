@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.engine.records import REASONS
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.packs.load import pack_text
@@ -34,7 +34,7 @@ ASKS = {"authenticate-first", "no-payments", "once-each"}
 
 def judged(tmp_path: Path) -> dict[str, list[tuple[str, int, str | None]]]:
     """Verdict, place and reason of each record of the folder's audit, by rule."""
-    audit(tmp_path / "archive", RULES, tmp_path / "bundle", Terms())
+    audit(tmp_path / "archive", RULES, tmp_path / "bundle", AuditOptions())
     found: dict[str, list[tuple[str, int, str | None]]] = {}
     for line in (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines():
         record = json.loads(line)

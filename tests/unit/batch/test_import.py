@@ -13,15 +13,16 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from tracline.archive.error import SourceError
-from tracline.archive.writer import MANIFEST, Origin, read_manifest, writing
-from tracline.batch.importing.run import Imported, import_source
+from tracline.archive.manifest import MANIFEST, ManifestSource, read_manifest
+from tracline.archive.writer import archive_writer
+from tracline.batch.importing.run import ImportResult, import_source
 from tracline.batch.prepare import chat_frames as chatframe
 from tracline.batch.sources import chat_files as chatlog
 from tracline.batch.sources import json_files as jsonfile
 from tracline.batch.sources.chat_files import read_conversations
-from tracline.batch.sources.discover import Format, Population, discover
+from tracline.batch.sources.discover import FileFormat, Population, discover
 from tracline.cli import tracline
-from tracline.schemas.chat.find import Conversation, Flaw
+from tracline.schemas.chat.find import InputFlaw, RecordedConversation
 from tracline.schemas.frames.events import EVENT_SCHEMA
 
 
@@ -57,7 +58,7 @@ def rows(archive: Path) -> pl.DataFrame:
     return pl.concat([pl.read_parquet(archive / entry.file) for entry in read_manifest(archive).entries])
 
 
-def shape(imported: Imported) -> tuple[int, int, int]:
+def shape(imported: ImportResult) -> tuple[int, int, int]:
     """Sessions, duplicates, rejected."""
     population = imported.population
     return population.sessions, population.duplicates, population.rejected.total()
@@ -66,7 +67,7 @@ def shape(imported: Imported) -> tuple[int, int, int]:
 def places(path: Path) -> list[str]:
     """The place of each conversation, and place and code of each flaw, of a file."""
     found = list(read_conversations(path))
-    return [f"{one.place}: {one.code}" if isinstance(one, Flaw) else one.place for one in found]
+    return [f"{one.place}: {one.code}" if isinstance(one, InputFlaw) else one.place for one in found]
 
 
 SHAPES = {
@@ -89,7 +90,9 @@ def test_every_shape_of_log_holds_the_same_conversation(tmp_path: Path, name: st
     """JSON array, JSON lines of lists, objects or messages, `messages`, `traj`, tau2: the same messages."""
     path = tmp_path / name
     path.write_text(SHAPES[name], encoding="utf-8")
-    found = [one for one in read_conversations(path) if isinstance(one, Conversation) and one.messages]
+    found = [
+        one for one in read_conversations(path) if isinstance(one, RecordedConversation) and one.messages
+    ]
     assert [one.messages for one in found] == [talk(1)[1:2] if name == "one-message.jsonl" else talk(1)]
 
 
@@ -98,7 +101,7 @@ def test_messages_by_lines_are_put_together_by_the_session_they_name(tmp_path: P
     path = tmp_path / "log.jsonl"
     lines = [{"role": "user", "content": str(n), "session_id": f"s{n % 2}"} for n in range(4)]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    found = [one for one in read_conversations(path) if isinstance(one, Conversation)]
+    found = [one for one in read_conversations(path) if isinstance(one, RecordedConversation)]
     assert [one.header for one in found] == [{"session_id": "s0"}, {"session_id": "s1"}]
     assert [one.messages for one in found] == [[lines[0], lines[2]], [lines[1], lines[3]]]
 
@@ -109,7 +112,7 @@ def test_compressed_logs_are_read_by_their_content(tmp_path: Path, pack: Any) ->
     path = tmp_path / "log"
     packed = bytes(pack(json.dumps(talk(1)).encode()))
     path.write_bytes(packed)
-    assert [part.format for part in discover(path, Population())] == [Format.CHAT]
+    assert [part.format for part in discover(path, Population())] == [FileFormat.CHAT]
     assert places(path) == ["session 1"]
     path.write_bytes(packed[:-12])
     assert [place.partition(": ")[0] for place in places(path)] == ["whole file"]
@@ -153,9 +156,9 @@ def test_a_folder_is_told_by_what_its_files_hold(tmp_path: Path) -> None:
     population = Population()
     parts = discover(tmp_path, population)
     assert [(part.name, part.format) for part in parts] == [
-        ("a.json", Format.CHAT),
-        ("b/log.txt", Format.CHAT),
-        ("c.data", Format.PARQUET),
+        ("a.json", FileFormat.CHAT),
+        ("b/log.txt", FileFormat.CHAT),
+        ("c.data", FileFormat.PARQUET),
     ]
     assert sorted(population.skipped) == ["README.md", "gone.json", "pipe.json"]
     assert [(reject.file, reject.code) for reject in population.rejects] == [
@@ -288,8 +291,8 @@ def test_an_archive_and_its_manifest_agree_or_it_is_an_error(tmp_path: Path) -> 
 
 def test_the_latest_watermark_of_each_live_source_is_kept(tmp_path: Path) -> None:
     """It is read back per source and partition; a line that a crash cut off leaves the one before."""
-    ours, theirs = Origin("serve", "a" * 64), Origin("serve", "a" * 64, partition=1)
-    with writing(tmp_path / "out") as archive:
+    ours, theirs = ManifestSource("serve", "a" * 64), ManifestSource("serve", "a" * 64, partition=1)
+    with archive_writer(tmp_path / "out") as archive:
         for origin, time in ((ours, 5), (theirs, 9), (ours, 7), (theirs, 8)):
             archive.mark(origin, time)
     assert read_manifest(tmp_path / "out").watermarks == {ours: 7, theirs: 8}
@@ -300,7 +303,7 @@ def test_the_latest_watermark_of_each_live_source_is_kept(tmp_path: Path) -> Non
     }
     manifest.write_bytes(manifest.read_bytes()[:-10])
     assert read_manifest(tmp_path / "out").watermarks == {ours: 7, theirs: 9}
-    with writing(tmp_path / "out") as archive:
+    with archive_writer(tmp_path / "out") as archive:
         archive.mark(ours, 10)
     assert read_manifest(tmp_path / "out").watermarks == {ours: 10, theirs: 9}
     manifest.write_text('{"watermark": "soon", "source": {"name": "serve", "sha256": "a"}}\n')
@@ -330,7 +333,7 @@ def test_the_command_tells_what_it_did(tmp_path: Path) -> None:
     code, table, progress = run(source, "--out", str(tmp_path / "a"))
     assert (code, progress) == (0, "importing log.json\n")
     assert "         2 sessions\n         4 user\n         4 assistant\n         8 tool_call\n" in table
-    assert "1 conversations met before" in table
+    assert "1 duplicate conversations" in table
     code, text, progress = run(source, "--out", str(tmp_path / "b"), "--format", "json", "--quiet")
     told = json.loads(text)
     assert (code, progress) == (0, "")

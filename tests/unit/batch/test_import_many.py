@@ -9,11 +9,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tracline.archive.writer import MANIFEST
+from tracline.archive.manifest import MANIFEST
 from tracline.batch.audit.audit import audit
 from tracline.batch.importing import small_sources
-from tracline.batch.importing.run import Imported, import_source
-from tracline.batch.prepare.options import Terms
+from tracline.batch.importing.run import ImportResult, import_source
+from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population, discover
 from tracline.rules.packs.load import load_packs
 
@@ -77,7 +77,7 @@ def verdicts(source: Path, bundle: Path) -> bytes:
     """Return the verdicts of an audit of a source."""
     pack = bundle.with_suffix(".yaml")
     pack.write_text(PACK, encoding="utf-8")
-    audit(source, load_packs([str(pack)]), bundle, Terms())
+    audit(source, load_packs([str(pack)]), bundle, AuditOptions())
     return (bundle / "verdicts.jsonl").read_bytes()
 
 
@@ -90,7 +90,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return folder
 
 
-def shape(imported: Imported) -> tuple[int, int, int, int]:
+def shape(imported: ImportResult) -> tuple[int, int, int, int]:
     """Return how many files were written and known, and how many sessions and repeats were met."""
     population = imported.population
     return len(imported.written), len(imported.known), population.sessions, population.duplicates

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 from tracline.archive.error import SourceError
-from tracline.archive.writer import enter
+from tracline.archive.manifest import append_lines
 from tracline.batch.sources.discover import Population, discover
 from tracline.cli import tracline
 from tracline.schemas.time import EVENT_TIME_MIN
@@ -147,7 +147,7 @@ def test_a_manifest_that_the_disk_does_not_take_is_named() -> None:
         Path("/dev/full").open("ab", buffering=0) as full,
         pytest.raises(SourceError, match="TRL409") as caught,
     ):
-        enter(full, [{"finished": {}}], sync=True)
+        append_lines(full, [{"finished": {}}], sync=True)
     assert caught.value.where == "/dev/full"
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tracline.archive.writer import MANIFEST, read_manifest
-from tracline.batch.importing.run import Imported, import_source
+from tracline.archive.manifest import MANIFEST, read_manifest
+from tracline.batch.importing.run import ImportResult, import_source
 from tracline.batch.prepare import chat_frames as chatframe
 from tracline.batch.prepare.prepare import prepare
 from tracline.batch.sources.discover import Population
@@ -46,7 +46,7 @@ def archived(archive: Path) -> dict[str, str]:
     return dict(rows.select("text", "session_id").rows())
 
 
-def rejected(imported: Imported) -> list[tuple[str, str, str]]:
+def rejected(imported: ImportResult) -> list[tuple[str, str, str]]:
     """File, place and code of what was rejected."""
     return [(one.file, one.position, one.code) for one in imported.population.rejects]
 

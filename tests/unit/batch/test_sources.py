@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 from tracline.archive.error import SourceError
-from tracline.archive.writer import MANIFEST
+from tracline.archive.manifest import MANIFEST
 from tracline.batch.audit.audit import audit
 from tracline.batch.importing.run import import_source
 from tracline.batch.prepare import chat_frames as chatframe
 from tracline.batch.prepare import spill
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population, discover
 from tracline.cli import tracline
 from tracline.rules.packs.load import load_packs
@@ -140,7 +140,7 @@ def verdicts(source: Path, out: Path, threads: int) -> bytes:
     """The lines of an audit by the tests' pack."""
     pack = source.parent / "pack.yaml"
     pack.write_text(PACK, encoding="utf-8")
-    audit(source, load_packs([pack]), out, Terms(satisfied=True, threads=threads))
+    audit(source, load_packs([pack]), out, AuditOptions(satisfied=True, threads=threads))
     return (out / "verdicts.jsonl").read_bytes()
 
 

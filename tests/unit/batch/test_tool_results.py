@@ -10,16 +10,17 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
-from tracline.schemas.sessions.assemble import Session
-from tracline.schemas.sessions.claims import tellings
-from tracline.schemas.step import Call, Message, Part, Result, Role, Step
+from tracline.schemas.sessions.assemble import SessionAssembler
+from tracline.schemas.sessions.claims import claims_of
+from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import decode
 
@@ -96,7 +97,7 @@ def found(folder: Path, spans: list[dict[str, Any]]) -> list[tuple[str, int]]:
     folder.mkdir()
     dump = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
     (folder / "dump.json").write_text(json.dumps(dump))
-    audit(folder, RULES, folder.with_suffix(".bundle"), Terms())
+    audit(folder, RULES, folder.with_suffix(".bundle"), AuditOptions())
     lines = folder.with_suffix(".bundle").joinpath("verdicts.jsonl").read_bytes().splitlines()
     records = [orjson.loads(line) for line in lines]
     return [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"]
@@ -159,13 +160,13 @@ def test_integers_beyond_doubles_make_no_second_call(tmp_path: Path) -> None:
     assert found(tmp_path / "dump", spans) == []
 
 
-def candidate(name: str, start: int, end: int, step: Step) -> Candidate:
+def candidate(name: str, start: int, end: int, step: SpanContent) -> Candidate:
     """A span of the session `s`; times in seconds."""
-    told, digest = tellings(step, start * NS, end * NS)
-    return Candidate("s", step.part, start * NS, end * NS, told, "t", name, digest)
+    told, digest = claims_of(step, start * NS, end * NS)
+    return Candidate("s", step.role, start * NS, end * NS, told, "t", name, digest)
 
 
-def assembled(session: Session, *spans: Candidate) -> list[tuple[Kind, str | None]]:
+def assembled(session: SessionAssembler, *spans: Candidate) -> list[tuple[Kind, str | None]]:
     """The kinds and results of the events that these spans add."""
     for one in spans:
         session.add(one)
@@ -174,34 +175,42 @@ def assembled(session: Session, *spans: Candidate) -> list[tuple[Kind, str | Non
 
 def test_parallel_calls_that_are_alike_keep_their_own_results() -> None:
     """Of two equal calls only one has a span: the other's result, told later, is an event of its own."""
-    roll = Call("call_0", "roll", "{}")
+    roll = ToolCall("call_0", "roll", "{}")
     ask = candidate(
-        "a", 1, 2, Step(Part.CHAT, input=(), output=(Message(Role.ASSISTANT, None, (roll, roll)),))
+        "a", 1, 2, SpanContent(SpanRole.CHAT, input=(), output=(Message(Role.ASSISTANT, None, (roll, roll)),))
     )
-    ran = candidate("b", 3, 4, Step(Part.TOOL, call=roll, result=Result("call_0", "roll", "5")))
-    results = tuple(Result("call_0", None, result) for result in ("3", "5"))
+    ran = candidate(
+        "b", 3, 4, SpanContent(SpanRole.TOOL, call=roll, result=ToolResult("call_0", "roll", "5"))
+    )
+    results = tuple(ToolResult("call_0", None, result) for result in ("3", "5"))
     heard = (Message(Role.ASSISTANT, None, (roll, roll)), Message(Role.TOOL, results=results))
-    told = candidate("c", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),)))
+    told = candidate(
+        "c", 5, 6, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),))
+    )
     for order in permutations((ask, ran, told)):
-        made = assembled(Session("s", 3600 * NS), *order)
+        made = assembled(SessionAssembler("s", 3600 * NS), *order)
         assert [result for kind, result in made if kind is Kind.TOOL_RESULT] == ["5", "3"]
 
 
 def test_a_run_without_an_id_is_answered_by_the_id_of_an_equal_call() -> None:
     """Of two equal calls one ran, without an id, and the model tells the result of the other: one event."""
-    first, second = Call("c1", "roll", "{}"), Call("c2", "roll", "{}")
+    first, second = ToolCall("c1", "roll", "{}"), ToolCall("c2", "roll", "{}")
     ask = asking("a", 1, 2, first, second)
-    failed = Result(None, "roll", "no dice", error="ToolError")
-    ran = candidate("b", 3, 4, Step(Part.TOOL, call=Call(None, "roll", "{}"), result=failed))
+    failed = ToolResult(None, "roll", "no dice", error="ToolError")
+    ran = candidate("b", 3, 4, SpanContent(SpanRole.TOOL, call=ToolCall(None, "roll", "{}"), result=failed))
     heard = (
         Message(Role.ASSISTANT, None, (first, second)),
-        Message(Role.TOOL, results=(Result("c2", None, "no dice"),)),
+        Message(Role.TOOL, results=(ToolResult("c2", None, "no dice"),)),
     )
-    told = candidate("c", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "sorry"),)))
-    assert len(results(Session("s", 3600 * NS), ask, ran, told)) == 1
+    told = candidate(
+        "c", 5, 6, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "sorry"),))
+    )
+    assert len(results(SessionAssembler("s", 3600 * NS), ask, ran, told)) == 1
 
 
-def results(session: Session, *spans: Candidate) -> list[tuple[str | None, str | None, str | None, bool]]:
+def results(
+    session: SessionAssembler, *spans: Candidate
+) -> list[tuple[str | None, str | None, str | None, bool]]:
     """The id, tool, arguments and nesting of each result that these spans add, in any order of arrival."""
     found = []
     for order in permutations(spans):
@@ -215,42 +224,50 @@ def results(session: Session, *spans: Candidate) -> list[tuple[str | None, str |
     return [(call_id, tool, args, nested) for _, call_id, tool, args, nested in found[0]]
 
 
-def asking(name: str, start: int, end: int, *calls: Call) -> Candidate:
+def asking(name: str, start: int, end: int, *calls: ToolCall) -> Candidate:
     """A model's call that asks for tools."""
     return candidate(
-        name, start, end, Step(Part.CHAT, input=(), output=(Message(Role.ASSISTANT, None, calls),))
+        name, start, end, SpanContent(SpanRole.CHAT, input=(), output=(Message(Role.ASSISTANT, None, calls),))
     )
 
 
 @pytest.mark.parametrize("began", [1, 3], ids=["while the model spoke", "after the model"])
 def test_a_result_has_the_id_and_the_nesting_of_its_call(began: int) -> None:
     """A run without an id belongs to the call that a model asked, even if it began before that was told."""
-    call = Call("c1", "look", '{"order": 1}')
-    ask = replace(asking("a", 0, 2, call), nested=began == 3)
-    run = Step(Part.TOOL, call=Call(None, "look", call.args), result=Result(None, "look", "ok"))
+    call = ToolCall("c1", "look", '{"order": 1}')
+    ask = msgspec.structs.replace(asking("a", 0, 2, call), nested=began == 3)
+    run = SpanContent(
+        SpanRole.TOOL, call=ToolCall(None, "look", call.args), result=ToolResult(None, "look", "ok")
+    )
     ran = candidate("b", began, began + 4, run)
-    assert results(Session("s", 3600 * NS), ask, ran) == [("c1", "look", call.args, began == 3)]
+    assert results(SessionAssembler("s", 3600 * NS), ask, ran) == [("c1", "look", call.args, began == 3)]
 
 
 def test_a_result_takes_nothing_from_a_span_that_ends_later() -> None:
     """A history that names the call may come when the result was judged: its id is the same either way."""
-    call = Call("c1", "look", '{"order": 1}')
-    run = Step(Part.TOOL, call=Call(None, "look", call.args), result=Result(None, "look", "ok"))
+    call = ToolCall("c1", "look", '{"order": 1}')
+    run = SpanContent(
+        SpanRole.TOOL, call=ToolCall(None, "look", call.args), result=ToolResult(None, "look", "ok")
+    )
     ran = candidate("a", 1, 4, run)
     heard = (Message(Role.USER, "Hi"), Message(Role.ASSISTANT, None, (call,)))
-    late = candidate("b", 3, 9, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "?"),)))
-    assert results(Session("s", 3600 * NS), ran, late) == [(None, "look", call.args, False)]
-    assert results(Session("s", 3600 * NS), ran) == [(None, "look", call.args, False)]
+    late = candidate(
+        "b", 3, 9, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "?"),))
+    )
+    assert results(SessionAssembler("s", 3600 * NS), ran, late) == [(None, "look", call.args, False)]
+    assert results(SessionAssembler("s", 3600 * NS), ran) == [(None, "look", call.args, False)]
 
 
 def test_a_result_without_id_and_tool_takes_its_calls() -> None:
     """A model is told a result alone: nothing but the order says whose it is."""
-    call = Call("c1", "look", '{"order":1}')
-    heard = (Message(Role.TOOL, results=(Result(None, None, "ok"),)),)
-    told = candidate("b", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "?"),)))
-    assert results(Session("s", 3600 * NS), asking("a", 1, 2, replace(call, call_id=None)), told) == [
-        (None, "look", call.args, False)
-    ]
+    call = ToolCall("c1", "look", '{"order":1}')
+    heard = (Message(Role.TOOL, results=(ToolResult(None, None, "ok"),)),)
+    told = candidate(
+        "b", 5, 6, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "?"),))
+    )
+    assert results(
+        SessionAssembler("s", 3600 * NS), asking("a", 1, 2, replace(call, call_id=None)), told
+    ) == [(None, "look", call.args, False)]
 
 
 @pytest.mark.parametrize(
@@ -266,49 +283,71 @@ def test_a_result_without_id_and_tool_takes_its_calls() -> None:
 )
 def test_another_form_of_a_result_is_no_other_result(by_tool: str, by_model: str) -> None:
     """Wrapped, formatted or rewritten on its way to the model, the result of one call is one event."""
-    call = Call("c1", "look", "{}")
+    call = ToolCall("c1", "look", "{}")
     spoken = Message(Role.ASSISTANT, None, (call,))
-    ask = candidate("a", 1, 2, Step(Part.CHAT, input=(), output=(spoken,)))
-    ran = candidate("b", 3, 4, Step(Part.TOOL, call=call, result=Result("c1", "look", by_tool)))
-    heard = (spoken, Message(Role.TOOL, results=(Result("c1", None, by_model),)))
-    told = candidate("c", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),)))
-    made = assembled(Session("s", 3600 * NS), ask, ran, told)
+    ask = candidate("a", 1, 2, SpanContent(SpanRole.CHAT, input=(), output=(spoken,)))
+    ran = candidate(
+        "b", 3, 4, SpanContent(SpanRole.TOOL, call=call, result=ToolResult("c1", "look", by_tool))
+    )
+    heard = (spoken, Message(Role.TOOL, results=(ToolResult("c1", None, by_model),)))
+    told = candidate(
+        "c", 5, 6, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),))
+    )
+    made = assembled(SessionAssembler("s", 3600 * NS), ask, ran, told)
     assert [result for kind, result in made if kind is Kind.TOOL_RESULT] == [by_tool]
 
 
 def test_a_result_that_python_writes_for_a_run_without_an_id_is_no_other_one() -> None:
     """Only the text says that they are one; keys stand in the order in which the tool made them."""
-    call = Call("c1", "look", "{}")
+    call = ToolCall("c1", "look", "{}")
     spoken = Message(Role.ASSISTANT, None, (call,))
-    run = Step(Part.TOOL, call=Call(None, "look", "{}"), result=Result(None, "look", '{"b": 1, "a": "x"}'))
-    heard = (spoken, Message(Role.TOOL, results=(Result("c1", None, "{'b': 1, 'a': 'x'}"),)))
-    told = candidate("c", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),)))
-    made = assembled(Session("s", 3600 * NS), asking("a", 1, 2, call), candidate("b", 3, 4, run), told)
+    run = SpanContent(
+        SpanRole.TOOL,
+        call=ToolCall(None, "look", "{}"),
+        result=ToolResult(None, "look", '{"b": 1, "a": "x"}'),
+    )
+    heard = (spoken, Message(Role.TOOL, results=(ToolResult("c1", None, "{'b': 1, 'a': 'x'}"),)))
+    told = candidate(
+        "c", 5, 6, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),))
+    )
+    made = assembled(
+        SessionAssembler("s", 3600 * NS), asking("a", 1, 2, call), candidate("b", 3, 4, run), told
+    )
     assert [result for kind, result in made if kind is Kind.TOOL_RESULT] == ['{"b": 1, "a": "x"}']
 
 
 @pytest.mark.parametrize("run_id", [None, "call_1", "absent"], ids=["no id", "the call's", "no run"])
 def test_an_items_id_and_a_calls_are_of_one_call(run_id: str | None) -> None:
     """OpenAI's items have ids of their own: a call that is named so is its result's call, and names both."""
-    call = Call("fc_1", "look", '{"order":1}')
-    run = Step(Part.TOOL, call=replace(call, call_id=run_id), result=Result(run_id, "look", "ok"))
+    call = ToolCall("fc_1", "look", '{"order":1}')
+    run = SpanContent(
+        SpanRole.TOOL, call=replace(call, call_id=run_id), result=ToolResult(run_id, "look", "ok")
+    )
     ran = [] if run_id == "absent" else [candidate("b", 3, 4, run)]
     heard = (
         Message(Role.ASSISTANT, None, (call,)),
-        Message(Role.TOOL, results=(Result("call_1", None, "ok"),)),
+        Message(Role.TOOL, results=(ToolResult("call_1", None, "ok"),)),
     )
-    told = candidate("c", 5, 6, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),)))
+    told = candidate(
+        "c", 5, 6, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),))
+    )
     spans = (asking("a", 1, 2, call), *ran, told)
-    assert results(Session("s", 3600 * NS), *spans) == [("fc_1", "look", call.args, False)]
-    assert [kind for kind, _ in assembled(Session("s", 3600 * NS), *spans)].count(Kind.TOOL_CALL) == 1
+    assert results(SessionAssembler("s", 3600 * NS), *spans) == [("fc_1", "look", call.args, False)]
+    assert [kind for kind, _ in assembled(SessionAssembler("s", 3600 * NS), *spans)].count(
+        Kind.TOOL_CALL
+    ) == 1
 
 
 def test_state_of_an_earlier_release_goes_on() -> None:
     """What waited there waits still: its run, its result and a run of the time before are told once."""
     session = decode(base64.b64decode(STORED.read_text())).session
-    second = Call("call_2", "look_up", '{"id":2}')
-    log_in = Call("call_0", "log_in", '{"user":"' + "a" * 100 + '"}')
-    ran = candidate("d", 7, 8, Step(Part.TOOL, call=second, result=Result("call_2", "look_up", "new")))
-    again = candidate("e", 9, 10, Step(Part.TOOL, call=log_in, result=Result("call_0", "log_in", "no")))
+    second = ToolCall("call_2", "look_up", '{"id":2}')
+    log_in = ToolCall("call_0", "log_in", '{"user":"' + "a" * 100 + '"}')
+    ran = candidate(
+        "d", 7, 8, SpanContent(SpanRole.TOOL, call=second, result=ToolResult("call_2", "look_up", "new"))
+    )
+    again = candidate(
+        "e", 9, 10, SpanContent(SpanRole.TOOL, call=log_in, result=ToolResult("call_0", "log_in", "no"))
+    )
     made = assembled(session, ran, again)
     assert made == [(Kind.TOOL_RESULT, "new"), (Kind.TOOL_CALL, None), (Kind.TOOL_RESULT, "no")]

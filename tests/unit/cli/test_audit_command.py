@@ -88,7 +88,7 @@ def test_rejected_rows_are_told_and_exit_2(place: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (("--since", "yesterday"), "write 2026-02-17"),
+        (("--since", "yesterday"), "use 2026-02-17"),
         (("--threads", "0"), "--threads"),
         (("--timezone", "Mars/Olympus"), "TRL405"),
         (("--rules", "no-such-pack"), "TRL"),

@@ -10,16 +10,16 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 from tracline.batch.audit.audit import audit
-from tracline.batch.audit.status_history import standings
-from tracline.batch.prepare.options import Terms
+from tracline.batch.audit.status_history import status_history
+from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population
 from tracline.cli import tracline
-from tracline.examples.desk.bot import Desk, Spike, conversations
+from tracline.examples.desk.bot import BreakSpike, Desk, conversations
 from tracline.examples.desk.formats import event_frame, events
 from tracline.examples.desk.scene import Break
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.stages.judge import Bench
@@ -28,14 +28,16 @@ from ..batch.audit_rows import PACK, START, call, result, session, user, write
 
 HOUR = 3600 * NS
 SPIKE_HOUR = 36
-DESK = statute_of(load_packs(["customer-service"]))
+DESK = compile_rule_set(load_packs(["customer-service"]))
 
 
 def told(folder: Path, rules: str, **terms: object) -> pl.DataFrame:
     """Return what is said of the sessions of an archive."""
     (folder / "scratch").mkdir()
-    statute = statute_of(load_packs([rules]))
-    return standings(folder / "archive", statute, folder / "scratch", Terms(**terms), Population())
+    compiled = compile_rule_set(load_packs([rules]))
+    return status_history(
+        folder / "archive", compiled, folder / "scratch", AuditOptions(**terms), Population()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +95,7 @@ def test_an_archive_says_what_the_live_side_says(tmp_path: Path) -> None:
     bench, states, live = Bench(DESK), dict[str, SessionState](), list[tuple[object, ...]]()
     ways = [events(one) for one in conversations(desk)]
     for way in ways:
-        states[way[0].session_id] = SessionState(Session(way[0].session_id, 3600 * NS))
+        states[way[0].session_id] = SessionState(SessionAssembler(way[0].session_id, 3600 * NS))
     for step in zip_longest(*ways):
         _, statuses = bench.judged(states, [event for event in step if event is not None])
         live += [
@@ -107,7 +109,7 @@ def archived(desk: Desk, folder: Path) -> list[tuple[object, ...]]:
     """Return what an archive of the desk says of its sessions, without the closes."""
     (folder / "scratch").mkdir()
     event_frame(conversations(desk)).write_parquet(folder / "events.parquet")
-    found = standings(folder / "events.parquet", DESK, folder / "scratch", Terms(), Population())
+    found = status_history(folder / "events.parquet", DESK, folder / "scratch", AuditOptions(), Population())
     columns = ["status", "session_id", "pack", "rule", "agent", "time"]
     return list(found.filter(pl.col("status") != "closed").select(columns).iter_rows())
 
@@ -116,7 +118,7 @@ def test_as_many_sessions_as_the_audit_counts(place: Path, tmp_path: Path) -> No
     """By rule, those that violate are those of the summary, and so are those to which it applies."""
     rules = place / "desk.yaml"
     found = told(place, str(rules))
-    summary = audit(place / "archive", load_packs([rules]), tmp_path / "out", Terms()).summary
+    summary = audit(place / "archive", load_packs([rules]), tmp_path / "out", AuditOptions()).summary
     some = found.group_by("rule", "status").len().iter_rows()
     counts = {(rule, status): count for rule, status, count in some}
     for name, rule in summary["rules"].items():
@@ -146,14 +148,14 @@ def test_a_quiet_archive_is_quiet(place: Path, tmp_path: Path) -> None:
     (tmp_path / "desk.yaml").write_text(PACK)
     found = run(tmp_path)
     assert found.exit_code == 0
-    assert found.stdout.startswith("No alarm from 2026-02-18 06:00 to 2026-02-18 23:57 UTC, ")
+    assert found.stdout.startswith("No alarms from 2026-02-18 06:00 to 2026-02-18 23:57 UTC, ")
 
 
 def test_a_time_without_sessions_is_said(place: Path) -> None:
     """Where nothing comes after the history, that is said, and no rate is watched."""
     found = run(place, "--history", "2027-01-01")
     assert found.exit_code == 0
-    assert found.stdout.startswith("Nothing was watched")
+    assert found.stdout.startswith("No rates watched")
 
 
 def test_rates_are_learned_from_one_archive_for_another(place: Path) -> None:
@@ -199,7 +201,7 @@ def test_rates_of_a_file_have_their_own_ticks_and_history(place: Path) -> None:
 def test_the_spike_of_the_demo_is_found_and_nothing_else(tmp_path: Path) -> None:
     """Of two weeks of the simulated desk, the alarms are those of its spike; without one there are none."""
     found: dict[str, list[dict]] = {}
-    for name, spike in (("spike", Spike()), ("quiet", None)):
+    for name, spike in (("spike", BreakSpike()), ("quiet", None)):
         folder = tmp_path / name
         folder.mkdir()
         event_frame(conversations(Desk(spike=spike))).write_parquet(folder / "events.parquet")

@@ -54,7 +54,7 @@ def test_the_demo_takes_no_other_archives_place(tmp_path: Path) -> None:
     kept.write_text("kept")
     result = demo(tmp_path / "demo", 10)
     assert result.exit_code == 2
-    assert "name another --out" in result.stderr
+    assert "choose another --out" in result.stderr
     assert kept.read_text() == "kept"
 
 

@@ -12,7 +12,7 @@ from tracline.cli import tracline
 from tracline.schemas.event import Content, Kind
 from tracline.schemas.instrumentations.lacks import NAME_CHARS_MAX, OTHERS, SCOPES_MAX, Instrumentations, Lack
 from tracline.schemas.span import Span
-from tracline.schemas.step import Part, Step
+from tracline.schemas.span_content import SpanContent, SpanRole
 
 SPANS_MD = Path(__file__).parents[3] / "docs" / "spans.md"
 
@@ -183,7 +183,7 @@ def test_log_records_that_came_are_not_missing() -> None:
     ):
         found = Instrumentations(log_records=log_records)
         sent = Span("1" * 32, "2" * 16, None, "chat", 1, 2, scope=scope)
-        number = found.add(sent, Step(Part.CHAT))
+        number = found.add(sent, SpanContent(SpanRole.CHAT))
         found.add_event(number, Kind.UNKNOWN, Content.ABSENT, "c1", sent.trace_id, None)
         assert [list(one.lacks) for one in found.diagnosed()] == [lacks]
 

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 from tracline.cli import tracline
-from tracline.rules.lint.suggest import ROLES, Tool, tools_named, use_without
+from tracline.rules.lint.reachability import reachable_verdicts
+from tracline.rules.lint.suggest import TOOL_PATTERNS, Tool, tools_named
 from tracline.rules.packs.load import load_packs
 
 from ..batch.audit_rows import session, user, write
@@ -174,7 +175,7 @@ def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     out.write_text("mine")
     refused = run("init", source, "--out", out)
     assert (refused.exit_code, out.read_text()) == (2, "mine")
-    assert "TRL607 is there already" in refused.stderr
+    assert "TRL607 file exists" in refused.stderr
     assert run("init", source, "--out", out, "--force").exit_code == 0
     assert "pack: my-desk-2" in out.read_text()
 
@@ -197,14 +198,14 @@ def test_a_source_without_events_is_an_error(tmp_path: Path) -> None:
 ARGUMENTS = {"reservation": "reservation_id", "order": "order_id", "refund": "order_id"}
 
 
-@pytest.mark.parametrize("name", ROLES[PARENT])
+@pytest.mark.parametrize("name", TOOL_PATTERNS[PARENT])
 def test_words_find_the_tools_that_the_shipped_pack_names(name: str) -> None:
     """For each proposition the table's words mean its tools, and of the others only a look-up of a person."""
     known = frozenset[str]().union(*map(tools_named, SHIPPED.values()))
     taken = {
         tool
         for tool in known
-        for role in ROLES[PARENT][name]
+        for role in TOOL_PATTERNS[PARENT][name]
         if role.fits(Tool(tool, tuple(arg for word, arg in ARGUMENTS.items() if word in tool)))
     }
     extra = {"traveller_known": {"find_user_id_by_email", "find_user_id_by_name_zip"}}
@@ -215,7 +216,9 @@ def test_words_find_the_tools_that_the_shipped_pack_names(name: str) -> None:
 
 def test_every_proposition_that_names_tools_has_its_words() -> None:
     """The table is whole: nothing that asks for a tool is left to the names of the shipped pack."""
-    assert set(ROLES[PARENT]) == {name for name, predicate in SHIPPED.items() if tools_named(predicate)}
+    assert set(TOOL_PATTERNS[PARENT]) == {
+        name for name, predicate in SHIPPED.items() if tools_named(predicate)
+    }
 
 
 @pytest.mark.parametrize(
@@ -234,7 +237,7 @@ def test_every_proposition_that_names_tools_has_its_words() -> None:
 )
 def test_names_of_other_desks(tool: str, names: set[str]) -> None:
     """Snake and camel case, plurals, and names that only look like it."""
-    roles = ROLES[PARENT]
+    roles = TOOL_PATTERNS[PARENT]
     assert {name for name in roles if any(role.fits(Tool(tool)) for role in roles[name])} == names
 
 
@@ -250,8 +253,8 @@ def test_what_is_left_of_a_rule_without_a_tool() -> None:
         ("handover-is-final", "handed_over"): (False, True),
     }
     for (rule, name), expected in uses.items():
-        left = use_without(rules[rule], [name])
-        assert (left.watches, left.keepable) == expected, (rule, name)
+        left = reachable_verdicts(rules[rule], [name])
+        assert (left.can_violate, left.can_hold) == expected, (rule, name)
     for rule in rules.values():
-        assert use_without(rule, []).watches
-        assert use_without(rule, []).keepable
+        assert reachable_verdicts(rule, []).can_violate
+        assert reachable_verdicts(rule, []).can_hold

@@ -23,5 +23,5 @@ def test_a_part_that_is_not_installed_is_named() -> None:
     """Without the extra `stream` the command says what to install, and exits with 2."""
     done = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "TRL620 needs the package uvicorn" in done.stderr
+    assert "TRL620 the package uvicorn is not installed" in done.stderr
     assert "pip install '.[stream]'" in done.stderr

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tracline.cli.error import WorldError
+from tracline.cli.error import CommandError
 from tracline.cli.settings import session_settings
 from tracline.schemas.settings import SessionSettings
 
@@ -43,7 +43,7 @@ def test_the_environment_can_name_the_file(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("TRACLINE_CONFIG", "other.toml")
     assert session_settings().idle_s == 7
     monkeypatch.setenv("TRACLINE_CONFIG", "missing.toml")
-    with pytest.raises(WorldError, match=r"missing\.toml: TRL601 no such file"):
+    with pytest.raises(CommandError, match=r"missing\.toml: TRL601 no such file"):
         session_settings()
 
 
@@ -51,8 +51,8 @@ def test_the_environment_can_name_the_file(folder: Path, monkeypatch: pytest.Mon
     ("text", "code", "said"),
     [
         ("[sessions\n", "TRL610", "line 1"),
-        ("[session]\nidle_s = 1\n", "TRL611", "'session'"),
-        ("[sessions]\nidel_s = 1\n", "TRL611", "known: idle_s"),
+        ("[session]\nidle_s = 1\n", "TRL611", "unknown table or setting `session`"),
+        ("[sessions]\nidel_s = 1\n", "TRL611", "did you mean `idle_s`"),
         ("[sessions]\nidle_s = -1\n", "TRL612", "idle_s"),
         ("[sessions]\nidle_s = inf\n", "TRL612", "idle_s"),
         ('[sessions]\nidle_s = "soon"\n', "TRL612", "idle_s"),
@@ -63,7 +63,7 @@ def test_the_environment_can_name_the_file(folder: Path, monkeypatch: pytest.Mon
 def test_a_wrong_file_is_refused_with_its_name(folder: Path, text: str, code: str, said: str) -> None:
     """The error has the file, a code, what is wrong, and a hint."""
     (folder / "tracline.toml").write_text(text)
-    with pytest.raises(WorldError) as caught:
+    with pytest.raises(CommandError) as caught:
         session_settings()
     assert caught.value.message.startswith(f"tracline.toml: {code} ")
     assert said in caught.value.message
@@ -73,5 +73,5 @@ def test_a_wrong_file_is_refused_with_its_name(folder: Path, text: str, code: st
 def test_a_wrong_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown variable with the settings' prefix is as wrong as an unknown key."""
     monkeypatch.setenv("TRACLINE_SESSIONS_IDLE", "5")
-    with pytest.raises(WorldError, match=r"the environment: TRL611 \[sessions\] has no 'idle'"):
+    with pytest.raises(CommandError, match=r"the environment: TRL611 unknown setting `idle` in \[sessions\]"):
         session_settings()

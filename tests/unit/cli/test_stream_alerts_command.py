@@ -34,13 +34,13 @@ def test_a_label_has_a_name_and_a_value(label: str) -> None:
 @pytest.mark.parametrize("option", [("--label", "team=desk"), ("--console", "http://127.0.0.1:4318")])
 def test_what_only_alertmanager_is_told_needs_one(option: tuple[str, str]) -> None:
     """It would be given in vain."""
-    assert "give --alertmanager, too" in fails(*option)
+    assert "require --alertmanager" in fails(*option)
 
 
 @pytest.mark.parametrize("option", ["--resend-s", "--timeout-s"])
 def test_seconds_are_a_number(option: str) -> None:
     """What is not one is in no range."""
-    assert "'nan' is no number of seconds" in fails(option, "nan")
+    assert "'nan' is not a number of seconds" in fails(option, "nan")
 
 
 def test_labels_that_every_alert_has_are_refused() -> None:

@@ -37,9 +37,9 @@ def run(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> Result:
         ),
         (
             ModuleNotFoundError("no", name="faust"),
-            "TRL620 needs the package faust\n  hint: install tracline with its extra `stream`",
+            "TRL620 the package faust is not installed\n  hint: install tracline with its extra `stream`",
         ),
-        (TopicAuthorizationFailedError("SECRET"), "TRL723 Kafka refuses or fails: TopicAuthorizationFailed"),
+        (TopicAuthorizationFailedError("SECRET"), "TRL723 Kafka error: TopicAuthorizationFailed"),
     ],
 )
 def test_an_error_of_the_world_ends_with_2(

@@ -67,7 +67,7 @@ def test_spans_of_which_none_is_read_are_an_error(place: Path, command: str, enc
     assert found.exit_code == 2
     said = "TRL605 38 spans, none tells of a conversation; scopes: sdk-x 36, (no name) 1, http 1"
     assert said in found.stderr
-    assert f"hint: run `tracline doctor {place / 'dump.json'}`; docs/spans.md says" in found.stderr
+    assert f"hint: run `tracline doctor {place / 'dump.json'}`; docs/spans.md lists" in found.stderr
 
 
 def test_the_bundle_counts_what_is_not_read(place: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_quiet_night_is_clean_and_says_so(place: Path, name: str, text: str) -
     (place / "night" / name).write_text(text)
     found = run(place, "audit", "night")
     assert found.exit_code == 0
-    assert "night: holds no rows: there is nothing to judge" in found.stderr
+    assert "night: no rows: nothing to judge" in found.stderr
     assert (population(place)["rows"], population(place)["spans"]) == (0, 0)
     assert run(place, "import", "night").exit_code == 0
 
@@ -190,9 +190,9 @@ def test_a_live_process_says_it_once() -> None:
     notice = UnreadNotice(said.append)
     came = SpanCensus()
     came.count("sdk-x", SPANS_MIN - 1, 0)
-    notice.came(came)
+    notice.add(came)
     assert said == []
-    notice.came(came)
+    notice.add(came)
     notice.idle()
     assert [line.partition(" spans, none tells of a conversation; scopes: ")[2] for line in said] == [
         f"sdk-x {2 * SPANS_MIN - 2:,}; run `tracline doctor`, or see docs/spans.md"
@@ -200,7 +200,7 @@ def test_a_live_process_says_it_once() -> None:
     more = SpanCensus()
     more.count("langfuse-sdk", 3, 0)
     more.count("sdk-y", 3, 3)
-    notice.came(more)
+    notice.add(more)
     notice.idle()
     notice.idle()
     assert [line.partition(";")[0] for line in said[1:]] == ["3 spans, none tells of a conversation"]
@@ -212,8 +212,8 @@ def test_a_live_process_whose_spans_are_read_says_nothing() -> None:
     notice = UnreadNotice(said.append)
     came = SpanCensus()
     came.count("http", 5, 0)
-    notice.came(came)
+    notice.add(came)
     came.count("langfuse-sdk", 5, 5)
-    notice.came(came)
+    notice.add(came)
     notice.idle()
     assert said == []

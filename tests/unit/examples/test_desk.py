@@ -14,8 +14,8 @@ import pytest
 from tracline.examples.desk.bot import (
     AGENTS,
     Break,
+    BreakSpike,
     Desk,
-    Spike,
     conversation,
     conversations,
     expected_breaks,
@@ -23,11 +23,12 @@ from tracline.examples.desk.bot import (
 )
 from tracline.examples.desk.formats import chat_log, event_frame, events
 from tracline.examples.desk.secrets import PREFIXES, card_number
-from tracline.examples.synthetic_events import synthetic_events
 from tracline.schemas.chat.decode import decode
 from tracline.schemas.chat.find import Conversation as ChatLog
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import EVENT_SCHEMA
+
+from ...support.synthetic_events import synthetic_events
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +80,7 @@ def test_nothing_is_broken_where_nothing_is_asked_for() -> None:
 
 def test_the_spike_stands_on_its_day() -> None:
     """On the day of the spike its kind of break is in a quarter of the conversations, elsewhere in few."""
-    desk = Desk(sessions=1500, seed=2, spike=Spike(day=5, kind=Break.CONFIRM_REFUND, rate=0.25))
+    desk = Desk(sessions=1500, seed=2, spike=BreakSpike(day=5, kind=Break.CONFIRM_REFUND, rate=0.25))
     day, total = Counter[date](), Counter[date]()
     for told in conversations(desk):
         when = datetime.fromtimestamp(told.start_ns // 10**9, UTC).date()

@@ -10,22 +10,23 @@ from itertools import pairwise
 import pytest
 from tracline.examples.desk.bot import Break, Desk, conversations
 from tracline.examples.desk.formats import chat_log, events
-from tracline.examples.spans.agent import expected, spans
-from tracline.examples.spans.plan import Dialect, Fault, Keys, Manner, ModelCall, plan
+from tracline.examples.spans.plan import ClockFault, Dialect, Keys, Manner, ModelCall, plan
 from tracline.examples.spans.sessions import (
-    Line,
-    Session,
+    Script,
+    ScriptLine,
     chat_session,
     later,
     random_session,
     support_session,
     tidy,
 )
-from tracline.examples.spans.wire import requests, to_otlp, to_otlp_json
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.otlp.decode import decode_json, decode_protobuf
 from tracline.schemas.span import Span
-from tracline.schemas.step import Role
+from tracline.schemas.span_content import Role
+
+from ...support.agent_spans import expected, spans
+from ...support.otlp_requests import requests, to_otlp, to_otlp_json
 
 pytestmark = pytest.mark.slow
 
@@ -257,11 +258,11 @@ def test_the_last_root_marks_the_end_where_asked() -> None:
 def test_clock_faults_of_every_kind_are_shown() -> None:
     """Some spans lack a start, some an end, some end before they start; roots keep time."""
     sent = [span for session in SESSIONS for span in spans(session, Manner(clock_faults=0.5))]
-    wrong = {Fault.NO_START: 0, Fault.NO_END: 0, Fault.BACKWARDS: 0}
+    wrong = {ClockFault.NO_START: 0, ClockFault.NO_END: 0, ClockFault.BACKWARDS: 0}
     for span in sent:
-        wrong[Fault.NO_START] += span.start == 0
-        wrong[Fault.NO_END] += span.end == 0
-        wrong[Fault.BACKWARDS] += 0 < span.end < span.start
+        wrong[ClockFault.NO_START] += span.start == 0
+        wrong[ClockFault.NO_END] += span.end == 0
+        wrong[ClockFault.BACKWARDS] += 0 < span.end < span.start
         assert span.parent_id is not None or 0 < span.start < span.end
     assert min(wrong.values()) > 10
 
@@ -307,7 +308,7 @@ def test_spans_travel_as_otlp_without_loss(structured: bool) -> None:
 
 def test_a_wordless_session_has_no_turns_to_tell() -> None:
     """A conversation of one unanswered word is told by a failed call; its truth is that word."""
-    session = Session("s", "a", "m", "shop", (Line(Role.USER, "hello"),))
+    session = Script("s", "a", "m", "shop", (ScriptLine(Role.USER, "hello"),))
     sent = spans(session)
     assert [span.failed for span in sent] == [True, True]
     assert [(event.kind, event.text) for event in expected(session)] == [(Kind.USER, "hello")]

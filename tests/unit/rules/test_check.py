@@ -80,8 +80,8 @@ def test_a_warning_is_given(code: str, formula: str, extra: str) -> None:
     (problem,) = found
     assert is_warning(problem)
     assert problem.hint
-    assert problem.place is not None
-    assert problem.place.line == len(WORDS) + 6
+    assert problem.location is not None
+    assert problem.location.line == len(WORDS) + 6
 
 
 NEAR_MISSES = [
@@ -194,8 +194,8 @@ def test_a_proposition_that_can_never_hold(question: str, impossible: bool) -> N
     told = [problem for problem in found if problem.code == "TRL503"]
     assert bool(told) == impossible
     for problem in told:
-        assert problem.place is not None
-        assert (problem.place.line, problem.place.column) == (4, 6)
+        assert problem.location is not None
+        assert (problem.location.line, problem.location.column) == (4, 6)
         assert "`r`" in problem.hint
 
 
@@ -231,8 +231,8 @@ def test_a_proposition_that_holds_for_want_of_what_it_asks_about(question: str, 
         [] if told is None else [f"the proposition `q` can be true of {told}"]
     )
     for problem in vacuous:
-        assert problem.place is not None
-        assert (problem.place.line, problem.place.column) == (4, 6)
+        assert problem.location is not None
+        assert (problem.location.line, problem.location.column) == (4, 6)
         assert "`r`" in problem.hint
 
 
@@ -279,8 +279,8 @@ def test_a_rule_that_is_too_large_is_an_error() -> None:
     (problem,) = warnings(big)
     assert problem.code == "TRL301"
     assert not is_warning(problem)
-    assert problem.place is not None
-    assert problem.place.text.strip() == big
+    assert problem.location is not None
+    assert problem.location.text.strip() == big
 
 
 def test_operators_and_transitions_are_read_too() -> None:
@@ -289,12 +289,12 @@ def test_operators_and_transitions_are_read_too() -> None:
         "pack: x\npropositions: {a: nested, b: late}\noperators:\n  f(p, q): once p since q\n"
         "transitions:\n  t: previous (once a since b)\nrules:\n  - id: r\n    formula: always f(a, t)\n"
     )
-    places = [
-        (problem.place.line, problem.place.column)
+    locations = [
+        (problem.location.line, problem.location.column)
         for problem in check(pack_text(text))
-        if problem.code == "TRL508" and problem.place
+        if problem.code == "TRL508" and problem.location
     ]
-    assert places == [(4, 12), (6, 16)]
+    assert locations == [(4, 12), (6, 16)]
 
 
 @pytest.mark.parametrize("name", shipped_packs())

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tracline.rules import Monitor, RuleError, Verdict
 from tracline.rules.compiler.compile import compile_formula
-from tracline.rules.compiler.limits import Limits
+from tracline.rules.compiler.limits import CompilerLimits
 from tracline.rules.language.parse import parse_formula
 from tracline.rules.model.machine import APPLIES, Machine
 
@@ -52,18 +52,18 @@ def test_an_exponential_rule_is_refused_by_name_and_limit() -> None:
 @pytest.mark.parametrize(
     ("limits", "text", "named"),
     [
-        (Limits(propositions_max=2), "always (a -> eventually (b or c))", "propositions"),
-        (Limits(delay_max=9), "F[0,10] p", "steps of delay"),
-        (Limits(pending_max=9), "F[0,10] p", "pending obligations"),
-        (Limits(letters_max=4), "always (a -> eventually b) and next c", "letter classes"),
-        (Limits(nodes_max=40), "F[0,50] p", "formula nodes"),
-        (Limits(states_max=5), "always (p -> F[0,16] q)", "machine states"),
-        (Limits(edges_max=30), "always (p -> F[0,16] q)", "machine edges"),
-        (Limits(steps_max=500), "always (p -> F[0,16] q)", "steps of work"),
-        (Limits(tableau_max=3), "(F G p) and (F G q) and (F G (p xor_ q))", "tableau states"),
+        (CompilerLimits(propositions_max=2), "always (a -> eventually (b or c))", "propositions"),
+        (CompilerLimits(delay_max=9), "F[0,10] p", "steps of delay"),
+        (CompilerLimits(pending_max=9), "F[0,10] p", "pending obligations"),
+        (CompilerLimits(letters_max=4), "always (a -> eventually b) and next c", "letter classes"),
+        (CompilerLimits(nodes_max=40), "F[0,50] p", "formula nodes"),
+        (CompilerLimits(states_max=5), "always (p -> F[0,16] q)", "machine states"),
+        (CompilerLimits(edges_max=30), "always (p -> F[0,16] q)", "machine edges"),
+        (CompilerLimits(steps_max=500), "always (p -> F[0,16] q)", "steps of work"),
+        (CompilerLimits(tableau_max=3), "(F G p) and (F G q) and (F G (p xor_ q))", "tableau states"),
     ],
 )
-def test_every_limit_stops_the_search_with_its_name(limits: Limits, text: str, named: str) -> None:
+def test_every_limit_stops_the_search_with_its_name(limits: CompilerLimits, text: str, named: str) -> None:
     """A rule that is too large is an error that names the limit, never a slow or wrong machine."""
     with pytest.raises(RuleError, match=named):
         compiled(text.replace("p xor_ q", "not (p <-> q)"), limits=limits)

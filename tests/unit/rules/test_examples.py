@@ -10,17 +10,17 @@ import pytest
 from click.testing import CliRunner
 from tracline.cli import tracline
 from tracline.rules.compiler.compile import compile_rule
-from tracline.rules.packs.examples import Trial, trials
+from tracline.rules.packs.examples import ExampleRun, run_examples
 from tracline.rules.packs.load import pack_text, shipped_packs
 from tracline.schemas.verdict import Verdict
 
 HEAD = "pack: x\npropositions: {a: nested, b: late, c: history}\nrules:\n"
 
 
-def ran(rule: str) -> list[Trial]:
+def ran(rule: str) -> list[ExampleRun]:
     """The trials of the one rule that those lines hold."""
     (only,) = pack_text(HEAD + rule).rules
-    return list(trials(only, compile_rule(only)))
+    return list(run_examples(only, compile_rule(only)))
 
 
 def test_violated_and_unmet_break_a_rule() -> None:
@@ -29,8 +29,8 @@ def test_violated_and_unmet_break_a_rule() -> None:
         "  - id: r\n    formula: always (a -> next b)\n    examples:\n"
         "      violated: [[[a], [c]], [[a]]]\n      holds: [[[a], [b]], [[], []]]\n"
     )
-    assert [trial.passed for trial in found] == [True] * 4
-    assert [(trial.verdicts, trial.end) for trial in found[:2]] == [
+    assert [run.passed for run in found] == [True] * 4
+    assert [(run.verdicts, run.end) for run in found[:2]] == [
         ((Verdict.PENDING, Verdict.VIOLATED), None),
         ((Verdict.PENDING,), Verdict.UNMET),
     ]
@@ -42,27 +42,27 @@ def test_an_example_that_goes_the_other_way_fails() -> None:
         "  - id: r\n    formula: always (a -> once b)\n    examples:\n"
         "      violated: [[b], [a]]\n      holds: [[a], [b]]\n"
     )
-    assert [(trial.expected, trial.passed) for trial in found] == [("violated", False), ("holds", False)]
+    assert [(run.expected, run.passed) for run in found] == [("violated", False), ("holds", False)]
 
 
 def test_steps_leave_events_out() -> None:
     """A step that `steps` does not count has no verdict, and is no event in between."""
-    (trial,) = ran(
+    (run,) = ran(
         "  - id: r\n    formula: always (a -> next b)\n    steps: a or b\n    examples:\n"
         "      holds: [[a], [c], [b]]\n"
     )
-    assert trial.verdicts == (Verdict.PENDING, None, Verdict.PENDING)
-    assert trial.passed
+    assert run.verdicts == (Verdict.PENDING, None, Verdict.PENDING)
+    assert run.passed
 
 
 def test_an_example_is_one_slice() -> None:
     """Whatever `for_each` says, the events of an example belong together, and their closing counts."""
-    (trial,) = ran(
+    (run,) = ran(
         "  - id: r\n    formula: always (a -> eventually b)\n    for_each: args.x\n    examples:\n"
         "      violated: [[a], []]\n"
     )
-    assert trial.end is Verdict.UNMET
-    assert trial.passed
+    assert run.end is Verdict.UNMET
+    assert run.passed
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_the_table_tells_each_rule_and_how_an_example_failed(failing: str) -> No
         "x/bad   1 violated, 0 holds  FAIL",
         "    example 1 under `violated` should be violated, but holds: always (a -> once b)",
         "       1  pending    b",
-        "       2  left out by `steps` c",
+        "       2  skipped by `steps` c",
         "       3  pending    a",
         "     end  held",
         "x/bare  0 violated, 0 holds  none",
@@ -108,7 +108,7 @@ def test_json_has_every_trial(failing: str) -> None:
     answer = json.loads(out)
     assert code == 1
     assert (answer["examples"], answer["failed"]) == (3, 1)
-    assert [trial["passed"] for trial in answer["trials"]] == [True, True, False]
+    assert [run["passed"] for run in answer["trials"]] == [True, True, False]
     assert answer["trials"][2] == {
         "pack": "x",
         "rule": "bad",
@@ -149,6 +149,6 @@ def test_the_examples_of_shipped_packs_pass(name: str) -> None:
     """Every rule that ships has examples of both kinds, and all pass."""
     code, out = run(name, "--format", "json")
     assert code == 0
-    kinds = {(trial["rule"], trial["expected"]) for trial in json.loads(out)["trials"]}
+    kinds = {(run["rule"], run["expected"]) for run in json.loads(out)["trials"]}
     rules = {rule for rule, _ in kinds}
     assert kinds == {(rule, kind) for rule in rules for kind in ("violated", "holds")}

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from tracline.archive.rule_sets import read_rule_set, write_rule_set
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.cli import tracline
 from tracline.rules.language.parse import parse_formula, parse_predicate
 from tracline.rules.lint.check import check
@@ -147,7 +147,7 @@ def test_packs_may_extend_each_other_five_deep(base: Path) -> None:
         (base / f"p{depth}.yaml").write_text(text)
     assert rules(base / "p5.yaml")["never-owed"].propositions["asks"] == parse_predicate('text contains "5"')
     (problem,) = problems(base / "p6.yaml")
-    assert (problem.code, place(problem)) == ("TRL224", ("p1.yaml", "base.yaml"))
+    assert (problem.code, location(problem)) == ("TRL224", ("p1.yaml", "base.yaml"))
 
 
 def test_a_pack_may_extend_one_of_its_own_name() -> None:
@@ -191,10 +191,12 @@ ERRORS = [
 ]
 
 
-def place(problem: Problem) -> tuple[str, str]:
+def location(problem: Problem) -> tuple[str, str]:
     """The file's name, and the text under the caret."""
-    assert problem.place is not None
-    return Path(problem.place.source).name, problem.place.text[problem.place.start : problem.place.end]
+    assert problem.location is not None
+    return Path(problem.location.source).name, problem.location.text[
+        problem.location.start : problem.location.end
+    ]
 
 
 @pytest.mark.parametrize(("text", "code", "caret", "hint"), ERRORS)
@@ -205,7 +207,7 @@ def test_each_error_has_its_code_place_and_hint(
     file = base / "shop.yaml"
     file.write_text(f"pack: shop\n{text}")
     (problem,) = problems(file)
-    assert (problem.code, place(problem)) == (code, ("shop.yaml", caret))
+    assert (problem.code, location(problem)) == (code, ("shop.yaml", caret))
     assert hint in problem.hint
 
 
@@ -214,7 +216,7 @@ def test_a_circle_is_said_where_it_closes(base: Path) -> None:
     (base / "other.yaml").write_text("pack: other\nextends: shop.yaml\n")
     (base / "shop.yaml").write_text("pack: shop\nextends: ./other.yaml\n")
     (problem,) = problems(base / "shop.yaml")
-    assert (problem.code, place(problem)) == ("TRL223", ("other.yaml", "shop.yaml"))
+    assert (problem.code, location(problem)) == ("TRL223", ("other.yaml", "shop.yaml"))
 
 
 def test_errors_of_a_parent_stand_in_its_file(tmp_path: Path) -> None:
@@ -223,13 +225,13 @@ def test_errors_of_a_parent_stand_in_its_file(tmp_path: Path) -> None:
     file = written(tmp_path, "rules:\n  - {id: mine, formula: always asks, severity: hihg}\n")
     found = problems(file)
     assert [problem.code for problem in found] == ["TRL122", "TRL213"]
-    assert [place(problem)[0] for problem in found] == ["base.yaml", "shop.yaml"]
+    assert [location(problem)[0] for problem in found] == ["base.yaml", "shop.yaml"]
 
 
 def test_an_inherited_rule_that_breaks_names_what_breaks_it(base: Path) -> None:
     """Where a replaced operator no longer takes what inherited rules give it, the hint says whose it is."""
     (problem,) = problems(written(base, "operators:\n  before(p): p\n"))
-    assert (problem.code, place(problem)[0]) == ("TRL122", "base.yaml")
+    assert (problem.code, location(problem)[0]) == ("TRL122", "base.yaml")
     assert "is sound by itself, and not with what" in problem.hint
     assert "shop.yaml" in problem.hint
 
@@ -247,7 +249,7 @@ def warnings(file: Path) -> list[tuple[str, str]]:
     """The code of each warning, and the text under its caret."""
     read = read_packs(file)
     assert not read.errors
-    return [(problem.code, place(problem)[1]) for problem in check(read.rule_set, read.documents)]
+    return [(problem.code, location(problem)[1]) for problem in check(read.rule_set, read.documents)]
 
 
 def test_what_is_inherited_gives_no_warning(base: Path) -> None:
@@ -287,7 +289,7 @@ def audited(folder: Path, pack: Path | list[Path]) -> Path:
         *session("a", call("pay"), result(), user("why?")),
         *session("b", call("pay", args='{"odd": true}'), user("?")),
     ]
-    audit(write(folder / "rows.parquet", rows), load_packs(pack), folder / "bundle", Terms())
+    audit(write(folder / "rows.parquet", rows), load_packs(pack), folder / "bundle", AuditOptions())
     return folder / "bundle"
 
 
@@ -366,7 +368,7 @@ def test_a_folder_beside_a_pack_holds_one_parent(grandchild: Path, tmp_path: Pat
     stored = audited(tmp_path, grandchild) / "rules"
     (stored / "shop.extends" / "more.yaml").write_text("pack: more\n")
     (problem,) = problems(stored / "shop.yaml")
-    assert (problem.code, place(problem)[1]) == ("TRL201", "../mid.yml")
+    assert (problem.code, location(problem)[1]) == ("TRL201", "../mid.yml")
 
 
 def test_archives_and_activations_hold_every_pack_that_another_extends(

@@ -39,8 +39,8 @@ def test_a_bad_regular_expression_is_shown_with_its_reason_and_place() -> None:
     (problem,) = caught.value.problems
     assert problem.code == "TRL140"
     assert "look-around" in problem.message
-    assert problem.place is not None
-    assert problem.place.column == 14
+    assert problem.location is not None
+    assert problem.location.column == 14
 
 
 @pytest.mark.parametrize("pattern", ["a{1000}" * 2 + "{1000}", "a" * (REGEX_CHARS_MAX + 1)])

@@ -9,7 +9,7 @@ import pytest
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.lint.check import check
 from tracline.rules.model.rule import Rule
-from tracline.rules.packs.examples import trials
+from tracline.rules.packs.examples import run_examples
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.frames.events import EVENT_SCHEMA
 
@@ -43,9 +43,9 @@ def test_a_rule_says_why_it_is_there_and_what_it_cannot_see(rule: Rule) -> None:
 @each_rule
 def test_the_examples_of_a_rule_come_out_as_they_say(rule: Rule) -> None:
     """Every example that must break the rule does, and every one that must keep it does."""
-    run = list(trials(rule, compile_rule(rule)))
-    assert {trial.expected for trial in run} == {"violated", "holds"}
-    assert [trial for trial in run if not trial.passed] == []
+    runs = list(run_examples(rule, compile_rule(rule)))
+    assert {run.expected for run in runs} == {"violated", "holds"}
+    assert [run for run in runs if not run.passed] == []
 
 
 @each_rule

@@ -11,15 +11,15 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from tracline.examples.desk.bot import Break, Conversation, Desk, conversations
+from tracline.examples.desk.bot import Break, Desk, DeskConversation, conversations
 from tracline.examples.desk.formats import event_frame
-from tracline.examples.desk.scene import REFUNDS, WRITES, Step
+from tracline.examples.desk.scene import REFUNDS, WRITES, SceneStep
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.model.rule import Rule
-from tracline.rules.packs.examples import truth
+from tracline.rules.packs.examples import evaluate_boolean
 from tracline.rules.packs.load import load_packs, shipped_packs
-from tracline.rules.reference.stepper import Seen, judge_slowly
+from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 from tracline.schemas.verdict import Verdict
 
 pytestmark = pytest.mark.slow
@@ -28,10 +28,10 @@ RULES = load_packs(shipped_packs())
 MACHINES = [(rule, compile_rule(rule)) for rule in RULES.rules]
 LABELER = Labeler(RULES)
 Found = dict[tuple[str, str], list[int]]
-Steps = list[Step]
+Steps = list[SceneStep]
 
 
-def findings(told: Iterable[Conversation]) -> Mapping[str, Found]:
+def findings(told: Iterable[DeskConversation]) -> Mapping[str, Found]:
     """By session: for each rule (pack, id) that it breaks, the places of the events at which it does."""
     frame = event_frame(told)
     labels = LABELER.label(frame.lazy(), ["session_id", "kind"]).collect().rows(named=True)
@@ -49,9 +49,9 @@ def judged(rows: list[dict[str, object]]) -> Found:
         outcome = judge_slowly(machine, [seen(rule, row) for row in rows], sliced=rule.for_each is not None)
         broken = (Verdict.VIOLATED, Verdict.UNMET)
         assert outcome.judged
-        places = [hit.at for hit in (*outcome.findings, *outcome.closing) if hit.verdict in broken]
-        if places:
-            found[rule.pack, rule.id] = places
+        locations = [hit.at for hit in (*outcome.findings, *outcome.closing) if hit.verdict in broken]
+        if locations:
+            found[rule.pack, rule.id] = locations
     return found
 
 
@@ -59,25 +59,27 @@ def judged(rows: list[dict[str, object]]) -> Found:
 def bits(pack: str) -> tuple[tuple[str, str, int], ...]:
     """The propositions of a pack, each with the column of labels and the bit of it that say it."""
     return tuple(
-        (name, f"t{place // 64}", place % 64)
-        for place, (of, name) in enumerate(LABELER.propositions)
+        (name, f"t{index // 64}", index % 64)
+        for index, (of, name) in enumerate(LABELER.propositions)
         if of == pack
     )
 
 
-def seen(rule: Rule, row: Mapping[str, object]) -> Seen:
+def seen(rule: Rule, row: Mapping[str, object]) -> SteppedEvent:
     """One labelled event as the rule meets it."""
     true = frozenset(name for name, word, bit in bits(rule.pack) if int(str(row[word])) >> bit & 1)
     value = None
     if rule.for_each is not None:
         value = row[f"s{LABELER.slice_keys.index(rule.for_each)}"]
-    return Seen(
-        true, rule.steps is None or truth(rule.steps, true), value=None if value is None else str(value)
+    return SteppedEvent(
+        true,
+        rule.steps is None or evaluate_boolean(rule.steps, true),
+        value=None if value is None else str(value),
     )
 
 
 @cache
-def clean() -> tuple[Conversation, ...]:
+def clean() -> tuple[DeskConversation, ...]:
     """Conversations in which the agent sets out to break nothing."""
     return tuple(conversations(Desk(sessions=250, seed=11, rates={}, spike=None)))
 
@@ -101,7 +103,7 @@ def test_the_packs_find_exactly_what_the_simulated_agent_did_wrong() -> None:
 # None where the conversation offers no place for the edit.
 
 
-def place(steps: Steps, wanted: Callable[[Step], bool], start: int = 0) -> int | None:
+def index_of(steps: Steps, wanted: Callable[[SceneStep], bool], start: int = 0) -> int | None:
     """The place of the first step from `start` that is wanted."""
     return next((i for i in range(start, len(steps)) if wanted(steps[i])), None)
 
@@ -111,7 +113,7 @@ def changed(steps: Steps, at: int, **fields: str) -> Steps:
     return [replace(step, **fields) if i == at else step for i, step in enumerate(steps)]
 
 
-def is_call(*tools: str) -> Callable[[Step], bool]:
+def is_call(*tools: str) -> Callable[[SceneStep], bool]:
     """Return whether a step is a call of one of the tools."""
     return lambda step: step.kind == "tool_call" and step.tool in tools
 
@@ -124,13 +126,13 @@ def lookup_fails(steps: Steps, tools: Iterable[str]) -> tuple[Steps, int] | None
         else step
         for step in steps
     ]
-    culprit = place(broken, is_call(*tools))
+    culprit = index_of(broken, is_call(*tools))
     return None if culprit is None else (broken, culprit)
 
 
 def customer_hesitates(steps: Steps, tools: Iterable[str]) -> tuple[Steps, int] | None:
     """The customer's last message before the change is no yes."""
-    culprit = place(steps, is_call(*tools))
+    culprit = index_of(steps, is_call(*tools))
     if culprit is None:
         return None
     yes = max(i for i in range(culprit) if steps[i].kind == "user" and not steps[i].nested)
@@ -139,7 +141,7 @@ def customer_hesitates(steps: Steps, tools: Iterable[str]) -> tuple[Steps, int] 
 
 def books_unseen(steps: Steps) -> tuple[Steps, int] | None:
     """The change is one of a reservation, whose traveller nobody looked up."""
-    culprit = place(steps, is_call(*WRITES))
+    culprit = index_of(steps, is_call(*WRITES))
     if culprit is None:
         return None
     return [
@@ -151,8 +153,8 @@ def books_unseen(steps: Steps) -> tuple[Steps, int] | None:
 
 def approval_denied(steps: Steps) -> tuple[Steps, int] | None:
     """The supervisor says no, and the refund is made all the same."""
-    answer = place(steps, lambda step: step.kind == "tool_result" and step.tool == "request_approval")
-    culprit = place(steps, is_call(*REFUNDS))
+    answer = index_of(steps, lambda step: step.kind == "tool_result" and step.tool == "request_approval")
+    culprit = index_of(steps, is_call(*REFUNDS))
     if answer is None or culprit is None:
         return None
     return changed(steps, answer, result='{"status": "denied"}'), culprit
@@ -160,7 +162,7 @@ def approval_denied(steps: Steps) -> tuple[Steps, int] | None:
 
 def other_order_seen(steps: Steps) -> tuple[Steps, int] | None:
     """The agent looks at another order than the one it changes."""
-    culprit = place(steps, is_call(*WRITES))
+    culprit = index_of(steps, is_call(*WRITES))
     if culprit is None:
         return None
     return [
@@ -171,8 +173,8 @@ def other_order_seen(steps: Steps) -> tuple[Steps, int] | None:
 
 def items_changed_again(steps: Steps) -> tuple[Steps, int] | None:
     """The call that changed an order's items is made once more after it succeeded."""
-    call = place(steps, is_call("exchange_delivered_order_items", "modify_pending_order_items"))
-    done = None if call is None else place(steps, lambda step: step.kind == "assistant", call)
+    call = index_of(steps, is_call("exchange_delivered_order_items", "modify_pending_order_items"))
+    done = None if call is None else index_of(steps, lambda step: step.kind == "assistant", call)
     if call is None or done is None or steps[done - 1].error:
         return None
     again = [replace(steps[call], call_id="again"), replace(steps[done - 1], call_id="again")]
@@ -181,7 +183,9 @@ def items_changed_again(steps: Steps) -> tuple[Steps, int] | None:
 
 def change_failed(steps: Steps) -> tuple[Steps, int] | None:
     """The tool refuses the change, and the agent says that it was made."""
-    result = place(steps, lambda step: step.kind == "tool_result" and step.tool in WRITES and not step.error)
+    result = index_of(
+        steps, lambda step: step.kind == "tool_result" and step.tool in WRITES and not step.error
+    )
     if result is None:
         return None
     return changed(steps, result, result="Error: not possible", error="refused"), result + 1
@@ -189,7 +193,7 @@ def change_failed(steps: Steps) -> tuple[Steps, int] | None:
 
 def customer_left_waiting(steps: Steps) -> tuple[Steps, int] | None:
     """The customer writes three times more before the agent says anything."""
-    first = place(steps, lambda step: step.kind == "user")
+    first = index_of(steps, lambda step: step.kind == "user")
     if first is None or steps[first + 1].kind != "assistant":
         return None
     return [*steps[: first + 1], *[replace(steps[first], text="Hello?")] * 3, *steps[first + 1 :]], first + 3
@@ -197,7 +201,7 @@ def customer_left_waiting(steps: Steps) -> tuple[Steps, int] | None:
 
 def works_on_after_handover(steps: Steps) -> tuple[Steps, int] | None:
     """After the hand-over the agent looks an order up."""
-    if place(steps, is_call("transfer_to_human_agents")) is None:
+    if index_of(steps, is_call("transfer_to_human_agents")) is None:
         return None
     extra = [step for step in steps if str(step.tool).startswith("find_user")][-2:]
     return [*steps, *(replace(step, call_id="late") for step in extra)], len(steps)
@@ -205,7 +209,7 @@ def works_on_after_handover(steps: Steps) -> tuple[Steps, int] | None:
 
 def surveyed_again(steps: Steps) -> tuple[Steps, int] | None:
     """The last message, a survey or what follows it, is followed by the survey once more."""
-    survey = place(steps, lambda step: step.kind == "assistant" and "1" in str(step.text)[-30:])
+    survey = index_of(steps, lambda step: step.kind == "assistant" and "1" in str(step.text)[-30:])
     if survey is None or "rate" not in str(steps[survey].text):
         return None
     return [*steps, steps[survey]], len(steps)
@@ -213,13 +217,13 @@ def surveyed_again(steps: Steps) -> tuple[Steps, int] | None:
 
 def result_lost(steps: Steps) -> tuple[Steps, int] | None:
     """A call's result never comes."""
-    result = place(steps, lambda step: step.kind == "tool_result")
+    result = index_of(steps, lambda step: step.kind == "tool_result")
     return None if result is None else ([*steps[:result], *steps[result + 1 :]], result - 1)
 
 
 def result_twice(steps: Steps) -> tuple[Steps, int] | None:
     """A call's result comes twice."""
-    result = place(steps, lambda step: step.kind == "tool_result")
+    result = index_of(steps, lambda step: step.kind == "tool_result")
     return None if result is None else ([*steps[: result + 1], *steps[result:]], result + 1)
 
 
@@ -244,7 +248,7 @@ def calls_at_once(steps: Steps) -> tuple[Steps, int] | None:
 
 def tool_unknown(steps: Steps) -> tuple[Steps, int] | None:
     """The runtime answers that there is no such tool."""
-    result = place(steps, lambda step: step.kind == "tool_result")
+    result = index_of(steps, lambda step: step.kind == "tool_result")
     if result is None:
         return None
     return changed(steps, result, result="Error: unknown tool", error="unknown_tool"), result
@@ -266,7 +270,7 @@ def says(text: str) -> Callable[[Steps], tuple[Steps, int] | None]:
 
 def passes_card(steps: Steps) -> tuple[Steps, int] | None:
     """A tool is given a card number."""
-    call = place(steps, lambda step: step.kind == "tool_call")
+    call = index_of(steps, lambda step: step.kind == "tool_call")
     if call is None:
         return None
     return changed(steps, call, args='{"order_id": "#W1", "card": "4111111111111111"}'), call

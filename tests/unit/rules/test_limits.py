@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tracline.rules.compiler import compile as compiling
 from tracline.rules.compiler import limits
-from tracline.rules.compiler.limits import Limits, Work
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.compiler.limits import CompilerLimits, Work
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.lint.check import check
-from tracline.rules.lint.satisfiable import STEPS_MAX, tried
+from tracline.rules.lint.satisfiability import STEPS_MAX, satisfiable_with_steps
 from tracline.rules.model.predicate import And
 from tracline.rules.model.problem import RuleError
 from tracline.rules.packs.load import pack_text
@@ -115,10 +115,10 @@ def test_a_rule_that_takes_too_much_work_is_an_error_of_check() -> None:
     problems = check(pack_text(free(COSTLY)))
     [problem] = [each for each in problems if each.code == "TRL301"]
     assert (
-        f"rule x/r0 is too large to compile: more than {Limits().steps_max} of steps of work"
+        f"rule x/r0 is too large to compile: more than {CompilerLimits().steps_max} of steps of work"
         in problem.message
     )
-    assert problem.place is not None
+    assert problem.location is not None
 
 
 def test_work_is_counted_the_same_each_time() -> None:
@@ -137,9 +137,9 @@ def test_rules_that_take_too_much_work_together_are_refused(monkeypatch: pytest.
     _, steps = compiling.compile_counted(rules.rules[0])
     monkeypatch.setattr(compiling, "RULES_STEPS_MAX", 3 * steps - 1)
     with pytest.raises(RuleError, match="TRL302"):
-        statute_of(rules)
+        compile_rule_set(rules)
     monkeypatch.setattr(compiling, "RULES_STEPS_MAX", 3 * steps)
-    assert len(statute_of(rules).machines) == 3
+    assert len(compile_rule_set(rules).machines) == 3
 
 
 def test_a_question_about_many_sorts_of_events_is_given_up() -> None:
@@ -149,14 +149,14 @@ def test_a_question_about_many_sorts_of_events_is_given_up() -> None:
     [rule] = pack_text(pack(text)).rules
     predicate = rule.propositions["p"]
     assert isinstance(predicate, And)
-    holds, steps = tried(predicate)
+    holds, steps = satisfiable_with_steps(predicate)
     assert holds
     assert STEPS_MAX < steps < 2 * STEPS_MAX
 
 
 def test_work_names_the_rule() -> None:
     """The budget is spent step by step, and the error says whose it was."""
-    work = Work("x/r", limits.Limits(steps_max=10))
+    work = Work("x/r", limits.CompilerLimits(steps_max=10))
     work.spend(10)
     with pytest.raises(limits.TooLarge, match="rule x/r"):
         work.spend(1)

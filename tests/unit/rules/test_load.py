@@ -200,13 +200,16 @@ TRIGGERS = [
 ]
 
 
-@pytest.mark.parametrize(("code", "text", "place"), TRIGGERS)
-def test_each_error_has_its_code_and_place(code: str, text: str, place: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("code", "text", "location"), TRIGGERS)
+def test_each_error_has_its_code_and_place(code: str, text: str, location: tuple[int, int]) -> None:
     """What is wrong in a pack has a code, stands at its line and column, and comes with a hint."""
     found = problems(text)
     assert [problem.code for problem in found] == [code]
-    assert found[0].place is not None
-    assert (found[0].place.source, found[0].place.line, found[0].place.column) == ("x.yaml", *place)
+    assert found[0].location is not None
+    assert (found[0].location.source, found[0].location.line, found[0].location.column) == (
+        "x.yaml",
+        *location,
+    )
     assert found[0].hint
 
 
@@ -246,8 +249,8 @@ def test_all_errors_come_at_once_in_the_order_of_the_file() -> None:
         "TRL130",
         "TRL210",
     ]
-    places = [(problem.place.line, problem.place.column) for problem in found if problem.place]
-    assert places == sorted(places)
+    locations = [(problem.location.line, problem.location.column) for problem in found if problem.location]
+    assert locations == sorted(locations)
 
 
 def test_a_wrong_field_hides_no_other() -> None:
@@ -270,7 +273,7 @@ def test_a_wrong_field_hides_no_other() -> None:
             examples: {violated: 3, holds: [[six]]}
         """
     )
-    found = [(problem.code, problem.place.line) for problem in problems(text) if problem.place]
+    found = [(problem.code, problem.location.line) for problem in problems(text) if problem.location]
     assert found == [
         ("TRL120", 5),
         ("TRL234", 6),
@@ -363,7 +366,10 @@ def test_texts_tell_all_their_problems() -> None:
     with pytest.raises(RuleError) as caught:
         load_texts({"first": "rules: [", "second": "pack: third\n"})
     assert [problem.code for problem in caught.value.problems] == ["TRL202", "TRL221"]
-    assert [problem.place.source for problem in caught.value.problems if problem.place] == ["first", "second"]
+    assert [problem.location.source for problem in caught.value.problems if problem.location] == [
+        "first",
+        "second",
+    ]
 
 
 def test_one_path_needs_no_list(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tracline.rules.language.parse import (
     parse_operators,
 )
 from tracline.rules.language.syntax import DEPTH_MAX, TEXT_CHARS_MAX
-from tracline.rules.lint.precedence import misread
+from tracline.rules.lint.precedence import precedence_warnings
 from tracline.rules.model.formula import FALSE, TRUE, Formula, Op, prop
 from tracline.rules.model.keywords import RESERVED, SPELLINGS
 from tracline.rules.model.printer import to_text
@@ -118,9 +118,9 @@ def test_places_count_from_where_the_text_begins() -> None:
     """Line and column of a problem are those of the file that the text stands in."""
     with pytest.raises(RuleError) as caught:
         parse_formula("p and\n  q r", source="a.yaml", line=7, column=14)
-    place = caught.value.problems[0].place
-    assert place is not None
-    assert (place.source, place.line, place.column) == ("a.yaml", 8, 5)
+    location = caught.value.problems[0].location
+    assert location is not None
+    assert (location.source, location.line, location.column) == ("a.yaml", 8, 5)
     with pytest.raises(RuleError) as caught:
         parse_formula("p q", source="a.yaml", line=7, column=14)
     assert str(caught.value).startswith("a.yaml:7:16: TRL103 ")
@@ -142,8 +142,8 @@ def test_future_inside_past_is_refused_at_the_future_operator(text: str) -> None
         parse_formula(text)
     (problem,) = caught.value.problems
     assert problem.code == "TRL125"
-    assert problem.place is not None
-    assert text[problem.place.start : problem.place.end] in {"F", "X", "U", "N", "G"}
+    assert problem.location is not None
+    assert text[problem.location.start : problem.location.end] in {"F", "X", "U", "N", "G"}
 
 
 def test_past_inside_future_is_accepted() -> None:
@@ -283,10 +283,10 @@ def test_a_text_as_long_as_the_limit_is_read() -> None:
 )
 def test_formulas_that_look_like_others_are_warned_of(text: str, count: int) -> None:
     """A unary temporal operator left of a binary one, or `always` left of an arrow, without parentheses."""
-    warnings = misread(Snippet(text))
+    warnings = precedence_warnings(Snippet(text))
     assert [problem.code for problem in warnings] == ["TRL508"] * count
-    assert [problem.place.start for problem in warnings if problem.place] == sorted(
-        problem.place.start for problem in warnings if problem.place
+    assert [problem.location.start for problem in warnings if problem.location] == sorted(
+        problem.location.start for problem in warnings if problem.location
     )
 
 

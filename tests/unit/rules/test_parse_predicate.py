@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tracline.rules.language.parse import parse_path, parse_predicate
-from tracline.rules.model.fields import FIELDS, Shape
+from tracline.rules.model.fields import FIELDS, FieldType
 from tracline.rules.model.predicate import And, Leaf, Literal, Not, Or, Path, Predicate
 from tracline.rules.model.predicate import Test as Asks
 from tracline.rules.model.printer import predicate_text
@@ -99,7 +99,7 @@ def test_the_words_of_kind_and_content_are_those_of_the_events() -> None:
     for name in ("kind", "content"):
         for word in FIELDS[name].choices:
             assert parse_predicate(f'{name} == "{word}"') == Leaf(Path(name), Asks.EQ, (word,))
-        assert FIELDS[name].shape is Shape.CHOICE
+        assert FIELDS[name].type is FieldType.CHOICE
 
 
 def test_all_problems_of_a_predicate_come_at_once() -> None:

@@ -14,7 +14,7 @@ from tracline.rules.language.parse import (
     parse_path,
     parse_predicate,
 )
-from tracline.rules.model.problem import CODES, Problem, RuleError, Snippet, did_you_mean, place_in, render
+from tracline.rules.model.problem import CODES, Problem, RuleError, Snippet, did_you_mean, location_in, render
 
 from ...predicate_answers import evaluate
 
@@ -190,8 +190,8 @@ def test_each_mistake_is_named_placed_and_answered(
     problem = caught.value.problems[0]
     assert problem.code == code
     assert hint in problem.hint
-    assert problem.place is not None
-    marked = problem.place.text[problem.place.start : problem.place.end]
+    assert problem.location is not None
+    marked = problem.location.text[problem.location.start : problem.location.end]
     assert marked.startswith(under) if code in ("TRL151", "TRL150", "TRL153") else marked.strip() == under
 
 
@@ -227,7 +227,7 @@ def test_a_long_line_is_cut_around_the_caret() -> None:
 
 def test_carets_stand_under_wide_characters() -> None:
     """A character that takes two columns moves the caret by two."""
-    problem = Problem("TRL108", "odd", "none", place_in('text == "日本" x', 13, 14))
+    problem = Problem("TRL108", "odd", "none", location_in('text == "日本" x', 13, 14))
     _, line, carets, _ = render(problem).splitlines()
     assert line == '  text == "日本" x'
     assert carets == "  " + " " * 15 + "^"

@@ -9,8 +9,8 @@ from tracline.rules.packs.yaml_document import (
     DEPTH_MAX,
     NODES_MAX,
     TEXT_CHARACTERS_MAX,
-    Fields,
-    Scalar,
+    MappingNode,
+    ScalarNode,
     data,
     read_document,
 )
@@ -61,26 +61,26 @@ def test_a_word_in_a_scalar_has_its_place_in_the_file(key: str, word: str, line:
     """Words of plain, quoted and block scalars are found at their own line and column, and marked there."""
     document = read_document(STYLES, "x.yaml")
     node = document.at((key,))
-    assert isinstance(node, Scalar)
+    assert isinstance(node, ScalarNode)
     start = node.text.index(word)
-    place = document.place(node, start, start + len(word))
-    assert (place.source, place.line, place.column) == ("x.yaml", line, column)
-    assert place.text[place.start : place.end] == word
+    location = document.location(node, start, start + len(word))
+    assert (location.source, location.line, location.column) == ("x.yaml", line, column)
+    assert location.text[location.start : location.end] == word
 
 
 def test_an_escape_that_hides_the_way_back_gives_the_beginning() -> None:
     """Where a scalar's escapes cannot be followed, a place in it is the scalar's own."""
     document = read_document('a: "\\x41 b"\n', "x.yaml")
     node = document.at(("a",))
-    place = document.place(node, 2, 3)
-    assert (place.line, place.column) == (1, 4)
+    location = document.location(node, 2, 3)
+    assert (location.line, location.column) == (1, 4)
 
 
 def test_the_end_of_a_scalar_is_a_place_too() -> None:
     """What is missing after the last character is marked right after it."""
     document = read_document("a: b and\n", "x.yaml")
-    place = document.place(document.at(("a",)), 5, 5)
-    assert (place.line, place.column) == (1, 9)
+    location = document.location(document.at(("a",)), 5, 5)
+    assert (location.line, location.column) == (1, 9)
 
 
 def test_scalars_stay_text() -> None:
@@ -98,8 +98,8 @@ def test_aliases_repeat_values() -> None:
 def test_a_byte_order_mark_and_windows_line_ends_shift_nothing() -> None:
     """Files of Windows editors have the same places."""
     document = read_document("\ufeffa: b\r\nc: one two\r\n", "x.yaml")
-    place = document.place(document.at(("c",)), 4, 7)
-    assert (place.line, place.column, place.text) == (2, 8, "c: one two")
+    location = document.location(document.at(("c",)), 4, 7)
+    assert (location.line, location.column, location.text) == (2, 8, "c: one two")
 
 
 def test_an_empty_file_is_an_empty_value() -> None:
@@ -153,8 +153,8 @@ def test_a_repeated_key_says_where_the_first_stands() -> None:
         read_document("x:\n  a: 1\n  a: 2\ny: [\n", "x.yaml")
     repeated, broken = caught.value.problems
     assert repeated.code == "TRL203"
-    assert repeated.place is not None
-    assert (repeated.place.line, repeated.place.column) == (3, 3)
+    assert repeated.location is not None
+    assert (repeated.location.line, repeated.location.column) == (3, 3)
     assert "line 2" in repeated.hint
     assert broken.code == "TRL202"
 
@@ -176,5 +176,5 @@ def test_what_is_no_yaml_or_too_much_stops_reading(text: str) -> None:
 def test_keys_keep_their_order() -> None:
     """A mapping's entries come in the order of the file."""
     root = read_document("b: 1\na: 2\nc: 3\n", "x.yaml").root
-    assert isinstance(root, Fields)
+    assert isinstance(root, MappingNode)
     assert [key.text for key, _ in root.entries] == ["b", "a", "c"]

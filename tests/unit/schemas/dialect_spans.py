@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracline.schemas.dialects import tell
+from tracline.schemas.dialects import read_content
 from tracline.schemas.span import Span, SpanEvent
-from tracline.schemas.step import Message, Step
+from tracline.schemas.span_content import Message, SpanContent
 
 SpokenEvent = tuple[str, dict[str, Any]]
 
@@ -19,11 +19,11 @@ def step_of(
     resource: dict[str, Any] | None = None,
     scope: str = "",
     dropped: int = 0,
-) -> Step:
+) -> SpanContent:
     """Return what a span with these attributes and events says."""
     told = tuple(SpanEvent(event, 1, fields) for event, fields in events)
     fields = (name, 1, 2, attributes, told, failed, resource or {}, scope, dropped)
-    return tell(Span("t" * 32, "s" * 16, None, *fields))
+    return read_content(Span("t" * 32, "s" * 16, None, *fields))
 
 
 def chat(**more: Any) -> dict[str, Any]:

@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
 from tracline.schemas.candidate import Candidate
-from tracline.schemas.chat.find import Flaw
+from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.event import Content, Event
 from tracline.schemas.frames.candidates import candidate_frame, candidates_of
 from tracline.schemas.frames.events import event_frame
 from tracline.schemas.sessions import pending as traces_module
-from tracline.schemas.sessions.assemble import Session
-from tracline.schemas.sessions.coverage import Elsewhere
+from tracline.schemas.sessions.assemble import SessionAssembler
+from tracline.schemas.sessions.coverage import Coverage
 from tracline.schemas.sessions.order import session_order
 from tracline.schemas.sessions.pending import Released, Traces
-from tracline.schemas.sessions.resolve import (
-    ANCESTORS_MAX,
-    Heard,
-    Trace,
-    candidate_of,
-    cut_links,
-    hear,
-    orphans,
-)
+from tracline.schemas.sessions.resolve import candidate_of
+from tracline.schemas.sessions.span_reading import SpanReading, read_span
+from tracline.schemas.sessions.trace import ANCESTORS_MAX, Trace, cut_links, orphans
 from tracline.schemas.span import Span, Value
-from tracline.schemas.step import Call, Message, Part, Result, Role, Step
+from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 
 IDLE_S = 3600
-LOOK_UP = Call("c1", "look_up", '{"id": 1}')
-FOUND = Result("c1", "look_up", "found")
+LOOK_UP = ToolCall("c1", "look_up", '{"id": 1}')
+FOUND = ToolResult("c1", "look_up", "found")
 
 
 def user(text: str) -> Message:
@@ -42,34 +37,36 @@ def user(text: str) -> Message:
     return Message(Role.USER, text)
 
 
-def agent(text: str | None = None, *calls: Call) -> Message:
+def agent(text: str | None = None, *calls: ToolCall) -> Message:
     """Return what the agent says, and asks for."""
     return Message(Role.ASSISTANT, text, calls=calls)
 
 
-def answer(*results: Result) -> Message:
+def answer(*results: ToolResult) -> Message:
     """Return what tools return."""
     return Message(Role.TOOL, results=results)
 
 
-def heard(span: str, start: float, end: float, step: Step, parent: str | None = "root", **more: Any) -> Heard:
+def heard(
+    span: str, start: float, end: float, step: SpanContent, parent: str | None = "root", **more: Any
+) -> SpanReading:
     """A span of the trace `t`; times in seconds."""
     trace = more.pop("trace", "t")
-    return Heard(trace, span, parent, round(start * NS), round(end * NS), step, **more)
+    return SpanReading(trace, span, parent, round(start * NS), round(end * NS), step, **more)
 
 
-def root(end: float = 100, **more: Any) -> Heard:
+def root(end: float = 100, **more: Any) -> SpanReading:
     """The agent's span around all others, which alone says the session."""
-    return heard("root", 0.5, end, Step(Part.AGENT, session="s", agent="bot"), parent=None, **more)
+    return heard("root", 0.5, end, SpanContent(SpanRole.AGENT, session="s", agent="bot"), parent=None, **more)
 
 
 def chat(
     span: str, start: float, end: float, said: Iterable[Message] | None, *spoken: Message, **more: Any
-) -> Heard:
+) -> SpanReading:
     """A model's call; without `said` its messages were not captured."""
     heard_ = {key: more.pop(key) for key in ("parent", "trace", "scope", "record_time") if key in more}
-    step = Step(
-        Part.CHAT,
+    step = SpanContent(
+        SpanRole.CHAT,
         input=None if said is None else tuple(said),
         output=None if said is None else spoken,
         **more,
@@ -77,29 +74,31 @@ def chat(
     return heard(span, start, end, step, **heard_)
 
 
-def run(span: str, start: float, end: float, call: Call, result: Result, **more: Any) -> Heard:
+def run(span: str, start: float, end: float, call: ToolCall, result: ToolResult, **more: Any) -> SpanReading:
     """A tool's run."""
-    return heard(span, start, end, Step(Part.TOOL, call=call, result=result), **more)
+    return heard(span, start, end, SpanContent(SpanRole.TOOL, call=call, result=result), **more)
 
 
-def resolved(spans: Iterable[Heard]) -> list[Candidate]:
+def resolved(spans: Iterable[SpanReading]) -> list[Candidate]:
     """The candidates of the spans' traces, all of them known."""
     traces: dict[str, Trace] = {}
     for one in spans:
         traces.setdefault(one.trace_id, Trace()).add(one)
     found: list[Candidate] = []
     for trace in traces.values():
-        inside = trace.told_inside()
+        inside = trace.coverage()
         for one in trace.all():
             candidate = candidate_of(trace, one, inside)
             assert isinstance(candidate, Candidate)
-            found += [candidate] if candidate.tellings else []
+            found += [candidate] if candidate.claims else []
     return found
 
 
-def assembled(candidates: Iterable[Candidate], idle_s: float = IDLE_S) -> tuple[list[Event], Session]:
+def assembled(
+    candidates: Iterable[Candidate], idle_s: float = IDLE_S
+) -> tuple[list[Event], SessionAssembler]:
     """The events of one session, all that told it having come; and what is known of it then."""
-    session = Session("s", round(idle_s * NS))
+    session = SessionAssembler("s", round(idle_s * NS))
     last = 0
     for one in candidates:
         assert one.session_id == "s"
@@ -108,7 +107,7 @@ def assembled(candidates: Iterable[Candidate], idle_s: float = IDLE_S) -> tuple[
     return session.advance(last), session
 
 
-def events(*spans: Heard, idle_s: float = IDLE_S) -> list[Event]:
+def events(*spans: SpanReading, idle_s: float = IDLE_S) -> list[Event]:
     """The events of these spans."""
     return assembled(resolved(spans), idle_s)[0]
 
@@ -147,7 +146,7 @@ def test_any_order_of_arrival_gives_the_same_events() -> None:
 def test_live_gives_the_events_of_history_whatever_the_time_stands_at() -> None:
     """Advancing after every span, in the order of their ends, nothing is late."""
     expected = events(root(), *TURN)
-    session, found = Session("s", IDLE_S * NS), list[Event]()
+    session, found = SessionAssembler("s", IDLE_S * NS), list[Event]()
     for one in sorted(resolved([root(), *TURN]), key=lambda one: one.end):
         session.add(one)
         found += session.advance(one.end)
@@ -171,7 +170,7 @@ def test_an_event_is_what_it_is_and_not_who_told_it() -> None:
     both = events(root(), *TURN)
     model_alone = events(root(), TURN[0], TURN[2])
     renamed = events(
-        heard("r2", 0.5, 100, Step(Part.AGENT, session="s", agent="bot"), parent=None, trace="u"),
+        heard("r2", 0.5, 100, SpanContent(SpanRole.AGENT, session="s", agent="bot"), parent=None, trace="u"),
         *(replace(one, trace_id="u", parent_id="r2", span_id=f"x{one.span_id}") for one in TURN),
     )
     assert [one.event_id for one in model_alone] == [one.event_id for one in both]
@@ -191,11 +190,13 @@ def test_the_first_call_of_an_occurrence_tells_what_was_said_before() -> None:
 
 def test_a_call_and_its_run_pair_in_time_order_by_arguments_without_ids() -> None:
     """Two equal calls without ids and their two runs are two calls, whoever has ids."""
-    call = Call(None, "look_up", '{"id":1}')
+    call = ToolCall(None, "look_up", '{"id":1}')
     first = chat("a", 1, 2, [user("hi")], agent(None, call, call))
     runs = [
         run("b", 3, 4, LOOK_UP, FOUND),
-        run("d", 3.5, 5, Call("c2", "look_up", '{ "id" : 1 }'), Result("c2", "look_up", "found again")),
+        run(
+            "d", 3.5, 5, ToolCall("c2", "look_up", '{ "id" : 1 }'), ToolResult("c2", "look_up", "found again")
+        ),
     ]
     found = events(root(), first, *runs)
     assert [one.kind for one in found] == ["user", "tool_call", "tool_call", "tool_result", "tool_result"]
@@ -206,11 +207,11 @@ def test_calls_that_differ_do_not_pair() -> None:
     """Another id, another tool, other arguments: then the run is a call of its own."""
     first = chat("a", 1, 2, [user("hi")], agent(None, LOOK_UP))
     for other in (
-        Call("c9", "look_up", '{"id": 1}'),
-        Call("c1", "refund", '{"id": 1}'),
-        Call(None, "look_up", "{}"),
+        ToolCall("c9", "look_up", '{"id": 1}'),
+        ToolCall("c1", "refund", '{"id": 1}'),
+        ToolCall(None, "look_up", "{}"),
     ):
-        found = events(root(), first, run("b", 3, 4, other, Result(None, other.tool, "x")))
+        found = events(root(), first, run("b", 3, 4, other, ToolResult(None, other.tool, "x")))
         assert [one.kind for one in found] == ["user", "tool_call", "tool_call", "tool_result"]
 
 
@@ -219,7 +220,7 @@ def test_a_result_carries_the_arguments_of_its_call() -> None:
     found = events(
         root(),
         chat("a", 1, 2, [user("hi")], agent(None, LOOK_UP)),
-        chat("b", 3, 4, [answer(Result("c1", None, "found"))], agent("done")),
+        chat("b", 3, 4, [answer(ToolResult("c1", None, "found"))], agent("done")),
     )
     assert (found[2].tool, found[2].args) == ("look_up", '{"id": 1}')
 
@@ -229,13 +230,13 @@ def test_of_wrapped_model_calls_the_innermost_tells() -> None:
     outer = chat("o", 0.9, 6.1, [user("hi, wrapped")], agent("done, wrapped"))
     inner = [replace(one, parent_id="o") for one in TURN]
     assert told(events(root(), outer, *inner)) == TOLD
-    between = heard("m", 0.95, 6.05, Step(Part.OTHER), parent="o")
+    between = heard("m", 0.95, 6.05, SpanContent(SpanRole.OTHER), parent="o")
     assert told(events(root(), outer, between, *(replace(one, parent_id="m") for one in TURN))) == TOLD
 
 
 def test_an_agents_own_messages_are_told_where_no_model_call_tells_them() -> None:
     """An agent span with messages stands for the calls below it, if there are any."""
-    step = Step(Part.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),))
+    step = SpanContent(SpanRole.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),))
     alone = heard("root", 1, 9, step, parent=None)
     assert told(events(alone)) == ["user: hi", "assistant: done"]
     assert told(events(alone, *TURN)) == TOLD
@@ -243,7 +244,7 @@ def test_an_agents_own_messages_are_told_where_no_model_call_tells_them() -> Non
 
 def test_a_tool_that_hands_over_to_an_agent_hides_nothing_of_its_caller() -> None:
     """The caller's messages are told beside those of the sub-agent, which are nested."""
-    step = Step(Part.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),))
+    step = SpanContent(SpanRole.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),))
     found = events(
         heard("root", 1, 9, step, parent=None),
         run("b", 3, 6, LOOK_UP, FOUND),
@@ -256,11 +257,11 @@ def test_a_tool_that_hands_over_to_an_agent_hides_nothing_of_its_caller() -> Non
 
 def test_a_sub_agent_is_below_another_agent_or_a_tool() -> None:
     """What a span says of being nested goes before."""
-    inner = heard("i", 2, 8, Step(Part.AGENT, agent="helper"))
+    inner = heard("i", 2, 8, SpanContent(SpanRole.AGENT, agent="helper"))
     found = events(root(), inner, chat("a", 3, 4, [user("x")], agent("y"), parent="i"))
     assert [one.nested for one in found] == [True, True]
     assert {one.agent for one in found} == {"helper"}
-    same = heard("i", 2, 8, Step(Part.AGENT, agent="bot"))
+    same = heard("i", 2, 8, SpanContent(SpanRole.AGENT, agent="bot"))
     found = events(root(), same, chat("a", 3, 4, [user("x")], agent("y"), parent="i"))
     assert [one.nested for one in found] == [False, False]
     found = events(root(), inner, chat("a", 3, 4, [user("x")], agent("y"), parent="i", nested=False))
@@ -302,7 +303,7 @@ def test_what_was_answered_before_repeats_whenever_it_comes() -> None:
 
 def test_a_session_closes_at_its_end_mark() -> None:
     """What comes after begins a new occurrence, with its own ids; an exporter's retry opens nothing."""
-    mark = heard("e", 6.5, 7, Step(Part.OTHER, ends=True))
+    mark = heard("e", 6.5, 7, SpanContent(SpanRole.OTHER, ends=True))
     later = chat("z", 9, 10, [user("hi")], agent("again"))
     candidates = resolved([root(), *TURN, mark, later])
     found, session = assembled([*candidates, *resolved([root(), *TURN])])
@@ -326,7 +327,7 @@ def test_a_session_closes_when_it_is_idle() -> None:
 
 def test_what_comes_too_late_is_judged_where_it_comes() -> None:
     """It is marked as late, and its place in the order of events is the next one."""
-    session = Session("s", IDLE_S * NS)
+    session = SessionAssembler("s", IDLE_S * NS)
     first, late = resolved(
         [
             chat("b", 5, 6, [user("two")], agent("2"), session="s"),
@@ -349,7 +350,7 @@ def test_a_late_telling_of_a_judged_event_is_dropped_and_counted() -> None:
             run("b", 1.5, 4, LOOK_UP, FOUND, parent="a"),
         ]
     )
-    session = Session("s", IDLE_S * NS)
+    session = SessionAssembler("s", IDLE_S * NS)
     session.add(call)
     assert session.advance(2 * NS)[1].time == 2 * NS
     session.add(tool)
@@ -360,21 +361,23 @@ def test_a_late_telling_of_a_judged_event_is_dropped_and_counted() -> None:
 
 def test_messages_that_were_not_captured_are_unknown_events() -> None:
     """Input and output each; a call that failed had no output; tools' runs are known all the same."""
-    found = events(root(), chat("a", 1, 2, None), run("b", 3, 4, Call("c", "f", None, Content.ABSENT), FOUND))
+    found = events(
+        root(), chat("a", 1, 2, None), run("b", 3, 4, ToolCall("c", "f", None, Content.ABSENT), FOUND)
+    )
     assert [(one.kind, one.content) for one in found] == [
         ("unknown", "absent"),
         ("unknown", "absent"),
         ("tool_call", "absent"),
         ("tool_result", "captured"),
     ]
-    failed = heard("a", 1, 2, Step(Part.CHAT, output=(), error="timeout"))
+    failed = heard("a", 1, 2, SpanContent(SpanRole.CHAT, output=(), error="timeout"))
     assert [one.kind for one in events(root(), failed)] == ["unknown"]
 
 
 def test_the_session_is_the_nearest_that_anyone_says() -> None:
     """Its own key, its nearest ancestor's, the trace's earliest span's, else the trace id."""
     own = chat("a", 1, 2, [user("x")], session="own", parent="m")
-    middle = heard("m", 1, 3, Step(Part.OTHER, session="middle"))
+    middle = heard("m", 1, 3, SpanContent(SpanRole.OTHER, session="middle"))
     below = chat("b", 1, 2, [user("x")], parent="m")
     beside = chat("c", 1, 2, [user("x")], parent="gone")
     found = {one.span_id: one.session_id for one in resolved([root(), middle, own, below, beside])}
@@ -385,10 +388,10 @@ def test_the_session_is_the_nearest_that_anyone_says() -> None:
 
 def test_a_tool_that_nobody_names_was_not_captured() -> None:
     """A run without its name, a result of a call that nobody told, a second answer: their tool is unknown."""
-    nameless = run("b", 1, 2, Call("c", None, "{}"), Result("c", None, "x"))
+    nameless = run("b", 1, 2, ToolCall("c", None, "{}"), ToolResult("c", None, "x"))
     assert [(one.tool, one.content) for one in events(root(), nameless)] == [(None, "absent")] * 2
-    again = replace(FOUND, tool=None, result="found again")
-    once = replace(FOUND, tool=None)
+    again = dataclasses.replace(FOUND, tool=None, result="found again")
+    once = dataclasses.replace(FOUND, tool=None)
     found = events(root(), TURN[0], chat("c", 5, 6, [user("hi"), agent(None, LOOK_UP), answer(once, again)]))
     results = [(one.tool, one.result, one.content) for one in found if one.kind == "tool_result"]
     assert results == [("look_up", "found", "captured"), (None, "found again", "absent")]
@@ -399,7 +402,7 @@ def test_tenants_stay_apart_whatever_they_are_called() -> None:
 
     def scope(*values: Value) -> str:
         resource = dict(zip("ab", values, strict=True))
-        return hear(Span("t" * 32, "s" * 16, None, "", 1, 2, resource=resource), ("a", "b")).scope
+        return read_span(Span("t" * 32, "s" * 16, None, "", 1, 2, resource=resource), ("a", "b")).scope
 
     assert scope("acme", "eu") == "acme/eu/"
     names = ["", "a/", "/a", "a%2F", "x" * 9_999, "x" * 9_998, "\udc00", 7, None]
@@ -439,7 +442,7 @@ def test_a_circle_of_model_calls_is_told() -> None:
 def test_spans_of_one_id_and_time_are_told_apart_by_what_they_say(field: str) -> None:
     """Whichever comes first, what is below inherits from the same one."""
     values = (True, False) if field == "nested" else ("p", "q")
-    above = [heard("m", 1, 9, Step(Part.OTHER, **{field: value}), parent=None) for value in values]
+    above = [heard("m", 1, 9, SpanContent(SpanRole.OTHER, **{field: value}), parent=None) for value in values]
     below = chat("a", 2, 3, [user("x")], parent="m")
     found = {
         tuple((one.session_id, one.agent, one.model, one.service, one.nested) for one in resolved(order))
@@ -453,7 +456,7 @@ def test_spans_of_one_id_and_time_are_told_apart_by_what_they_say(field: str) ->
 )
 def test_copies_of_a_span_that_differ_are_one_in_any_order(other: dict[str, Any]) -> None:
     """Sent twice with other times, or resolved at two times: whichever comes first, the same one is told."""
-    (one,) = resolved([replace(TURN[0], parent_id=None, step=replace(TURN[0].step, session="s"))])
+    (one,) = resolved([replace(TURN[0], parent_id=None, content=replace(TURN[0].content, session="s"))])
     copies = [one, replace(one, **other)]
     live = [assembled(order) for order in permutations(copies)]
     assert live[0][0] == live[1][0]
@@ -473,7 +476,7 @@ def test_a_trace_that_never_ends_is_remembered_so_far(monkeypatch: pytest.Monkey
     assert list(traces.release(20 * NS, 0)) == []
     for _ in range(10):
         traces.add(root(end=9))
-    found = [one for one in made(traces.release(20 * NS, 0)) if one.tellings]
+    found = [one for one in made(traces.release(20 * NS, 0)) if one.claims]
     assert told(assembled(found)[0]) == [f"user: {n}" for n in range(10)]
     assert len(list(traces.traces["t"].trace.all())) == 6
 
@@ -481,7 +484,7 @@ def test_a_trace_that_never_ends_is_remembered_so_far(monkeypatch: pytest.Monkey
 def test_a_span_knows_so_many_above_it() -> None:
     """A chain of any length costs each of its spans the same."""
     links = [
-        heard(f"{n:05}", 1 + n, 9_999 - n, Step(Part.OTHER), parent=f"{n - 1:05}" if n else None)
+        heard(f"{n:05}", 1 + n, 9_999 - n, SpanContent(SpanRole.OTHER), parent=f"{n - 1:05}" if n else None)
         for n in range(ANCESTORS_MAX + 2)
     ]
     trace = Trace()
@@ -507,10 +510,10 @@ def test_a_span_without_any_time_is_told_and_left_out() -> None:
     lone = chat("a", 0, 0, [user("x")], parent=None)
     trace = Trace()
     trace.add(lone)
-    flaw = candidate_of(trace, lone, Elsewhere())
-    assert isinstance(flaw, Flaw)
+    flaw = candidate_of(trace, lone, Coverage())
+    assert isinstance(flaw, InputFlaw)
     assert flaw.code == "span-time"
-    received = candidate_of(trace, replace(lone, record_time=7), Elsewhere())
+    received = candidate_of(trace, replace(lone, record_time=7), Coverage())
     assert isinstance(received, Candidate)
     assert (received.start, received.end) == (7, 7)
 
@@ -525,7 +528,7 @@ def test_a_span_waits_for_its_root() -> None:
     assert {one.session_id for one in made(traces.release(40 * NS, 21 * NS))} == {"s"}
     held = replace(TURN[0], trace_id="v", record_time=30 * NS)
     speaks = chat("k", 1, 45, [user("x")], trace="w", session="s", agent=None)
-    speaks = replace(speaks, step=replace(speaks.step, agent="bot"), record_time=30 * NS)
+    speaks = replace(speaks, content=replace(speaks.content, agent="bot"), record_time=30 * NS)
     traces.add(held)
     traces.add(speaks)
     assert list(traces.release(44 * NS, 31 * NS)) == []
@@ -540,13 +543,13 @@ def test_a_span_waits_for_its_root() -> None:
 def test_a_span_that_breaks_stops_no_other() -> None:
     """It is a flaw with the name of the error, never its text; what waits beside it goes on."""
     broken = chat("b", 1, 2, [], session="s")
-    broken = replace(broken, step=replace(broken.step, session=["what a customer wrote"]))  # type: ignore
+    broken = replace(broken, content=replace(broken.content, session=["what a customer wrote"]))  # type: ignore
     traces = Traces(hold=60 * NS, keep=3600 * NS)
     for one in (broken, chat("c", 3, 4, [user("x")], session="s"), root(end=5)):
         traces.add(one)
     released = list(traces.release(5 * NS, 0))
     assert spans_of(released) == ["c", "root"]
-    (flaw,) = [one.made for one in released if isinstance(one.made, Flaw)]
+    (flaw,) = [one.made for one in released if isinstance(one.made, InputFlaw)]
     assert (flaw.place, flaw.code, flaw.text) == ("trace t, span b", "internal", "TypeError")
     assert list(traces.release(9 * NS, 0)) == []
 
@@ -554,7 +557,7 @@ def test_a_span_that_breaks_stops_no_other() -> None:
 def test_a_span_waits_for_all_above_it() -> None:
     """Also for one that outlives the root; as long as one has not come, for `hold`. The root waits, too."""
     traces = Traces(hold=60 * NS, keep=3600 * NS)
-    within = heard("within", 1, 50, Step(Part.AGENT, agent="bot"))
+    within = heard("within", 1, 50, SpanContent(SpanRole.AGENT, agent="bot"))
     traces.add(replace(chat("a", 2, 30, [user("x")], parent="within"), record_time=30 * NS))
     traces.add(replace(root(end=40), record_time=40 * NS))
     assert spans_of(traces.release(60 * NS, 41 * NS)) == []

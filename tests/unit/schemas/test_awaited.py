@@ -10,27 +10,30 @@ from typing import Any
 import pytest
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Content, Event, Kind
-from tracline.schemas.sessions.assemble import Session
-from tracline.schemas.step import Call, Message, Part, Result, Role, Step
+from tracline.schemas.sessions.assemble import SessionAssembler
+from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 
 from ..batch.test_tool_results import DENIED, LOG_IN, REFUND, asking, candidate, found, talk
 
-LOOK, COUNT = Call("c1", "look", '{"id":1}'), Call("c2", "count", "{}")
+LOOK, COUNT = ToolCall("c1", "look", '{"id":1}'), ToolCall("c2", "count", "{}")
 HI = (Message(Role.USER, "Hi"),)
 
 
-def bare(name: str, start: int, end: int, call: Call, error: str | None = None) -> Candidate:
+def bare(name: str, start: int, end: int, call: ToolCall, error: str | None = None) -> Candidate:
     """A run whose span has neither arguments nor result."""
     told = replace(call, args=None, content=Content.ABSENT)
-    result = Result(call.call_id, call.tool, None, content=Content.ABSENT)
-    return candidate(name, start, end, Step(Part.TOOL, call=told, result=result, error=error))
+    result = ToolResult(call.call_id, call.tool, None, content=Content.ABSENT)
+    return candidate(name, start, end, SpanContent(SpanRole.TOOL, call=told, result=result, error=error))
 
 
-def ran(name: str, start: int, end: int, call: Call, result: str) -> Candidate:
+def ran(name: str, start: int, end: int, call: ToolCall, result: str) -> Candidate:
     """A run whose span has content."""
     return candidate(
-        name, start, end, Step(Part.TOOL, call=call, result=Result(call.call_id, call.tool, result))
+        name,
+        start,
+        end,
+        SpanContent(SpanRole.TOOL, call=call, result=ToolResult(call.call_id, call.tool, result)),
     )
 
 
@@ -43,21 +46,23 @@ def without_content(spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def hearing(name: str, start: int, end: int, *results: Result, user: str | None = None) -> Candidate:
+def hearing(name: str, start: int, end: int, *results: ToolResult, user: str | None = None) -> Candidate:
     """A model's call that is told results, and says something."""
     heard = (
         *HI,
         Message(Role.ASSISTANT, None, (LOOK, COUNT)),
         Message(Role.USER, user, results=results),
     )
-    return candidate(name, start, end, Step(Part.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),)))
+    return candidate(
+        name, start, end, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),))
+    )
 
 
 def events(*spans: Candidate) -> list[Event]:
     """The events of these spans, the same in any order of arrival, when nothing more comes."""
     made: list[list[Event]] = []
     for order in permutations(spans):
-        session = Session("s", 3600 * NS)
+        session = SessionAssembler("s", 3600 * NS)
         for one in order:
             session.add(one)
         made.append(session.advance(max(one.end for one in spans)) + session.finish(None))
@@ -73,7 +78,9 @@ def results(*spans: Candidate) -> list[tuple[str | None, str | None, int]]:
 
 def test_the_model_is_told_what_the_run_returned() -> None:
     """The event has the run's time and span, and the content of the later telling."""
-    told = events(asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK), hearing("c", 5, 6, Result("c1", None, "x")))
+    told = events(
+        asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK), hearing("c", 5, 6, ToolResult("c1", None, "x"))
+    )
     assert [one.kind for one in told] == ["tool_call", "tool_result", "assistant"]
     result = told[1]
     assert (result.result, result.args, result.content) == ("x", LOOK.args, Content.CAPTURED)
@@ -83,7 +90,9 @@ def test_the_model_is_told_what_the_run_returned() -> None:
 def test_a_run_that_failed_keeps_its_error() -> None:
     """The span says how it failed, the model is told in what words."""
     failed = bare("b", 3, 4, LOOK, error="Timeout")
-    told = events(asking("a", 1, 2, LOOK), failed, hearing("c", 5, 6, Result("c1", None, "Error: too slow")))
+    told = events(
+        asking("a", 1, 2, LOOK), failed, hearing("c", 5, 6, ToolResult("c1", None, "Error: too slow"))
+    )
     assert [(one.result, one.error) for one in told if one.kind is Kind.TOOL_RESULT] == [
         ("Error: too slow", "Timeout")
     ]
@@ -91,7 +100,7 @@ def test_a_run_that_failed_keeps_its_error() -> None:
 
 def test_parallel_runs_wait_for_each_other() -> None:
     """One of them has content: the results stand in the order in which the runs ended."""
-    answer = Result("c2", None, "3"), Result("c1", None, "x")
+    answer = ToolResult("c2", None, "3"), ToolResult("c1", None, "x")
     spans = asking("a", 1, 2, LOOK, COUNT), bare("b", 3, 5, LOOK), ran("c", 3, 6, COUNT, "3")
     assert results(*spans, hearing("d", 7, 8, *answer)) == [("look", "x", 5), ("count", "3", 6)]
 
@@ -99,15 +108,15 @@ def test_parallel_runs_wait_for_each_other() -> None:
 def test_results_that_are_told_after_a_text_are_told_in_time() -> None:
     """Anthropic's results stand in a user's message; its text is judged after them."""
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK)
-    told = events(*spans, hearing("c", 5, 6, Result("c1", None, "x"), user="and now?"))
+    told = events(*spans, hearing("c", 5, 6, ToolResult("c1", None, "x"), user="and now?"))
     assert [one.text or one.result for one in told] == [None, "x", "and now?", "8"]
 
 
 def test_what_is_judged_before_it_is_told_ends_the_waiting() -> None:
     """Nothing may stand before a result that is its consequence: the content is absent then."""
-    inner = candidate("c", 5, 6, Step(Part.CHAT, input=HI, output=(Message(Role.ASSISTANT, "?"),)))
+    inner = candidate("c", 5, 6, SpanContent(SpanRole.CHAT, input=HI, output=(Message(Role.ASSISTANT, "?"),)))
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK), inner
-    told = events(*spans, hearing("d", 7, 8, Result("c1", None, "x")))
+    told = events(*spans, hearing("d", 7, 8, ToolResult("c1", None, "x")))
     assert [(one.kind, one.content) for one in told[1:3]] == [
         ("tool_result", Content.ABSENT),
         ("user", Content.CAPTURED),
@@ -119,7 +128,7 @@ def test_a_result_that_no_model_is_told_is_there() -> None:
     """By the end of all that came, or when the session closes; not while a model may still be told."""
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK)
     assert results(*spans) == [("look", None, 4)]
-    session = Session("s", 10 * NS)
+    session = SessionAssembler("s", 10 * NS)
     for one in spans:
         session.add(one)
     assert [one.kind for one in session.advance(5 * NS)] == ["tool_call"]
@@ -130,7 +139,7 @@ def test_a_result_that_no_model_is_told_is_there() -> None:
 
 def test_where_no_models_words_are_captured_nothing_waits() -> None:
     """A run is judged at once if its call was told by it alone."""
-    session = Session("s", 3600 * NS)
+    session = SessionAssembler("s", 3600 * NS)
     session.add(bare("b", 3, 4, LOOK))
     assert [one.kind for one in session.advance(4 * NS)] == ["tool_call", "tool_result"]
 

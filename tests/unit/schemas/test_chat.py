@@ -4,24 +4,24 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from tracline.schemas.chat.decode import MESSAGES_MAX, Decoded, decode
-from tracline.schemas.chat.find import Conversation, Flaw, conversations
+from tracline.schemas.chat.decode import MESSAGES_MAX, DecodedConversation, decode
+from tracline.schemas.chat.find import InputFlaw, RecordedConversation, conversations
 from tracline.schemas.event import Event
 from tracline.schemas.time import NS, parse_time
 from tracline.schemas.tolerant_json import encode, read_json
 
 
-def read(*messages: Any, header: dict[str, object] | None = None, **about: Any) -> Decoded:
+def read(*messages: Any, header: dict[str, object] | None = None, **about: Any) -> DecodedConversation:
     """One conversation of these messages, decoded."""
-    return decode(Conversation(list(messages), header or {}, "session 1"), **about)
+    return decode(RecordedConversation(list(messages), header or {}, "session 1"), **about)
 
 
-def told(decoded: Decoded) -> list[tuple[str, str | None]]:
+def told(decoded: DecodedConversation) -> list[tuple[str, str | None]]:
     """Each event's kind and what it says: text, tool or result."""
     return [(event.kind.value, event.text or event.result or event.tool) for event in decoded.events]
 
 
-def codes(decoded: Decoded) -> list[tuple[str, str]]:
+def codes(decoded: DecodedConversation) -> list[tuple[str, str]]:
     """Return where the flaws are and their codes."""
     return [(flaw.place, flaw.code) for flaw in decoded.flaws]
 
@@ -42,7 +42,7 @@ def answers(content: Any, call_id: str | None = None, **more: Any) -> dict[str, 
     return {"role": "tool", "content": content, **named, **more}
 
 
-def results(decoded: Decoded) -> list[Event]:
+def results(decoded: DecodedConversation) -> list[Event]:
     """The results among the events."""
     return [event for event in decoded.events if event.kind == "tool_result"]
 
@@ -327,7 +327,7 @@ def test_what_json_cannot_carry_is_a_flaw_of_its_message(value: str) -> None:
     """Lone surrogates, NaN, infinities and deep nesting cost one message, not the file."""
     text = f'[{{"role":"user","content":"a","x":{value}}},{{"role":"user","content":"b"}}]'
     (found,) = conversations(read_json(text.encode()))
-    assert isinstance(found, Conversation)
+    assert isinstance(found, RecordedConversation)
     decoded = decode(found)
     assert codes(decoded) == [("session 1, message 1", "chat-value")]
     assert told(decoded) == [("user", "b"), ("end", None)]
@@ -383,7 +383,7 @@ HELLO = {"role": "user", "content": "hi"}
 def test_conversations_are_found_in_every_shape(value: object, places: list[str]) -> None:
     """A list of messages, an object with `messages` or `traj`, lists of either, tau2's simulations."""
     found = list(conversations(value))
-    assert all(isinstance(one, Conversation) and HELLO in one.messages for one in found)
+    assert all(isinstance(one, RecordedConversation) and HELLO in one.messages for one in found)
     assert [one.place for one in found] == places
 
 
@@ -392,12 +392,12 @@ def test_conversations_are_found_in_every_shape(value: object, places: list[str]
 )
 def test_what_is_no_conversation_is_a_flaw(value: object) -> None:
     """Anything else is named, with the place of the member in a list."""
-    assert [(type(one), one.place) for one in conversations(value)] == [(Flaw, "session 1")]
+    assert [(type(one), one.place) for one in conversations(value)] == [(InputFlaw, "session 1")]
 
 
 def test_tau2s_model_is_that_of_its_agent() -> None:
     """The run's header says the model of all its simulations."""
     value = {"info": {"agent_info": {"llm": "gpt"}}, "simulations": [{"id": "s", "messages": [HELLO]}]}
     (found,) = conversations(value)
-    assert isinstance(found, Conversation)
+    assert isinstance(found, RecordedConversation)
     assert decode(found).events[0].model == "gpt"

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
+from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.prepare.prepare import prepare
 from tracline.batch.sources.discover import Population
 from tracline.rules.packs.load import load_packs
@@ -73,7 +73,7 @@ def found(folder: Path, spans: list[dict[str, Any]], language: str) -> tuple[pl.
     events = folder.with_suffix(".events")
     events.mkdir()
     parts = prepare(folder, events, Population())
-    audit(folder, load_packs(["tool-hygiene"]), folder.with_suffix(".bundle"), Terms())
+    audit(folder, load_packs(["tool-hygiene"]), folder.with_suffix(".bundle"), AuditOptions())
     lines = folder.with_suffix(".bundle").joinpath("verdicts.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     frame = pl.concat([pl.read_parquet(part.path) for part in parts]).filter(pl.col("kind") != "end")

@@ -2,70 +2,74 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Content, Event, Kind
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.pending import Traces
-from tracline.schemas.sessions.resolve import CLOCK_ERROR, Heard, Trace, candidate_of, hear
+from tracline.schemas.sessions.resolve import candidate_of
+from tracline.schemas.sessions.span_reading import CLOCK_ERROR, SpanReading, read_span
+from tracline.schemas.sessions.trace import Trace
 from tracline.schemas.span import Span
-from tracline.schemas.step import RETOLD, Call, Message, Part, Result, Role, Step
+from tracline.schemas.span_content import RETOLD, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 
 HI = (Message(Role.USER, "Hi"),)
 HELLO = (Message(Role.ASSISTANT, "Hello"),)
 ARGS = '{"id":1}'
-GIVEN = Call(None, "look", ARGS)
-BARE = Call("c1", "look", None, Content.ABSENT)
-NOTHING = Result(None, "look", None, content=Content.ABSENT)
+GIVEN = ToolCall(None, "look", ARGS)
+BARE = ToolCall("c1", "look", None, Content.ABSENT)
+NOTHING = ToolResult(None, "look", None, content=Content.ABSENT)
 
 
-def span(name: str, start: float, end: float, step: Step, parent: str | None = "root", **more: Any) -> Heard:
+def span(
+    name: str, start: float, end: float, step: SpanContent, parent: str | None = "root", **more: Any
+) -> SpanReading:
     """A span of one trace; times in seconds."""
-    return Heard("t", name, parent, round(start * NS), round(end * NS), step, **more)
+    return SpanReading("t", name, parent, round(start * NS), round(end * NS), step, **more)
 
 
-def chat(name: str, start: float, end: float, parent: str = "root", **more: Any) -> Heard:
+def chat(name: str, start: float, end: float, parent: str = "root", **more: Any) -> SpanReading:
     """A model's call, without content unless that is given."""
-    return span(name, start, end, Step(Part.CHAT, **more), parent)
+    return span(name, start, end, SpanContent(SpanRole.CHAT, **more), parent)
 
 
-def run(name: str, call: Call, result: Result, parent: str = "root", **more: Any) -> Heard:
+def run(name: str, call: ToolCall, result: ToolResult, parent: str = "root", **more: Any) -> SpanReading:
     """A tool's run from 3 to 4."""
-    return span(name, 3, 4, Step(Part.TOOL, call=call, result=result, **more), parent)
+    return span(name, 3, 4, SpanContent(SpanRole.TOOL, call=call, result=result, **more), parent)
 
 
-ROOT = span("root", 1, 99, Step(Part.AGENT, session="s", agent="desk"), None)
+ROOT = span("root", 1, 99, SpanContent(SpanRole.AGENT, session="s", agent="desk"), None)
 
 
-def candidates(*spans: Heard) -> list[Candidate]:
+def candidates(*spans: SpanReading) -> list[Candidate]:
     """Return what the spans of a trace tell, all of them known."""
     trace = Trace()
     for one in spans:
         trace.add(one)
-    inside = trace.told_inside()
+    inside = trace.coverage()
     found = [candidate_of(trace, one, inside) for one in spans]
     return [one for one in found if isinstance(one, Candidate)]
 
 
-def events(*spans: Heard) -> list[Event]:
+def events(*spans: SpanReading) -> list[Event]:
     """The events of the one session that the spans tell."""
     return assembled(candidates(ROOT, *spans))
 
 
 def assembled(told: list[Candidate]) -> list[Event]:
     """The events of the session, all that told it having come."""
-    session = Session("s", 3600 * NS)
+    session = SessionAssembler("s", 3600 * NS)
     for one in told:
         assert one.session_id == "s"
         session.add(one)
     return session.advance(1000 * NS)
 
 
-def words(*spans: Heard) -> list[str]:
+def words(*spans: SpanReading) -> list[str]:
     """The events in short."""
     return [f"{one.kind} {one.text or one.result or one.args or ''}".strip() for one in events(*spans)]
 
@@ -97,7 +101,7 @@ def test_what_nobody_knows_is_unknown_once() -> None:
 
 def test_an_agents_words_do_not_stand_for_calls_of_models_inside() -> None:
     """What else these said, and what they called, is not known by that."""
-    agent = span("agent", 2, 9, Step(Part.AGENT, agent="desk", input=HI, output=HELLO))
+    agent = span("agent", 2, 9, SpanContent(SpanRole.AGENT, agent="desk", input=HI, output=HELLO))
     inner = chat("inner", 3, 4, parent="agent")
     assert words(agent, inner) == ["user Hi", "unknown", "unknown", "assistant Hello"]
 
@@ -142,7 +146,7 @@ def test_a_streamed_answer_is_told_by_a_span_of_its_own() -> None:
 @pytest.mark.parametrize("is_inside", [True, False])
 def test_runs_of_one_call_are_told_with_all_that_is_known(is_inside: bool) -> None:
     """AutoGen's own span has the id and the error, the instrumentation's what was given and returned."""
-    told = run("full", GIVEN, Result(None, "look", "not found"), "root" if is_inside else "bare")
+    told = run("full", GIVEN, ToolResult(None, "look", "not found"), "root" if is_inside else "bare")
     bare = run("bare", BARE, NOTHING, "full" if is_inside else "root", error="KeyError")
     call, result = events(told, bare)
     assert (call.kind, call.call_id, call.args) == (Kind.TOOL_CALL, "c1", ARGS)
@@ -152,30 +156,30 @@ def test_runs_of_one_call_are_told_with_all_that_is_known(is_inside: bool) -> No
 
 def test_runs_of_different_calls_are_told_each() -> None:
     """Other ids, or other arguments, make another call."""
-    outer = run("outer", Call("c2", "look", ARGS), Result("c2", "look", "x"))
+    outer = run("outer", ToolCall("c2", "look", ARGS), ToolResult("c2", "look", "x"))
     assert len(events(outer, run("inner", BARE, NOTHING, "outer"))) == 4
-    other = run("outer", Call(None, "look", "{}"), Result(None, "look", "x"))
+    other = run("outer", ToolCall(None, "look", "{}"), ToolResult(None, "look", "x"))
     assert len(events(other, run("inner", GIVEN, NOTHING, "outer"))) == 4
 
 
 def test_another_tool_under_the_ids_of_a_span_keeps_its_call() -> None:
     """What others know of the one run is not said of the other."""
     inner = run("inner", BARE, NOTHING, "twice", error="KeyError")
-    other = run("twice", Call("c9", "other", "{}"), Result("c9", "other", "y"))
-    full = run("twice", GIVEN, Result(None, "look", "x"))
+    other = run("twice", ToolCall("c9", "other", "{}"), ToolResult("c9", "other", "y"))
+    full = run("twice", GIVEN, ToolResult(None, "look", "x"))
     found = {(one.tool, one.call_id, one.error) for one in events(full, other, inner)}
     assert found == {("look", "c1", None), ("look", "c1", "KeyError"), ("other", "c9", None)}
 
 
 def test_a_graphs_node_knows_the_call_that_its_tool_does_not() -> None:
     """Where the run has arguments these stay."""
-    node = span("node", 2, 5, Step(Part.OTHER, call=Call("c1", "look", ARGS)))
-    bare = run("run", Call(None, "look", None, Content.ABSENT), Result(None, "look", "x"), "node")
+    node = span("node", 2, 5, SpanContent(SpanRole.OTHER, call=ToolCall("c1", "look", ARGS)))
+    bare = run("run", ToolCall(None, "look", None, Content.ABSENT), ToolResult(None, "look", "x"), "node")
     call, result = events(node, bare)
     assert (call.call_id, call.args, call.content, result.call_id) == ("c1", ARGS, Content.CAPTURED, "c1")
-    own = run("run", Call(None, "look", "{}"), Result(None, "look", "x"), "node")
+    own = run("run", ToolCall(None, "look", "{}"), ToolResult(None, "look", "x"), "node")
     assert [one.args for one in events(node, own)] == ["{}", "{}"]
-    other = run("run", Call(None, "other", "{}"), Result(None, "other", "x"), "node")
+    other = run("run", ToolCall(None, "other", "{}"), ToolResult(None, "other", "x"), "node")
     assert [one.call_id for one in events(node, other)] == [None, None]
 
 
@@ -184,15 +188,19 @@ def test_a_graphs_node_knows_the_call_that_its_tool_does_not() -> None:
 
 def test_a_conversation_of_its_own_below_a_tool_is_the_callers() -> None:
     """The framework began one for the sub-agent; what an application says of a span stands."""
-    tool = run("tool", GIVEN, Result(None, "look", "x"))
+    tool = run("tool", GIVEN, ToolResult(None, "look", "x"))
     sub = span(
-        "sub", 3.1, 3.9, Step(Part.AGENT, session="own", agent="helper", own_conversation=True), "tool"
+        "sub",
+        3.1,
+        3.9,
+        SpanContent(SpanRole.AGENT, session="own", agent="helper", own_conversation=True),
+        "tool",
     )
     inner = chat("inner", 3.2, 3.8, parent="sub", input=HI, output=HELLO)
     asked = chat("asked", 2, 2.9, input=HI)
-    given = replace(sub, step=replace(sub.step, own_conversation=False))
+    given = replace(sub, content=replace(sub.content, own_conversation=False))
     for session in (None, "s"):
-        caller = replace(asked, step=replace(asked.step, session=session))
+        caller = replace(asked, content=replace(asked.content, session=session))
         found = {one.span_id: one for one in candidates(ROOT, caller, tool, sub, inner)}
         assert (found["inner"].session_id, found["inner"].nested) == ("s", True)
         assert not speaks(caller, sub)
@@ -200,45 +208,47 @@ def test_a_conversation_of_its_own_below_a_tool_is_the_callers() -> None:
         assert (found["inner"].session_id, speaks(caller, given)) == ("own", True)
 
 
-def speaks(*spans: Heard) -> bool:
+def speaks(*spans: SpanReading) -> bool:
     """Return whether the last of the spans waits for none above it."""
     trace = Trace()
     for one in spans:
         trace.add(one)
-    return trace.speaks_for_itself(spans[-1])
+    return trace.is_self_described(spans[-1])
 
 
-def gone_without_root(*spans: Heard) -> bool:
+def gone_without_root(*spans: SpanReading) -> bool:
     """Whether the last of the spans goes on live once the time has passed it, before its root comes."""
     traces = Traces(hold=60 * NS, keep=60 * NS)
     for one in spans:
         traces.add(one)
-    return spans[-1] in [one.heard for one in traces.release(spans[-1].end, 0)]
+    return spans[-1] in [one.reading for one in traces.release(spans[-1].end, 0)]
 
 
 def test_an_agents_own_spans_do_not_wait_for_its_root() -> None:
     """All models of the trace that spoke before said the same conversation: there is no caller."""
-    step = Step(Part.CHAT, session="s", agent="desk", own_conversation=True, input=HI, output=HELLO)
+    step = SpanContent(
+        SpanRole.CHAT, session="s", agent="desk", own_conversation=True, input=HI, output=HELLO
+    )
     first, second = span("a", 1, 2, step, "agent"), span("b", 3, 4, step, "agent")
     assert gone_without_root(first)
     assert gone_without_root(first, second)
-    other = replace(first, step=replace(step, session="other"))
+    other = replace(first, content=replace(step, session="other"))
     assert not gone_without_root(other, second)
 
 
 def test_a_conversation_that_nobody_calls_is_its_own() -> None:
     """Above the tool nothing says a session."""
-    tool = run("tool", GIVEN, Result(None, "look", "x"))
-    sub = span("sub", 3.1, 3.9, Step(Part.AGENT, session="own", own_conversation=True), "tool")
+    tool = run("tool", GIVEN, ToolResult(None, "look", "x"))
+    sub = span("sub", 3.1, 3.9, SpanContent(SpanRole.AGENT, session="own", own_conversation=True), "tool")
     assert {one.session_id for one in candidates(tool, sub)} == {"own"}
 
 
 def test_agents_beside_each_other_may_work_for_a_tool() -> None:
     """One that ran while a tool of another did is its sub-agent; one that came after it is not."""
-    desk = span("desk", 2, 5, Step(Part.AGENT, agent="desk"), "flow", beside=True)
-    tool = replace(run("tool", GIVEN, Result(None, "look", "x"), "desk"), beside=True)
-    helper = span("helper", 3.1, 3.9, Step(Part.AGENT, agent="helper"), "flow", beside=True)
-    later = span("later", 4.1, 6, Step(Part.AGENT, agent="refunds"), "flow", beside=True)
+    desk = span("desk", 2, 5, SpanContent(SpanRole.AGENT, agent="desk"), "flow", beside=True)
+    tool = replace(run("tool", GIVEN, ToolResult(None, "look", "x"), "desk"), beside=True)
+    helper = span("helper", 3.1, 3.9, SpanContent(SpanRole.AGENT, agent="helper"), "flow", beside=True)
+    later = span("later", 4.1, 6, SpanContent(SpanRole.AGENT, agent="refunds"), "flow", beside=True)
     spans = [
         *(desk, tool, helper, later),
         chat("inner", 3.2, 3.8, parent="helper", input=HI),
@@ -254,7 +264,7 @@ def test_agents_beside_each_other_may_work_for_a_tool() -> None:
 
 def test_a_sub_agent_does_not_outlive_its_tool_by_the_clocks_error() -> None:
     """Its answer stands before what the tool returns; one that does end later stays later."""
-    tool = run("tool", GIVEN, Result(None, "look", "x"))
+    tool = run("tool", GIVEN, ToolResult(None, "look", "x"))
     inner = replace(chat("inner", 3.1, 4, parent="tool", input=HI, output=HELLO), coarse=True)
     skewed = replace(inner, end=tool.end + CLOCK_ERROR)
     assert words(tool, skewed)[-2:] == ["assistant Hello", "tool_result x"]
@@ -268,14 +278,14 @@ def test_a_language_that_is_no_text_is_none() -> None:
     """Whatever a resource says of its SDK, its spans are read."""
     for language, is_coarse in (([], False), (["nodejs"], False), ("nodejs", True)):
         told = Span("1" * 32, "1" * 16, None, "x", 1, 2, resource={"telemetry.sdk.language": language})
-        assert hear(told).coarse is is_coarse
+        assert read_span(told).coarse is is_coarse
 
 
 def test_a_run_inside_another_of_agents_without_names_is_a_sub_agents() -> None:
     """Where each run has one span it hides none around it; else nobody knows that it is another run."""
-    outer = span("outer", 1, 9, Step(Part.AGENT, input=HI, output=HELLO), apart=True)
+    outer = span("outer", 1, 9, SpanContent(SpanRole.AGENT, input=HI, output=HELLO), apart=True)
     asked = (Message(Role.USER, "Ask"),)
-    inner = span("inner", 3, 5, Step(Part.AGENT, input=asked, output=HELLO), "outer", apart=True)
+    inner = span("inner", 3, 5, SpanContent(SpanRole.AGENT, input=asked, output=HELLO), "outer", apart=True)
     model = chat("model", 4, 5, parent="inner", input=asked, output=(Message(Role.ASSISTANT, "Yes"),))
     told = [(one.text, one.nested) for one in events(outer, inner, model)]
     assert told == [("Hi", False), ("Ask", True), ("Yes", True), ("Hello", False)]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider
-from tracline.schemas.dialects import tell
+from tracline.schemas.dialects import read_content
 from tracline.schemas.event import Content
 from tracline.schemas.span import Span, SpanEvent
-from tracline.schemas.step import Part, Role, Step
+from tracline.schemas.span_content import Role, SpanContent, SpanRole
 
 KIND = {"openinference.span.kind": "LLM"}
 REQUEST = {"llm.request.type": "chat"}
@@ -43,12 +43,12 @@ OPENLLMETRY = {
 BOTH = pytest.mark.parametrize("told", [OPENINFERENCE, OPENLLMETRY], ids=["OpenInference", "OpenLLMetry"])
 
 
-def step_of(attributes: dict[str, Any], **more: Any) -> Step:
+def step_of(attributes: dict[str, Any], **more: Any) -> SpanContent:
     """Return what a span with these attributes says."""
-    return tell(Span("1" * 32, "2" * 16, None, "a call", 1, 2, attributes, **more))
+    return read_content(Span("1" * 32, "2" * 16, None, "a call", 1, 2, attributes, **more))
 
 
-def said(step: Step) -> list[str | None]:
+def said(step: SpanContent) -> list[str | None]:
     """The texts of a step's output."""
     assert step.output is not None
     return [message.text for message in step.output]
@@ -80,7 +80,7 @@ def test_what_pythons_sdk_forgets_is_not_taken_for_nothing(
     left = dict(span.attributes)
     assert len(left) == kept < len(told)
     step = step_of(left, dropped_attributes=span.dropped_attributes)
-    assert (step.part, step.input) == (Part.CHAT, None)
+    assert (step.role, step.input) == (SpanRole.CHAT, None)
     assert step.content in (Content.TRUNCATED, Content.ABSENT)
 
 
@@ -98,7 +98,7 @@ def test_a_dump_that_counts_nothing_is_cut_where_it_has_as_many_attributes_as_ar
 def test_a_span_that_lost_all_its_input_was_not_told_nothing(told: dict[str, Any]) -> None:
     """Only the answer is left of it, and not even the kind of the span."""
     step = step_of(dict(list(told.items())[-2:]))
-    assert step.part is Part.CHAT
+    assert step.role is SpanRole.CHAT
     assert (step.input, step.content) == (None, Content.ABSENT)
     assert said(step) == ["gladly"]
 
@@ -111,7 +111,7 @@ def test_a_span_that_lost_attributes_has_told_no_list_of_them_whole(
     """Most SDKs forget what was set last, which leaves no hole; only the span's count says so."""
     left = dict(list(told.items())[:kept])
     step = step_of(left, dropped_attributes=1)
-    assert (step.part, step.input, step.output) == (Part.CHAT, None, None)
+    assert (step.role, step.input, step.output) == (SpanRole.CHAT, None, None)
     assert step.content in (Content.TRUNCATED, Content.ABSENT)
 
 

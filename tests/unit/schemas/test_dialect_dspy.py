@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tracline.schemas.event import Content
-from tracline.schemas.step import Call, Part, Result, Step
+from tracline.schemas.span_content import SpanContent, SpanRole, ToolCall, ToolResult
 
 from .dialect_spans import step_of, words
 
@@ -44,7 +44,7 @@ def fields(**values: str) -> str:
     return "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in values.items())
 
 
-def asked(names: Names, *messages: tuple[str, str], answer: str = "") -> Step:
+def asked(names: Names, *messages: tuple[str, str], answer: str = "") -> SpanContent:
     """Return what a model's span says."""
     told: dict[str, Any] = {"openinference.span.kind": "LLM"}
     for place, (role, text) in enumerate([("system", prompt(names)), *messages]):
@@ -159,12 +159,14 @@ def test_a_tool_is_named_without_the_method_that_runs_it(method: str) -> None:
         "output.value": '"here"',
     }
     step = step_of(told, scope=SCOPE, name=f"look.{method}")
-    assert (step.call, step.result) == (Call(None, "look", '{"id":7}'), Result(None, "look", "here"))
-    assert step_of(told, name=f"look.{method}").call == Call(None, f"look.{method}", '{"kwargs": {"id": 7}}')
+    assert (step.call, step.result) == (ToolCall(None, "look", '{"id":7}'), ToolResult(None, "look", "here"))
+    assert step_of(told, name=f"look.{method}").call == ToolCall(
+        None, f"look.{method}", '{"kwargs": {"id": 7}}'
+    )
 
 
 def test_a_react_is_an_agent() -> None:
     """So that what works for a tool is nested; other modules are not."""
     told = {"openinference.span.kind": "CHAIN"}
-    parts = [step_of(told, scope=SCOPE, name=name).part for name in ("ReAct.forward", "Predict.forward")]
-    assert parts == [Part.AGENT, Part.OTHER]
+    parts = [step_of(told, scope=SCOPE, name=name).role for name in ("ReAct.forward", "Predict.forward")]
+    assert parts == [SpanRole.AGENT, SpanRole.OTHER]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tracline.schemas.event import Content
-from tracline.schemas.step import Step
+from tracline.schemas.span_content import SpanContent
 
 from .dialect_spans import chat, step_of, words
 
@@ -15,7 +15,7 @@ RESULT = {"type": "tool_result", "tool_use_id": "c1", "name": "verify", "content
 CALL = {"type": "tool_use", "id": "c1", "name": "verify", "input": {}}
 
 
-def flat(*said: tuple[str, str]) -> Step:
+def flat(*said: tuple[str, str]) -> SpanContent:
     """OpenLLMetry's telling of these roles and contents."""
     told: dict[str, Any] = {"llm.request.type": "chat"}
     for place, (role, content) in enumerate(said):
@@ -23,12 +23,12 @@ def flat(*said: tuple[str, str]) -> Step:
     return step_of(told)
 
 
-def events(*said: tuple[str, str]) -> Step:
+def events(*said: tuple[str, str]) -> SpanContent:
     """The same in span events, contents in an attribute."""
     return step_of(chat(), *((f"gen_ai.{role}.message", {"content": content}) for role, content in said))
 
 
-def bodies(*said: tuple[str, str]) -> Step:
+def bodies(*said: tuple[str, str]) -> SpanContent:
     """The same in span events, contents in the body of a log record."""
     told = [(role, json.dumps({"role": role, "content": content})) for role, content in said]
     return step_of(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from tracline.schemas.event import Content
-from tracline.schemas.sessions.claims import tellings
-from tracline.schemas.step import Call, Part, Result
+from tracline.schemas.sessions.claims import claims_of
+from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
 from .dialect_spans import step_of, words
 
@@ -79,14 +79,14 @@ def test_what_a_program_wrote_as_json_is_not_what_a_model_said() -> None:
 def test_a_hand_off_is_no_run_of_a_tool() -> None:
     """The model called a tool for it; its span, which names none, tells nothing more."""
     told = {"openinference.span.kind": "TOOL", "input.value": "desk", "output.value": "refunds"}
-    assert step_of(told, name="handoff to refunds", scope=AGENTS).part is Part.OTHER
-    assert step_of({**told, "tool.name": "look"}, name="look", scope=AGENTS).part is Part.TOOL
+    assert step_of(told, name="handoff to refunds", scope=AGENTS).role is SpanRole.OTHER
+    assert step_of({**told, "tool.name": "look"}, name="look", scope=AGENTS).role is SpanRole.TOOL
 
 
 def test_the_adks_merged_tools_are_no_tool() -> None:
     """The span puts the answers of several runs into one."""
     told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "(merged tools)"}
-    assert step_of(told).part is Part.OTHER
+    assert step_of(told).role is SpanRole.OTHER
 
 
 # smolagents, AutoGen, LangChain, LlamaIndex
@@ -122,7 +122,7 @@ def test_an_error_of_a_step_that_smolagents_forgets_is_no_result_and_no_repeat()
     failed = {**told, **message(2, role="tool-response", content="Error:\nno such user")}
     said = {f"{OUTPUT}.0.message.role": "assistant", f"{OUTPUT}.0.message.content": "Hi"}
     steps = [step_of({**LLM, **one, **said}, scope=SMOLAGENTS) for one in (told, failed)]
-    first, second = (tellings(step, 1, 2)[0] for step in steps)
+    first, second = (claims_of(step, 1, 2)[0] for step in steps)
     assert [one.kind for one in first] == [one.kind for one in second]
     assert first[-1].key != second[-1].key
     assert first[-2].key == second[-2].key
@@ -168,20 +168,20 @@ def test_a_tool_whose_name_holds_agent_is_no_agent() -> None:
     metadata = {"metadata": json.dumps({"lc_agent_name": "desk", "thread_id": "s1"})}
     tool = {"openinference.span.kind": "AGENT", "tool.name": "ask_agent", "input.value": '{"q": 1, "n": 2}'}
     step = step_of({**tool, **metadata}, scope=LANGCHAIN)
-    assert (step.part, step.agent, step.session) == (Part.TOOL, "desk", "s1")
+    assert (step.role, step.agent, step.session) == (SpanRole.TOOL, "desk", "s1")
     step = step_of({"openinference.span.kind": "AGENT", **metadata}, scope=LANGCHAIN)
-    assert (step.part, step.agent) == (Part.AGENT, "desk")
+    assert (step.role, step.agent) == (SpanRole.AGENT, "desk")
     assert step_of({**LLM, "metadata": "{thread_id"}).session is None
 
 
 @pytest.mark.parametrize(
-    ("method", "part"), [("astream_chat", Part.CHAT), ("_prepare_chat_with_tools", Part.OTHER)]
+    ("method", "part"), [("astream_chat", SpanRole.CHAT), ("_prepare_chat_with_tools", SpanRole.OTHER)]
 )
-def test_of_llama_indexs_methods_some_call_a_model(method: str, part: Part) -> None:
+def test_of_llama_indexs_methods_some_call_a_model(method: str, part: SpanRole) -> None:
     """The others prepare a call, and would say the prompt."""
     told = {**LLM, "input.value": '{"chat_history": []}', "output.value": '{"messages": []}'}
-    assert step_of(told, name=f"OpenAI.{method}", scope=LLAMA_INDEX).part is part
-    assert step_of(told, name=f"OpenAI.{method}").part is Part.CHAT
+    assert step_of(told, name=f"OpenAI.{method}", scope=LLAMA_INDEX).role is part
+    assert step_of(told, name=f"OpenAI.{method}").role is SpanRole.CHAT
 
 
 # Google's ADK, LiteLLM
@@ -242,8 +242,8 @@ def test_adk_puts_what_a_tool_says_into_an_object(result: str, error: str | None
     """That it failed is in its words, and the object stays as it is."""
     genai = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
     step = step_of({**genai, "gen_ai.tool.call.result": result}, scope="gcp.vertex.agent")
-    assert step.result == Result(None, "look", result, error)
-    assert step_of({**genai, "gen_ai.tool.call.result": result}).result == Result(None, "look", result)
+    assert step.result == ToolResult(None, "look", result, error)
+    assert step_of({**genai, "gen_ai.tool.call.result": result}).result == ToolResult(None, "look", result)
     answer = json.dumps({"id": "c", "name": "look", "response": json.loads(result)})
     told = {"openinference.span.kind": "TOOL", "tool.name": "look", "output.value": answer}
     found = step_of(told, scope="openinference.instrumentation.google_adk").result
@@ -297,11 +297,11 @@ def test_langsmiths_tools_tell_what_they_were_given_and_gave_back(back: Any) -> 
         "langsmith.metadata.lc_agent_name": "desk",
     }
     step = step_of(langsmith("tool", {"id": 1}, back, **named))
-    assert (step.part, step.agent, step.call) == (Part.TOOL, "desk", Call("c1", "look", '{"id": 1}'))
+    assert (step.role, step.agent, step.call) == (SpanRole.TOOL, "desk", ToolCall("c1", "look", '{"id": 1}'))
     assert step.result is not None
     assert (step.result.tool, step.result.result) == ("look", "user_1")
     other = step_of(langsmith("tool", {"id": 1}, {"output": "x", "ok": True}, **named)).result
-    assert other == Result(None, "look", '{"output": "x", "ok": true}')
+    assert other == ToolResult(None, "look", '{"output": "x", "ok": true}')
 
 
 def test_langsmiths_chains_are_no_models() -> None:
@@ -309,9 +309,9 @@ def test_langsmiths_chains_are_no_models() -> None:
     call = {"name": "look", "args": {"id": 1}, "id": "c1", "type": "tool_call"}
     for kind in ("chain", "retriever", "prompt", "parser", "embedding"):
         step = step_of(langsmith(kind, {"input": [call]}, {"messages": [TOOL_MESSAGE]}))
-        assert (step.part, step.input, step.output) == (Part.OTHER, None, None)
+        assert (step.role, step.input, step.output) == (SpanRole.OTHER, None, None)
     made = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "HumanMessage"]}
     asked = {"messages": [[{**made, "kwargs": {"content": "Hi", "type": "human"}}]]}
     model = step_of(langsmith("llm", asked, {"generations": [[{"text": "Hello", "generation_info": None}]]}))
-    assert (model.part, words(model.input)) == (Part.CHAT, [("user", "Hi", [], [])])
+    assert (model.role, words(model.input)) == (SpanRole.CHAT, [("user", "Hi", [], [])])
     assert words(model.output) == [("assistant", "Hello", [], [])]

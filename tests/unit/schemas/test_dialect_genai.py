@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tracline.schemas.dialects.parts.messages import MESSAGES_MAX
 from tracline.schemas.event import Content
-from tracline.schemas.step import Call, Part, Result
+from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
 from .dialect_spans import SpokenEvent, chat, step_of, words
 
@@ -33,7 +33,7 @@ SAID = [("assistant", "Rain.", [], [])]
 def test_messages_are_read_from_json_and_from_structured_values(write: Any) -> None:
     """Both ways in which the conventions let `gen_ai.input.messages` be written say the same."""
     step = step_of(chat(gen_ai__input__messages=write(CONVERSATION), gen_ai__output__messages=write(ANSWER)))
-    assert step.part is Part.CHAT
+    assert step.role is SpanRole.CHAT
     assert words(step.input) == HEARD
     assert words(step.output) == SAID
     assert (step.model, step.content) == ("birch-2", Content.CAPTURED)
@@ -169,7 +169,7 @@ def test_a_flagged_result_failed(flag: dict[str, Any], error: str) -> None:
     part = {"type": "tool_result", "tool_use_id": "c1", "content": "Error: no", **flag}
     step = step_of(chat(gen_ai__input__messages=[{"role": "user", "content": [part]}]))
     assert step.input is not None
-    assert step.input[0].results[0] == Result("c1", None, "Error: no", error)
+    assert step.input[0].results[0] == ToolResult("c1", None, "Error: no", error)
 
 
 # What is not there
@@ -205,7 +205,7 @@ def test_hidden_messages_and_texts_are_redacted() -> None:
     step = step_of(chat(gen_ai__input__messages=hidden))
     assert step.input is not None
     assert (step.input[0].text, step.input[0].content) == (None, Content.REDACTED)
-    assert step.input[1].calls == (Call("c1", "get_weather", None, Content.REDACTED),)
+    assert step.input[1].calls == (ToolCall("c1", "get_weather", None, Content.REDACTED),)
 
 
 def test_parts_without_their_content_were_not_captured() -> None:
@@ -218,8 +218,8 @@ def test_parts_without_their_content_were_not_captured() -> None:
     step = step_of(chat(gen_ai__input__messages=told))
     assert step.input is not None
     assert (step.input[0].text, step.input[0].content) == (None, Content.ABSENT)
-    assert step.input[1].calls == (Call("c1", "get_weather", None, Content.ABSENT),)
-    assert step.input[2].results == (Result("c1", "get_weather", None, content=Content.ABSENT),)
+    assert step.input[1].calls == (ToolCall("c1", "get_weather", None, Content.ABSENT),)
+    assert step.input[2].results == (ToolResult("c1", "get_weather", None, content=Content.ABSENT),)
 
 
 @pytest.mark.parametrize("error", ["no such order " * 100, "half of \udc00", {"type": ["x"]}, True])
@@ -340,7 +340,7 @@ def test_arguments_too_deep_for_json_are_cut_and_the_call_stays() -> None:
         chat(gen_ai__output__messages=[{"role": "assistant", "parts": [{**ASKED, "arguments": deep}]}])
     )
     assert step.output is not None
-    assert step.output[0].calls == (Call("c1", "get_weather", None, Content.TRUNCATED),)
+    assert step.output[0].calls == (ToolCall("c1", "get_weather", None, Content.TRUNCATED),)
 
 
 # Other places, other names
@@ -432,7 +432,7 @@ def test_any_agents_outputs_are_calls_or_text() -> None:
     """`gen_ai.output` of any-agent lists calls by `tool.name` and `tool.args`, or is what the model said."""
     calls = json.dumps([{"tool.name": "write", "tool.args": {"text": "2025"}}, {"tool.name": "stop"}])
     step = step_of({"gen_ai.operation.name": "call_llm", "gen_ai.output": calls})
-    assert step.part is Part.CHAT
+    assert step.role is SpanRole.CHAT
     assert words(step.output) == [
         ("assistant", None, [(None, "write", '{"text":"2025"}')], []),
         ("assistant", None, [(None, "stop", None)], []),
@@ -451,7 +451,7 @@ def test_googles_adk_is_read() -> None:
     assert words(step.input) == [("user", "Hi", [], [])]
     assert words(step.output) == [("assistant", None, [(None, "look", "{}")], [])]
     step = step_of({**told, names[0]: "{}", names[1]: "{}"})
-    assert (step.part, step.input, step.output) == (Part.CHAT, None, None)
+    assert (step.role, step.input, step.output) == (SpanRole.CHAT, None, None)
 
 
 # Parts
@@ -460,24 +460,24 @@ def test_googles_adk_is_read() -> None:
 @pytest.mark.parametrize(
     ("attributes", "part"),
     [
-        ({"gen_ai.operation.name": "chat"}, Part.CHAT),
-        ({"gen_ai.operation.name": "text_completion"}, Part.CHAT),
-        ({"gen_ai.operation.name": "generate_content"}, Part.CHAT),
-        ({"gen_ai.operation.name": "ask", "gen_ai.output.messages": "[]"}, Part.CHAT),
-        ({"gen_ai.operation.name": "ask", "gen_ai.response.finish_reasons": ["stop"]}, Part.CHAT),
-        ({"gen_ai.operation.name": "ask"}, Part.OTHER),
-        ({"gen_ai.operation.name": "embeddings", "gen_ai.usage.output_tokens": 1}, Part.OTHER),
-        ({"gen_ai.operation.name": "invoke_agent"}, Part.AGENT),
-        ({"gen_ai.operation.name": "create_agent"}, Part.AGENT),
-        ({"gen_ai.operation.name": "invoke_workflow"}, Part.AGENT),
-        ({"gen_ai.operation.name": "execute_tool"}, Part.TOOL),
-        ({"gen_ai.tool.name": "look"}, Part.TOOL),
-        ({"http.request.method": "GET"}, Part.OTHER),
+        ({"gen_ai.operation.name": "chat"}, SpanRole.CHAT),
+        ({"gen_ai.operation.name": "text_completion"}, SpanRole.CHAT),
+        ({"gen_ai.operation.name": "generate_content"}, SpanRole.CHAT),
+        ({"gen_ai.operation.name": "ask", "gen_ai.output.messages": "[]"}, SpanRole.CHAT),
+        ({"gen_ai.operation.name": "ask", "gen_ai.response.finish_reasons": ["stop"]}, SpanRole.CHAT),
+        ({"gen_ai.operation.name": "ask"}, SpanRole.OTHER),
+        ({"gen_ai.operation.name": "embeddings", "gen_ai.usage.output_tokens": 1}, SpanRole.OTHER),
+        ({"gen_ai.operation.name": "invoke_agent"}, SpanRole.AGENT),
+        ({"gen_ai.operation.name": "create_agent"}, SpanRole.AGENT),
+        ({"gen_ai.operation.name": "invoke_workflow"}, SpanRole.AGENT),
+        ({"gen_ai.operation.name": "execute_tool"}, SpanRole.TOOL),
+        ({"gen_ai.tool.name": "look"}, SpanRole.TOOL),
+        ({"http.request.method": "GET"}, SpanRole.OTHER),
     ],
 )
-def test_a_span_plays_the_part_that_its_operation_says(attributes: dict[str, Any], part: Part) -> None:
+def test_a_span_plays_the_part_that_its_operation_says(attributes: dict[str, Any], part: SpanRole) -> None:
     """Of operations that nobody knows, those are model calls in which a model answered."""
-    assert step_of(attributes).part is part
+    assert step_of(attributes).role is part
 
 
 def test_an_agents_output_does_not_tell_its_input_again() -> None:
@@ -485,7 +485,7 @@ def test_an_agents_output_does_not_tell_its_input_again() -> None:
     told = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     step = step_of({**told, "gen_ai.input.messages": messages[:1], "gen_ai.output.messages": messages})
-    assert (step.part, step.agent) == (Part.AGENT, "desk")
+    assert (step.role, step.agent) == (SpanRole.AGENT, "desk")
     assert (words(step.input), words(step.output)) == (
         [("user", "Hi", [], [])],
         [("assistant", "Hello", [], [])],
@@ -512,23 +512,23 @@ TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look", "ge
 def test_a_tools_run_is_read_by_all_names(given: str, returned: str) -> None:
     """Text stays as it was written, a structured value becomes JSON text."""
     step = step_of({**TOOL, given: '{"id": 1}', returned: {"found": True}})
-    assert step.call == Call("c1", "look", '{"id": 1}')
-    assert step.result == Result("c1", "look", '{"found":true}')
-    assert (step.part, step.input, step.output) == (Part.TOOL, None, None)
+    assert step.call == ToolCall("c1", "look", '{"id": 1}')
+    assert step.result == ToolResult("c1", "look", '{"found":true}')
+    assert (step.role, step.input, step.output) == (SpanRole.TOOL, None, None)
 
 
 def test_a_run_without_content_says_its_tool() -> None:
     """Capture is off in most: tool, id, error and time are told all the same."""
     step = step_of({**TOOL, "error.type": "timeout"}, failed=True)
-    assert step.call == Call("c1", "look", None, Content.ABSENT)
-    assert step.result == Result("c1", "look", None, content=Content.ABSENT)
+    assert step.call == ToolCall("c1", "look", None, Content.ABSENT)
+    assert step.result == ToolResult("c1", "look", None, content=Content.ABSENT)
     assert step.error == "timeout"
 
 
 def test_a_run_that_failed_returned_nothing() -> None:
     """Where its arguments were captured, a missing result of a failed run is none, not one unknown."""
     step = step_of({**TOOL, "gen_ai.tool.call.arguments": "{}", "error.type": "timeout"}, failed=True)
-    assert step.result == Result("c1", "look", None, content=Content.CAPTURED)
+    assert step.result == ToolResult("c1", "look", None, content=Content.CAPTURED)
 
 
 @pytest.mark.parametrize(
@@ -573,6 +573,6 @@ def test_a_run_that_failed_returned_nothing() -> None:
 def test_a_run_told_by_span_events_is_read(events: list[SpokenEvent]) -> None:
     """Strands tells a tool's arguments and result as messages, in its older and its newer way."""
     step = step_of(TOOL, *events)
-    assert step.call == Call("c1", "look", '{"id": 1}')
+    assert step.call == ToolCall("c1", "look", '{"id": 1}')
     assert step.result is not None
     assert (step.result.call_id, step.result.result) == ("c1", "found")

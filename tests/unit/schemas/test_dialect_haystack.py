@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tracline.schemas.dialects.names import scopes
 from tracline.schemas.event import Content
-from tracline.schemas.step import Part, Step
+from tracline.schemas.span_content import SpanContent, SpanRole
 
 from .dialect_spans import step_of, words
 
@@ -84,7 +84,7 @@ SPOKEN = [
 ]
 
 
-def component(name: str, kind: str, given: Any, back: Any, scope: str = scopes.HAYSTACK) -> Step:
+def component(name: str, kind: str, given: Any, back: Any, scope: str = scopes.HAYSTACK) -> SpanContent:
     """Return what the span of a component says."""
     told = {"openinference.span.kind": kind, "input.mime_type": "application/json"}
     values = {"input.value": json.dumps(given), "output.value": json.dumps(back)}
@@ -100,7 +100,7 @@ def test_an_agents_run_tells_all_that_was_said_in_it() -> None:
     """Its output holds the conversation before it, too: what is new stands behind the last user's message."""
     given = {"messages": shown(TALK[:1]), "streaming_callback": None}
     step = component("Agent.run", "CHAIN", given, {"messages": shown(TALK), "last_message": "x"})
-    assert (step.part, words(step.input)) == (Part.AGENT, [("user", ODD, [], [])])
+    assert (step.role, words(step.input)) == (SpanRole.AGENT, [("user", ODD, [], [])])
     assert words(step.output) == SPOKEN
     assert [one.error for message in step.output or () for one in message.results] == [None, "tool_error"]
 
@@ -110,7 +110,7 @@ def test_a_generator_tells_calls_and_results() -> None:
     step = component(
         "OpenAIChatGenerator.run", "LLM", {"messages": shown(TALK[:3])}, {"replies": shown(TALK[-1:])}
     )
-    assert (step.part, words(step.input)) == (Part.CHAT, [("user", ODD, [], []), *SPOKEN[:2]])
+    assert (step.role, words(step.input)) == (SpanRole.CHAT, [("user", ODD, [], []), *SPOKEN[:2]])
     assert words(step.output) == SPOKEN[-1:]
 
 
@@ -118,7 +118,7 @@ def test_other_spans_are_no_agents() -> None:
     """A pipeline's span holds the same, and other instrumentations name spans as they like."""
     given, back = {"messages": shown(TALK[:1])}, {"messages": shown(TALK)}
     for name, scope in (("Pipeline.run", scopes.HAYSTACK), ("Agent.run", "app")):
-        assert component(name, "CHAIN", given, back, scope).part is Part.OTHER
+        assert component(name, "CHAIN", given, back, scope).role is SpanRole.OTHER
 
 
 @pytest.mark.parametrize("cut", [20, 60, 90])

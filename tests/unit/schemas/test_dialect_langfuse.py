@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tracline.schemas.event import Content
-from tracline.schemas.step import Call, Part, Result
+from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
 from .dialect_spans import step_of, words
 
@@ -27,7 +27,7 @@ def test_a_generation_of_langfuse_is_a_models_call() -> None:
     """Messages stand in a request beside its tools, and the answer as a message; the session is a key."""
     told = {**observed("generation", input=REQUEST, output=ANSWER), "session.id": "s1"}
     step = step_of({**told, "langfuse.observation.model.name": "birch-2"})
-    assert (step.part, step.model, step.session) == (Part.CHAT, "birch-2", "s1")
+    assert (step.role, step.model, step.session) == (SpanRole.CHAT, "birch-2", "s1")
     assert words(step.input) == [("user", "Größe 42?", [], [])]
     assert words(step.output) == [("assistant", None, [("c1", "look", '{"id": 1}')], [])]
 
@@ -44,16 +44,16 @@ def test_a_tool_of_langfuse_has_its_spans_name(given: str) -> None:
     """Its arguments stand as they are, or as the call of the decorated function."""
     step = step_of(observed("tool", input=given, output="user_1"), name="look")
     assert step.call is not None
-    assert (step.part, step.call.tool, json.loads(step.call.args or "")) == (Part.TOOL, "look", {"id": 1})
-    assert step.result == Result(None, "look", "user_1")
+    assert (step.role, step.call.tool, json.loads(step.call.args or "")) == (SpanRole.TOOL, "look", {"id": 1})
+    assert step.result == ToolResult(None, "look", "user_1")
 
 
 def test_a_tool_of_langchain_in_langfuse_says_its_call() -> None:
     """LangChain's message of a tool has the id of the call that it answers."""
     message = json.dumps({"type": "tool", "content": "user_1", "tool_call_id": "c1", "status": "success"})
     step = step_of(observed("TOOL", input='{"id": 1}', output=message), name="look")
-    assert step.result == Result("c1", "look", "user_1")
-    assert step.call == Call("c1", "look", '{"id": 1}')
+    assert step.result == ToolResult("c1", "look", "user_1")
+    assert step.call == ToolCall("c1", "look", '{"id": 1}')
 
 
 def test_a_level_of_error_is_a_failure_whatever_it_says() -> None:
@@ -66,34 +66,37 @@ def test_a_level_of_error_is_a_failure_whatever_it_says() -> None:
 def test_an_agent_of_langfuse_has_its_spans_name() -> None:
     """The state of a program is no message; other observations tell nothing."""
     step = step_of(observed("agent", input="Hi", output='{"state": 1}'), name="desk")
-    assert (step.part, step.agent, words(step.input)) == (Part.AGENT, "desk", [("user", "Hi", [], [])])
+    assert (step.role, step.agent, words(step.input)) == (SpanRole.AGENT, "desk", [("user", "Hi", [], [])])
     assert step.output is None
     for kind in ("span", "chain", "retriever", "event", "embedding", "guardrail", "evaluator"):
-        assert step_of(observed(kind, input="Hi", output="Hello")).part is Part.OTHER
+        assert step_of(observed(kind, input="Hi", output="Hello")).role is SpanRole.OTHER
 
 
 def test_content_that_langfuse_was_not_given_is_absent() -> None:
     """Nothing is made of what is not there."""
     step = step_of(observed("generation"))
-    assert (step.part, step.input, step.output, step.content) == (Part.CHAT, None, None, Content.ABSENT)
-    assert step_of(observed("tool"), name="look").call == Call(None, "look", None, Content.ABSENT)
+    assert (step.role, step.input, step.output, step.content) == (SpanRole.CHAT, None, None, Content.ABSENT)
+    assert step_of(observed("tool"), name="look").call == ToolCall(None, "look", None, Content.ABSENT)
 
 
 def test_mlflows_spans_are_read() -> None:
     """Every value is JSON, text and the type too."""
     model = {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": REQUEST, "mlflow.spanOutputs": ANSWER}
     step = step_of({**model, "mlflow.trace.session": '"s1"'})
-    assert (step.part, step.session) == (Part.CHAT, "s1")
+    assert (step.role, step.session) == (SpanRole.CHAT, "s1")
     assert words(step.output) == [("assistant", None, [("c1", "look", '{"id": 1}')], [])]
     tool = {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": '{"id": 1}', "mlflow.spanOutputs": '"user_1"'}
     step = step_of(tool, name="look")
-    assert (step.call, step.result) == (Call(None, "look", '{"id": 1}'), Result(None, "look", "user_1"))
-    assert step_of({"mlflow.spanType": '"PARSER"', "mlflow.spanOutputs": '"x"'}).part is Part.OTHER
+    assert (step.call, step.result) == (
+        ToolCall(None, "look", '{"id": 1}'),
+        ToolResult(None, "look", "user_1"),
+    )
+    assert step_of({"mlflow.spanType": '"PARSER"', "mlflow.spanOutputs": '"x"'}).role is SpanRole.OTHER
 
 
 def test_a_function_may_call_its_keywords_as_it_likes() -> None:
     """MLflow and Langfuse tell the parameters of the function that they trace: `def run(**args)` has one."""
     tool = {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": '{"args": {"id": 1}}'}
-    assert step_of(tool, name="look").call == Call(None, "look", '{"id":1}')
+    assert step_of(tool, name="look").call == ToolCall(None, "look", '{"id":1}')
     both = {**tool, "mlflow.spanInputs": '{"args": {"id": 1}, "id": 2}'}
-    assert step_of(both, name="look").call == Call(None, "look", '{"args": {"id": 1}, "id": 2}')
+    assert step_of(both, name="look").call == ToolCall(None, "look", '{"args": {"id": 1}, "id": 2}')

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tracline.schemas.event import Content
-from tracline.schemas.step import Part, Step
+from tracline.schemas.span_content import SpanContent, SpanRole
 
 from .dialect_spans import step_of, words
 
@@ -20,7 +20,7 @@ PROMPT = {
 }
 
 
-def mastra(kind: str, said: dict[str, Any], **more: Any) -> Step:
+def mastra(kind: str, said: dict[str, Any], **more: Any) -> SpanContent:
     """Return what a span of a type says; `said` stands behind the type."""
     own = {f"mastra.{kind}.{name}": json.dumps(value) for name, value in said.items()}
     return step_of({"mastra.span.type": kind, "gen_ai.operation.name": kind, **own, **more})
@@ -29,8 +29,8 @@ def mastra(kind: str, said: dict[str, Any], **more: Any) -> Step:
 def test_a_generation_tells_the_conversation() -> None:
     """It has the messages as the model got them, and the answer with all calls made for it."""
     step = mastra("model_generation", {"input": PROMPT, "output": {"text": "Hello", "toolCalls": [CALL]}})
-    assert (step.part, words(step.input)) == (
-        Part.CHAT,
+    assert (step.role, words(step.input)) == (
+        SpanRole.CHAT,
         [("instruction", "Be brief.", [], []), ("user", "Hi", [], [])],
     )
     assert words(step.output) == [("assistant", "Hello", CALLED[0][2], [])]
@@ -41,7 +41,7 @@ def test_a_step_tells_what_the_model_said_in_one_call() -> None:
     outline = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "[tool: look]"}]
     model = {"mastra.metadata.modelMetadata": '{"modelId": "birch-2"}'}
     step = mastra("model_step", {"input": outline, "output": {"text": "", "toolCalls": [CALL]}}, **model)
-    assert (step.part, step.model, step.input, words(step.output)) == (Part.CHAT, "birch-2", None, CALLED)
+    assert (step.role, step.model, step.input, words(step.output)) == (SpanRole.CHAT, "birch-2", None, CALLED)
     spoken = mastra("model_step", {"output": {"text": "Hello", "toolCalls": []}})
     assert words(spoken.output) == [("assistant", "Hello", [], [])]
 
@@ -53,7 +53,7 @@ def test_an_inference_that_called_tools_has_lost_the_calls() -> None:
     }
     model = {**said, "gen_ai.operation.name": "chat", "gen_ai.response.model": "birch-2"}
     called = mastra("model_inference", {}, **model, **{"gen_ai.response.finish_reasons": '["tool-calls"]'})
-    assert (called.part, called.model, called.output) == (Part.CHAT, "birch-2", None)
+    assert (called.role, called.model, called.output) == (SpanRole.CHAT, "birch-2", None)
     assert called.content is Content.ABSENT
     stopped = mastra("model_inference", {}, **model, **{"gen_ai.response.finish_reasons": '["stop"]'})
     assert words(stopped.output) == [("assistant", "Well", [], [])]
@@ -64,7 +64,7 @@ def test_an_agents_run_tells_what_it_was_asked_and_answered() -> None:
     named = {"gen_ai.agent.name": "desk", "mastra.metadata.sessionId": "s1"}
     said = {"input": [{"role": "user", "content": "Hi"}], "output": {"text": "Hello", "files": []}}
     step = mastra("agent_run", said, **{**named, "gen_ai.operation.name": "invoke_agent"})
-    assert (step.part, step.agent, step.session) == (Part.AGENT, "desk", "s1")
+    assert (step.role, step.agent, step.session) == (SpanRole.AGENT, "desk", "s1")
     assert (words(step.input), words(step.output)) == (
         [("user", "Hi", [], [])],
         [("assistant", "Hello", [], [])],
@@ -77,4 +77,4 @@ def test_earlier_versions_write_messages_of_a_generation() -> None:
     said = [{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]
     model = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(said)}
     assert words(mastra("model_generation", {}, **model).input) == [("user", "Hi", [], [])]
-    assert mastra("model_chunk", {"output": {"text": "He"}}).part is Part.OTHER
+    assert mastra("model_chunk", {"output": {"text": "He"}}).role is SpanRole.OTHER

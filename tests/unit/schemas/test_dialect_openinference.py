@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tracline.schemas.event import Content
-from tracline.schemas.step import Call, Part, Result
+from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
 from .dialect_spans import step_of, words
 
@@ -51,7 +51,7 @@ def test_flattened_messages_are_read() -> None:
             **flat(SAID, {"role": "assistant", "content": "Rain."}),
         }
     )
-    assert (step.part, step.model, step.content) == (Part.CHAT, "birch-2", Content.CAPTURED)
+    assert (step.role, step.model, step.content) == (SpanRole.CHAT, "birch-2", Content.CAPTURED)
     assert words(step.input) == [
         ("instruction", "Be brief.", [], []),
         ("user", "Hi", [], []),
@@ -166,10 +166,10 @@ def test_a_tools_run_is_read(key: str) -> None:
     """Name, id, arguments and result, as they were written."""
     told = {"tool.name": "look", key: "c1", "input.value": '{"id": 1}', "output.value": '{"found": true}'}
     step = step_of({"openinference.span.kind": "TOOL", **told})
-    assert (step.part, step.call, step.result) == (
-        Part.TOOL,
-        Call("c1", "look", '{"id": 1}'),
-        Result(None, "look", '{"found": true}'),
+    assert (step.role, step.call, step.result) == (
+        SpanRole.TOOL,
+        ToolCall("c1", "look", '{"id": 1}'),
+        ToolResult(None, "look", '{"found": true}'),
     )
 
 
@@ -177,17 +177,17 @@ def test_a_langchain_tools_message_is_unwrapped() -> None:
     """Its content is the result; the id of its call and a flagged error are known from it."""
     message = json.dumps({"type": "tool", "content": "no such user", "tool_call_id": "c1", "status": "error"})
     step = step_of({"openinference.span.kind": "TOOL", "tool.name": "look", "output.value": message})
-    assert step.result == Result("c1", "look", "no such user", "tool_error")
-    assert step.call == Call("c1", "look", None, Content.ABSENT)
+    assert step.result == ToolResult("c1", "look", "no such user", "tool_error")
+    assert step.call == ToolCall("c1", "look", None, Content.ABSENT)
 
 
 def test_a_tool_without_a_name_has_its_spans() -> None:
     """The parameters that a tool takes are not those that it was given."""
     schema = json.dumps({"type": "object", "properties": {"id": {}}})
     step = step_of({"openinference.span.kind": "TOOL", "tool.parameters": schema}, name="look")
-    assert step.call == Call(None, "look", None, Content.ABSENT)
+    assert step.call == ToolCall(None, "look", None, Content.ABSENT)
     step = step_of({"openinference.span.kind": "TOOL", "tool.parameters": '{"id": 1}'}, name="look")
-    assert step.call == Call(None, "look", '{"id": 1}')
+    assert step.call == ToolCall(None, "look", '{"id": 1}')
 
 
 def test_agents_say_their_name_and_may_say_messages() -> None:
@@ -199,7 +199,7 @@ def test_agents_say_their_name_and_may_say_messages() -> None:
         "output.value": "Hello",
     }
     step = step_of(told)
-    assert (step.part, step.agent) == (Part.AGENT, "desk")
+    assert (step.role, step.agent) == (SpanRole.AGENT, "desk")
     assert (words(step.input), words(step.output)) == (
         [("user", "Hi", [], [])],
         [("assistant", "Hello", [], [])],
@@ -223,7 +223,7 @@ def test_a_node_of_a_graph_names_an_agent_that_nothing_else_names() -> None:
 def test_other_kinds_tell_no_conversation(kind: str) -> None:
     """They may still say whose session it is."""
     step = step_of({"openinference.span.kind": kind, "input.value": "x", "session.id": "s1"})
-    assert (step.part, step.session, step.input) == (Part.OTHER, "s1", None)
+    assert (step.role, step.session, step.input) == (SpanRole.OTHER, "s1", None)
 
 
 def test_a_span_that_speaks_two_conventions_is_read_whole() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tracline.schemas.event import Content
-from tracline.schemas.step import Call, Part, Result
+from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
 from .dialect_spans import step_of, words
 
@@ -44,7 +44,7 @@ def test_flattened_prompts_and_completions_are_read(old: bool) -> None:
     for new, before in names.items():
         told = {key.replace(new, before): value for key, value in told.items()}
     step = step_of({**CHAT, **told})
-    assert (step.part, step.model, step.content) == (Part.CHAT, "birch-2", Content.CAPTURED)
+    assert (step.role, step.model, step.content) == (SpanRole.CHAT, "birch-2", Content.CAPTURED)
     assert words(step.input) == HEARD
     assert words(step.output) == [("assistant", "Two.", [], [])]
 
@@ -56,19 +56,20 @@ def test_flattened_prompts_are_read_under_an_operations_name_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_type", "part"), [("completion", Part.CHAT), ("rerank", Part.OTHER), ("embedding", Part.OTHER)]
+    ("request_type", "part"),
+    [("completion", SpanRole.CHAT), ("rerank", SpanRole.OTHER), ("embedding", SpanRole.OTHER)],
 )
-def test_the_type_of_the_request_says_the_part(request_type: str, part: Part) -> None:
+def test_the_type_of_the_request_says_the_part(request_type: str, part: SpanRole) -> None:
     """What was embedded is no conversation, though it stands in `gen_ai.prompt`, too."""
     told = {"llm.request.type": request_type, "gen_ai.prompt.0.content": "x", "gen_ai.request.model": "m"}
-    assert step_of(told).part is part
+    assert step_of(told).role is part
 
 
 @pytest.mark.parametrize("kind", ["workflow", "task", "unknown"])
 def test_workflows_and_tasks_are_others(kind: str) -> None:
     """They are functions of the program."""
     step = step_of({"traceloop.span.kind": kind, "traceloop.entity.input": '{"args": ["Hi"], "kwargs": {}}'})
-    assert (step.part, step.input, step.attributes) == (Part.OTHER, None, {"traceloop.span.kind": kind})
+    assert (step.role, step.input, step.attributes) == (SpanRole.OTHER, None, {"traceloop.span.kind": kind})
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_workflows_and_tasks_are_others(kind: str) -> None:
 def test_a_tools_arguments_are_taken_out_of_the_functions_call(given: str, args: str) -> None:
     """Arguments by name are the tool's; those by place stay as they were written."""
     told = {"traceloop.span.kind": "tool", "traceloop.entity.name": "look", "traceloop.entity.input": given}
-    assert step_of(told).call == Call(None, "look", args)
+    assert step_of(told).call == ToolCall(None, "look", args)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_a_tools_result_is_told_as_its_message_would_tell_it(returned: str, resu
         "traceloop.entity.name": "look",
         "traceloop.entity.output": returned,
     }
-    assert step_of(told).result == Result(None, "look", result)
+    assert step_of(told).result == ToolResult(None, "look", result)
 
 
 def test_a_langchain_tools_message_says_which_call_it_answers() -> None:
@@ -117,7 +118,10 @@ def test_a_langchain_tools_message_says_which_call_it_answers() -> None:
     }
     told = {"traceloop.span.kind": "tool", "traceloop.entity.name": "look"}
     step = step_of({**told, "traceloop.entity.output": json.dumps({"output": made, "kwargs": {}})})
-    assert (step.call, step.result) == (Call("c1", "look", None, Content.ABSENT), Result("c1", "look", "ok"))
+    assert (step.call, step.result) == (
+        ToolCall("c1", "look", None, Content.ABSENT),
+        ToolResult("c1", "look", "ok"),
+    )
 
 
 def test_agents_say_their_name_and_may_say_messages() -> None:
@@ -130,7 +134,7 @@ def test_agents_say_their_name_and_may_say_messages() -> None:
             "traceloop.entity.output": '"Hello"',
         }
     )
-    assert (step.part, step.agent) == (Part.AGENT, "desk")
+    assert (step.role, step.agent) == (SpanRole.AGENT, "desk")
     assert (words(step.input), words(step.output)) == (
         [("user", "Hi", [], [])],
         [("assistant", "Hello", [], [])],

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tracline.schemas.event import Content
-from tracline.schemas.step import Call, Part, Result
+from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
 from .dialect_spans import step_of, words
 
@@ -52,8 +52,8 @@ def prompt(args: str, output: dict[str, Any]) -> str:
 def test_messages_of_all_versions_are_read(args: str, output: dict[str, Any], result: str) -> None:
     """Since version 5 a call has an `input` and a result an `output` with a type."""
     step = step_of({**INNER, "ai.prompt.messages": prompt(args, output), "ai.response.text": "Yes."})
-    assert (step.part, step.agent, step.model, step.content) == (
-        Part.CHAT,
+    assert (step.role, step.agent, step.model, step.content) == (
+        SpanRole.CHAT,
         "desk",
         "birch-2",
         Content.CAPTURED,
@@ -78,7 +78,7 @@ def test_a_results_type_says_that_it_failed(output: dict[str, Any]) -> None:
     """Errors and refusals are flagged, and their text is the result."""
     step = step_of({**INNER, "ai.prompt.messages": prompt("input", output)})
     assert step.input is not None
-    assert step.input[3].results == (Result("c1", "look", "no", "tool_error"),)
+    assert step.input[3].results == (ToolResult("c1", "look", "no", "tool_error"),)
 
 
 def test_a_tools_error_is_no_type_of_errors() -> None:
@@ -86,7 +86,7 @@ def test_a_tools_error_is_no_type_of_errors() -> None:
     part = {"type": "tool-error", "toolCallId": "c1", "toolName": "look", "error": "no such user: Ada"}
     step = step_of({**INNER, "ai.prompt.messages": json.dumps([{"role": "tool", "content": [part]}])})
     assert step.input is not None
-    assert step.input[0].results == (Result("c1", "look", "no such user: Ada", "tool_error"),)
+    assert step.input[0].results == (ToolResult("c1", "look", "no such user: Ada", "tool_error"),)
 
 
 @pytest.mark.parametrize("args", ['{"id": 1}', {"id": 1}])
@@ -116,13 +116,13 @@ def test_an_object_is_what_the_model_said() -> None:
 def test_an_outer_span_tells_what_was_asked(asked: dict[str, Any]) -> None:
     """`ai.prompt` holds a prompt or messages; it is a model's call as well as the inner one."""
     step = step_of({"ai.operationId": "ai.generateText", "ai.prompt": json.dumps(asked)})
-    assert (step.part, words(step.input)) == (Part.CHAT, [("user", "Hi", [], [])])
+    assert (step.role, words(step.input)) == (SpanRole.CHAT, [("user", "Hi", [], [])])
 
 
 def test_without_recording_nothing_is_known() -> None:
     """Inputs and outputs are recorded, or not, each by itself."""
     step = step_of({**INNER, "ai.response.finishReason": "stop"})
-    assert (step.part, step.input, step.output, step.content) == (Part.CHAT, None, None, Content.ABSENT)
+    assert (step.role, step.input, step.output, step.content) == (SpanRole.CHAT, None, None, Content.ABSENT)
 
 
 def test_calls_that_were_cut_or_hidden_are_said_to_be() -> None:
@@ -140,10 +140,10 @@ def test_a_tools_run_is_read(result: str, text: str) -> None:
     """Its result is JSON; a string is told without quotes."""
     told = {"ai.toolCall.name": "look", "ai.toolCall.id": "c1", "ai.toolCall.args": '{"id":1}'}
     step = step_of({"ai.operationId": "ai.toolCall", **told, "ai.toolCall.result": result})
-    assert (step.part, step.call, step.result) == (
-        Part.TOOL,
-        Call("c1", "look", '{"id":1}'),
-        Result("c1", "look", text),
+    assert (step.role, step.call, step.result) == (
+        SpanRole.TOOL,
+        ToolCall("c1", "look", '{"id":1}'),
+        ToolResult("c1", "look", text),
     )
 
 
@@ -151,7 +151,7 @@ def test_a_tools_run_is_read(result: str, text: str) -> None:
 def test_other_operations_tell_no_conversation(operation: str) -> None:
     """What is embedded is neither told nor kept."""
     step = step_of({"ai.operationId": operation, "ai.value": '"secret"', "ai.values": ['"secret"']})
-    assert (step.part, step.attributes) == (Part.OTHER, {"ai.operationId": operation})
+    assert (step.role, step.attributes) == (SpanRole.OTHER, {"ai.operationId": operation})
 
 
 def test_calls_that_are_no_list_are_not_passed_over() -> None:

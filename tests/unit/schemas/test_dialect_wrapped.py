@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tracline.schemas.dialects.names import scopes
 from tracline.schemas.event import Content
-from tracline.schemas.step import Call, Part, Result
+from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
 from .dialect_spans import step_of
 
@@ -44,16 +44,16 @@ def arguments(told: dict[str, Any], scope: str) -> Any:
 def test_strands_writes_the_parts_that_the_model_gets(written: str, told: str) -> None:
     """What the tool said is in them; what is not text stays as it was written."""
     step = step_of({**GENAI_TOOL, "gen_ai.tool.call.result": written}, scope=STRANDS)
-    assert step.result == Result(None, "look", told)
+    assert step.result == ToolResult(None, "look", told)
 
 
 def test_results_of_others_stay_as_they_were_written() -> None:
     """A tool may return what looks like parts; only its own quotes are taken off a text."""
     for written in ('[{"text": "user_1"}]', '{"result": "user_1"}'):
         step = step_of({**GENAI_TOOL, "gen_ai.tool.call.result": written})
-        assert step.result == Result(None, "look", written)
+        assert step.result == ToolResult(None, "look", written)
     quoted = step_of({**GENAI_TOOL, "gen_ai.tool.call.result": '"Error: no such user"'})
-    assert quoted.result == Result(None, "look", "Error: no such user")
+    assert quoted.result == ToolResult(None, "look", "Error: no such user")
 
 
 @pytest.mark.parametrize(
@@ -66,16 +66,16 @@ def test_results_of_others_stay_as_they_were_written() -> None:
 def test_llama_indexs_tool_output_is_opened(body: dict[str, Any], error: str | None) -> None:
     """The text that the model gets is the result, and the flag says whether the tool failed."""
     told = {**TOOL, "output.value": json.dumps({**body, "tool_name": "look", "raw_input": {}})}
-    assert step_of(told, scope=LLAMA_INDEX).result == Result(None, "look", "user_1", error)
+    assert step_of(told, scope=LLAMA_INDEX).result == ToolResult(None, "look", "user_1", error)
 
 
 def test_googles_function_response_is_opened() -> None:
     """It says which call it answers; a result of any other name is what the tool returned."""
     response = {"id": "c1", "name": "look", "response": {"result": "user_1"}}
     step = step_of({**TOOL, "output.value": json.dumps(response)})
-    assert step.result == Result("c1", "look", '{"result":"user_1"}')
+    assert step.result == ToolResult("c1", "look", '{"result":"user_1"}')
     other = json.dumps({**response, "name": "other"})
-    assert step_of({**TOOL, "output.value": other}).result == Result(None, "look", other)
+    assert step_of({**TOOL, "output.value": other}).result == ToolResult(None, "look", other)
 
 
 # Arguments
@@ -106,10 +106,10 @@ def test_arguments_that_nobody_names_stay_as_they_were_written() -> None:
 def test_langchains_only_argument_has_lost_its_name() -> None:
     """The bare value is no arguments: they are absent. What is an object is all of them."""
     step = step_of({**TOOL, "input.value": "#W3003"}, scope=LANGCHAIN)
-    assert step.call == Call(None, "look", None, Content.ABSENT)
+    assert step.call == ToolCall(None, "look", None, Content.ABSENT)
     assert arguments({"input.value": '{"id": 1, "now": true}'}, LANGCHAIN) == {"id": 1, "now": True}
     step = step_of({**TOOL, "input.value": "__REDACTED__"}, scope=LANGCHAIN)
-    assert step.call == Call(None, "look", None, Content.REDACTED)
+    assert step.call == ToolCall(None, "look", None, Content.REDACTED)
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
@@ -119,7 +119,7 @@ def test_the_node_of_a_graph_says_which_call_it_runs(wrapped: bool) -> None:
     given = json.dumps({"tool_call": call, "state": {}} if wrapped else [call])
     told = {"openinference.span.kind": "CHAIN", "input.value": given}
     step = step_of(told, scope=LANGCHAIN)
-    assert (step.part, step.call) == (Part.OTHER, Call("c1", "look", '{"id":1}'))
+    assert (step.role, step.call) == (SpanRole.OTHER, ToolCall("c1", "look", '{"id":1}'))
     assert step_of(told).call is None
     assert step_of({**told, "input.value": json.dumps([call, call])}, scope=LANGCHAIN).call is None
 
@@ -130,8 +130,8 @@ def test_dspys_tools_have_the_names_of_their_spans(method: str) -> None:
     told = {"openinference.span.kind": "TOOL", "input.value": '{"kwargs": {"id": 1}}', "output.value": '"x"'}
     step = step_of(told, name=f"shop.look.{method}", scope=scopes.DSPY)
     assert (step.call, step.result) == (
-        Call(None, "shop.look", '{"id":1}'),
-        Result(None, "shop.look", "x"),
+        ToolCall(None, "shop.look", '{"id":1}'),
+        ToolResult(None, "shop.look", "x"),
     )
     other = step_of(told, name=f"look.{method}").call
     assert other is not None

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import pytest
 from tracline.schemas.event import Kind
-from tracline.schemas.sessions.claims import tellings
-from tracline.schemas.sessions.history import with_ids_of_results
-from tracline.schemas.step import Call, Message, Part, Result, Role, Step
+from tracline.schemas.sessions.claims import claims_of, with_ids_of_results
+from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 
 USER = Message(Role.USER, "Hi")
 
 
 def asked(*ids: str) -> Message:
     """A message that calls a tool for each id."""
-    return Message(Role.ASSISTANT, calls=tuple(Call(one, f"tool {one[-1]}", "{}") for one in ids))
+    return Message(Role.ASSISTANT, calls=tuple(ToolCall(one, f"tool {one[-1]}", "{}") for one in ids))
 
 
 def answered(*ids: str, tool: str | None = None) -> Message:
     """A message with a result for each id."""
-    return Message(Role.TOOL, results=tuple(Result(one, tool, f"result {one[-1]}") for one in ids))
+    return Message(Role.TOOL, results=tuple(ToolResult(one, tool, f"result {one[-1]}") for one in ids))
 
 
 def test_results_pair_in_order_with_as_many_calls_before_them() -> None:
     """The item's id gives way to the call's, however the messages are cut; the tool is then known."""
     said = (USER, asked("fc_a"), answered("a"), asked("fc_b"), asked("fc_c"), answered("b"), answered("c"))
-    told, _ = tellings(Step(Part.CHAT, input=said, output=()), 1, 2)
+    told, _ = claims_of(SpanContent(SpanRole.CHAT, input=said, output=()), 1, 2)
     of_tools = [(one.kind, one.call_id, one.tool) for one in told if one.kind is not Kind.USER]
     call, result = Kind.TOOL_CALL, Kind.TOOL_RESULT
     assert of_tools == [

@@ -23,9 +23,9 @@ from tracline.schemas.dialects.parts.log_record import LogRecord, content_of
 from tracline.schemas.event import Content
 from tracline.schemas.otlp.decode import decode_json, decode_logs_protobuf, is_span_dump
 from tracline.schemas.otlp.decoded import Decoded
-from tracline.schemas.sessions.resolve import hear, join
+from tracline.schemas.sessions.span_reading import join_records, read_span
 from tracline.schemas.span import Span, Value
-from tracline.schemas.step import Role, Step
+from tracline.schemas.span_content import Role, SpanContent
 
 from ...laws.otlp_messages import otlp_json
 
@@ -199,7 +199,7 @@ def test_a_deep_or_damaged_body_takes_no_other_record_along() -> None:
     assert "llo" not in str(damaged.flaws)
 
 
-def step(*told: tuple[str, Value], attributes: dict[str, Value] | None = None, **more: Any) -> Step:
+def step(*told: tuple[str, Value], attributes: dict[str, Value] | None = None, **more: Any) -> SpanContent:
     """Return the step of a model's call without content whose log records are these."""
     about: dict[str, Value] = {"gen_ai.operation.name": "chat", **(attributes or {})}
     span = Span(TRACE, SPAN, None, "chat", START, START + 9, attributes=about, **more)
@@ -207,10 +207,10 @@ def step(*told: tuple[str, Value], attributes: dict[str, Value] | None = None, *
         LogRecord(TRACE, SPAN, START + place, name, content_of(name, body, {})[0], place=place)
         for place, (name, body) in enumerate(told)
     ]
-    return join(hear(span), records).step
+    return join_records(read_span(span), records).content
 
 
-def said(one: Step) -> list[tuple[str, str | None]]:
+def said(one: SpanContent) -> list[tuple[str, str | None]]:
     """Return who says what in a step."""
     return [(message.role.value, message.text) for message in (*(one.input or ()), *(one.output or ()))]
 
@@ -244,10 +244,10 @@ def test_a_prompt_of_which_a_place_is_missing_is_truncated() -> None:
     ]
     answer = content_of("", {"message": {"content": "yes"}}, {})[0]
     records.append(LogRecord(TRACE, SPAN, START + 1, "gen_ai.choice", answer))
-    one = join(hear(span), records).step
+    one = join_records(read_span(span), records).content
     assert (one.input, said(one), one.content) == (None, [("assistant", "yes")], Content.TRUNCATED)
     whole = [*records, LogRecord(TRACE, SPAN, START, "gen_ai.user.message", "{}", order=1)]
-    assert len(join(hear(span), whole).step.input or ()) == 3
+    assert len(join_records(read_span(span), whole).content.input or ()) == 3
 
 
 def test_a_prompt_without_its_answer_may_not_be_whole() -> None:

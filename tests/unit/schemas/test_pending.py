@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import pytest
 from tracline.schemas.candidate import Candidate
-from tracline.schemas.chat.find import Flaw
+from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.sessions import pending as traces_module
 from tracline.schemas.sessions.pending import SPAN_CHARS, Released, Traces
-from tracline.schemas.sessions.resolve import Heard
+from tracline.schemas.sessions.span_reading import SpanReading
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
-from tracline.schemas.step import Call, Message, Part, Result, Role, Step
+from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 from tracline.stream.stages.resolve import Source
 
@@ -30,17 +30,17 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traces_module, "WAITING_CHARS_LEFT", 7 * (SPAN_CHARS + len(TEXT)))
 
 
-def waiting(n: int, *, of: str | None = None, end: int | None = None) -> Heard:
+def waiting(n: int, *, of: str | None = None, end: int | None = None) -> SpanReading:
     """A span that came as the n-th, a second after the one before, and asks for a root."""
-    step = Step(Part.CHAT, input=(Message(Role.USER, TEXT),), output=())
-    return Heard(
+    step = SpanContent(SpanRole.CHAT, input=(Message(Role.USER, TEXT),), output=())
+    return SpanReading(
         of or f"t{n}", f"s{n}", "root", n * NS, n * NS + 1 if end is None else end, step, record_time=n * NS
     )
 
 
 def names(released: Iterable[Released]) -> list[str]:
     """The spans that went on, in their order."""
-    return [one.heard.span_id for one in released]
+    return [one.reading.span_id for one in released]
 
 
 @pytest.mark.parametrize("order", [range(1, 12), range(11, 0, -1), (6, 1, 11, 2, 10, 3, 9, 4, 8, 5, 7)])
@@ -66,10 +66,12 @@ def test_what_can_go_on_makes_room_first() -> None:
     traces = Traces(HOLD, HOLD)
     for n in range(1, 12):
         traces.add(waiting(n, of="one" if n > 6 else None))
-    root = Heard("one", "root", None, 0, 2 * NS, Step(Part.AGENT, session="s", agent="bot"), record_time=NS)
+    root = SpanReading(
+        "one", "root", None, 0, 2 * NS, SpanContent(SpanRole.AGENT, session="s", agent="bot"), record_time=NS
+    )
     traces.add(root)
     gone = list(traces.release(LATER, 0))
-    assert {one.heard.trace_id for one in gone} == {"one"}
+    assert {one.reading.trace_id for one in gone} == {"one"}
     assert not any(one.is_early for one in gone)
 
 
@@ -84,12 +86,14 @@ def test_what_the_time_has_not_passed_waits_whatever_it_takes() -> None:
 
 def test_all_texts_of_a_span_count() -> None:
     """Messages, calls with their arguments, results and attributes; not what every span has."""
-    call, result = Call("c", "tool", "{}"), Result("c", "tool", "found")
+    call, result = ToolCall("c", "tool", "{}"), ToolResult("c", "tool", "found")
     message = Message(Role.ASSISTANT, "hello", calls=(call,), results=(result,))
-    chat = Step(Part.CHAT, session="s", input=(message,), output=(message,), attributes={"user": "eve"})
+    chat = SpanContent(
+        SpanRole.CHAT, session="s", input=(message,), output=(message,), attributes={"user": "eve"}
+    )
     assert chat.chars == 2 * (5 + 7 + 10) + 7
-    assert Step(Part.TOOL, call=call, result=result).chars == 7 + 10
-    assert Step(Part.OTHER).chars == 0
+    assert SpanContent(SpanRole.TOOL, call=call, result=result).chars == 7 + 10
+    assert SpanContent(SpanRole.OTHER).chars == 0
 
 
 def spans() -> list[Span]:
@@ -102,7 +106,7 @@ def spans() -> list[Span]:
     ]
 
 
-def told(made: Candidate | Flaw) -> str:
+def told(made: Candidate | InputFlaw) -> str:
     """Which span told something."""
     assert isinstance(made, Candidate)
     return made.span_id

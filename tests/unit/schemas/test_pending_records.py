@@ -13,7 +13,7 @@ from tracline.schemas.event import Content, Kind
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.otlp.signal import Signal
 from tracline.schemas.sessions import pending as traces_module
-from tracline.schemas.sessions.pending import SPAN_CHARS, Open
+from tracline.schemas.sessions.pending import SPAN_CHARS, OpenTrace
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
@@ -62,7 +62,7 @@ def told(source: Source, now: int) -> list[tuple[str, list[str | None]]]:
     return [
         (
             one.span_id,
-            [each.kind.value if each.kind is Kind.UNKNOWN else each.text for each in one.tellings],
+            [each.kind.value if each.kind is Kind.UNKNOWN else each.text for each in one.claims],
         )
         for one in made
         if isinstance(one, Candidate)
@@ -155,7 +155,7 @@ def test_records_whose_span_does_not_come_are_dropped_after_hold() -> None:
     source.hear(Decoded((chat(1, 1),)), at(62))
     made = [one.made for one in source.release(at(62))]
     assert isinstance(made[0], Candidate)
-    assert [one.content for one in made[0].tellings] == [Content.TRUNCATED, Content.TRUNCATED]
+    assert [one.content for one in made[0].claims] == [Content.TRUNCATED, Content.TRUNCATED]
 
 
 def test_records_of_a_span_that_has_its_content_itself_are_dropped_unsaid() -> None:
@@ -231,7 +231,7 @@ def test_a_trace_that_an_earlier_release_stored_is_gone_on_with() -> None:
     for field in ("records", "requests", "cut"):
         del value[field]
     older = msgspec.msgpack.encode(value)
-    assert msgspec.msgpack.decode(older, type=Open).records == {}
+    assert msgspec.msgpack.decode(older, type=OpenTrace).records == {}
     again = Source(SETTINGS, {name: [older]}, source.watermark, source.record_time)
     assert again.spans_time == again.watermark
     again.hear(records(1, 1), at(2))

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any
 
+from tracline.predict.detector import DetectorSettings
 from tracline.schemas.time import NS, rfc3339
-from tracline.stream.alerts.detector import Settings
-from tracline.stream.alerts.rates import Tolerance, tolerance, unknown
+from tracline.stream.alerts.rates import Tolerance, default_rates, tolerance
 from tracline.stream.messages.codec import Mark, verdict_messages
-from tracline.stream.messages.status import Standing, Status
+from tracline.stream.messages.status import SessionStatus, StatusChange
 from tracline.stream.stages.rekey import Record
 
 PARTITIONS = 3
@@ -25,7 +25,7 @@ SPIKE = range(25, 35)
 """The ticks in which half of the sessions of the agent that goes wrong violate."""
 SESSIONS = 10
 """Sessions of an agent in a tick, each in a partition of its own drawing."""
-SETTINGS = Settings(arl_ticks=1_000)
+SETTINGS = DetectorSettings(arl_ticks=1_000)
 WRONG, CALM = "support", "sales"
 LIMIT_BYTES = 2_000
 """Low, so that messages are divided."""
@@ -41,7 +41,7 @@ class Sent:
 
 def tolerated() -> Tolerance:
     """Rates without history; a session is over two ticks after it began."""
-    return tolerance(unknown(TICK_S, TICK_S))
+    return tolerance(default_rates(TICK_S, TICK_S))
 
 
 def messages(seed: int = 1) -> list[Sent]:
@@ -50,7 +50,7 @@ def messages(seed: int = 1) -> list[Sent]:
     offsets = [0] * PARTITIONS
     sent: list[Sent] = []
     for tick in range(TICKS):
-        told: dict[int, list[Status]] = {number: [] for number in range(PARTITIONS)}
+        told: dict[int, list[StatusChange]] = {number: [] for number in range(PARTITIONS)}
         for agent in (WRONG, CALM):
             for number in range(SESSIONS):
                 rate = 0.5 if agent == WRONG and tick in SPIKE else 0.002
@@ -65,19 +65,19 @@ def messages(seed: int = 1) -> list[Sent]:
     return sent
 
 
-def _session(session: str, agent: str, tick: int, is_violating: bool) -> Iterator[Status]:
+def _session(session: str, agent: str, tick: int, is_violating: bool) -> Iterator[StatusChange]:
     """All that is said of a session: it begins and ends in one tick."""
     time = BEGAN + tick * TICK_S * NS + NS
     about: dict[str, Any] = {"session_id": session, "occurrence": time, "agent": agent}
     rule = {"pack": "desk", "rule": "auth-first", "rule_digest": "0" * 64, "severity": "high"}
-    yield Status(Standing.APPLIED, **about, **rule, time=time)
+    yield StatusChange(SessionStatus.APPLIED, **about, **rule, time=time)
     if is_violating:
-        yield Status(Standing.VIOLATED, **about, **rule, time=time + NS)
+        yield StatusChange(SessionStatus.VIOLATED, **about, **rule, time=time + NS)
     none = dict.fromkeys(rule)
-    yield Status(Standing.CLOSED, **about, **none, time=time + 2 * NS)
+    yield StatusChange(SessionStatus.CLOSED, **about, **none, time=time + 2 * NS)
 
 
-def _json(status: Status) -> dict[str, object]:
+def _json(status: StatusChange) -> dict[str, object]:
     return {**asdict(status), "occurrence": rfc3339(status.occurrence), "time": rfc3339(status.time)}
 
 

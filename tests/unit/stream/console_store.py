@@ -13,7 +13,7 @@ import orjson
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.formats import events
 from tracline.examples.desk.scene import Break
-from tracline.rules.engine.judge import JUDGED_COLUMNS, Clock, Judged, Statute, judge, statute_of
+from tracline.rules.engine.judge import JUDGED_COLUMNS, Clock, CompiledRules, Judged, compile_rule_set, judge
 from tracline.rules.engine.kernel_loop import APPLIES_BIT
 from tracline.rules.engine.records import line, records
 from tracline.rules.packs.load import load_packs, shipped_packs
@@ -25,20 +25,20 @@ from tracline.stream.serve.store_schema import TABLES
 NO_TIME = -(1 << 63)
 
 
-def fill(file: Path, statute: Statute, sessions: Iterable[Sequence[Event]]) -> Path:
+def fill(file: Path, compiled: CompiledRules, sessions: Iterable[Sequence[Event]]) -> Path:
     """Judge whole sessions and put everything about them into a new store; the store's file.
 
     A session that has no `end` row stays open. Sessions are told in the order of their last events.
     """
     told = sorted(sessions, key=lambda events: events[-1].time)
     rows = [event for events in told for event in events]
-    labelled = statute.labeler.label_few(event_frame(rows), keep=JUDGED_COLUMNS)
-    judged = judge(statute, labelled, Clock(last=NO_TIME, idle=0), satisfied=False)
-    found = sorted(records(statute, judged, {}), key=lambda record: record["time"])
+    labelled = compiled.labeler.label_few(event_frame(rows), keep=JUDGED_COLUMNS)
+    judged = judge(compiled, labelled, Clock(last=NO_TIME, idle=0), satisfied=False)
+    found = sorted(records(compiled, judged, {}), key=lambda record: record["time"])
     with writing(empty(file)) as db:
         db.executemany(EVENT, map(event_row, rows))
         db.executemany(VERDICT, map(verdict_row, found))
-        db.executemany(STANDING, standings(statute, judged, found))
+        db.executemany(STANDING, standings(compiled, judged, found))
         db.execute("INSERT INTO fact VALUES ('watermark', ?)", (rows[-1].time,))
     return file
 
@@ -82,7 +82,7 @@ def verdict_row(record: dict) -> tuple:
     return (*named, occurrence, record["seq"], time, *rest, time, line(record))
 
 
-def standings(statute: Statute, judged: Judged, found: Sequence[dict]) -> Iterator[tuple]:
+def standings(compiled: CompiledRules, judged: Judged, found: Sequence[dict]) -> Iterator[tuple]:
     """What each rule has said of each occurrence; where it applied, it did so from the first event on."""
     first: dict[tuple, dict[str, int]] = {}
     for record in found:
@@ -95,8 +95,8 @@ def standings(statute: Statute, judged: Judged, found: Sequence[dict]) -> Iterat
     agents = judged.column("agent", starts).to_list()
     applies = judged.memory.state & APPLIES_BIT != 0
     for slot, session_id in enumerate(ids):
-        for column, number in enumerate(statute.program.order.tolist()):
-            rule = statute.rules[number]
+        for column, number in enumerate(compiled.program.order.tolist()):
+            rule = compiled.rules[number]
             key = (session_id, began[slot], rule.pack, rule.id)
             said = first.get(key, {})
             if applies[slot, column] or said:
@@ -110,9 +110,9 @@ def desk_sessions(count: int, seed: int = 7) -> list[tuple[Event, ...]]:
 
 
 @cache
-def shipped() -> Statute:
+def shipped() -> CompiledRules:
     """The rules that ship, ready to judge by."""
-    return statute_of(load_packs(shipped_packs()))
+    return compile_rule_set(load_packs(shipped_packs()))
 
 
 START = parse_time("2026-02-17T12:00:00Z") or 0

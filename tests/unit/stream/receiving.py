@@ -11,20 +11,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from tracline.stream.ingest.auth import GateMiddleware, gate_for
 from tracline.stream.ingest.grpc import grpc_server
 from tracline.stream.ingest.http import routes
-from tracline.stream.ingest.limits import Limits
-from tracline.stream.ingest.meter import Transport
-from tracline.stream.ingest.receive import Reception
+from tracline.stream.ingest.limits import ReceiverLimits
+from tracline.stream.ingest.meter import OtlpTransport
+from tracline.stream.ingest.receive import RequestHandler
 from tracline.stream.ingest.rejections import Reason
-from tracline.stream.ingest.request import Busy, Request
+from tracline.stream.ingest.request import Busy, ExportRequest
 from tracline.stream.ingest.server.connections import ConnectionLimits
 from tracline.stream.ingest.server.http_server import HttpServer
-from tracline.stream.process.metrics import Metrics, metrics_route
+from tracline.stream.process.metrics import metrics_route
+from tracline.stream.process.serve_metrics import ServeMetrics
 
 WAIT_S = 20.0
 """How long a test waits for what must come."""
@@ -38,9 +40,9 @@ CAME = 1_771_329_600_000_000_000
 class Kept:
     """An intake that keeps requests in a list."""
 
-    requests: list[Request] = field(default_factory=list)
+    requests: list[ExportRequest] = field(default_factory=list)
 
-    async def put(self, request: Request) -> None:
+    async def put(self, request: ExportRequest) -> None:
         """Keep it."""
         self.requests.append(request)
 
@@ -52,9 +54,9 @@ class Full:
     reason: str
     retry_after_s: float
     times: int = 1_000_000
-    requests: list[Request] = field(default_factory=list)
+    requests: list[ExportRequest] = field(default_factory=list)
 
-    async def put(self, request: Request) -> None:
+    async def put(self, request: ExportRequest) -> None:
         """Refuse it."""
         if self.times:
             self.times -= 1
@@ -67,9 +69,9 @@ class Broken:
     """An intake that fails a number of times, quoting what it was given; then it keeps."""
 
     times: int = 1_000_000
-    requests: list[Request] = field(default_factory=list)
+    requests: list[ExportRequest] = field(default_factory=list)
 
-    async def put(self, request: Request) -> None:
+    async def put(self, request: ExportRequest) -> None:
         """Fail."""
         if self.times:
             self.times -= 1
@@ -81,28 +83,34 @@ class Broken:
 class Slow:
     """An intake that is done with a request only when it is let go on."""
 
-    requests: list[Request] = field(default_factory=list)
+    requests: list[ExportRequest] = field(default_factory=list)
     came: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
 
-    async def put(self, request: Request) -> None:
+    async def put(self, request: ExportRequest) -> None:
         """Keep it when the test says so."""
         self.came.set()
         await asyncio.to_thread(self.go_on.wait, WAIT_S)
         self.requests.append(request)
 
 
-class Heard(Metrics):
+class Heard(ServeMetrics):
     """Metrics that a test can wait for."""
 
     def __init__(self) -> None:
         super().__init__([("desk", "calm")])
         self.reasons: queue.Queue[Reason] = queue.Queue()
+        count = self.receiver.refused
 
-    def refused(self, reason: Reason) -> None:
-        """Count it, and let the test know."""
-        super().refused(reason)
-        self.reasons.put(reason)
+        def refused(reason: Reason) -> None:
+            count(reason)
+            self.reasons.put(reason)
+
+        self.receiver.refused = refused
+
+    def text(self) -> str:
+        """All metrics as Prometheus reads them."""
+        return generate_latest(self.registry).decode()
 
 
 @dataclass
@@ -131,7 +139,7 @@ class Running:
 
     def counts(self, name: str) -> dict[tuple[str, ...], float]:
         """The values of a metric that are not 0, by their labels' values in alphabetical order."""
-        return values(self.metrics.text().decode(), name)
+        return values(self.metrics.text(), name)
 
 
 def values(text: str, name: str) -> dict[tuple[str, ...], float]:
@@ -147,7 +155,7 @@ def values(text: str, name: str) -> dict[tuple[str, ...], float]:
 @contextmanager
 def running(
     intake: Kept | Full | Slow | None = None,
-    limits: Limits | None = None,
+    limits: ReceiverLimits | None = None,
     *,
     bound: str = "127.0.0.1",
     token: str | None = None,
@@ -164,13 +172,13 @@ def running(
     gate = gate_for(bound, token)
 
     async def serve() -> None:
-        reception = Reception(intake or Kept(), metrics, limits, lambda: CAME)
+        handler = RequestHandler(intake or Kept(), metrics.receiver, limits, lambda: CAME)
         app = Starlette(
-            routes=[*routes(reception), metrics_route(metrics)],
-            middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics)],
+            routes=[*routes(handler), metrics_route(metrics)],
+            middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics.receiver)],
         )
-        http_meter, grpc_meter = (metrics.connections.of(transport) for transport in Transport)
-        grpc, port = grpc_server(reception, gate, "127.0.0.1", 0, connections, grpc_meter)
+        http_meter, grpc_meter = (metrics.connections.of(transport) for transport in OtlpTransport)
+        grpc, port = grpc_server(handler, gate, "127.0.0.1", 0, connections, grpc_meter)
         grpc_ports.append(port)
         loops.append(asyncio.get_running_loop())
         await grpc.start()

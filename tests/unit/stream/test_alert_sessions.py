@@ -5,162 +5,162 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from tracline.predict.detector import AlarmState, DetectorSettings
 from tracline.schemas.time import NS, rfc3339
 from tracline.stream.alerts import sessions
-from tracline.stream.alerts.detector import Settings, Turn
 from tracline.stream.alerts.rates import Rate, Rates, RuleRates, tolerance
-from tracline.stream.alerts.sessions import Key, Ledger, Tick, statuses
-from tracline.stream.alerts.watch import Change, Watch
+from tracline.stream.alerts.sessions import RateKey, SessionCounter, TickCounts, read_statuses
+from tracline.stream.alerts.watch import AlarmChange, Watch
 from tracline.stream.error import StreamError
-from tracline.stream.messages.status import Standing, Status
+from tracline.stream.messages.status import SessionStatus, StatusChange
 
 TICK = 100
-BOT = Key("desk", "confirm", "bot")
-APPLIED, VIOLATED, UNJUDGED, CLOSED = Standing
+BOT = RateKey("desk", "confirm", "bot")
+APPLIED, VIOLATED, UNJUDGED, CLOSED = SessionStatus
 
 
-def said(standing: Standing, at_s: int, session: str = "s1", agent: str | None = "bot") -> Status:
+def said(standing: SessionStatus, at_s: int, session: str = "s1", agent: str | None = "bot") -> StatusChange:
     """That a session came to a standing at a second of event time."""
     rule = (None,) * 4 if standing is CLOSED else ("desk", "confirm", "0" * 64, "high")
-    return Status(standing, session, 0, *rule, agent, at_s * NS)
+    return StatusChange(standing, session, 0, *rule, agent, at_s * NS)
 
 
-def told(ledger: Ledger, *some: Status, until_s: int) -> list[tuple[int, int, int]]:
+def told(counter: SessionCounter, *some: StatusChange, until_s: int) -> list[tuple[int, int, int]]:
     """What is settled once these were heard and the watermark is there: tick, violating, applicable."""
     for status in some:
-        ledger.hear(status)
-    return [(tick.number, tick.violating, tick.applicable) for tick in ledger.advance(until_s * NS)]
+        counter.add(status)
+    return [(tick.number, tick.violating, tick.applicable) for tick in counter.advance(until_s * NS)]
 
 
 @pytest.fixture
-def ledger() -> Ledger:
+def counter() -> SessionCounter:
     """Ticks of 100 s, which wait for two more."""
-    return Ledger(TICK, lambda _pack, _rule: 2)
+    return SessionCounter(TICK, lambda _pack, _rule: 2)
 
 
-def test_a_session_counts_in_the_tick_in_which_the_rule_applied(ledger: Ledger) -> None:
+def test_a_session_counts_in_the_tick_in_which_the_rule_applied(counter: SessionCounter) -> None:
     """Violating later, while its tick waits, it is a violating session of that tick."""
-    assert told(ledger, said(APPLIED, 110), until_s=200) == []
-    assert told(ledger, said(VIOLATED, 310), until_s=330) == [(1, 1, 1)]
+    assert told(counter, said(APPLIED, 110), until_s=200) == []
+    assert told(counter, said(VIOLATED, 310), until_s=330) == [(1, 1, 1)]
 
 
-def test_a_tick_is_settled_at_its_end_when_all_its_sessions_are_decided(ledger: Ledger) -> None:
+def test_a_tick_is_settled_at_its_end_when_all_its_sessions_are_decided(counter: SessionCounter) -> None:
     """One that violated and one that closed are decided; nothing is settled before the tick is over."""
     some = [said(APPLIED, 10), said(APPLIED, 20, "s2"), said(VIOLATED, 30, "s2"), said(CLOSED, 40)]
-    assert told(ledger, *some, until_s=99) == []
-    assert told(ledger, until_s=100) == [(0, 1, 2)]
+    assert told(counter, *some, until_s=99) == []
+    assert told(counter, until_s=100) == [(0, 1, 2)]
 
 
-def test_an_undecided_session_holds_its_tick_for_so_long_only(ledger: Ledger) -> None:
+def test_an_undecided_session_holds_its_tick_for_so_long_only(counter: SessionCounter) -> None:
     """The tick is settled two ticks after its end, with the open session as one that does not violate."""
-    assert told(ledger, said(APPLIED, 10), until_s=299) == []
-    assert told(ledger, until_s=300) == [(0, 0, 1)]
+    assert told(counter, said(APPLIED, 10), until_s=299) == []
+    assert told(counter, until_s=300) == [(0, 0, 1)]
 
 
-def test_a_violation_of_a_settled_tick_is_overdue(ledger: Ledger) -> None:
+def test_a_violation_of_a_settled_tick_is_overdue(counter: SessionCounter) -> None:
     """It is counted as overdue, and in no tick: none has more violating sessions than sessions."""
-    told(ledger, said(APPLIED, 10), until_s=300)
-    assert told(ledger, said(VIOLATED, 310), said(CLOSED, 320), until_s=1_000) == []
-    assert ledger.overdue == {("desk", "confirm"): 1}
+    told(counter, said(APPLIED, 10), until_s=300)
+    assert told(counter, said(VIOLATED, 310), said(CLOSED, 320), until_s=1_000) == []
+    assert counter.overdue == {("desk", "confirm"): 1}
 
 
-def test_everything_is_counted_once(ledger: Ledger) -> None:
+def test_everything_is_counted_once(counter: SessionCounter) -> None:
     """Statuses that come again, in the same tick or later, change nothing."""
     some = [said(APPLIED, 10), said(VIOLATED, 20)]
-    assert told(ledger, *some, *some, said(APPLIED, 90), said(VIOLATED, 95), until_s=100) == [(0, 1, 1)]
-    assert told(ledger, *some, said(APPLIED, 110), said(VIOLATED, 120), until_s=1_000) == []
+    assert told(counter, *some, *some, said(APPLIED, 90), said(VIOLATED, 95), until_s=100) == [(0, 1, 1)]
+    assert told(counter, *some, said(APPLIED, 110), said(VIOLATED, 120), until_s=1_000) == []
 
 
-def test_a_violation_counts_without_the_rule_having_applied(ledger: Ledger) -> None:
+def test_a_violation_counts_without_the_rule_having_applied(counter: SessionCounter) -> None:
     """A session that violates a rule is one to which it applies."""
-    assert told(ledger, said(VIOLATED, 10), until_s=100) == [(0, 1, 1)]
+    assert told(counter, said(VIOLATED, 10), until_s=100) == [(0, 1, 1)]
 
 
-def test_what_cannot_be_judged_leaves_the_rate(ledger: Ledger) -> None:
+def test_what_cannot_be_judged_leaves_the_rate(counter: SessionCounter) -> None:
     """An unjudged session is taken out again, unless it has violated, or does so all the same."""
     some = [
         *(said(APPLIED, 10, name) for name in ("s1", "s2", "s3")),
         *(said(UNJUDGED, 20), said(VIOLATED, 30, "s2"), said(UNJUDGED, 40, "s2")),
         *(said(UNJUDGED, 50, "s3"), said(VIOLATED, 60, "s3")),
     ]
-    assert told(ledger, *some, until_s=100) == [(0, 2, 2)]
+    assert told(counter, *some, until_s=100) == [(0, 2, 2)]
 
 
-def test_a_tick_of_unjudged_sessions_alone_has_none(ledger: Ledger) -> None:
+def test_a_tick_of_unjudged_sessions_alone_has_none(counter: SessionCounter) -> None:
     """Nothing is left of the tick, whether the rule had applied or not."""
-    assert told(ledger, said(APPLIED, 10), said(UNJUDGED, 20), said(UNJUDGED, 30, "s2"), until_s=100) == [
+    assert told(counter, said(APPLIED, 10), said(UNJUDGED, 20), said(UNJUDGED, 30, "s2"), until_s=100) == [
         (0, 0, 0)
     ]
 
 
-def test_what_comes_late_counts_in_the_tick_that_is_open_now(ledger: Ledger) -> None:
+def test_what_comes_late_counts_in_the_tick_that_is_open_now(counter: SessionCounter) -> None:
     """A status from before the watermark counts in the watermark's tick."""
-    told(ledger, said(APPLIED, 10), said(CLOSED, 20), until_s=450)
-    assert told(ledger, said(APPLIED, 30, "s2"), said(VIOLATED, 40, "s2"), until_s=500) == [(4, 1, 1)]
+    told(counter, said(APPLIED, 10), said(CLOSED, 20), until_s=450)
+    assert told(counter, said(APPLIED, 30, "s2"), said(VIOLATED, 40, "s2"), until_s=500) == [(4, 1, 1)]
 
 
-def test_agents_count_by_themselves(ledger: Ledger) -> None:
+def test_agents_count_by_themselves(counter: SessionCounter) -> None:
     """Each agent has ticks of its own, the sessions of none too; a session keeps the agent it came with."""
     some = [said(APPLIED, 10), said(APPLIED, 20, "s2", None), said(VIOLATED, 30, "s2", "bot")]
     for status in some:
-        ledger.hear(status)
-    assert ledger.advance(300 * NS) == [
-        Tick(Key("desk", "confirm", ""), 0, 1, 1),
-        Tick(BOT, 0, 0, 1),
+        counter.add(status)
+    assert counter.advance(300 * NS) == [
+        TickCounts(RateKey("desk", "confirm", ""), 0, 1, 1),
+        TickCounts(BOT, 0, 0, 1),
     ]
 
 
-def test_agents_without_end_count_together(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agents_without_end_count_together(counter: SessionCounter, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit, new agents of a rule count under one name."""
     monkeypatch.setattr(sessions, "AGENTS_MAX", 2)
     for number in range(5):
-        ledger.hear(said(APPLIED, 10, f"s{number}", f"bot-{number}"))
-    counts = {tick.key.agent: tick.applicable for tick in ledger.advance(300 * NS)}
+        counter.add(said(APPLIED, 10, f"s{number}", f"bot-{number}"))
+    counts = {tick.key.agent: tick.applicable for tick in counter.advance(300 * NS)}
     assert counts == {"bot-0": 1, "bot-1": 1, sessions.OTHER_AGENTS: 3}
 
 
-def test_closed_sessions_are_forgotten(ledger: Ledger) -> None:
+def test_closed_sessions_are_forgotten(counter: SessionCounter) -> None:
     """Nothing is held of a session once it closed, nor of one that says nothing for a week."""
-    told(ledger, said(APPLIED, 10), said(APPLIED, 20, "s2"), said(CLOSED, 30), until_s=100)
-    assert set(ledger.sessions) == {("s2", 0)}
-    told(ledger, until_s=sessions.FORGET_S + 200)
-    assert not ledger.sessions
-    assert not ledger.cohorts
-    assert ledger.forgotten == 1
+    told(counter, said(APPLIED, 10), said(APPLIED, 20, "s2"), said(CLOSED, 30), until_s=100)
+    assert set(counter.sessions) == {("s2", 0)}
+    told(counter, until_s=sessions.FORGET_S + 200)
+    assert not counter.sessions
+    assert not counter.cohorts
+    assert counter.forgotten == 1
 
 
-def test_sessions_without_end_are_forgotten(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_without_end_are_forgotten(counter: SessionCounter, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit, the one longest unheard of goes first."""
     monkeypatch.setattr(sessions, "SESSIONS_MAX", 2)
-    told(ledger, *(said(APPLIED, 10, name) for name in ("s1", "s2", "s3", "s1")), until_s=50)
-    assert [session for session, _ in ledger.sessions] == ["s3", "s1"]
+    told(counter, *(said(APPLIED, 10, name) for name in ("s1", "s2", "s3", "s1")), until_s=50)
+    assert [session for session, _ in counter.sessions] == ["s3", "s1"]
 
 
 def test_sessions_are_limited_while_time_stands_still(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    counter: SessionCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a partition lags nothing is settled, but closed sessions make room, and then the oldest."""
     monkeypatch.setattr(sessions, "SESSIONS_MAX", 3)
-    ledger.hear(said(APPLIED, 10, "open"))
+    counter.add(said(APPLIED, 10, "open"))
     for number in range(100):
         told = said(APPLIED, 20, f"s{number}"), said(CLOSED, 30, f"s{number}")
         for status in told:
-            ledger.hear(status)
-    assert len(ledger.sessions) <= 3
-    assert ("open", 0) in ledger.sessions
-    assert ledger.forgotten == 0
+            counter.add(status)
+    assert len(counter.sessions) <= 3
+    assert ("open", 0) in counter.sessions
+    assert counter.forgotten == 0
     for name in ("s200", "s201", "s202"):
-        ledger.hear(said(APPLIED, 40, name))
-    assert [session for session, _ in ledger.sessions] == ["s200", "s201", "s202"]
-    assert ledger.advance(300 * NS) == [Tick(BOT, 0, 0, 104)]
+        counter.add(said(APPLIED, 40, name))
+    assert [session for session, _ in counter.sessions] == ["s200", "s201", "s202"]
+    assert counter.advance(300 * NS) == [TickCounts(BOT, 0, 0, 104)]
 
 
-def test_agents_that_look_the_same_count_together(ledger: Ledger) -> None:
+def test_agents_that_look_the_same_count_together(counter: SessionCounter) -> None:
     """An agent counts under the name that alerts give it, live and in histories; `unknown` is no name."""
     names = ("bot", " bot", "bot\t", None, "", "unknown", "x\u202e", "x\u202d", "y" * 130, "y" * 140)
     for number, name in enumerate(names):
-        ledger.hear(said(APPLIED, 10, f"s{number}", name))
-    counts = {tick.key.agent: tick.applicable for tick in ledger.advance(300 * NS)}
+        counter.add(said(APPLIED, 10, f"s{number}", name))
+    counts = {tick.key.agent: tick.applicable for tick in counter.advance(300 * NS)}
     assert counts == {"": 3, "bot": 3, "x\ufffd": 2, "y" * 120: 2}
 
 
@@ -170,9 +170,9 @@ def test_messages_say_statuses() -> None:
         "status": "violated", "session_id": "s1", "occurrence": rfc3339(0), "pack": "desk", "rule": "confirm",
         "rule_digest": "0" * 64, "severity": "high", "agent": None, "time": rfc3339(7 * NS),
     }  # fmt: skip
-    assert list(statuses({"session_status": [one]})) == [said(VIOLATED, 7, agent=None)]
+    assert list(read_statuses({"session_status": [one]})) == [said(VIOLATED, 7, agent=None)]
     with pytest.raises(ValueError, match="without a time"):
-        list(statuses({"session_status": [{**one, "time": "soon"}]}))
+        list(read_statuses({"session_status": [{**one, "time": "soon"}]}))
 
 
 def watch_rate() -> Rate:
@@ -184,10 +184,10 @@ def watch() -> Watch:
     """A watch that tolerates one session in 20, and wants 100 ticks between false alarms."""
     rate = watch_rate()
     rates = Rates(1, TICK, 2, rate, (RuleRates("desk", "confirm", 2, rate, {}),))
-    return Watch(tolerance(rates), Settings(arl_ticks=100, resolve_ticks=4, stale_ticks=10))
+    return Watch(tolerance(rates), DetectorSettings(arl_ticks=100, resolve_ticks=4, stale_ticks=10))
 
 
-def day(broken: Iterable[int], ticks: int) -> list[tuple[list[Status], int]]:
+def day(broken: Iterable[int], ticks: int) -> list[tuple[list[StatusChange], int]]:
     """Ticks of ten sessions each, of which half violate in the broken ones, and each tick's end in ns."""
     bad = set(broken)
     return [
@@ -204,12 +204,12 @@ def day(broken: Iterable[int], ticks: int) -> list[tuple[list[Status], int]]:
     ]
 
 
-def run(some: Watch, told: list[tuple[list[Status], int]]) -> list[Change]:
+def run(some: Watch, told: list[tuple[list[StatusChange], int]]) -> list[AlarmChange]:
     """Return what the watch says over these ticks."""
-    changes: list[Change] = []
+    changes: list[AlarmChange] = []
     for heard, watermark in told:
         for status in heard:
-            some.hear(status)
+            some.add(status)
         changes += some.advance(watermark)
     return changes
 
@@ -217,10 +217,14 @@ def run(some: Watch, told: list[tuple[list[Status], int]]) -> list[Change]:
 def test_a_spike_is_an_alarm_and_then_over() -> None:
     """Five broken ticks of 40 raise an alarm while they last, which is resolved soon after."""
     fired, resolved = run(watch(), day(range(20, 25), 40))
-    assert (fired.key, fired.alarm.turn, resolved.alarm.turn) == (BOT, Turn.FIRED, Turn.RESOLVED)
+    assert (fired.key, fired.alarm.state, resolved.alarm.state) == (
+        BOT,
+        AlarmState.FIRED,
+        AlarmState.RESOLVED,
+    )
     assert 20 <= fired.begins // NS // TICK <= 22
     assert 25 <= resolved.begins // NS // TICK <= 30
-    assert fired.told == fired.ends == fired.begins + TICK * NS
+    assert fired.watermark == fired.ends == fired.begins + TICK * NS
     assert fired.alarm.observed == 0.5
 
 
@@ -230,14 +234,16 @@ def test_an_alarm_of_which_nobody_speaks_ends() -> None:
     run(some, day(range(5), 5))
     assert some.advance(14 * TICK * NS) == []
     (change,) = some.advance(10_000 * TICK * NS)
-    assert change.alarm.turn is Turn.RESOLVED
+    assert change.alarm.state is AlarmState.RESOLVED
     assert change.begins // NS // TICK == 14
 
 
 def test_the_end_of_traffic_raises_nothing() -> None:
     """Violations that come long after count with their own sessions: at the end of traffic, too."""
-    slow = Watch(tolerance(Rates(1, TICK, 14, watch_rate(), ())), Settings(arl_ticks=100, violating_min=0))
-    waiting: dict[int, list[Status]] = {}
+    slow = Watch(
+        tolerance(Rates(1, TICK, 14, watch_rate(), ())), DetectorSettings(arl_ticks=100, violating_min=0)
+    )
+    waiting: dict[int, list[StatusChange]] = {}
     for tick in range(40):
         for place in range(20):
             name, at = f"{tick}-{place}", tick * TICK + place
@@ -248,7 +254,7 @@ def test_the_end_of_traffic_raises_nothing() -> None:
     told = [(waiting.get(tick, []), (tick + 1) * TICK * NS) for tick in range(80)]
     assert run(slow, told) == []
     assert slow.ticks == 40
-    assert not slow.ledger.overdue
+    assert not slow.counter.overdue
 
 
 def test_a_watch_cut_anywhere_says_the_same() -> None:
@@ -257,7 +263,7 @@ def test_a_watch_cut_anywhere_says_the_same() -> None:
     whole = run(watch(), told)
     for cut in range(0, 40, 3):
         first, store = watch(), dict[str, bytes]()
-        said_first: list[Change] = []
+        said_first: list[AlarmChange] = []
         for some in told[:cut]:
             said_first += run(first, [some])
             for name, data in first.changes().items():
@@ -284,7 +290,7 @@ def test_state_of_other_ticks_is_refused() -> None:
     run(first, day((), 3))
     store = {name: data for name, data in first.changes().items() if data is not None}
     with pytest.raises(StreamError) as refused:
-        Watch(tolerance(rates), Settings()).restore(store)
+        Watch(tolerance(rates), DetectorSettings()).restore(store)
     assert refused.value.code == "TRL763"
     second = watch()
     second.restore(store)

@@ -11,11 +11,11 @@ from random import Random
 import pytest
 from tracline.schemas.time import NS, rfc3339
 from tracline.stream.alerts.alert import Alert, decode
-from tracline.stream.alerts.history import watched
-from tracline.stream.alerts.sessions import statuses
+from tracline.stream.alerts.history import replay_history
+from tracline.stream.alerts.sessions import read_statuses
 from tracline.stream.alerts.watch import Watch
 from tracline.stream.error import StreamError
-from tracline.stream.messages.codec import Mark, decode_letter, decode_verdicts, verdict_messages
+from tracline.stream.messages.codec import Mark, decode_dead_letter, decode_verdicts, verdict_messages
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.alert import Alerting
 from tracline.stream.stages.rekey import Record
@@ -114,9 +114,9 @@ def test_the_slowest_partition_holds_time_back(heard: int) -> None:
 def test_a_backtest_says_what_is_said_live(lag: int) -> None:
     """The same statuses as a history raise and resolve in the same ticks, however far a partition lags."""
     read = records(messages())
-    said = [(one.time, one) for record in read for one in statuses(decode_verdicts(record.value))]
+    said = [(one.time, one) for record in read for one in read_statuses(decode_verdicts(record.value))]
     watch, until = Watch(tolerated(), SETTINGS), BEGAN + TICKS * TICK_S * NS
-    fired, resolved = watched(sorted(said, key=lambda pair: pair[0]), watch, until)
+    fired, resolved = replay_history(sorted(said, key=lambda pair: pair[0]), watch, until)
     behind = [record for record in read if record.partition == 2]
     others = [record for record in read if record.partition != 2]
     uneven = [*others[:lag], *(one for pair in zip_longest(others[lag:], behind) for one in pair if one)]
@@ -151,7 +151,7 @@ def test_what_is_no_message_is_put_aside(value: bytes) -> None:
     turned = alerting.turn()
     (output,) = (one for one in turned.outputs if one.topic is Topic.DEAD_LETTER)
     assert turned.dead_letters == ["TRL731"]
-    letter = decode_letter(output.value or b"")
+    letter = decode_dead_letter(output.value or b"")
     assert (letter.process, letter.topic, letter.partition, letter.offset) == ("alerts", TOPIC, 1, 77)
     alerts(alerting, records(messages())[:30])
     assert alerting.watermark is not None

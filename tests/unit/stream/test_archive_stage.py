@@ -10,25 +10,25 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tracline.archive.chunk import Piece, Standing
+from tracline.archive.chunk import ArchiveCheckpoint, Chunk
 from tracline.archive.error import SourceError
 from tracline.archive.gaps import gaps
+from tracline.archive.manifest import Manifest, ManifestSource, read_manifest
 from tracline.archive.shared_writer import LiveArchive
-from tracline.archive.writer import Manifest, Origin, read_manifest
 from tracline.batch.sources import discover as read
 from tracline.batch.sources.discover import Population, discover
 from tracline.cli.commands.stream import archive as stream_archive
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
-from tracline.stream.messages.codec import Judged, Mark, encode, judged_messages
+from tracline.stream.messages.codec import JudgedBatch, Mark, encode, judged_messages
 from tracline.stream.stages.archive import EVERY_S, ROWS_MAX, Gathering, Pace, resumed, too_many
 from tracline.stream.stages.rekey import Record
 
 DAY = 86_400 * NS
 BEGIN = 20_000 * DAY
 OLD, NEW = "a" * 64, "b" * 64
-SOURCE = Origin("kafka-tracline.judged", "c" * 64, partition=1)
+SOURCE = ManifestSource("kafka-tracline.judged", "c" * 64, partition=1)
 
 
 def event(number: int) -> Event:
@@ -42,7 +42,7 @@ def judged(offset: int, numbers: Sequence[int], index: int = 0, watermark: int |
     """A message made of the message at that offset."""
     events = [event(number) for number in numbers]
     sets = [number % 2 for number in numbers]
-    return encode(Judged(Mark(1, offset, index), watermark, events, [OLD, NEW], sets))
+    return encode(JudgedBatch(Mark(1, offset, index), watermark, events, [OLD, NEW], sets))
 
 
 def records(values: Sequence[bytes], first: int = 0) -> Iterator[Record]:
@@ -51,9 +51,9 @@ def records(values: Sequence[bytes], first: int = 0) -> Iterator[Record]:
         yield Record(1, number, BEGIN + number * NS, value)
 
 
-def gathering(standing: Standing | None = None, pace: Pace | None = None) -> Gathering:
+def gathering(standing: ArchiveCheckpoint | None = None, pace: Pace | None = None) -> Gathering:
     """Return what gathers partition 1."""
-    return Gathering("tracline.judged", 1, standing or Standing(0, 0), pace)
+    return Gathering("tracline.judged", 1, standing or ArchiveCheckpoint(0, 0), pace)
 
 
 def test_what_a_restart_made_again_is_dropped() -> None:
@@ -71,7 +71,7 @@ def test_what_a_restart_made_again_is_dropped() -> None:
 
 def test_the_mark_outlives_a_restart() -> None:
     """A message that comes again after a restart is known by the mark in the manifest."""
-    one = gathering(Standing(7, 7, (6, 0)))
+    one = gathering(ArchiveCheckpoint(7, 7, (6, 0)))
     for record in records([judged(5, [0]), judged(6, [1]), judged(7, [2])], first=7):
         one.take(record)
     assert [one.event_id[-1] for one in one.piece().events] == ["2"]
@@ -83,12 +83,12 @@ def test_what_holds_no_rows_belongs_to_the_range_of_the_next_file() -> None:
     for record in records([judged(0, [], watermark=BEGIN), judged(1, [], watermark=BEGIN + 1)]):
         one.take(record)
     piece = one.piece()
-    assert (piece.watermark, piece.standing) == (BEGIN + 1, Standing(2, 0, (1, 0)))
-    one.archived(piece.standing)
+    assert (piece.watermark, piece.checkpoint) == (BEGIN + 1, ArchiveCheckpoint(2, 0, (1, 0)))
+    one.archived(piece.checkpoint)
     assert one.is_empty
     one.take(Record(1, 2, BEGIN, judged(2, [0])))
     assert one.piece().offsets == (0, 2)
-    assert one.piece().standing == Standing(3, 3, (2, 0))
+    assert one.piece().checkpoint == ArchiveCheckpoint(3, 3, (2, 0))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_quiet_partition_makes_few_files() -> None:
         one.take(record)
         if one.is_due:
             after.append(second)
-            one.archived(one.piece().standing)
+            one.archived(one.piece().checkpoint)
     waits = [end - begin for begin, end in pairwise([-1, *after])]
     assert waits == [wait + 1 for wait in (15, 30, 60, 120, 240, 480, 900, 900, 900, 900)]
     assert one.rows > 0
@@ -128,7 +128,7 @@ def test_a_quiet_partition_makes_few_files() -> None:
 def test_what_is_gathered_of_all_partitions_is_bounded() -> None:
     """Where it is too much together the largest are archived; a range that is written again stays whole."""
     gathered = {number: gathering() for number in range(4)}
-    gathered[3] = gathering(Standing(0, 0, writing=(0, 99)))
+    gathered[3] = gathering(ArchiveCheckpoint(0, 0, pending=(0, 99)))
     message = judged(0, [0])
     for number, one in gathered.items():
         for offset in range(number + 1):
@@ -150,22 +150,22 @@ def test_what_cannot_be_read_is_a_dead_letter_and_a_gap() -> None:
     assert letter.sha256 == hashlib.sha256(b"secret").hexdigest()
     assert "secret" not in letter.reason
     assert one.is_due
-    assert (one.piece().offsets, one.piece().standing) == ((0, 0), Standing(2, 2, (0, 0)))
+    assert (one.piece().offsets, one.piece().checkpoint) == ((0, 0), ArchiveCheckpoint(2, 2, (0, 0)))
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        Judged(Mark(1, 0, 0), None, [event(0)], [OLD], []),
-        Judged(Mark(1, 0, 0), None, [event(0)], [OLD], [1]),
-        Judged(Mark(1, 0, 0), None, [event(0)], ["../../etc/passwd"], [0]),
-        Judged(Mark(1, 0, 0), None, [], [], [], {"../x": {"shop": "pack: shop"}}),
-        Judged(Mark(2, 0, 0), None, [], [], []),
-        Judged(Mark(1, 0, 0), 1 << 63, [], [], []),
-        Judged(Mark(1, 0, 0), None, [replace(event(0), time=1 << 63)], [OLD], [0]),
-        Judged(Mark(1, 0, 0), None, [replace(event(0), occurrence=1 << 63)], [OLD], [0]),
-        Judged(Mark(1, 0, 0), None, [replace(event(0), seq=0)], [OLD], [0]),
-        Judged(Mark(1, 0, 0), None, [replace(event(0), seq=1 << 32)], [OLD], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [event(0)], [OLD], []),
+        JudgedBatch(Mark(1, 0, 0), None, [event(0)], [OLD], [1]),
+        JudgedBatch(Mark(1, 0, 0), None, [event(0)], ["../../etc/passwd"], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [], [], [], {"../x": {"shop": "pack: shop"}}),
+        JudgedBatch(Mark(2, 0, 0), None, [], [], []),
+        JudgedBatch(Mark(1, 0, 0), 1 << 63, [], [], []),
+        JudgedBatch(Mark(1, 0, 0), None, [replace(event(0), time=1 << 63)], [OLD], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [replace(event(0), occurrence=1 << 63)], [OLD], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [replace(event(0), seq=0)], [OLD], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [replace(event(0), seq=1 << 32)], [OLD], [0]),
     ],
     ids=[
         "fewer sets",
@@ -180,7 +180,7 @@ def test_what_cannot_be_read_is_a_dead_letter_and_a_gap() -> None:
         "a place too far",
     ],
 )
-def test_what_contradicts_itself_is_a_dead_letter(message: Judged) -> None:
+def test_what_contradicts_itself_is_a_dead_letter(message: JudgedBatch) -> None:
     """A message whose numbers lead nowhere or fit no file, or whose digests are none, is put aside whole."""
     assert gathering().take(Record(1, 0, BEGIN, encode(message))) is not None
 
@@ -188,7 +188,7 @@ def test_what_contradicts_itself_is_a_dead_letter(message: Judged) -> None:
 def test_packs_that_come_into_force_take_no_room_from_events() -> None:
     """They have a message of their own, so that none is larger than it may be; all is gathered."""
     packs = {NEW: {"shop": f"pack: shop # {'x' * 900}\n"}}
-    told = Judged(Mark(1, 0, 0), BEGIN, [event(number) for number in range(20)], [OLD], [0] * 20, packs)
+    told = JudgedBatch(Mark(1, 0, 0), BEGIN, [event(number) for number in range(20)], [OLD], [0] * 20, packs)
     messages = judged_messages(told, 1_000)
     assert len(messages) > 2
     assert max(map(len, messages)) < 1_000 + 200
@@ -208,7 +208,7 @@ def test_another_releases_message_is_not_skipped() -> None:
 
 def test_a_range_that_was_being_written_is_gathered_whole() -> None:
     """After a crash neither the pace nor idleness ends the first piece: only the messages of its range."""
-    one = gathering(Standing(2, 2, (1, 0), writing=(2, 4)), Pace(rows=1))
+    one = gathering(ArchiveCheckpoint(2, 2, (1, 0), pending=(2, 4)), Pace(rows=1))
     due: list[bool] = []
     for record in records([judged(number, [number]) for number in (2, 3, 4)], first=2):
         one.take(record)
@@ -219,18 +219,18 @@ def test_a_range_that_was_being_written_is_gathered_whole() -> None:
 
 def test_what_kafka_deleted_is_a_gap() -> None:
     """Where the topic begins behind what the archive has, the next range begins there."""
-    standing = Standing(5, 3, (4, 0), writing=(3, 8))
+    standing = ArchiveCheckpoint(5, 3, (4, 0), pending=(3, 8))
     assert resumed(standing, 5) is standing
-    assert resumed(Standing(5, 3, (4, 0)), 9) == Standing(9, 9, (4, 0))
+    assert resumed(ArchiveCheckpoint(5, 3, (4, 0)), 9) == ArchiveCheckpoint(9, 9, (4, 0))
     # Of the range that was being written there may be files.
-    assert resumed(standing, 7) == Standing(9, 9, (4, 0))
+    assert resumed(standing, 7) == ArchiveCheckpoint(9, 9, (4, 0))
 
 
-def piece_of(numbers: Sequence[int], offsets: tuple[int, int]) -> Piece:
+def piece_of(numbers: Sequence[int], offsets: tuple[int, int]) -> Chunk:
     """Some events, as a piece of partition 1."""
     events = [event(number) for number in numbers]
     rules = [OLD if number % 2 else NEW for number in numbers]
-    return Piece(1, offsets, offsets[1] + 1, (offsets[1], 0), BEGIN, events, rules)
+    return Chunk(1, offsets, offsets[1] + 1, (offsets[1], 0), BEGIN, events, rules)
 
 
 def opened(root: Path) -> LiveArchive:
@@ -238,15 +238,15 @@ def opened(root: Path) -> LiveArchive:
     return LiveArchive(root, SOURCE.name, SOURCE.sha256)
 
 
-STEPS = ("begin", "put", "enter", "finish")
+STEPS = ("begin", "write", "commit", "finish")
 
 
-def archive(archive: LiveArchive, piece: Piece, steps: Sequence[str] = STEPS) -> None:
+def archive(archive: LiveArchive, piece: Chunk, steps: Sequence[str] = STEPS) -> None:
     """The first of the steps by which a piece gets into the archive."""
-    with archive.turn():
+    with archive.lock():
         for step in steps:
-            if step == "enter":
-                archive.enter()
+            if step == "commit":
+                archive.commit()
             else:
                 getattr(archive, step)(piece)
 
@@ -269,8 +269,8 @@ def test_a_piece_is_in_files_by_day_with_the_rules_of_each_event(tmp_path: Path)
     manifest = read_manifest(tmp_path)
     assert [entry.offsets for entry in manifest.entries] == [(0, 9), (0, 9)]
     assert manifest.watermarks == {SOURCE: BEGIN}
-    assert opened(tmp_path).standing(1) == Standing(10, 10, (9, 0))
-    assert opened(tmp_path).standing(0) is None
+    assert opened(tmp_path).checkpoint(1) == ArchiveCheckpoint(10, 10, (9, 0))
+    assert opened(tmp_path).checkpoint(0) is None
 
 
 @pytest.mark.parametrize("done", range(len(STEPS)))
@@ -281,7 +281,7 @@ def test_a_crash_at_any_step_leaves_which_range_to_write_again(tmp_path: Path, d
     archive(opened(tmp_path), piece, STEPS[:done])
     after = opened(tmp_path)
     writing = (2, 7) if done else None
-    assert after.standing(1) == Standing(2, 2, (1, 0), writing)
+    assert after.checkpoint(1) == ArchiveCheckpoint(2, 2, (1, 0), writing)
     archive(after, piece)
     archive(after, piece_of(range(48, 60), (8, 11)))
     assert rows(tmp_path)["event_id"].sort().to_list() == [event(number).event_id for number in range(60)]
@@ -327,10 +327,10 @@ def test_two_processes_see_what_the_other_entered(tmp_path: Path) -> None:
     """Each adds lines in its turn, and knows how far the other has come, as if it had begun just now."""
     first, second = opened(tmp_path), opened(tmp_path)
     archive(first, piece_of([0, 1], (0, 1)))
-    assert second.standing(1) == Standing(2, 2, (1, 0))
+    assert second.checkpoint(1) == ArchiveCheckpoint(2, 2, (1, 0))
     archive(second, piece_of([2], (2, 2)))
     archive(first, replace(piece_of([3], (0, 0)), partition=0))
-    assert first.standing(1) == second.standing(1) == Standing(3, 3, (2, 0))
+    assert first.checkpoint(1) == second.checkpoint(1) == ArchiveCheckpoint(3, 3, (2, 0))
     assert len(read_manifest(tmp_path).entries) == 3
 
 
@@ -353,9 +353,9 @@ def test_a_full_disk_ends_the_writing_and_is_told(tmp_path: Path) -> None:
 def test_a_rule_set_is_kept_whole_and_once(tmp_path: Path) -> None:
     """It stands in `rules/` by its digest, and is no telemetry to whoever reads the archive."""
     kept = opened(tmp_path)
-    with kept.turn():
-        kept.keep_rules(OLD, {"shop": "pack: shop\n"})
-        kept.keep_rules(OLD, {"shop": "other"})
+    with kept.lock():
+        kept.write_rules(OLD, {"shop": "pack: shop\n"})
+        kept.write_rules(OLD, {"shop": "other"})
     assert (tmp_path / "rules" / f"{OLD}.json").read_text() == '{"packs":{"shop":"pack: shop\\n"}}\n'
     archive(kept, piece_of([0], (0, 0)))
     assert rows(tmp_path).height == 1

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 import pytest
 from tracline.stream.error import StreamError
 from tracline.stream.ingest.server.connections import (
-    Closed,
+    CloseReason,
     Connection,
     ConnectionLimits,
     ConnectionTable,
     peer_of,
 )
 from tracline.stream.ingest.server.open_files import (
-    FILES_KEPT,
     FILES_MIN,
     FILES_PER_FEED,
     FILES_PER_GRPC,
-    shares,
+    FILES_RESERVED,
+    divide_files,
 )
 
 LIMITS = ConnectionLimits(connections_max=4, headers_s=10, idle_s=20, unread_s=30)
@@ -48,7 +48,7 @@ class Server:
     limits: ConnectionLimits = LIMITS
     now: float = 0.0
     count: int = 0
-    reasons: Counter[Closed] = field(default_factory=Counter)
+    reasons: Counter[CloseReason] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.table = ConnectionTable(self.limits, self, lambda: self.now)
@@ -66,7 +66,7 @@ class Server:
         """Count it."""
         self.count -= 1
 
-    def closed(self, reason: Closed) -> None:
+    def closed(self, reason: CloseReason) -> None:
         """Count it."""
         self.reasons[reason] += 1
 
@@ -76,7 +76,7 @@ def test_the_newest_connection_gets_in() -> None:
     server = Server()
     wires = [server.connect()[1] for _ in range(6)]
     assert [wire.is_open for wire in wires] == [False, False, True, True, True, True]
-    assert (len(server.table), server.count, server.reasons) == (4, 4, {Closed.EVICTED: 2})
+    assert (len(server.table), server.count, server.reasons) == (4, 4, {CloseReason.EVICTED: 2})
 
 
 def test_strangers_yield_before_those_that_the_gate_let_pass() -> None:
@@ -115,7 +115,7 @@ def test_a_silent_connection_is_closed_in_time() -> None:
         server.table.sweep()
         opened.append((silent.is_open, idle.is_open, at_work.is_open))
     assert opened == [(True,) * 3, (False, True, True), (False, True, True), *[(False, False, True)] * 2]
-    assert server.reasons == {Closed.SILENT: 2}
+    assert server.reasons == {CloseReason.SILENT: 2}
 
 
 def test_an_answer_begins_the_time_for_the_next_head() -> None:
@@ -142,7 +142,7 @@ def test_an_answer_that_nobody_reads_is_given_up() -> None:
         reading.unread = 1_000 - round(server.now)
         server.table.sweep()
     assert (reading.is_open, standing.is_open) == (True, False)
-    assert server.reasons == {Closed.UNREAD: 1}
+    assert server.reasons == {CloseReason.UNREAD: 1}
 
 
 def test_a_connection_that_was_closed_is_gone_for_good() -> None:
@@ -176,9 +176,9 @@ def test_a_site_is_one_peer(one: str, other: str, same: bool) -> None:
 @pytest.mark.parametrize("files", [FILES_MIN, 256, 1_024, 4_096, 1 << 20])
 def test_connections_fit_into_the_files(files: int) -> None:
     """All connections and feeds together need no more than there are, and requests leave room for others."""
-    share = shares(files)
+    share = divide_files(files)
     needed = share.http_max + FILES_PER_GRPC * share.grpc_max + (FILES_PER_FEED - 1) * share.feeds_max
-    assert needed + FILES_KEPT <= files
+    assert needed + FILES_RESERVED <= files
     assert share.requests_max + share.feeds_max < share.http_max
     assert min(share.grpc_max, share.feeds_max, share.requests_max) > 3
 
@@ -186,5 +186,5 @@ def test_connections_fit_into_the_files(files: int) -> None:
 def test_too_few_files_are_an_error() -> None:
     """It says how many are needed."""
     with pytest.raises(StreamError, match=str(FILES_MIN)) as caught:
-        shares(FILES_MIN - 1)
+        divide_files(FILES_MIN - 1)
     assert caught.value.code == "TRL714"

@@ -14,8 +14,8 @@ import httpx
 import pytest
 from prometheus_client import generate_latest
 from tracline.schemas.time import NS
-from tracline.stream.alerts.alert import VALUE_CHARS_MAX, Alert, Status, decode, encode, value
-from tracline.stream.alerts.delivery import HELD_MAX, REQUESTS_MAX, Delivery, Pace
+from tracline.stream.alerts.alert import VALUE_CHARS_MAX, Alert, AlertStatus, decode, encode, value
+from tracline.stream.alerts.delivery import PENDING_MAX, REQUESTS_MAX, Delivery, DeliveryIntervals
 from tracline.stream.alerts.receivers import (
     LABELS_MAX,
     Alertmanager,
@@ -26,7 +26,7 @@ from tracline.stream.alerts.receivers import (
     signature,
 )
 from tracline.stream.error import StreamError
-from tracline.stream.process.metrics import AlertMetrics, Missed
+from tracline.stream.process.alert_metrics import AlertMetrics, DeliveryFailure
 
 from .hook import hook
 from .receiving import values
@@ -34,16 +34,16 @@ from .receiving import values
 BEGAN = 1_771_329_600 * NS
 FIRING = Alert("desk", "auth-first", "high", "support", BEGAN, None, 0.02, 0.3, 12, 40)
 RESOLVED = replace(FIRING, ends=BEGAN + 600 * NS)
-PACE = Pace()
+PACE = DeliveryIntervals()
 
 
 @dataclass
 class Taking:
     """A receiver that keeps what it takes, and fails as it is told: one entry for each attempt."""
 
-    fails: list[Missed | None] = field(default_factory=list)
+    fails: list[DeliveryFailure | None] = field(default_factory=list)
     refuses: set[str] = field(default_factory=set)
-    took: list[list[tuple[str, Status]]] = field(default_factory=list)
+    took: list[list[tuple[str, AlertStatus]]] = field(default_factory=list)
     name: str = "desk"
     resend: bool = True
 
@@ -53,7 +53,7 @@ class Taking:
         assert lease_s > PACE.resend_s
         missed = self.fails.pop(0) if self.fails else None
         if self.refuses & {alert.rule for alert in alerts}:
-            missed = Missed.REFUSED
+            missed = DeliveryFailure.REFUSED
         if missed is not None:
             raise NotDelivered(missed, "the answer was no")
         self.took.append([(alert.rule, alert.status) for alert in alerts])
@@ -69,7 +69,7 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.meter = AlertMetrics([], [], [self.receiver.name])
-        self.delivery = Delivery([self.receiver], self.meter, jitter=lambda: 0.0, tell=self.said.append)
+        self.delivery = Delivery([self.receiver], self.meter, jitter=lambda: 0.0, report=self.said.append)
 
     def pass_s(self, seconds: float) -> None:
         """Let time pass, working whenever something is due."""
@@ -91,7 +91,7 @@ def test_an_alert_is_delivered_once() -> None:
     for _ in range(3):
         desk.delivery.offer(FIRING)
     desk.pass_s(PACE.resend_s - 1)
-    assert desk.receiver.took == [[("auth-first", Status.FIRING)]]
+    assert desk.receiver.took == [[("auth-first", AlertStatus.FIRING)]]
     assert desk.delivery.is_settled(FIRING)
 
 
@@ -100,10 +100,10 @@ def test_a_firing_alert_is_sent_again_until_it_is_resolved() -> None:
     desk = Desk(Taking())
     desk.delivery.offer(FIRING)
     desk.pass_s(3 * PACE.resend_s)
-    assert desk.receiver.took == [[("auth-first", Status.FIRING)]] * 4
+    assert desk.receiver.took == [[("auth-first", AlertStatus.FIRING)]] * 4
     desk.delivery.offer(RESOLVED)
     desk.pass_s(3 * PACE.resend_s)
-    assert desk.receiver.took[4:] == [[("auth-first", Status.RESOLVED)]]
+    assert desk.receiver.took[4:] == [[("auth-first", AlertStatus.RESOLVED)]]
     assert desk.delivery.due() == math.inf
 
 
@@ -112,7 +112,7 @@ def test_a_webhook_hears_of_an_alert_once() -> None:
     desk = Desk(Taking(resend=False))
     desk.delivery.offer(FIRING)
     desk.pass_s(10 * PACE.resend_s)
-    assert desk.receiver.took == [[("auth-first", Status.FIRING)]]
+    assert desk.receiver.took == [[("auth-first", AlertStatus.FIRING)]]
 
 
 def test_what_is_over_does_not_fire_again() -> None:
@@ -124,14 +124,14 @@ def test_what_is_over_does_not_fire_again() -> None:
     desk.pass_s(1)
     desk.delivery.offer(FIRING)
     desk.pass_s(600)
-    assert desk.receiver.took == [[("auth-first", Status.RESOLVED)]]
+    assert desk.receiver.took == [[("auth-first", AlertStatus.RESOLVED)]]
     assert desk.delivery.is_settled(FIRING)
     assert desk.delivery.is_settled(RESOLVED)
 
 
 def test_what_fails_is_tried_again_ever_later() -> None:
     """The waits double up to the longest; nothing is lost, and it is said once that alerts wait."""
-    desk = Desk(Taking(fails=[Missed.UNREACHABLE] * 9))
+    desk = Desk(Taking(fails=[DeliveryFailure.UNREACHABLE] * 9))
     desk.delivery.offer(FIRING)
     waits: list[int] = []
     while not desk.receiver.took:
@@ -148,8 +148,8 @@ def test_what_fails_is_tried_again_ever_later() -> None:
 def test_jitter_takes_up_to_half_of_a_wait() -> None:
     """Many processes that lost one receiver do not come back at once."""
     meter = AlertMetrics([], [], ["desk"])
-    receiver = Taking(fails=[Missed.FAILED])
-    delivery = Delivery([receiver], meter, jitter=lambda: 1.0, tell=lambda _text: None)
+    receiver = Taking(fails=[DeliveryFailure.FAILED])
+    delivery = Delivery([receiver], meter, jitter=lambda: 1.0, report=lambda _text: None)
     delivery.offer(FIRING)
     delivery.work(BEGAN)
     assert delivery.due() == BEGAN + NS / 2
@@ -172,35 +172,35 @@ def test_one_refused_alert_holds_up_no_other() -> None:
 
 def test_there_is_room_for_so_many_and_no_more() -> None:
     """While a receiver is away alerts are held up to the limit; then whoever offers has to wait."""
-    desk = Desk(Taking(fails=[Missed.FAILED]))
-    for number in range(HELD_MAX):
+    desk = Desk(Taking(fails=[DeliveryFailure.FAILED]))
+    for number in range(PENDING_MAX):
         assert desk.delivery.has_room()
         desk.delivery.offer(replace(FIRING, rule=f"rule-{number}"))
     assert not desk.delivery.has_room()
     desk.pass_s(2)
     assert desk.delivery.has_room()
-    assert sum(map(len, desk.receiver.took)) == HELD_MAX
+    assert sum(map(len, desk.receiver.took)) == PENDING_MAX
     assert max(map(len, desk.receiver.took)) == PACE.batch_max
 
 
 def test_a_round_of_work_is_short() -> None:
     """However much is refused, a round has so many requests; the next one goes on with what is left."""
-    desk = Desk(Taking(refuses={f"rule-{number}" for number in range(HELD_MAX)}))
-    for number in range(HELD_MAX):
+    desk = Desk(Taking(refuses={f"rule-{number}" for number in range(PENDING_MAX)}))
+    for number in range(PENDING_MAX):
         desk.delivery.offer(replace(FIRING, rule=f"rule-{number}"))
     attempts: list[float] = []
-    for _ in range(HELD_MAX // REQUESTS_MAX + 2):
+    for _ in range(PENDING_MAX // REQUESTS_MAX + 2):
         desk.delivery.work(BEGAN)
         attempts.append(counted(desk, "tracline_alert_attempts_total")["desk",])
     assert attempts[:2] == [REQUESTS_MAX, 2 * REQUESTS_MAX]
-    assert attempts[-1] == HELD_MAX // PACE.batch_max + 1 + HELD_MAX, "together, and then each alone"
+    assert attempts[-1] == PENDING_MAX // PACE.batch_max + 1 + PENDING_MAX, "together, and then each alone"
 
 
 def test_one_receiver_does_not_wait_for_another() -> None:
     """Where one is away the other is served; a record is settled only when both have it."""
-    away, here = Taking(fails=[Missed.UNREACHABLE], name="away"), Taking(name="here")
+    away, here = Taking(fails=[DeliveryFailure.UNREACHABLE], name="away"), Taking(name="here")
     meter = AlertMetrics([], [], ["away", "here"])
-    delivery = Delivery([away, here], meter, jitter=lambda: 0.0, tell=lambda _text: None)
+    delivery = Delivery([away, here], meter, jitter=lambda: 0.0, report=lambda _text: None)
     delivery.offer(FIRING)
     delivery.work(BEGAN)
     assert (len(away.took), len(here.took)) == (0, 1)
@@ -310,10 +310,12 @@ def test_a_webhook_knows_who_sent_what_and_when() -> None:
 
 @pytest.mark.parametrize(
     ("status", "missed"),
-    [(301, Missed.FAILED), (400, Missed.REFUSED), (401, Missed.REFUSED), (429, Missed.FAILED),
-     (500, Missed.FAILED), (503, Missed.FAILED)],
+    [(301, DeliveryFailure.FAILED), (400, DeliveryFailure.REFUSED), (401, DeliveryFailure.REFUSED),
+     (429, DeliveryFailure.FAILED), (500, DeliveryFailure.FAILED), (503, DeliveryFailure.FAILED)],
 )  # fmt: skip
-def test_answers_say_whether_the_alert_or_the_receiver_is_at_fault(status: int, missed: Missed) -> None:
+def test_answers_say_whether_the_alert_or_the_receiver_is_at_fault(
+    status: int, missed: DeliveryFailure
+) -> None:
     """Refusals are told from troubles that pass, and no redirection is followed."""
     with hook() as told, httpx.Client() as client:
         told.status = status
@@ -354,4 +356,4 @@ def test_a_receiver_that_is_away_is_unreachable() -> None:
         url = told.url
     with httpx.Client() as client, pytest.raises(NotDelivered) as caught:
         Webhook(url, client).send([FIRING], BEGAN, 240)
-    assert caught.value.missed is Missed.UNREACHABLE
+    assert caught.value.missed is DeliveryFailure.UNREACHABLE

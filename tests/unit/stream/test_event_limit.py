@@ -8,18 +8,18 @@ from pathlib import Path
 import orjson
 import pytest
 from tracline.batch.audit.audit import audit
-from tracline.batch.prepare.options import Terms
-from tracline.rules.engine.judge import statute_of
+from tracline.batch.prepare.options import AuditOptions
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.engine.kernel import EVENTS_MAX
 from tracline.rules.packs.load import pack_text
-from tracline.schemas.candidate import Candidate, Telling
+from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Content, Event, Kind, end_event
-from tracline.schemas.sessions.assemble import Session
+from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
-from tracline.schemas.step import Part
+from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
-from tracline.stream.messages.status import Standing
+from tracline.stream.messages.status import SessionStatus
 from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, Bench, Worker, poisoned
 
 from ..batch.audit_rows import PACK, START, call, session, user, write
@@ -36,7 +36,7 @@ def over(more: int) -> list[dict]:
 def found(tmp_path: Path, rows: list[dict]) -> list[dict]:
     """The records of an audit of these rows."""
     archive = write(tmp_path / "archive" / "events.parquet", rows)
-    audit(archive.parent, RULES, tmp_path / "bundle", Terms())
+    audit(archive.parent, RULES, tmp_path / "bundle", AuditOptions())
     return [orjson.loads(line) for line in (tmp_path / "bundle" / "verdicts.jsonl").read_bytes().splitlines()]
 
 
@@ -89,8 +89,8 @@ def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
         for row in rows
     ]
     wanted = found(tmp_path, rows)
-    state = SessionState(Session("a", 3_600 * NS))
-    bench = Bench(statute_of(RULES))
+    state = SessionState(SessionAssembler("a", 3_600 * NS))
+    bench = Bench(compile_rule_set(RULES))
     records: list[dict] = []
     statuses = []
     cuts = [0, 3_000, EVENTS_MAX - 1, EVENTS_MAX, EVENTS_MAX + 20, len(events) - 1, len(events)]
@@ -102,22 +102,22 @@ def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
         kept.append(len(state.rows.get("seq", [])))
     assert by_id(records) == by_id(wanted)
     assert kept == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
-    assert [one.rule for one in statuses if one.status is Standing.VIOLATED] == ["calm"]
-    unjudged = [one.rule for one in statuses if one.status is Standing.UNJUDGED]
+    assert [one.rule for one in statuses if one.status is SessionStatus.VIOLATED] == ["calm"]
+    unjudged = [one.rule for one in statuses if one.status is SessionStatus.UNJUDGED]
     assert sorted(filter(None, unjudged)) == ["answered", "calm", "gives-up", "paid-once"]
 
 
 def waiting(number: int) -> Candidate:
     """A tool's run in the session `a`, one of many."""
-    told = (Telling(Kind.TOOL_CALL, START, tool="look", call_id=f"c{number}"),)
-    return Candidate("a", Part.TOOL, START, START, told, trace_id="t", span_id=str(number))
+    told = (Claim(Kind.TOOL_CALL, START, tool="look", call_id=f"c{number}"),)
+    return Candidate("a", SpanRole.TOOL, START, START, told, trace_id="t", span_id=str(number))
 
 
 @pytest.mark.slow
 def test_more_spans_than_may_wait_are_put_aside() -> None:
     """What comes on top of `HELD_MAX` waiting spans is named, and nothing that waits is lost."""
-    states = {"a": SessionState(Session("a", 3_600 * NS))}
-    worker = Worker(Bench(statute_of(RULES)))
+    states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
+    worker = Worker(Bench(compile_rule_set(RULES)))
     first = worker.step(states, map(waiting, range(HELD_MAX)), START - 1)
     assert (first.events, first.poison) == ([], [])
     over = worker.step(states, [waiting(HELD_MAX)], START - 1)
@@ -130,11 +130,11 @@ def test_more_spans_than_may_wait_are_put_aside() -> None:
 @pytest.mark.slow
 def test_memory_of_a_session_is_bounded() -> None:
     """Past `REMEMBERED_MAX` spans nothing more is remembered of an occurrence, and events still come."""
-    session = Session("a", 3_600 * NS)
+    session = SessionAssembler("a", 3_600 * NS)
     for number in range(REMEMBERED_MAX + 10):
         session.add(waiting(number))
     assert len(session.advance(START)) == REMEMBERED_MAX + 10
-    [told] = session.told
+    [told] = session.seen
     assert session.open is not None
     assert {len(told.spans), len(session.open.equals)} == {REMEMBERED_MAX}
     assert len(told.calls) == WAITING_MAX
@@ -147,11 +147,11 @@ def test_more_text_than_may_wait_is_put_aside() -> None:
     text = "x" * (HELD_CHARS_MAX // 4)
 
     def large(number: int) -> Candidate:
-        told = (Telling(Kind.USER, START + number, text=text, place=0, key=f"k{number}"),)
-        return Candidate("a", Part.CHAT, START, START + number, told, trace_id="t", span_id=str(number))
+        told = (Claim(Kind.USER, START + number, text=text, place=0, key=f"k{number}"),)
+        return Candidate("a", SpanRole.CHAT, START, START + number, told, trace_id="t", span_id=str(number))
 
-    states = {"a": SessionState(Session("a", 3_600 * NS))}
-    worker = Worker(Bench(statute_of(RULES)))
+    states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
+    worker = Worker(Bench(compile_rule_set(RULES)))
     done = worker.step(states, map(large, range(4)), START - 1)
     assert not done.poison
     over = worker.step(states, [large(4)], START - 1)
@@ -161,11 +161,11 @@ def test_more_text_than_may_wait_is_put_aside() -> None:
 
 def asked(args: str) -> list[Event]:
     """The events of a call with these arguments, which a model asked, and of its result, told later."""
-    call_told = Telling(Kind.TOOL_CALL, START, tool="look", call_id="c", args=args, place=1)
-    told = Telling(Kind.TOOL_RESULT, START + 1, call_id="c", result="found", place=2)
-    session = Session("a", 3_600 * NS)
-    session.add(Candidate("a", Part.CHAT, START, START, (call_told,), trace_id="t", span_id="1"))
-    session.add(Candidate("a", Part.CHAT, START, START + 1, (told,), trace_id="t", span_id="2"))
+    call_told = Claim(Kind.TOOL_CALL, START, tool="look", call_id="c", args=args, place=1)
+    told = Claim(Kind.TOOL_RESULT, START + 1, call_id="c", result="found", place=2)
+    session = SessionAssembler("a", 3_600 * NS)
+    session.add(Candidate("a", SpanRole.CHAT, START, START, (call_told,), trace_id="t", span_id="1"))
+    session.add(Candidate("a", SpanRole.CHAT, START, START + 1, (told,), trace_id="t", span_id="2"))
     return session.advance(START + 1)
 
 
@@ -181,13 +181,13 @@ def test_a_result_carries_arguments_up_to_a_limit() -> None:
 
 def test_few_closed_occurrences_are_remembered() -> None:
     """A session that ends and begins again and again remembers the last ones alone."""
-    session = Session("a", 3_600 * NS)
+    session = SessionAssembler("a", 3_600 * NS)
     for number in range(CLOSED_MAX + 50):
         time = START + 2 * number
         told = (
-            Telling(Kind.USER, time, text="hi", place=0, key=f"k{number}"),
-            Telling(Kind.END, time + 1),
+            Claim(Kind.USER, time, text="hi", place=0, key=f"k{number}"),
+            Claim(Kind.END, time + 1),
         )
-        session.add(Candidate("a", Part.CHAT, time, time + 1, told, trace_id="t", span_id=str(number)))
+        session.add(Candidate("a", SpanRole.CHAT, time, time + 1, told, trace_id="t", span_id=str(number)))
         session.advance(time + 1)
-    assert len(session.told) == CLOSED_MAX + 1
+    assert len(session.seen) == CLOSED_MAX + 1

@@ -23,10 +23,10 @@ from tracline.stream.error import StreamError
 from tracline.stream.ingest.auth import gate_for
 from tracline.stream.ingest.endpoint import ENDPOINTS, OTHER_SERVICES, REFUSED
 from tracline.stream.ingest.grpc import grpc_server
-from tracline.stream.ingest.limits import Limits
-from tracline.stream.ingest.meter import Transport
-from tracline.stream.ingest.receive import Reception
-from tracline.stream.ingest.rejections import STATUS
+from tracline.stream.ingest.limits import ReceiverLimits
+from tracline.stream.ingest.meter import OtlpTransport
+from tracline.stream.ingest.receive import RequestHandler
+from tracline.stream.ingest.rejections import STATUS_CODES
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.ingest.server.connections import ConnectionLimits
 
@@ -142,7 +142,7 @@ def test_an_empty_request_is_fine() -> None:
 def test_a_large_request_is_refused(compression: grpc.Compression | None) -> None:
     """A message beyond the limit, packed or unpacked, gets RESOURCE_EXHAUSTED and no time to come again."""
     kept = Kept()
-    with running(kept, Limits(unpacked_bytes_max=1 << 20)) as server:
+    with running(kept, ReceiverLimits(unpacked_bytes_max=1 << 20)) as server:
         with pytest.raises(grpc.RpcError) as caught:
             export(server, bytes((1 << 20) + 1), compression=compression)
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -221,7 +221,7 @@ def test_a_stop_lets_calls_finish() -> None:
 def test_too_many_at_once_are_sent_away() -> None:
     """While as many requests are in work as may be, over HTTP or gRPC, others may come again soon."""
     slow = Slow()
-    with running(slow, Limits(requests_max=1)) as server, ThreadPoolExecutor() as pool:
+    with running(slow, ReceiverLimits(requests_max=1)) as server, ThreadPoolExecutor() as pool:
         body = request_of().SerializeToString()
         protobuf = {"Content-Type": "application/x-protobuf"}
         first = pool.submit(httpx.post, server.traces, content=body, headers=protobuf, timeout=WAIT_S)
@@ -235,7 +235,7 @@ def test_too_many_at_once_are_sent_away() -> None:
 
 def test_a_slow_sender_is_not_waited_for() -> None:
     """A call whose message does not come in time gets DEADLINE_EXCEEDED."""
-    with running(limits=Limits(read_timeout_s=0.05)) as server, channel_to(server) as channel:
+    with running(limits=ReceiverLimits(read_timeout_s=0.05)) as server, channel_to(server) as channel:
         hold = Slow()
         call = channel.stream_unary(EXPORT)
 
@@ -283,9 +283,14 @@ def test_a_port_is_not_shared() -> None:
 
         def second() -> None:
             heard = Heard()
-            gate, meter = gate_for("127.0.0.1", None), heard.connections.of(Transport.GRPC)
+            gate, meter = gate_for("127.0.0.1", None), heard.connections.of(OtlpTransport.GRPC)
             grpc_server(
-                Reception(Kept(), heard), gate, "127.0.0.1", server.grpc_port, ConnectionLimits(64), meter
+                RequestHandler(Kept(), heard.receiver),
+                gate,
+                "127.0.0.1",
+                server.grpc_port,
+                ConnectionLimits(64),
+                meter,
             )
 
         with pytest.raises(StreamError) as caught:
@@ -304,8 +309,8 @@ def test_a_folder_that_cannot_hold_the_socket_is_an_error(
 
     async def make() -> None:
         heard = Heard()
-        gate, meter = gate_for("127.0.0.1", None), heard.connections.of(Transport.GRPC)
-        grpc_server(Reception(Kept(), heard), gate, "127.0.0.1", 0, ConnectionLimits(64), meter)
+        gate, meter = gate_for("127.0.0.1", None), heard.connections.of(OtlpTransport.GRPC)
+        grpc_server(RequestHandler(Kept(), heard.receiver), gate, "127.0.0.1", 0, ConnectionLimits(64), meter)
 
     with pytest.raises(StreamError) as caught:
         asyncio.run(make())
@@ -322,7 +327,7 @@ def test_nothing_that_was_said_is_told(
     with running() as server:
         told = [str(export(server, whole)), str(export(server, whole.replace(b"card", b"c\xff\xffd")))]
         told += [str(refused(server, whole[:-3])), str(refused(server, SECRET.encode()))]
-        told.append(server.metrics.text().decode())
+        told.append(server.metrics.text())
     told += [caplog.text, *capfd.readouterr()]
     assert not [text for text in told if CARD in text or "my card" in text]
 
@@ -330,7 +335,7 @@ def test_nothing_that_was_said_is_told(
 def test_every_reason_has_a_status_in_both_protocols() -> None:
     """Each reason is an error of HTTP and of gRPC; what may be repeated is so in both."""
     codes = {code.value[0] for code in grpc.StatusCode if code is not grpc.StatusCode.OK}
-    for status in STATUS.values():
+    for status in STATUS_CODES.values():
         assert 400 <= status.http < 600
         assert status.grpc in codes
         if status.http in (429, 503):

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from tracline.stream.error import StreamError
 from tracline.stream.ingest.server.sockets import Address
 from tracline.stream.kafka.health import CONNECTIONS_MAX, serving
-from tracline.stream.process.metrics import KafkaMetrics, Outcome
+from tracline.stream.process.kafka_metrics import KafkaMetrics, TransactionOutcome
 
 from .receiving import values
 
@@ -28,7 +28,7 @@ def metrics() -> KafkaMetrics:
 def test_metrics_are_served() -> None:
     """What was counted stands under `/metrics`, as Prometheus reads it."""
     counted = metrics()
-    counted.transaction(Outcome.COMMITTED)
+    counted.transaction(TransactionOutcome.COMMITTED)
     with serving(counted, Address(), lambda: True) as port:
         answer = httpx.get(f"http://127.0.0.1:{port}/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=")
@@ -112,7 +112,7 @@ import sys, threading
 from prometheus_client import CollectorRegistry
 from tracline.stream.kafka.health import serving
 from tracline.stream.ingest.server.sockets import Address
-from tracline.stream.process.metrics import KafkaMetrics
+from tracline.stream.process.kafka_metrics import KafkaMetrics
 
 metrics = KafkaMetrics(CollectorRegistry(), ["spans"], ["events"])
 with serving(metrics, Address("0.0.0.0", 0, sys.argv[1]), lambda: True) as port:

@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 from tracline.stream.ingest.decompress import unpack
 from tracline.stream.ingest.endpoint import OTHER_PATHS, REFUSED
-from tracline.stream.ingest.limits import Limits
+from tracline.stream.ingest.limits import ReceiverLimits
 from tracline.stream.ingest.rejections import Reason, Refused
 from tracline.stream.ingest.request import Encoding
 
@@ -131,7 +131,7 @@ def test_decoding_elsewhere_changes_nothing() -> None:
     """A request that is decoded in a thread gives what one gives that is decoded where it arrives."""
     bodies = [request_of(4, broken=1).SerializeToString(), request_of(2).SerializeToString()]
     found = []
-    for limits in (Limits(inline_bytes_max=0), Limits(inline_bytes_max=1 << 20)):
+    for limits in (ReceiverLimits(inline_bytes_max=0), ReceiverLimits(inline_bytes_max=1 << 20)):
         kept = Kept()
         with running(kept, limits) as server:
             answers = [post(server, body).content for body in bodies]
@@ -295,7 +295,7 @@ def test_damaged_packing_is_bad(coding: str, damage: str) -> None:
 def test_a_bomb_is_not_unpacked(coding: str) -> None:
     """A small body that unpacks to a large one is refused at the limit, and takes little more than that."""
     bomb = packed(bytes(100 << 20), coding)
-    limits = Limits(unpacked_bytes_max=1 << 20)
+    limits = ReceiverLimits(unpacked_bytes_max=1 << 20)
     tracemalloc.start()
     with pytest.raises(Refused) as caught:
         unpack(bomb, coding, limits)
@@ -309,7 +309,7 @@ def test_a_bomb_is_not_unpacked(coding: str) -> None:
 
 def test_unpacking_has_a_ratio() -> None:
     """A body is refused as well that unpacks to too many times its size, however small."""
-    limits = Limits(ratio_max=10)
+    limits = ReceiverLimits(ratio_max=10)
     assert unpack(gzip.compress(bytes(100)), "gzip", limits) == bytes(100)
     with pytest.raises(Refused) as caught:
         unpack(gzip.compress(bytes(10_000)), "gzip", limits)
@@ -324,8 +324,10 @@ def test_a_large_request_is_refused_before_it_is_read() -> None:
         assert b"connection: close" in answer.lower()
 
 
-@pytest.mark.parametrize("limits", [Limits(packed_bytes_max=1_000), Limits(unpacked_bytes_max=1_000)])
-def test_a_large_request_without_a_length_is_refused_when_it_is(limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [ReceiverLimits(packed_bytes_max=1_000), ReceiverLimits(unpacked_bytes_max=1_000)]
+)
+def test_a_large_request_without_a_length_is_refused_when_it_is(limits: ReceiverLimits) -> None:
     """A body in chunks is read up to the limit and no further."""
     with running(limits=limits) as server:
         chunk = b"258\r\n" + bytes(600) + b"\r\n"
@@ -337,7 +339,7 @@ def test_a_large_request_without_a_length_is_refused_when_it_is(limits: Limits) 
 def test_the_sender_of_a_large_request_sees_the_answer() -> None:
     """A client that sends first and listens then gets 413, and its connection goes on."""
     with running() as server, httpx.Client() as client:
-        body = bytes(Limits().packed_bytes_max + 1)
+        body = bytes(ReceiverLimits().packed_bytes_max + 1)
         refused(client.post(server.traces, content=body, headers=PROTOBUF, timeout=WAIT_S), 413)
         accepted(client.post(server.traces, content=b"", headers=PROTOBUF))
 
@@ -354,7 +356,7 @@ def test_chunks_are_put_together() -> None:
 
 def test_a_slow_sender_is_not_waited_for() -> None:
     """A body that does not come in time is answered 408, and the connection is closed."""
-    with running(limits=Limits(read_timeout_s=0.05)) as server:
+    with running(limits=ReceiverLimits(read_timeout_s=0.05)) as server:
         answer = dialogue(server, head(Content_Length="100") + b"\x0a")
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert server.counts("tracline_receiver_refused_total") == {("slow",): 1}
@@ -363,7 +365,7 @@ def test_a_slow_sender_is_not_waited_for() -> None:
 def test_a_sender_that_goes_away_leaves_nothing() -> None:
     """A request whose sender goes away in the middle is counted, and its place is free again."""
     kept = Kept()
-    with running(kept, Limits(requests_max=1)) as server:
+    with running(kept, ReceiverLimits(requests_max=1)) as server:
         with socket.create_connection(("127.0.0.1", server.http_port)) as connection:
             connection.sendall(head(Expect="100-continue", Content_Length="100"))
             assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
@@ -432,8 +434,8 @@ def test_the_answer_waits_until_the_request_is_kept() -> None:
     assert len(slow.requests) == 1
 
 
-@pytest.mark.parametrize("limits", [Limits(requests_max=1), Limits(bytes_max=150)])
-def test_too_much_at_once_is_sent_away(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [ReceiverLimits(requests_max=1), ReceiverLimits(bytes_max=150)])
+def test_too_much_at_once_is_sent_away(limits: ReceiverLimits) -> None:
     """While as many requests or bytes are in work as may be, others are answered 429 with Retry-After."""
     slow = Slow()
     body = request_of().SerializeToString()
@@ -462,7 +464,7 @@ def test_nothing_that_was_said_is_told(caplog: pytest.LogCaptureFixture) -> None
             told.append(post(server, json.dumps(value).encode(), JSON).text)
         told.append(post(server, f'{{"{SECRET}'.encode(), JSON).text)
         told.append(post(server, SECRET.encode(), **{"Content-Encoding": "gzip"}).text)
-        told.append(server.metrics.text().decode())
+        told.append(server.metrics.text())
     assert all(told)
     assert not [text for text in (*told, caplog.text) if CARD in text or "my card" in text]
 
@@ -471,7 +473,7 @@ def test_requests_are_taken_side_by_side() -> None:
     """Many senders at once all get their answers, and every request is kept once."""
     kept = Kept()
     bodies = [request_of(40, text=str(number)).SerializeToString() for number in range(30)]
-    with running(kept, Limits(inline_bytes_max=0)) as server, ThreadPoolExecutor(8) as pool:
+    with running(kept, ReceiverLimits(inline_bytes_max=0)) as server, ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda body: post(server, body).status_code, bodies))
         assert threading.active_count() < 100
     assert answers == [200] * len(bodies)

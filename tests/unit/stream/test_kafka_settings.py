@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tracline.cli.error import WorldError
+from tracline.cli.error import CommandError
 from tracline.cli.settings import kafka_settings
 from tracline.stream.error import StreamError
 from tracline.stream.kafka.settings import (
@@ -84,18 +84,18 @@ def test_a_later_source_wins_and_lists_are_divided_at_commas(
         ('bootstrap_servers = ["kafka"]', "TRL612", "bootstrap_servers"),
         ('bootstrap_servers = ["kafka://host:1"]', "TRL612", "bootstrap_servers"),
         ('prefix = "my topics"', "TRL612", "prefix"),
-        ('compresion = "gzip"', "TRL611", "known: compression"),
+        ('compresion = "gzip"', "TRL611", "did you mean `compression`"),
         ('security_protocol = "TLS"', "TRL612", "'SASL_SSL'"),
         ("message_bytes_max = 10", "TRL612", "message_bytes_max"),
-        ('bootstrap_servers = "kafka:9092"', "TRL612", "hint: it is a list of host:port, as ["),
-        ('spans_topic = "a/b"', "TRL612", "hint: letters, digits"),
-        ('store = "redis"', "TRL612", "'memory' or 'rocksdict'\n  hint: docs/kafka.md says"),
+        ('bootstrap_servers = "kafka:9092"', "TRL612", "hint: use a list of host:port, as in ["),
+        ('spans_topic = "a/b"', "TRL612", "hint: use letters, digits"),
+        ('store = "redis"', "TRL612", "'memory' or 'rocksdict'\n  hint: docs/kafka.md describes"),
     ],
 )
 def test_a_wrong_value_is_refused(folder: Path, text: str, code: str, said: str) -> None:
     """The error has the file, a code, the setting and what it may be, in words."""
     (folder / "tracline.toml").write_text(f"[kafka]\n{text}\n")
-    with pytest.raises(WorldError) as caught:
+    with pytest.raises(CommandError) as caught:
         kafka_settings()
     assert caught.value.message.startswith(f"tracline.toml: {code} ")
     assert said in caught.value.message
@@ -134,7 +134,7 @@ def test_settings_that_contradict_each_other_are_refused(settings: KafkaSettings
 def test_a_contradiction_is_told_by_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sources may each be right and not go together."""
     monkeypatch.setenv("TRACLINE_KAFKA_SECURITY_PROTOCOL", "SASL_SSL")
-    with pytest.raises(WorldError, match=r"\[kafka\]: TRL721 SASL_SSL needs sasl_mechanism"):
+    with pytest.raises(CommandError, match=r"\[kafka\]: TRL721 SASL_SSL needs sasl_mechanism"):
         kafka_settings({"sasl_mechanism": None})
 
 
@@ -142,7 +142,7 @@ def test_no_text_of_the_settings_holds_the_password(folder: Path) -> None:
     """Neither their repr nor an error that is about the password."""
     assert SECRET not in repr(WITH_SASL)
     (folder / "tracline.toml").write_text(f"[kafka]\nsasl_password = [{SECRET!r}]\n")
-    with pytest.raises(WorldError) as caught:
+    with pytest.raises(CommandError) as caught:
         kafka_settings()
     assert SECRET not in caught.value.message
 

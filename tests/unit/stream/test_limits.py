@@ -8,29 +8,29 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
-from tracline.stream.ingest.limits import Limits, Room
+from tracline.stream.ingest.limits import AdmissionControl, ReceiverLimits
 from tracline.stream.ingest.rejections import Reason, Refused
 
-LIMITS = Limits(requests_max=2, bytes_max=100, stall_bytes=10, yield_s=1.0)
+LIMITS = ReceiverLimits(requests_max=2, bytes_max=100, stall_bytes=10, yield_s=1.0)
 
 
 @dataclass
 class Desk:
     """A room, its clock, and how the bodies that are read in it ended."""
 
-    limits: Limits = LIMITS
+    limits: ReceiverLimits = LIMITS
     now: float = 0.0
     ends: dict[str, Reason | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.room = Room(self.limits, lambda: self.now)
+        self.admissions = AdmissionControl(self.limits, lambda: self.now)
         self.chunks: dict[str, asyncio.Queue[int]] = {}
 
     async def read(self, name: str, peer: str) -> None:
         """Read a body of chunks of so many bytes, 0 being its end."""
         self.chunks[name] = asyncio.Queue()
         try:
-            with self.room.place(peer) as place:
+            with self.admissions.admit(peer) as place:
                 async with place.reading(self.limits.stall_s):
                     while size := await self.chunks[name].get():
                         place.hold(size)
@@ -55,7 +55,7 @@ class Desk:
             await asyncio.sleep(0)
 
 
-def played(play: Callable[[Desk], Awaitable[None]], limits: Limits = LIMITS) -> Desk:
+def played(play: Callable[[Desk], Awaitable[None]], limits: ReceiverLimits = LIMITS) -> Desk:
     """Return how it went."""
 
     async def run() -> Desk:
@@ -84,7 +84,7 @@ def test_a_slow_sender_yields_its_place() -> None:
 
     desk = played(play)
     assert desk.ends == {"second": Reason.CROWDED, "third": None, "first": None}
-    assert (desk.room.requests, desk.room.size) == (0, 0)
+    assert (desk.admissions.requests, desk.admissions.size) == (0, 0)
 
 
 def test_bytes_that_trickle_do_not_count() -> None:
@@ -122,7 +122,7 @@ def test_the_sender_with_most_places_yields() -> None:
         desk.now = 9
         await desk.come("new", "c")
 
-    assert played(play, Limits(requests_max=3, yield_s=1.0)).ends == {"one": Reason.CROWDED}
+    assert played(play, ReceiverLimits(requests_max=3, yield_s=1.0)).ends == {"one": Reason.CROWDED}
 
 
 def test_bytes_are_reclaimed_from_slow_senders() -> None:
@@ -145,7 +145,7 @@ def test_a_sender_that_stands_still_is_refused() -> None:
     async def play(desk: Desk) -> None:
         await (await desk.come("silent"))
 
-    assert played(play, Limits(stall_s=0.01)).ends == {"silent": Reason.SLOW}
+    assert played(play, ReceiverLimits(stall_s=0.01)).ends == {"silent": Reason.SLOW}
 
 
 def test_a_room_that_closes_sends_away_who_is_underway() -> None:
@@ -153,7 +153,7 @@ def test_a_room_that_closes_sends_away_who_is_underway() -> None:
 
     async def play(desk: Desk) -> None:
         await desk.come("underway")
-        desk.room.close()
+        desk.admissions.close()
         await desk.come("late")
         await desk.settle()
 
@@ -162,14 +162,14 @@ def test_a_room_that_closes_sends_away_who_is_underway() -> None:
 
 def test_what_is_read_is_not_taken_away() -> None:
     """A request whose body has come keeps its place however long it is in work."""
-    room = Room(LIMITS, lambda: 1_000.0)
+    room = AdmissionControl(LIMITS, lambda: 1_000.0)
 
     async def read() -> None:
-        with room.place("a") as first, room.place("a") as second:
+        with room.admit("a") as first, room.admit("a") as second:
             for place in (first, second):
                 async with place.reading(1.0):
                     place.hold(1)
-            with pytest.raises(Refused), room.place("a"):
+            with pytest.raises(Refused), room.admit("a"):
                 raise AssertionError("there is no place")
 
     asyncio.run(read())

@@ -6,7 +6,7 @@ import re
 
 import httpx
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from tracline.schemas.event import Kind
 from tracline.schemas.instrumentations.census import SpanCensus
@@ -14,22 +14,23 @@ from tracline.schemas.otlp.decoded import CODES
 from tracline.schemas.otlp.signal import Signal
 from tracline.schemas.verdict import Verdict
 from tracline.stream.ingest.rejections import Reason
-from tracline.stream.process.metrics import (
-    GIVEN,
-    OTHER,
-    RULES_MAX,
-    SCOPES_MAX,
-    AlertMetrics,
-    Metrics,
-    RekeyMetrics,
-)
+from tracline.stream.process.alert_metrics import AlertMetrics
+from tracline.stream.process.metrics import OTHER, RULES_MAX, SCOPES_MAX
+from tracline.stream.process.rekey_metrics import RekeyMetrics
+from tracline.stream.process.serve_metrics import ServeMetrics
+from tracline.stream.process.shared_metrics import GIVEN
 
 from .receiving import running, values
 
 
+def text_of(metrics: ServeMetrics) -> str:
+    """All metrics as Prometheus reads them."""
+    return generate_latest(metrics.registry).decode()
+
+
 def test_every_counter_is_there_from_the_start() -> None:
     """All counters, with all values that their labels can have, begin at 0; so a first increase is seen."""
-    families = list(text_string_to_metric_families(Metrics([("desk", "calm")]).text().decode()))
+    families = list(text_string_to_metric_families(text_of(ServeMetrics([("desk", "calm")]))))
     counters = {family.name: family for family in families if family.type == "counter"}
     for family in counters.values():
         totals = [sample for sample in family.samples if sample.name.endswith("_total")]
@@ -49,7 +50,7 @@ def test_every_counter_is_there_from_the_start() -> None:
 
 def test_names_say_what_they_are() -> None:
     """Every metric has the prefix, a text that ends in a full stop, and a unit where it has one."""
-    families = list(text_string_to_metric_families(Metrics().text().decode()))
+    families = list(text_string_to_metric_families(text_of(ServeMetrics())))
     assert len(families) > 15
     for family in families:
         assert re.fullmatch(r"tracline_[a-z_]+", family.name)
@@ -59,13 +60,13 @@ def test_names_say_what_they_are() -> None:
 
 def test_what_happens_is_counted() -> None:
     """Events, verdicts, dead letters and the watermark stand where their names say."""
-    metrics = Metrics([("desk", "calm")])
-    metrics.judged(Kind.USER, 2)
-    metrics.verdict("desk", "calm", Verdict.VIOLATED)
-    metrics.dead_letter("otlp-protobuf", 3)
-    metrics.watermark(1_500_000_000)
-    metrics.delay.observe(0.3)
-    text = metrics.text().decode()
+    metrics = ServeMetrics([("desk", "calm")])
+    metrics.judging.judged(Kind.USER, 2)
+    metrics.judging.verdict("desk", "calm", Verdict.VIOLATED)
+    metrics.progress.dead_letter("otlp-protobuf", 3)
+    metrics.progress.watermark(1_500_000_000)
+    metrics.judging.delay.observe(0.3)
+    text = text_of(metrics)
     assert values(text, "tracline_events_judged_total") == {("user",): 2}
     assert values(text, "tracline_verdicts_total") == {("calm", "desk", "violated"): 1}
     assert values(text, "tracline_dead_letters_total") == {("otlp-protobuf",): 3}
@@ -76,12 +77,12 @@ def test_what_happens_is_counted() -> None:
 @pytest.mark.slow
 def test_label_values_are_limited() -> None:
     """Codes that are not in the table, and rules beyond the limit, are counted together."""
-    metrics = Metrics(("desk", f"rule-{number}") for number in range(RULES_MAX + 50))
-    metrics.dead_letter("something new")
-    metrics.flawed(Signal.SPANS, 0, {"something new": 2})
-    metrics.verdict("desk", f"rule-{RULES_MAX + 1}", Verdict.UNMET)
-    metrics.verdict("never", "heard of", Verdict.UNMET, 2)
-    text = metrics.text().decode()
+    metrics = ServeMetrics(("desk", f"rule-{number}") for number in range(RULES_MAX + 50))
+    metrics.progress.dead_letter("something new")
+    metrics.spans.flawed(Signal.SPANS, 0, {"something new": 2})
+    metrics.judging.verdict("desk", f"rule-{RULES_MAX + 1}", Verdict.UNMET)
+    metrics.judging.verdict("never", "heard of", Verdict.UNMET, 2)
+    text = text_of(metrics)
     assert values(text, "tracline_dead_letters_total") == {(OTHER,): 1}
     assert values(text, "tracline_receiver_flaws_total") == {(OTHER,): 2}
     assert values(text, "tracline_verdicts_total") == {(OTHER, OTHER, "unmet"): 3}
@@ -89,13 +90,13 @@ def test_label_values_are_limited() -> None:
 
 def test_scopes_of_spans_are_limited() -> None:
     """So many have label values of their own, cleaned; further ones are counted together."""
-    metrics = Metrics()
+    metrics = ServeMetrics()
     census = SpanCensus()
     for number in range(SCOPES_MAX + 5):
         census.count(f"\x1b{number}", 3, 1)
-    metrics.spans_came(census)
-    metrics.spans_came(census)
-    text = metrics.text().decode()
+    metrics.spans.count_spans(census)
+    metrics.spans.count_spans(census)
+    text = text_of(metrics)
     read, unread = (values(text, f"tracline_spans_{name}_total") for name in ("read", "unread"))
     assert len(read) == len(unread) == SCOPES_MAX + 1
     assert (read[OTHER,], unread[OTHER,]) == (10, 20)
@@ -128,7 +129,7 @@ def test_who_has_nothing_to_do_any_more_says_so() -> None:
     alerts.raised.inc()
     assert [len(gauges(metrics.registry)) for metrics in (rekey, alerts)] == [4, 5]
     for metrics in (rekey, alerts):
-        metrics.rest()
+        metrics.clear()
         assert gauges(metrics.registry) == {}
     assert alerts.registry.get_sample_value("tracline_alerts_raised_total") == 1
 
@@ -138,5 +139,5 @@ def test_prometheus_reads_them() -> None:
     with running() as server, httpx.Client() as client:
         response = client.get(f"{server.url}/metrics")
         assert response.headers["content-type"].startswith("text/plain; version=")
-        assert response.content == server.metrics.text()
-    Metrics()
+        assert response.content == server.metrics.text().encode()
+    ServeMetrics()

@@ -6,24 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
+import msgspec
 import pytest
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.model import digest
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import pack_text
-from tracline.schemas.candidate import Candidate, Telling
+from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.settings import SessionSettings
-from tracline.schemas.step import Part
+from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import (
     Activation,
-    Batch,
+    CandidateBatch,
     Message,
     Tick,
+    decode_dead_letter,
     decode_judged,
-    decode_letter,
     decode_verdicts,
     encode,
 )
@@ -46,13 +47,13 @@ FIRST, SECOND = "ann", "bob"
 def says(session_id: str, second: int, text: str) -> Candidate:
     """Something that a user said in a second of its own."""
     time = START + second * NS
-    told = (Telling(Kind.USER, time, text=text, place=0, key=f"{second}"),)
-    return Candidate(session_id, Part.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
+    told = (Claim(Kind.USER, time, text=text, place=0, key=f"{second}"),)
+    return Candidate(session_id, SpanRole.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
 
 
-def batch(until: int, *candidates: Candidate, source: int = 0, sources: int = 1) -> Batch:
+def batch(until: int, *candidates: Candidate, source: int = 0, sources: int = 1) -> CandidateBatch:
     """A batch, and a watermark in seconds."""
-    return Batch(source, sources, 0, START + until * NS, list(candidates))
+    return CandidateBatch(source, sources, 0, START + until * NS, list(candidates))
 
 
 def record(offset: int, message: Message | bytes) -> Record:
@@ -91,7 +92,7 @@ def verdicts(outputs: Sequence[Output]) -> list[tuple[str, str, str]]:
 
 def codes(outputs: Sequence[Output]) -> list[str]:
     """The codes of the dead letters among outputs."""
-    return [decode_letter(one.value or b"").code for one in outputs if one.topic is Topic.DEAD_LETTER]
+    return [decode_dead_letter(one.value or b"").code for one in outputs if one.topic is Topic.DEAD_LETTER]
 
 
 SHOUTS = [batch(0, says(FIRST, 1, "hello"), says(SECOND, 1, "well!")), batch(5, says(FIRST, 4, "now!"))]
@@ -207,7 +208,7 @@ def test_a_large_state_stands_in_pieces_wherever_a_crash_cuts() -> None:
             assert monitor.table == whole.table, (offset, cut)
     done = whole.take(len(LARGE), Tick(1, {0: START + 9_000 * NS}))
     assert [event.text for event in done.judged.events if event.text and len(event.text) > 10] == [
-        much(second).tellings[0].text for second in (3, 4)
+        much(second).claims[0].text for second in (3, 4)
     ]
     assert not any(key.startswith(("s/", "c/")) for key in whole.table)
 
@@ -238,7 +239,7 @@ def test_a_divided_session_waits_for_its_rest_whoever_else_names_it(named: list[
     """A message of another source, between the parts of one, judges nothing of their session."""
     parts = [
         batch(0, says(FIRST, 1, "hello"), sources=2),
-        Batch(0, 2, 0, START + 9 * NS, [says(FIRST, 4, "four")], more=True),
+        CandidateBatch(0, 2, 0, START + 9 * NS, [says(FIRST, 4, "four")], more=True),
         batch(9, *named, says(SECOND, 5, "well!"), source=1, sources=2),
         batch(9, says(FIRST, 3, "three"), sources=2),
     ]
@@ -285,7 +286,7 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
     """A damaged record is a dead letter with its place; the next one is judged."""
     monitor = Monitor()
     done = monitor.take(7, data)
-    [letter] = [decode_letter(one.value or b"") for one in done.outputs]
+    [letter] = [decode_dead_letter(one.value or b"") for one in done.outputs]
     assert (letter.topic, letter.partition, letter.offset) == ("tracline.events", 0, 7)
     assert letter.code == "damaged"
     assert len(letter.sha256) == 64
@@ -295,9 +296,9 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Batch(0, 1, 0, START, [], more=True),
+        CandidateBatch(0, 1, 0, START, [], more=True),
         Tick(0, {}),
-        batch(0, replace(says(SECOND, 1, "well!"), end=(1 << 64) - 1)),
+        batch(0, msgspec.structs.replace(says(SECOND, 1, "well!"), end=(1 << 64) - 1)),
     ],
     ids=["more of nothing", "no source", "no time that there is"],
 )
@@ -422,7 +423,7 @@ def test_labels_of_another_version_of_the_semantics_are_not_gone_on_with(
 def test_rules_that_mean_the_same_change_nothing() -> None:
     """Activating the same rules in another order leaves open sessions as they are; archives hear of them."""
     monitor = Monitor(replace(TERMS, finish=False))
-    monitor.take(0, batch(2, Candidate("ann", Part.TOOL, START, START, (_asks(0),), "t", "1", "1")))
+    monitor.take(0, batch(2, Candidate("ann", SpanRole.TOOL, START, START, (_asks(0),), "t", "1", "1")))
     lines = PACK.splitlines()
     same = "\n".join([*lines[:4], lines[5], lines[4], *lines[6:]])
     again = monitor.take(1, Activation(dict(pack_text(same).sources)))
@@ -433,8 +434,8 @@ def test_rules_that_mean_the_same_change_nothing() -> None:
     assert verdicts(done.outputs) == [("ann", "answered", "unmet")]
 
 
-def _asks(second: int) -> Telling:
-    return Telling(Kind.TOOL_CALL, START + second * NS, tool="look", call_id="c1")
+def _asks(second: int) -> Claim:
+    return Claim(Kind.TOOL_CALL, START + second * NS, tool="look", call_id="c1")
 
 
 def test_rules_that_cannot_be_used_are_put_aside() -> None:
@@ -493,7 +494,7 @@ def states() -> dict[str, SessionState]:
 
 def test_what_breaks_one_session_stops_no_other(states: dict[str, SessionState]) -> None:
     """The spans that break a session's judging are put aside by trace and span; others are judged."""
-    worker = Worker(Fragile(statute_of(RULES)))
+    worker = Worker(Fragile(compile_rule_set(RULES)))
     candidates = [says(FIRST, 1, "poison"), says(SECOND, 1, "well!")]
     done = worker.step_apart(states, candidates, START + 9 * NS, Monitor().monitoring._stored)
     assert [one["session_id"] for one in done.records] == [SECOND]
@@ -517,7 +518,7 @@ def test_a_session_that_breaks_by_itself_is_begun_anew(states: dict[str, Session
         state.session.held.update(kept[name])
         return state
 
-    done = Worker(Fragile(statute_of(RULES))).step_apart(states, [], START + 9 * NS, stored)
+    done = Worker(Fragile(compile_rule_set(RULES))).step_apart(states, [], START + 9 * NS, stored)
     assert [one["session_id"] for one in done.records] == [SECOND]
     assert [(one.session_id, one.spans) for one in done.poison] == [(FIRST, ())]
     assert states[FIRST].session.due is None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from errno import ENOSPC
 
 import pytest
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.schemas.event import Event
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
@@ -54,6 +54,6 @@ class Full(Bench):
 def test_what_the_machine_lacks_is_held_against_no_session() -> None:
     """An error of the disk is raised, and nothing is put aside."""
     load = Monitor().monitoring._stored
-    worker = Worker(Full(statute_of(RULES)))
+    worker = Worker(Full(compile_rule_set(RULES)))
     with pytest.raises(OSError, match="no space"):
         worker.step_apart({FIRST: load(FIRST)}, [says(FIRST, 1, "hello")], START + 9 * NS, load)

@@ -1,58 +1,30 @@
-"""Tolerated rates: the gamma quantile, what history teaches, what stands in for history, and the file."""
+"""Tolerated rates: learning from history, the prior that stands in for it, and the file."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
-from tracline.stream.alerts.detector import Detector, Settings, Tolerated, step
-from tracline.stream.alerts.gamma import below, quantile
+from tracline.predict.detector import DetectorSettings, DetectorState, Tolerated, step
 from tracline.stream.alerts.rates import (
     RATE_MAX,
     RATE_MIN,
     decode,
+    default_rates,
     encode,
     fit,
     rates_of,
     settle,
     tolerance,
-    unknown,
 )
-from tracline.stream.alerts.sessions import Key, Tick
+from tracline.stream.alerts.sessions import RateKey, TickCounts
 from tracline.stream.error import StreamError
 
-KEY = Key("desk", "confirm", "bot")
-CHI_SQUARE_95 = {1: 3.841458820694124, 2: 5.991464547107979, 5: 11.070497693516351, 10: 18.307038053275146,
-                 30: 43.77297182574219, 100: 124.34211340400407}  # fmt: skip
-"""The 0.95 quantile of the chi-square distribution by degrees of freedom, from tables."""
+KEY = RateKey("desk", "confirm", "bot")
 
 
-def ticks(violating: list[int], applicable: list[int], key: Key = KEY) -> list[Tick]:
+def ticks(violating: list[int], applicable: list[int], key: RateKey = KEY) -> list[TickCounts]:
     """Settled ticks of these counts."""
-    return [Tick(key, i, k, n) for i, (k, n) in enumerate(zip(violating, applicable, strict=True))]
-
-
-@pytest.mark.parametrize("freedom", CHI_SQUARE_95)
-def test_quantiles_are_those_of_the_tables(freedom: int) -> None:
-    """A chi-square variable is a gamma variable of half as large a shape, and of its freedom as mean."""
-    assert quantile(0.95, freedom / 2, freedom) == pytest.approx(CHI_SQUARE_95[freedom], rel=1e-10)
-
-
-@pytest.mark.parametrize("shape", [1, 2, 7, 40])
-def test_whole_shapes_agree_with_poisson_sums(shape: int) -> None:
-    """That a sum of exponentials is above x is that fewer than `shape` Poisson events of mean x come."""
-    for x in (0.01, 0.5, shape / 2, shape, shape + 1, 3 * shape + 10):
-        fewer = math.fsum(math.exp(-x + i * math.log(x) - math.lgamma(i + 1)) for i in range(shape))
-        assert below(x, shape) == pytest.approx(1 - fewer, abs=1e-12)
-
-
-@pytest.mark.parametrize("shape", [0.05, 0.3, 4.0, 1e4, 1e6])
-def test_a_quantile_has_its_probability(shape: float) -> None:
-    """As much as was asked for lies below a quantile, for small shapes and for large."""
-    for probability in (0.05, 0.5, 0.95, 0.999):
-        x = quantile(probability, shape, shape)
-        assert below(x, shape) == pytest.approx(probability, rel=1e-6)
+    return [TickCounts(key, i, k, n) for i, (k, n) in enumerate(zip(violating, applicable, strict=True))]
 
 
 def test_the_tolerated_rate_is_above_19_of_20_rates() -> None:
@@ -100,28 +72,34 @@ def test_what_nearly_everyone_violates_is_no_alarm(rate: float) -> None:
     n = [50] * 2_000
     k = np.random.default_rng(6).binomial(n, rate).tolist()
     known = fit(ticks(k, n), 0.01)
-    state, alarm = Detector(), None
+    state, alarm = DetectorState(), None
     for violating in k:
         state, alarm = step(
-            state, violating, 50, Tolerated(known.tolerated, known.dispersion), Settings(arl_ticks=8_640)
+            state,
+            violating,
+            50,
+            Tolerated(known.tolerated, known.dispersion),
+            DetectorSettings(arl_ticks=8_640),
         )
         assert alarm is None
 
 
 def test_an_agent_with_little_history_is_taken_for_one_of_its_kind() -> None:
     """A new agent is tolerated more under a rule that others violate often than under one nobody violates."""
-    often = [Tick(Key("desk", "often", "old"), i, 4, 20) for i in range(300)]
-    never = [Tick(Key("desk", "never", "old"), i, 0, 20) for i in range(300)]
-    new = [Tick(Key("desk", rule, "new"), 0, 0, 2) for rule in ("often", "never")]
+    often = [TickCounts(RateKey("desk", "often", "old"), i, 4, 20) for i in range(300)]
+    never = [TickCounts(RateKey("desk", "never", "old"), i, 0, 20) for i in range(300)]
+    new = [TickCounts(RateKey("desk", rule, "new"), 0, 0, 2) for rule in ("often", "never")]
     ask = tolerance(rates_of([*often, *never, *new], {}, 300, 3600)).tolerated
     for agent in ("new", "never heard of"):
-        assert ask(Key("desk", "often", agent)).rate > 0.2 > 0.01 > ask(Key("desk", "never", agent)).rate
-    assert ask(Key("desk", "often", "old")).rate < ask(Key("desk", "often", "new")).rate
+        assert (
+            ask(RateKey("desk", "often", agent)).rate > 0.2 > 0.01 > ask(RateKey("desk", "never", agent)).rate
+        )
+    assert ask(RateKey("desk", "often", "old")).rate < ask(RateKey("desk", "often", "new")).rate
 
 
 def test_without_history_a_rule_has_the_prior() -> None:
     """A rule that no history knows is tolerated a few percent, and its ticks wait until sessions close."""
-    ask = tolerance(unknown(300, 3600))
+    ask = tolerance(default_rates(300, 3600))
     assert 0.01 < ask.tolerated(KEY).rate < 0.05
     assert ask.settle_ticks("desk", "confirm") == 13
 
@@ -146,9 +124,9 @@ def test_rates_survive_their_file() -> None:
         b"",
         b"[]",
         b"\xff",
-        encode(unknown(300, 3600)).replace(b'"version": 1', b'"version": 2'),
-        encode(unknown(300, 3600)).replace(b'"tick_s": 300', b'"tick_s": 0'),
-        encode(unknown(300, 3600)).replace(b'"tolerated": 0.0', b'"tolerated": 1.0'),
+        encode(default_rates(300, 3600)).replace(b'"version": 1', b'"version": 2'),
+        encode(default_rates(300, 3600)).replace(b'"tick_s": 300', b'"tick_s": 0'),
+        encode(default_rates(300, 3600)).replace(b'"tolerated": 0.0', b'"tolerated": 1.0'),
     ],
 )
 def test_a_file_that_holds_no_rates_is_refused(data: bytes) -> None:

@@ -31,7 +31,7 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.trace import TracerProvider
 from tracline.schemas.otlp.signal import Signal
 from tracline.stream.ingest.endpoint import ENDPOINTS
-from tracline.stream.ingest.limits import Limits
+from tracline.stream.ingest.limits import ReceiverLimits
 from tracline.stream.ingest.request import Encoding
 
 from .receiving import WAIT_S, Full, Kept, Running, running
@@ -120,7 +120,7 @@ def test_metrics_need_the_token(transport: str) -> None:
 
 def test_metrics_are_limited_like_spans() -> None:
     """A request of metrics beyond the limit of bytes is refused, over HTTP and over gRPC."""
-    with running(limits=Limits(packed_bytes_max=1_000, unpacked_bytes_max=1_000)) as server:
+    with running(limits=ReceiverLimits(packed_bytes_max=1_000, unpacked_bytes_max=1_000)) as server:
         large = bytes(1_001)
         response = httpx.post(f"{server.url}/v1/metrics", content=large, headers=PROTOBUF)
         assert response.status_code == 413

@@ -20,7 +20,14 @@ from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.ingest.request import decode as decode_request
-from tracline.stream.messages.codec import Batch, DeadLetter, Tick, decode, decode_letter, partition_of
+from tracline.stream.messages.codec import (
+    CandidateBatch,
+    DeadLetter,
+    Tick,
+    decode,
+    decode_dead_letter,
+    partition_of,
+)
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.rekey import FACTS, Input, Record, Rekeyer, Transaction
 from tracline.stream.stages.resolve import Source
@@ -54,7 +61,7 @@ class Topics:
     """What a rekeyer has written: its state by source and key, its batches in order, its offsets."""
 
     state: list[dict[str, bytes]] = field(default_factory=lambda: [{} for _ in range(SOURCES)])
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[CandidateBatch] = field(default_factory=list)
     offsets: dict[Input, int] = field(default_factory=dict)
     largest: int = 0
 
@@ -95,7 +102,7 @@ def test_candidates_are_those_of_the_conversations(done: Work) -> None:
     assert taken.items[Topic.SPANS] > taken.candidates > 100
     for output in taken.outputs:
         message = decode(output.value or b"") if output.topic is Topic.EVENTS else None
-        if isinstance(message, Batch):
+        if isinstance(message, CandidateBatch):
             assert {partition_of(one.session_id, PARTITIONS) for one in message.candidates} == {
                 output.partition
             }
@@ -179,7 +186,7 @@ def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
 
 def letters_of(done: Transaction) -> list[DeadLetter]:
     """The dead letters of a transaction."""
-    return [decode_letter(one.value or b"") for one in done.outputs if one.topic is Topic.DEAD_LETTER]
+    return [decode_dead_letter(one.value or b"") for one in done.outputs if one.topic is Topic.DEAD_LETTER]
 
 
 def spans_in(record: Record) -> set[str]:
@@ -202,7 +209,7 @@ def test_only_the_last_message_of_a_batch_tells_the_time(done: Work) -> None:
     for output in taken.outputs:
         if output.topic is Topic.EVENTS:
             batch = decode(output.value or b"")
-            assert isinstance(batch, Batch)
+            assert isinstance(batch, CandidateBatch)
             groups.setdefault((batch.source, output.partition), []).append(batch.watermark)
     assert any(len(marks) > 1 for marks in groups.values())
     for (source, _), marks in groups.items():
@@ -424,7 +431,7 @@ def test_a_refused_record_is_told_and_passed() -> None:
     assert done.dead_letters == ["internal"]
     (output,) = done.outputs
     assert output.topic is Topic.DEAD_LETTER
-    letter = decode_letter(output.value or b"")
+    letter = decode_dead_letter(output.value or b"")
     assert (letter.process, letter.topic, letter.partition, letter.offset) == ("rekey", "otlp_spans", 2, 17)
     assert (letter.place, letter.code, letter.reason, letter.time) == (
         "record",

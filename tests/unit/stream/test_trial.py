@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from tracline.rules.engine.trial import made_up
+from tracline.rules.engine.trial import synthetic_session
 from tracline.rules.packs.load import load_packs, pack_text, shipped_packs
 from tracline.schemas.event import Content, Kind
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import Activation
 from tracline.stream.messages.superseded import digest_of, in_force
 from tracline.stream.process.faultpoints import VARIABLE, TrialFault
-from tracline.stream.process.trial import Trials, require_trial
+from tracline.stream.process.trial import RuleTrials, require_trial
 
 PACK = """\
 pack: three
@@ -33,7 +33,7 @@ OTHER, THIRD = PACK.replace("eventually p", "always p"), PACK.replace("formula: 
 
 def test_made_up_events_are_of_every_kind_and_content() -> None:
     """Each kind comes with each content, and the paths and tools that a rule names are there."""
-    events = list(made_up(pack_text(PACK)))
+    events = list(synthetic_session(pack_text(PACK)))
     assert {(event.kind, event.content) for event in events} >= {
         (kind, content) for kind in Kind if kind is not Kind.END for content in Content
     }
@@ -51,7 +51,7 @@ def test_the_shipped_packs_pass() -> None:
 def test_a_trial_that_is_killed_is_the_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     """TRL748 says how the process ended, and names the rule at which one alone ends, too."""
     monkeypatch.setenv(VARIABLE, f"{TrialFault.RULE}:3")
-    trials = Trials()
+    trials = RuleTrials()
     for _ in range(2):
         with pytest.raises(StreamError, match="killed by SIGKILL, at rule three/three") as caught:
             trials.require(SOURCES)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 from starlette.applications import Starlette
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import pack_text
 from tracline.stream.console import pages
 
@@ -25,13 +25,13 @@ rules:
   - {id: calm, title: Nobody shouts, severity: high, formula: always not angry}
   - {id: paid-once, severity: low, for_each: call_id, formula: 'always (pay -> at_most[1] pay)'}
 """
-DESK = statute_of(pack_text(PACK))
+DESK = compile_rule_set(pack_text(PACK))
 
 
-def app(store: Path, statute=DESK) -> Starlette:
+def app(store: Path, compiled=DESK) -> Starlette:
     """The console as an application."""
     return Starlette(
-        routes=pages.routes(store, statute),
+        routes=pages.routes(store, compiled),
         exception_handlers={404: lambda _request, _error: pages.missing_page()},
     )
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
-from tracline.stream.console import ledger, pages
-from tracline.stream.console.feed import Writer, feed
-from tracline.stream.console.kept import ANSWERS_KEPT_MAX, REST, Kept
+from tracline.stream.console import pages, queries
+from tracline.stream.console.answer_cache import ANSWERS_KEPT_MAX, REST, AnswerCache
+from tracline.stream.console.feed import FeedRenderer, feed
 from tracline.stream.ingest.server.open_files import FEEDS_MAX
 
 from ..console_store import empty, fill, session, user, writing
@@ -23,11 +23,13 @@ pytestmark = pytest.mark.slow
 class Heard:
     """A feed that a test asks for its next event; between two looks at the store it does what it is told."""
 
-    def __init__(self, store: Path, after: int, *, breaches: bool = False, kept: Kept | None = None) -> None:
+    def __init__(
+        self, store: Path, after: int, *, breaches: bool = False, answers: AnswerCache | None = None
+    ) -> None:
         self.between = [lambda: None]
         parts = pages.templates(DESK.rules).get_template("parts.html").module
-        writer = Writer(parts.verdict_rows, parts.position)
-        self.events = feed(store, after, breaches, writer, kept or Kept(), self.wait)
+        writer = FeedRenderer(parts.verdict_rows, parts.position)
+        self.events = feed(store, after, breaches, writer, answers or AnswerCache(), self.wait)
 
     async def wait(self) -> None:
         """Do the next thing."""
@@ -73,18 +75,18 @@ def rows(db, query: str) -> tuple[list[str], tuple]:
 def test_the_feed_looks_again_where_an_answer_was_kept(store: Path) -> None:
     """A position that was counted before the latest change is told, and the right one once it is made."""
     now = [0.0]
-    kept = Kept(lambda: now[0])
+    answers = AnswerCache(lambda: now[0])
     fill(store, DESK, [session("s", user("hi"))])
 
-    def slowly() -> ledger.Position:
+    def slowly() -> queries.Position:
         now[0] += 1
-        with ledger.reading(store) as db:
-            return dataclasses.replace(ledger.position(db), open_sessions=77)
+        with queries.reading(store) as db:
+            return dataclasses.replace(queries.position(db), open_sessions=77)
 
-    kept.get("position", slowly)
+    answers.get("position", slowly)
 
     async def follow() -> list[str]:
-        heard = Heard(store, 0, kept=kept)
+        heard = Heard(store, 0, answers=answers)
         heard.between = [lambda: None, lambda: now.append(now.pop() + REST), lambda: None]
         events = [await anext(heard.events) for _ in range(2)]
         await heard.events.aclose()
@@ -139,18 +141,18 @@ async def asked_at_once(console: Starlette, count: int) -> list[tuple[int, bytes
 def test_answers_are_kept_for_as_long_as_they_cost() -> None:
     """An answer that took a second is kept for ten, then made anew; keys are told apart, and limited."""
     now = [0.0]
-    kept = Kept(lambda: now[0])
+    answers = AnswerCache(lambda: now[0])
 
     def make() -> float:
         now[0] += 1
         return now[0]
 
-    assert kept.get("a", make) == (1.0, True)
+    assert answers.get("a", make) == (1.0, True)
     now[0] += REST - 0.5
-    assert kept.get("a", make) == (1.0, False)
-    assert kept.get("b", make) == (now[0], True)
+    assert answers.get("a", make) == (1.0, False)
+    assert answers.get("b", make) == (now[0], True)
     now[0] += 1
-    assert kept.get("a", make) == (now[0], True)
+    assert answers.get("a", make) == (now[0], True)
     for key in range(ANSWERS_KEPT_MAX):
-        kept.get(key, lambda: 0.0)
-    assert kept.get("b", make)[1]
+        answers.get(key, lambda: 0.0)
+    assert answers.get("b", make)[1]

@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
-from tracline.rules.engine.judge import statute_of
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.display import HIDDEN
-from tracline.stream.console import shown
+from tracline.stream.console import formatting
 
 from ..console_store import DEAD_LETTER, START, call, empty, fill, result, session, shipped, user, writing
 from .asking import DESK, PACK, app, get, links, plain
@@ -104,7 +104,7 @@ def test_hostile_text_is_shown_as_text(store: Path) -> None:
     console = app(fill(store, DESK, [told]))
     record = get(console, "/verdicts").text
     verdict = next(href for href in links(record) if re.match(r"/verdicts/[0-9a-f]{32}", href))
-    where = shown.session_path(HOSTILE)
+    where = formatting.session_path(HOSTILE)
     for path in ("/", "/rules", "/rules/desk/calm", "/sessions", "/verdicts", verdict, where):
         text = get(console, path).text
         assert "<script>alert" not in text
@@ -146,9 +146,9 @@ def test_a_verdict_of_another_version_of_the_rule_says_so(store: Path) -> None:
     fill(store, DESK, [session("s", user("no!"))])
     verdict = next(href for href in links(get(app(store), "/").text) if href.startswith("/verdicts/"))
     assert "another version" not in get(app(store), verdict).text
-    changed = statute_of(pack_text(PACK.replace('contains "!"', 'contains "!!"')))
+    changed = compile_rule_set(pack_text(PACK.replace('contains "!"', 'contains "!!"')))
     assert "judged by another version of the rule" in get(app(store, changed), verdict).text
-    gone = statute_of(pack_text(PACK.replace("id: calm", "id: calmer")))
+    gone = compile_rule_set(pack_text(PACK.replace("id: calm", "id: calmer")))
     assert "has no rule desk/calm any more" in plain(get(app(store, gone), verdict).text)
 
 

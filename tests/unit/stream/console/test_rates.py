@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from tracline.schemas.time import NS
-from tracline.stream.console import ledger
+from tracline.stream.console import queries
 from tracline.stream.console.chart import RATE_TOP_MIN, chart
-from tracline.stream.console.rates import HOUR, Share, Tally, series, window_to
+from tracline.stream.console.rates import HOUR, SessionCounts, Share, series, window_to
 
 from ..console_store import STANDING, START, fill, session, user, writing
 from .asking import DESK, app, get, plain
@@ -34,12 +34,12 @@ def test_rates_count_applicable_judged_sessions(store: Path) -> None:
         db.execute("DELETE FROM standing")
         db.executemany(STANDING, STANDINGS)
     window = window_to(START, 24)
-    with ledger.reading(store) as db:
-        found = ledger.tallies(db, window.since, window.until, HOUR, ("desk", "calm"))
+    with queries.reading(store) as db:
+        found = queries.session_counts(db, window.since, window.until, HOUR, ("desk", "calm"))
     assert sorted(found, key=lambda tally: (tally.agent, tally.bucket)) == [
-        Tally("desk", "calm", "", 23, 1, 1, 0),
-        Tally("desk", "calm", "ann", 23, 2, 1, 0),
-        Tally("desk", "calm", "bob", 22, 1, 1, 1),
+        SessionCounts("desk", "calm", "", 23, 1, 1, 0),
+        SessionCounts("desk", "calm", "ann", 23, 2, 1, 0),
+        SessionCounts("desk", "calm", "bob", 22, 1, 1, 1),
     ]
     text = plain(get(app(store), "/rules/desk/calm").text)
     assert (
@@ -54,7 +54,11 @@ def test_bars_stand_in_their_box() -> None:
     """A bar's height is the hour's rate by that of the top, which is never less than a tenth."""
     window = window_to(START, 24)
     drawn = chart(
-        series([Tally("p", "r", "a", 3, 40, 1, 0), Tally("p", "r", "a", 5, 10, 0, 0)], window), 240, 50
+        series(
+            [SessionCounts("p", "r", "a", 3, 40, 1, 0), SessionCounts("p", "r", "a", 5, 10, 0, 0)], window
+        ),
+        240,
+        50,
     )
     assert drawn.top == RATE_TOP_MIN
     rate, none = drawn.bars

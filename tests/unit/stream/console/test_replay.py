@@ -9,8 +9,8 @@ import pytest
 from tracline.rules.engine.monitor import Monitor
 from tracline.schemas.event import Event
 from tracline.schemas.verdict import Verdict
-from tracline.stream.console import ledger
-from tracline.stream.console.replay import MARKS_AN_EVENT_MAX, Course, replay
+from tracline.stream.console import queries
+from tracline.stream.console.replay import MARKS_AN_EVENT_MAX, RuleReplay, replay
 
 from ..console_store import call, desk_sessions, result, session, shipped, user
 from .asking import DESK
@@ -31,13 +31,13 @@ def test_a_session_told_again_comes_to_its_verdicts(desk: Path) -> None:
     assert found > 30
 
 
-def stored(store: Path, told: tuple[Event, ...]) -> list[ledger.Record]:
+def stored(store: Path, told: tuple[Event, ...]) -> list[queries.VerdictDetails]:
     """The records of one session."""
-    with ledger.reading(store) as db:
-        return ledger.records_of(db, told[0].session_id, told[0].occurrence, 1000)
+    with queries.reading(store) as db:
+        return queries.records_of(db, told[0].session_id, told[0].occurrence, 1000)
 
 
-def verdicts(course: Course) -> Iterator[tuple[str | None, int, Verdict]]:
+def verdicts(course: RuleReplay) -> Iterator[tuple[str | None, int, Verdict]]:
     """Yield what a course reports, and what is left unmet."""
     for at, marks in enumerate(course.marks):
         yield from ((m.slice, at + 1, m.verdict) for m in marks.shown if m.reported)

@@ -1,0 +1,136 @@
+"""Session status: the rules that apply to a session, are violated or unjudged there, and their residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from ...schemas.event import Event
+from ...schemas.frames.events import event_frame
+from ...schemas.verdict import Verdict
+from . import kernel
+from .judge import CompiledRules, Judged, label_columns, take
+from .kernel import CLOSING_UNMET, I64, Findings
+from .kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_VIOLATED
+from .letters import label_words, letters
+from .sessions import Mask
+from .stepper import RuleEvent, RuleRun, SliceRun, SliceStep
+
+
+def violation_findings(judged: Judged) -> Findings:
+    """Return the violations of a bucket, without those at history events."""
+    found = judged.found
+    return take(found, (found.kinds == FOUND_VIOLATED) & judged.rated[found.stamps])
+
+
+def unmet_findings(judged: Judged) -> Findings:
+    """Return the obligations that closed sessions leave unmet, without those that end at history events."""
+    closed = judged.closed
+    return take(closed, (closed.kinds == CLOSING_UNMET) & judged.rated[closed.stamps])
+
+
+def unjudged_findings(judged: Judged) -> Findings:
+    """Return the events at which rules become unjudged."""
+    found = judged.found
+    return take(found, (found.kinds == FOUND_UNKNOWN) | (found.kinds == FOUND_SLICES))
+
+
+def first_breaches(judged: Judged) -> tuple[Findings, Findings]:
+    """Return the first breach of each rule in each session: the violations, and the unmet obligations.
+
+    An unmet obligation is a first breach where the session has no violation of the rule. Both are ordered
+    by their events.
+    """
+    violated, left = _firsts(violation_findings(judged)), _firsts(unmet_findings(judged))
+    return violated, take(left, ~np.isin(_pairs(left), _pairs(violated)))
+
+
+def _firsts(found: Findings) -> Findings:
+    """Return the first finding of each session and rule, ordered by events."""
+    order = np.argsort(found.stamps, kind="stable")
+    _, firsts = np.unique(_pairs(found)[order], return_index=True)
+    return take(found, order[np.sort(firsts)])
+
+
+def _pairs(found: Findings) -> I64:
+    """Return a number for the slot and column of each finding."""
+    return found.slots.astype(np.int64) << 32 | found.columns
+
+
+def applied_at(compiled: CompiledRules, judged: Judged) -> tuple[I64, I64]:
+    """Return the columns of rules that come to apply to sessions, and the places of the events.
+
+    The kernel steps once more over the first event of all sessions, then over the second, and so on.
+    """
+    program, bounds = compiled.program, judged.sessions.bounds
+    lengths = np.diff(bounds)
+    longest = np.argsort(-lengths, kind="stable").astype(np.int32)
+    steps = np.arange(int(lengths.max(initial=0)), dtype=np.int64)
+    counts: I64 = np.searchsorted(-lengths[longest], -steps)
+    memory = kernel.remember(program, len(lengths), len(judged.slice_places))
+    known: Mask = np.zeros(memory.state.shape, dtype=np.bool_)
+    found = [np.empty((2, 0), dtype=np.int64)]
+    for step, count in enumerate(counts.tolist()):
+        slots = longest[:count]
+        places = bounds[slots] + step
+        rows = kernel.Rows(judged.codes[places], slots, places, judged.slices[places])
+        for _ in kernel.judge(program, judged.letters, rows, memory, found_max=1 << 10):
+            pass
+        sessions, columns = np.nonzero(kernel.applies(memory)[slots] & ~known[slots])
+        known[slots[sessions], columns] = True
+        found.append(np.stack([columns, places[sessions]]))
+    columns, places = np.concatenate(found, axis=1)
+    return columns, places
+
+
+@dataclass(frozen=True, slots=True)
+class SliceStatus:
+    """The status of one slice of a rule: its last step, the `seq` of that event, and its closing reading."""
+
+    last: SliceStep
+    seq: int
+    closing: Verdict | None
+
+
+def rule_runs(
+    compiled: CompiledRules, events: Sequence[Event]
+) -> Iterator[tuple[int, RuleRun, list[RuleEvent]]]:
+    """Yield each rule's number, a run of it, and the occurrence's events as the rule reads them.
+
+    `events` are the first events of an occurrence in judged order. The caller steps the run. The rules come
+    in the order of the program.
+    """
+    program, labeler = compiled.program, compiled.labeler
+    labels = labeler.label_few(event_frame(events)).select(label_columns(compiled))
+    words, codes = label_words(labels, labeler.words)
+    table = letters(program, compiled.rules, compiled.machines, compiled.propositions, words)[codes]
+    seqs = [event.seq for event in events]
+    for column, number in enumerate(cast("list[int]", program.order.tolist())):
+        key = int(program.groups[column])
+        run = RuleRun(
+            compiled.machines[number],
+            skip=int(program.skip[column]),
+            unknown=int(program.unknown[column]),
+            is_sliced=key >= 0,
+            slices_max=kernel.SLICES_MAX,
+        )
+        values = labels[f"s{key}"].to_list() if run.is_sliced else [None] * len(seqs)
+        unknown = labels[f"su{key}"].to_list() if run.is_sliced else [False] * len(seqs)
+        yield number, run, list(map(RuleEvent, seqs, table[:, column].tolist(), values, unknown))
+
+
+def status_of(run: RuleRun) -> list[SliceStatus]:
+    """Return the status of a rule after the stepped events, slice by slice, those stepped last first."""
+    runs = run.slices.values() if run.slices else (run.valueless,)
+    found = [SliceStatus(each.last, each.seq, _closing(run, each)) for each in runs if each.last is not None]
+    return sorted(found, key=lambda status: -status.seq)
+
+
+def _closing(run: RuleRun, slice_run: SliceRun) -> Verdict | None:
+    """Return the closing reading of a slice; unjudged rules and events without a value have none."""
+    if run.unjudged is not None or (run.is_sliced and slice_run is run.valueless):
+        return None
+    return slice_run.machine_run.closing

@@ -1,0 +1,227 @@
+"""The fields of a pack's YAML file and the values that they accept."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, dataclass, field, fields
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar
+
+# Only Pydantic's engine: building models with Pydantic would double the start-up time.
+from pydantic_core import CoreConfig, CoreSchema, SchemaValidator, core_schema
+
+from ...schemas.verdict import Recover, Severity
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
+VERSION_MAX = 1_000_000_000
+
+SessionEntry = list[list[str]]
+"""A whole session: a list of steps, each a list of the propositions that are true at it."""
+
+Model = TypeVar("Model")
+
+# ---- the schemas of fields; `editors` is added to the JSON Schema
+
+
+def _number(value: object) -> object:
+    """Convert a version's digits to a number: all scalars of a document are text."""
+    return (
+        int(value)
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12
+        else value
+    )
+
+
+def _nothing(value: object) -> object:
+    """Convert a section without entries (`transitions:` and nothing under it) to an empty one."""
+    return {} if value is None else value
+
+
+def _choice(choices: type[Enum]) -> CoreSchema:
+    return core_schema.enum_schema(choices, list(choices), sub_type="str", strict=False)
+
+
+def _several(*schemas: CoreSchema) -> CoreSchema:
+    """Return a schema of any of these forms, or null."""
+    return core_schema.nullable_schema(core_schema.union_schema([*schemas]))
+
+
+TEXT = core_schema.str_schema()
+NAME = core_schema.str_schema(pattern=NAME_PATTERN)
+EXPRESSION = core_schema.str_schema(metadata={"editors": {"type": ["string", "boolean"]}})
+"""A text of the rule language; editors must also accept an unquoted `true`."""
+
+TEXTS = core_schema.list_schema(TEXT)
+SESSION = core_schema.list_schema(TEXTS)
+SESSIONS = _several(SESSION, core_schema.list_schema(SESSION))
+SLICE = _several(TEXT, TEXTS, core_schema.list_schema(TEXTS))
+SECTION = core_schema.no_info_before_validator_function(_nothing, core_schema.dict_schema(TEXT, EXPRESSION))
+SEVERITIES = core_schema.dict_schema(TEXT, _choice(Severity))
+VERSION = core_schema.no_info_before_validator_function(_number, core_schema.int_schema(ge=1, le=VERSION_MAX))
+
+
+def _accepts(schema: CoreSchema, description: str) -> dict[str, object]:
+    """Return the schema and description of a file's field, as the metadata of a dataclass field."""
+    return {"schema": schema, "description": description}
+
+
+def mapping_schema(model: type[Any]) -> CoreSchema:
+    """Return the schema of a mapping that is read as that dataclass; its fields have `_accepts` metadata."""
+    schemas = {
+        part.name: core_schema.typed_dict_field(
+            part.metadata["schema"],
+            required=_is_required(part),
+            metadata={"editors": _editor_metadata(part)},
+        )
+        for part in fields(model)
+    }
+    metadata = {"editors": {"title": model.__name__, "description": model.__doc__}}
+    mapping = core_schema.typed_dict_schema(schemas, extra_behavior="forbid", metadata=metadata)
+    return core_schema.no_info_after_validator_function(lambda values: model(**values), mapping)
+
+
+def _is_required(part: Field[Any]) -> bool:
+    """Return whether the field is required."""
+    return part.default is MISSING and part.default_factory is MISSING
+
+
+def _editor_metadata(part: Field[Any]) -> dict[str, object]:
+    """Return the description and default of a field for editors."""
+    default = {} if part.default is MISSING else {"default": part.default}
+    return {"description": part.metadata["description"], **default}
+
+
+# ---- the fields of a file
+
+
+@dataclass(frozen=True, slots=True)
+class ExamplesEntry:
+    """Sessions that violate the rule and sessions that do not; several are a list of sessions."""
+
+    violated: SessionEntry | list[SessionEntry] | None = field(
+        default=None,
+        metadata=_accepts(
+            SESSIONS, "A session (a list of steps, each a list of propositions) that must violate the rule."
+        ),
+    )
+    holds: SessionEntry | list[SessionEntry] | None = field(
+        default=None, metadata=_accepts(SESSIONS, "A session that must not violate the rule.")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RuleEntry:
+    """One rule: a requirement on every session."""
+
+    id: str = field(metadata=_accepts(NAME, "The rule's name, unique in its pack."))
+    formula: str = field(
+        metadata=_accepts(
+            EXPRESSION, "A temporal formula over the propositions that every session must satisfy."
+        )
+    )
+    title: str = field(default="", metadata=_accepts(TEXT, "The rule in one sentence, for reports."))
+    severity: Severity = field(
+        default=Severity.MEDIUM, metadata=_accepts(_choice(Severity), "The severity of a violation.")
+    )
+    recover: Recover = field(
+        default=Recover.BOTH,
+        metadata=_accepts(
+            _choice(Recover), "The verdicts after which the rule restarts: both kinds, violations, none."
+        ),
+    )
+    for_each: str | list[str] | list[list[str]] | None = field(
+        default=None,
+        metadata=_accepts(
+            SLICE, "The slice key: a path, a list of paths (first present), or a tuple [[tool, args]]."
+        ),
+    )
+    steps: str | None = field(
+        default=None,
+        metadata=_accepts(
+            _several(EXPRESSION), "The events that the rule sees: a Boolean formula over propositions."
+        ),
+    )
+    applies_to: str | None = field(
+        default=None,
+        metadata=_accepts(
+            _several(EXPRESSION),
+            "The condition under which the rule applies to a session: a formula without future operators.",
+        ),
+    )
+    examples: ExamplesEntry = field(
+        default_factory=ExamplesEntry,
+        metadata=_accepts(mapping_schema(ExamplesEntry), "Sessions that `tracline test` runs."),
+    )
+    why: str = field(
+        default="", metadata=_accepts(TEXT, "The reason for the rule, for readers of a finding.")
+    )
+    blind_spots: str = field(
+        default="", metadata=_accepts(TEXT, "Known violations that the rule does not find.")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PackFile:
+    """A tracline rule pack."""
+
+    pack: str = field(metadata=_accepts(NAME, "The pack's name; every verdict has it."))
+    version: int = field(
+        default=1, metadata=_accepts(VERSION, "A whole number that grows with every change.")
+    )
+    title: str = field(default="", metadata=_accepts(TEXT, "The pack in one line."))
+    description: str = field(default="", metadata=_accepts(TEXT, "The purpose of the pack."))
+    extends: str = field(
+        default="",
+        metadata=_accepts(
+            TEXT,
+            "The pack whose rules are inherited: a shipped pack's name, or a path from this file's folder.",
+        ),
+    )
+    drop: list[str] = field(
+        default_factory=list[str],
+        metadata=_accepts(TEXTS, "The ids of inherited rules to leave out."),
+    )
+    severities: dict[str, Severity] = field(
+        default_factory=dict[str, Severity],
+        metadata=_accepts(SEVERITIES, "Other severities of inherited rules, by their ids."),
+    )
+    propositions: dict[str, str] = field(
+        default_factory=dict[str, str], metadata=_accepts(SECTION, "Conditions on one event, by name.")
+    )
+    operators: dict[str, str] = field(
+        default_factory=dict[str, str],
+        metadata=_accepts(
+            SECTION, "Formulas with parameters: `happened_before(p, q): historically (q -> once p)`."
+        ),
+    )
+    transitions: dict[str, str] = field(
+        default_factory=dict[str, str],
+        metadata=_accepts(SECTION, "State bits, false before the first event: `odd: not previous odd`."),
+    )
+    rules: list[RuleEntry] = field(
+        default_factory=list[RuleEntry],
+        metadata=_accepts(core_schema.list_schema(mapping_schema(RuleEntry)), "The rules of the pack."),
+    )
+
+
+# ---- validation
+
+
+def read_fields(model: type[Model], values: object) -> Model:
+    """Validate the values as that model. Raises pydantic's ValidationError with every error."""
+    return _validator(model).validate_python(values)
+
+
+def field_names(model: type[Any]) -> tuple[str, ...]:
+    """Return the names of a model's fields."""
+    return tuple(part.name for part in fields(model))
+
+
+def required_names(model: type[Any]) -> frozenset[str]:
+    """Return the names of a model's required fields."""
+    return frozenset(part.name for part in fields(model) if _is_required(part))
+
+
+@cache
+def _validator(model: type[Any]) -> SchemaValidator:
+    return SchemaValidator(mapping_schema(model), CoreConfig(strict=True))

@@ -1,0 +1,169 @@
+"""One span as it is read, apart from the other spans of its trace (session assembly, stage a)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ..candidate import role_key
+from ..chat.message import string_of
+from ..dialects import read_content
+from ..dialects.names import opentelemetry_1_41 as otel
+from ..dialects.names import scopes
+from ..dialects.parts.log_record import LogRecord, events_of
+from ..dialects.parts.log_records import joined
+from ..event import Content
+from ..span import Span, Value
+from ..span_content import SpanContent, SpanRole, ToolCall
+from .coverage import captured_halves
+
+CLOCK_ERROR = 1_000_000
+"""Nanoseconds by which a span may seem to outlive one that waits for it."""
+_NEVER = 1 << 64
+_NO_CALL = ToolCall(None, None, None)
+
+
+class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_claims": "tells"}):
+    """A received span with its content; times in nanoseconds since the epoch (0: the span has none).
+
+    `scope` precedes the session's id. `record_time` is when the span was received, 0 where it is not known.
+    `has_claims` is whether the span has messages, calls or results. `origin` is the record that held it, by
+    offset and SHA-256; None where there are no records. `captured` has the `halves` where the content
+    itself has been dropped. `beside` is whether the instrumentation makes agents siblings, also where one
+    works for a tool of another; `apart` is whether it makes one span for each run of an agent. `coarse` is
+    whether the span's clock may be wrong by `CLOCK_ERROR`. `is_joined` is whether log records were joined.
+    """
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    start: int
+    end: int
+    content: SpanContent
+    scope: str = ""
+    record_time: int = 0
+    has_claims: bool = True
+    origin: tuple[int, bytes] | None = None
+    captured: tuple[str, ...] | None = None
+    beside: bool = False
+    coarse: bool = False
+    is_joined: bool = False
+    apart: bool = False
+
+    @property
+    def is_named(self) -> bool:
+        """Return whether the span itself names its session and agent."""
+        return self.content.session is not None and self.content.agent is not None
+
+    @property
+    def halves(self) -> tuple[str, ...]:
+        """Return the halves with captured content."""
+        return captured_halves(self.content) if self.captured is None else self.captured
+
+    @property
+    def age(self) -> tuple[int | str, ...]:
+        """Return a sort key: the start (spans without one are last), the id, then all that others inherit.
+
+        Spans that differ in any of it have different keys.
+        """
+        content, call = self.content, self.content.call or _NO_CALL
+        named = (content.session, content.agent, content.model, content.service)
+        texts = (*named, call.call_id, call.tool, call.args, content.response_id)
+        texts += (str(content.own_conversation), content.error, *self.halves)
+        return (
+            *(self.start or self.end or _NEVER, self.span_id, self.end, self.parent_id or "", content.role),
+            *("" if value is None else f"={value}" for value in (*texts, content.nested)),
+        )
+
+    @property
+    def began(self) -> int:
+        """Return the span's start, or its end where it has none."""
+        return self.start or self.end
+
+    @property
+    def ended(self) -> int:
+        """Return the span's end, or its start where it has none."""
+        return self.end or self.start
+
+    @property
+    def key(self) -> str:
+        """Return the key of the span in `Candidate.within`."""
+        return role_key(self.content.role, self.trace_id, self.span_id)
+
+    def bare(self) -> SpanReading:
+        """Return the reading with only what other spans inherit from it."""
+        content = msgspec.structs.replace(
+            self.content,
+            input=None,
+            output=None,
+            content=Content.ABSENT,
+            result=None,
+            ends=False,
+            attributes={},
+        )
+        return msgspec.structs.replace(self, content=content, scope="", origin=None, captured=self.halves)
+
+
+def read_span(
+    span: Span, scope: Sequence[str] = (), record_time: int = 0, origin: tuple[int, bytes] | None = None
+) -> SpanReading:
+    """Return a span with its content; the resource attributes named by `scope` precede the session's id."""
+    content = read_content(span)
+    is_coarse = any(string_of(span.resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES)
+    return SpanReading(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent_id=span.parent_id,
+        start=span.start,
+        end=_whole(span, content.role) if is_coarse else span.end,
+        content=content,
+        scope="".join(f"{_escaped(span.resource.get(name))}/" for name in scope),
+        record_time=record_time,
+        has_claims=_has_claims(content),
+        origin=origin,
+        beside=span.scope in scopes.AGENTS_BESIDE,
+        coarse=is_coarse,
+        apart=span.scope == scopes.HAYSTACK,
+    )
+
+
+def join_records(reading: SpanReading, records: Iterable[LogRecord], *, is_cut: bool = False) -> SpanReading:
+    """Return a span with the content that it lacks filled from its log records, which may come in any order.
+
+    `is_cut` is whether some records are known to be missing.
+    """
+    events, missing = events_of(records)
+    content = joined(reading.content, events, missing + is_cut, int(is_cut))
+    return msgspec.structs.replace(reading, content=content, has_claims=_has_claims(content), is_joined=True)
+
+
+def _whole(span: Span, role: SpanRole) -> int:
+    """Return the end of a model's call or a tool's run, cut to a whole millisecond where the start is one.
+
+    JavaScript's SDK cuts starts and adds exact durations. With both cut, no model's call ends after the start
+    of a tool that it requested, and no tool ends after the start of a call with its result. A model's call
+    shorter than a millisecond keeps its end: only the time separates its output from its input.
+    """
+    end = span.end // CLOCK_ERROR * CLOCK_ERROR
+    least = {SpanRole.CHAT: span.start + 1, SpanRole.TOOL: span.start}.get(role)
+    is_cut = span.start > 0 and span.start % CLOCK_ERROR == 0
+    return end if is_cut and least is not None and least <= end else span.end
+
+
+def _has_claims(content: SpanContent) -> bool:
+    """Return whether claims follow from the content; a model's half that was not captured is one."""
+    if content.role is SpanRole.CHAT and (content.input is None or content.output is None):
+        return True
+    has_messages = bool(content.input or content.output)
+    is_model_or_agent = content.role in (SpanRole.CHAT, SpanRole.AGENT)
+    return content.role is SpanRole.TOOL or (is_model_or_agent and has_messages)
+
+
+def _escaped(value: Value) -> str:
+    """Return a resource attribute with `%` and `/` escaped, or its digest where it is no name."""
+    text = "" if value is None else str(value)
+    if text and string_of(text) is None:
+        return f"%x{hashlib.blake2b(text.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
+    return text.replace("%", "%25").replace("/", "%2F")

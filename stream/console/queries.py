@@ -1,0 +1,348 @@
+"""What the store says, as the console asks for it: every query, read only, each with a named limit.
+
+Functions take an open connection; `reading` opens one for a request and closes it behind it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+
+from ...schemas.event import Event, Kind
+from ...schemas.instrumentations.census import SpanCensus
+from ...schemas.instrumentations.missing import Missing, with_setting
+from ...schemas.verdict import Severity, Verdict
+from .rates import SessionCounts
+
+RECORDS_COUNTED_MAX = 10_000
+"""Verdicts of one rule that its page counts, the latest; it says so where there are more."""
+BREACHES = (Verdict.VIOLATED.value, Verdict.UNMET.value)
+SHOWN_FIRST = (Verdict.VIOLATED, Verdict.UNMET, Verdict.UNJUDGED, Verdict.SATISFIED, Verdict.HELD)
+VERDICTS_LOOKED_AT_MAX = 20_000
+"""Verdicts, the newest, among which breaches are looked for."""
+OCCURRENCES_SHOWN_MAX = 20
+"""Occurrences of one session id that its page links, the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far the store is: the watermark (ns, None before the first), and what it was given so far.
+
+    `spans` are those that came, by scope.
+    """
+
+    watermark: int | None
+    sessions: int
+    open_sessions: int
+    verdicts: int
+    dead_letters: int
+    spans: SpanCensus = field(default_factory=SpanCensus)
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """A verdict, without its record: times in ns, `given` by the wall clock."""
+
+    number: int
+    id: str
+    pack: str
+    rule: str
+    session_id: str
+    occurrence: int
+    seq: int
+    time: int
+    verdict: Verdict
+    severity: Severity
+    agent: str | None
+    history: bool
+    given: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWitnessEvent:
+    """An event of a witness, as the record has it."""
+
+    event_id: str
+    seq: int
+    true: tuple[str, ...]
+    residual: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHistoryBit:
+    """A past condition of a witness, as the record has it; no event where none changed it."""
+
+    event_id: str | None
+    seq: int | None
+    formula: str
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWitness:
+    """What explains a verdict, as the record has it."""
+
+    events: tuple[StoredWitnessEvent, ...]
+    history: tuple[StoredHistoryBit, ...]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictDetails:
+    """A verdict's line of verdicts.jsonl (docs/bundle.md); times are its RFC 3339 texts.
+
+    Lines of an earlier release do not say what was `missing`.
+    """
+
+    id: str
+    pack: str
+    rule: str
+    rule_digest: str
+    session_id: str
+    occurrence: str
+    slice: str | None
+    seq: int
+    event_id: str
+    time: str
+    verdict: Verdict
+    severity: Severity
+    agent: str | None
+    late: bool
+    history: bool
+    reason: str | None = None
+    witness: StoredWitness | None = None
+    missing: Missing | None = None
+
+    @property
+    def why(self) -> str | None:
+        """Return why it is unjudged, with what to set where that is known."""
+        if self.missing is None:
+            return self.reason
+        return with_setting(self.missing.reason, self.missing.scope, self.missing.setting)
+
+
+@dataclass(frozen=True, slots=True)
+class OccurrenceSummary:
+    """One occurrence of a session: how far it is, and how many verdicts of each kind it has.
+
+    `first` is the `seq` of the first event that the store has, above 1 where retention took the beginning;
+    `events` is the `seq` of the last. `number` is that of the first event among all.
+    """
+
+    session_id: str
+    occurrence: int
+    agent: str | None
+    first: int
+    events: int
+    last_time: int
+    closed: bool
+    verdicts: tuple[tuple[Verdict, int], ...]
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterRow:
+    """Something that could not be read; `received` in ns of the wall clock."""
+
+    id: int
+    received: int
+    place: str
+    code: str
+    reason: str
+    sha256: str
+
+
+@contextmanager
+def reading(store: Path) -> Generator[sqlite3.Connection]:
+    """A connection that cannot write, closed at the end. Raises sqlite3.Error where there is no store."""
+    connection = connect(store)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def connect(store: Path) -> sqlite3.Connection:
+    """A connection that cannot write, for whichever thread holds it."""
+    return sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+
+
+def position(db: sqlite3.Connection) -> Position:
+    """Return how far the store is."""
+    (watermark, begun, ended, verdicts, dead) = db.execute(
+        "SELECT (SELECT value FROM fact WHERE name = 'watermark'),"
+        " (SELECT count(*) FROM event WHERE seq = 1),"
+        " (SELECT count(*) FROM event WHERE kind = 'end'),"
+        " (SELECT coalesce(max(number), 0) FROM verdict), (SELECT coalesce(max(id), 0) FROM dead_letter)"
+    ).fetchone()
+    time = None if watermark is None else int(watermark)
+    # The oldest sessions may have lost their first events to retention, and not yet their ends.
+    census = SpanCensus()
+    for name, spans, read in db.execute("SELECT name, spans, read FROM scope"):
+        census.count(name, spans, read)
+    return Position(time, begun, max(0, begun - ended), verdicts, dead, census)
+
+
+_GIVEN = (
+    "SELECT number, id, pack, rule, session_id, occurrence, seq, time, verdict, severity, agent,"
+    " history, given FROM verdict"
+)
+
+
+def latest(
+    db: sqlite3.Connection,
+    limit: int,
+    *,
+    after: int = 0,
+    before: int | None = None,
+    rule: tuple[str, str] | None = None,
+    breaches: bool = False,
+) -> list[VerdictRow]:
+    """The latest verdicts, newest first: numbers above `after` and below `before`, of one rule if given.
+
+    With `breaches` only `violated` and `unmet`, among the `VERDICTS_LOOKED_AT_MAX` newest numbers.
+    """
+    wanted: dict[str, tuple[int | str, ...]] = {"number > ?": (after,)}
+    if before is not None:
+        wanted["number < ?"] = (before,)
+    if rule is not None:
+        wanted["pack = ? AND rule = ?"] = rule
+    if breaches:
+        wanted["verdict IN (?, ?)"] = BREACHES
+        wanted["number > (SELECT max(number) FROM verdict) - ?"] = (VERDICTS_LOOKED_AT_MAX,)
+    query = f"{_GIVEN} WHERE {' AND '.join(wanted)} ORDER BY number DESC LIMIT ?"
+    values = (*chain.from_iterable(wanted.values()), limit)
+    return [_given(row) for row in db.execute(query, values)]
+
+
+def version(db: sqlite3.Connection) -> int:
+    """A number that changes, on this connection, when another one has written."""
+    return db.execute("PRAGMA data_version").fetchone()[0]
+
+
+def record(db: sqlite3.Connection, verdict_id: str) -> VerdictDetails | None:
+    """A verdict's record by its id."""
+    row = db.execute("SELECT record FROM verdict WHERE id = ?", (verdict_id,)).fetchone()
+    return None if row is None else msgspec.json.decode(row[0], type=VerdictDetails)
+
+
+def records_of(db: sqlite3.Connection, session_id: str, occurrence: int, limit: int) -> list[VerdictDetails]:
+    """The records of an occurrence, in the order of their events; `limit` at most."""
+    query = "SELECT record FROM verdict WHERE session_id = ? AND occurrence = ? ORDER BY seq, number LIMIT ?"
+    rows = db.execute(query, (session_id, occurrence, limit))
+    return [msgspec.json.decode(row[0], type=VerdictDetails) for row in rows]
+
+
+def counts(db: sqlite3.Connection, rule: tuple[str, str]) -> dict[Verdict, int]:
+    """Return how many verdicts of each kind a rule gave, among its latest `RECORDS_COUNTED_MAX`."""
+    query = (
+        "SELECT verdict, count(*) FROM (SELECT verdict FROM verdict WHERE pack = ? AND rule = ?"
+        " ORDER BY number DESC LIMIT ?) GROUP BY verdict"
+    )
+    found = dict(db.execute(query, (*rule, RECORDS_COUNTED_MAX)))
+    return {verdict: found[verdict] for verdict in SHOWN_FIRST if verdict in found}
+
+
+def session_counts(
+    db: sqlite3.Connection, since: int, until: int, bucket: int, rule: tuple[str, str] | None = None
+) -> list[SessionCounts]:
+    """Sessions by rule, agent and bucket of the event time at which the rule first applied to them.
+
+    `since` and `until` are ns, `bucket` its width in ns. A session that violates counts as one to which the
+    rule applies; one that is unjudged and does not violate is counted apart.
+    """
+    found = "coalesce(applied, violated)"
+    query = (
+        f"SELECT pack, rule, coalesce(agent, ''), ({found} - ?) / ? AS bucket,"
+        " sum(violated IS NOT NULL OR unjudged IS NULL), sum(violated IS NOT NULL),"
+        " sum(violated IS NULL AND unjudged IS NOT NULL) FROM standing"
+        " WHERE ((applied >= ? AND applied < ?) OR (applied IS NULL AND violated >= ? AND violated < ?))"
+        f"{' AND pack = ? AND rule = ?' if rule else ''} GROUP BY 1, 2, 3, 4"
+    )
+    span = (since, until, since, until)
+    return [SessionCounts(*row) for row in db.execute(query, (since, bucket, *span, *(rule or ())))]
+
+
+_FIRST = "SELECT id, session_id, occurrence, row FROM event"
+
+
+def begun(db: sqlite3.Connection, limit: int, *, before: int | None = None) -> list[OccurrenceSummary]:
+    """The occurrences that began last, newest first; those whose first event has a number below `before`."""
+    where, values = ("id < ? AND ", (before,)) if before is not None else ("", ())
+    query = f"{_FIRST} WHERE {where} seq = 1 ORDER BY id DESC LIMIT ?"
+    return [_occurrence(db, *row) for row in db.execute(query, (*values, limit)).fetchall()]
+
+
+def occurrences(db: sqlite3.Connection, session_id: str) -> list[int]:
+    """The times of a session's latest occurrences, newest first."""
+    query = "SELECT DISTINCT occurrence FROM event WHERE session_id = ? ORDER BY occurrence DESC LIMIT ?"
+    return [row[0] for row in db.execute(query, (session_id, OCCURRENCES_SHOWN_MAX))]
+
+
+def occurrence(db: sqlite3.Connection, session_id: str, began: int) -> OccurrenceSummary | None:
+    """One occurrence of a session; its first events may be gone, see `OccurrenceSummary.first`."""
+    query = f"{_FIRST} WHERE session_id = ? AND occurrence = ? AND kind != 'end' ORDER BY seq LIMIT 1"
+    row = db.execute(query, (session_id, began)).fetchone()
+    return None if row is None else _occurrence(db, *row)
+
+
+def events(db: sqlite3.Connection, session_id: str, began: int, limit: int, *, skip: int = 0) -> list[Event]:
+    """Events of an occurrence in judged order, behind the first `skip`; its `end` row is not among them."""
+    query = (
+        "SELECT row FROM event WHERE session_id = ? AND occurrence = ? AND seq > ? AND kind != 'end'"
+        " ORDER BY seq LIMIT ?"
+    )
+    return [_event(row[0]) for row in db.execute(query, (session_id, began, skip, limit))]
+
+
+def dead_letters(db: sqlite3.Connection, limit: int, *, before: int | None = None) -> list[DeadLetterRow]:
+    """Return what could not be read, newest first."""
+    where, values = ("WHERE id < ?", (before,)) if before is not None else ("", ())
+    query = (
+        f"SELECT id, received, place, code, reason, sha256 FROM dead_letter {where} ORDER BY id DESC LIMIT ?"
+    )
+    return [DeadLetterRow(*row) for row in db.execute(query, (*values, limit))]
+
+
+def _given(row: tuple[object, ...]) -> VerdictRow:
+    return msgspec.convert(dict(zip(_GIVEN_FIELDS, row, strict=True)), VerdictRow, strict=False)
+
+
+_GIVEN_FIELDS = tuple(VerdictRow.__dataclass_fields__)
+
+
+def _event(row: bytes) -> Event:
+    return msgspec.json.decode(row, type=Event)
+
+
+def _occurrence(
+    db: sqlite3.Connection, number: int, session_id: str, began: int, row: bytes
+) -> OccurrenceSummary:
+    """The occurrence that this first event began."""
+    query = (
+        "SELECT seq, time, kind FROM event WHERE session_id = ? AND occurrence = ? ORDER BY seq DESC LIMIT 1"
+    )
+    seq, time, kind = db.execute(query, (session_id, began)).fetchone()
+    told = (
+        "SELECT verdict, count(*) FROM verdict WHERE session_id = ? AND occurrence = ?"
+        " GROUP BY verdict ORDER BY verdict"
+    )
+    verdicts = tuple((Verdict(word), count) for word, count in db.execute(told, (session_id, began)))
+    closed, first = kind == Kind.END, _event(row)
+    return OccurrenceSummary(
+        session_id=session_id,
+        occurrence=began,
+        agent=first.agent,
+        first=first.seq,
+        events=seq - 1 if closed else seq,
+        last_time=time,
+        closed=closed,
+        verdicts=verdicts,
+        number=number,
+    )

@@ -1,0 +1,339 @@
+"""Conversations told as spans, as an instrumented agent would send them, and the truth next to it.
+
+    from tracline.examples.spans.plan import Dialect, Manner
+    from tracline.examples.spans.sessions import support_session
+    from .agent_spans import expected, spans
+
+    manner = Manner(dialect=Dialect.OPENINFERENCE, retried=0.2)
+    sent = spans(session, manner)
+    truth = expected(session, manner)
+
+`spans` and `expected` both follow the plan of `span_plan`, and neither the other: what is expected is made
+from the conversation. Nothing here reads a clock; the same session and manner give the same spans.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from tracline.examples.spans.dialects import WORDS, Attributes, Conversing, DialectWriter, Running
+from tracline.examples.spans.plan import (
+    AgentTurn,
+    Attempt,
+    Dialect,
+    Keys,
+    Manner,
+    ModelCall,
+    ToolRun,
+    believed,
+    plan,
+    shown,
+)
+from tracline.examples.spans.sessions import Script, ScriptCall, ScriptLine
+from tracline.schemas.event import Content, Event, Kind, canonical_text, event_content, event_id
+from tracline.schemas.span import Span, SpanEvent, Value
+from tracline.schemas.span_content import Role
+
+# The spans
+
+
+def spans(session: Script, manner: Manner | None = None) -> list[Span]:
+    """The session's spans in the order in which they ended, which is the order of an exporter.
+
+    Each turn is an agent's span with the model calls and tool runs below it; a model call tells the whole
+    conversation up to there. Raises ValueError where the manner skips every turn.
+    """
+    manner = manner or Manner()
+    turns = plan(session, manner)
+    teller = _Teller(session, manner)
+    if manner.one_trace:
+        whole = replace(
+            turns[0],
+            end=turns[-1].end,
+            acts=tuple(act for turn in turns for act in turn.acts),
+            lines=tuple(line for turn in turns for line in turn.lines),
+        )
+        teller.root(whole, is_last=True)
+    else:
+        for turn in turns:
+            teller.root(turn, is_last=turn is turns[-1])
+    return [span for _, span in sorted(teller.made, key=lambda made: made[0])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a span stands: its trace, the span above (None: it is a root), and the agent at work."""
+
+    trace: str
+    parent: str | None
+    agent: str
+
+
+@dataclass(slots=True)
+class _Teller:
+    """Makes spans: `made`, each with the time at which it truly ended; `keyed` traces have a first call."""
+
+    session: Script
+    manner: Manner
+    made: list[tuple[int, Span]] = field(default_factory=list[tuple[int, Span]])
+    keyed: set[str] = field(default_factory=set[str])
+    dice: Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        began = self.session.lines[0].time
+        self.dice = Random(f"ids {self.manner.seed} {self.session.session_id} {began}")
+
+    def root(self, turn: AgentTurn, *, is_last: bool) -> None:
+        """An agent's turn as a trace; the last one may say that the session is over."""
+        extra: Attributes = {"tracline.session.end": True} if is_last and self.manner.end_mark else {}
+        if self.manner.keys is Keys.ROOTS:
+            extra |= self._key()
+        self._turn(turn, _Place(f"{self.dice.getrandbits(128):032x}", None, turn.agent), extra)
+
+    def _turn(self, turn: AgentTurn, place: _Place, extra: Attributes) -> None:
+        words = WORDS[self.manner.dialect]
+        calls = [act for act in turn.acts if isinstance(act, ModelCall)]
+        heard, said = (calls[-1].heard, calls[-1].said) if calls else (turn.lines, None)
+        error = calls[-1].attempts[-1].error if calls else None
+        told = Conversing(turn.agent, turn.model, _instructions(turn.agent, 0), heard, said, error)
+        name, attributes = words.agent(told, self.manner)
+        here = self._add((name, attributes | extra), Attempt(turn.start, turn.end, error), place, words)
+        for number, act in enumerate(turn.acts):
+            if isinstance(act, ModelCall):
+                self._model_call(act, turn.model, number, here)
+            else:
+                self._tool_run(act, here)
+
+    def _model_call(self, act: ModelCall, model: str, number: int, place: _Place) -> None:
+        if act.outer is not None:
+            outer = Attempt(*act.outer, error=act.attempts[-1].error)
+            place = self._attempt(act, outer, model, number, place, self.manner.wrapper)
+        for nth, attempt in enumerate(act.attempts, start=1):
+            self._attempt(act, attempt, model, number + 100 * nth, place, self.manner.dialect)
+
+    def _attempt(
+        self, act: ModelCall, attempt: Attempt, model: str, number: int, place: _Place, dialect: Dialect
+    ) -> _Place:
+        said = act.said if attempt.error is None else None
+        instructions = _instructions(place.agent, number)
+        told = Conversing(place.agent, model, instructions, act.heard, said, attempt.error)
+        name, attributes = WORDS[dialect].chat(told, self.manner)
+        if self.manner.keys is Keys.FIRST_CALLS and place.trace not in self.keyed:
+            attributes |= self._key()
+            self.keyed.add(place.trace)
+        return self._add((name, attributes), attempt, place, WORDS[dialect])
+
+    def _tool_run(self, act: ToolRun, place: _Place) -> None:
+        words, error = WORDS[self.manner.dialect], act.answer.error
+        if self.manner.tool_spans:
+            run = Running(act.call, act.answer.text, error)
+            if act.outer is not None:
+                place = self._add(words.tool(run, self.manner), Attempt(*act.outer, error), place, words)
+            ran = Attempt(act.start, act.end, error, act.fault)
+            place = self._add(words.tool(run, self.manner), ran, place, words)
+        if act.inner is not None:
+            self._turn(act.inner, replace(place, agent=act.inner.agent), {})
+
+    def _add(self, told: tuple[str, Attributes], ran: Attempt, place: _Place, words: DialectWriter) -> _Place:
+        """Add a span with that name and those attributes; the place below it is given back."""
+        name, attributes = told
+        start, end = shown(ran.start, ran.end, ran.fault)
+        if self.manner.keys is Keys.EVERYWHERE:
+            attributes |= {**self._key(), words.agent_key: place.agent}
+        span = Span(
+            trace_id=place.trace,
+            span_id=f"{self.dice.getrandbits(64):016x}",
+            parent_id=place.parent,
+            name=name,
+            start=start,
+            end=end,
+            attributes=attributes,
+            events=() if "error.type" in attributes else _exception(ran),
+            failed=ran.error is not None,
+            resource={"service.name": self.session.service},
+            scope=words.scope,
+        )
+        self.made.append((ran.end, span))
+        return replace(place, parent=span.span_id)
+
+    def _key(self) -> Attributes:
+        name = self.manner.session_key or WORDS[self.manner.dialect].session_key
+        return {name: self.session.session_id}
+
+
+def _instructions(agent: str, number: int) -> str:
+    """What the model is told to be: not the same at any two attempts, as where it holds the time of day."""
+    return f"You are {agent}, a careful assistant of a shop. Conversation step {number}."
+
+
+def _exception(ran: Attempt) -> tuple[SpanEvent, ...]:
+    """Return how most dialects say that something failed, and why."""
+    attributes: dict[str, Value] = {"exception.type": ran.error, "exception.message": "it did not work"}
+    return () if ran.error is None else (SpanEvent("exception", ran.end, attributes),)
+
+
+# The truth
+
+
+def expected(session: Script, manner: Manner | None = None) -> tuple[Event, ...]:
+    """The events that the spans must become, in judged order, with an `end` row where there is a mark.
+
+    They have no trace, span and attributes. What no span tells is not among them: turns that were skipped
+    and are no history, results that no tool's span and no later model call tells.
+    """
+    manner = manner or Manner()
+    turns = plan(session, manner)
+    words = WORDS[manner.dialect]
+    blank = Event(session.session_id, 0, 0, 0, Kind.UNKNOWN, service=session.service)
+    told: list[Event] = []
+    for turn in turns:
+        who = replace(blank, agent=turn.agent, model=turn.model if words.agent_model else None)
+        told += _turn_events(turn, who, manner, is_first=turn is turns[0])
+    told.sort(key=lambda event: event.time)
+    if manner.end_mark:
+        end = replace(blank, kind=Kind.END, time=turns[-1].end, attributes={"end": "mark"})
+        told.append(replace(end, service=None))
+    return tuple(_numbered(told))
+
+
+def _turn_events(turn: AgentTurn, who: Event, manner: Manner, *, is_first: bool = False) -> Iterator[Event]:
+    """Yield what a turn's spans tell; `who` says whose they are where no model does."""
+    ids = _run_ids(turn, manner)
+    for number, act in enumerate(turn.acts):
+        if isinstance(act, ModelCall):
+            yield from _call_events(act, replace(who, model=turn.model), manner, is_first=is_first)
+            is_first = False
+            continue
+        if manner.tool_spans:
+            yield from _run_events(act, replace(who, call_id=ids[number]), manner)
+        if act.inner is not None:
+            model = act.inner.model if WORDS[manner.dialect].agent_model else who.model
+            inner = replace(who, agent=act.inner.agent, model=model, nested=True)
+            yield from _turn_events(act.inner, inner, manner)
+
+
+def _call_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) -> Iterator[Event]:
+    """Yield what a model call tells: what it hears, and what it says when it first succeeds."""
+    if manner.captured and manner.inputs_captured:
+        yield from _heard_events(act, who, manner, is_first=is_first)
+    else:
+        says_so = manner.captured and manner.dialect is Dialect.OPENINFERENCE
+        content = Content.REDACTED if says_so else Content.ABSENT
+        yield from (_unknown(who, _believed(attempt)[0], content) for attempt in act.attempts)
+    ends = [_believed(attempt)[1] for attempt in act.attempts if attempt.error is None]
+    if not manner.captured:
+        yield from (_unknown(who, end, Content.ABSENT) for end in ends)
+    elif act.said is not None:
+        yield from _line_events(act.said, replace(who, time=min(ends)), manner)
+
+
+def _heard_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) -> Iterator[Event]:
+    """Yield what is new since the last answer when the call is first tried, less what a tool's span has told.
+
+    The session's first call tells all that was before it, too.
+    """
+    heard = replace(who, time=min(_believed(attempt)[0] for attempt in act.attempts))
+    answers = [place for place, line in enumerate(act.heard) if line.role is Role.ASSISTANT]
+    new = answers[-1] + 1 if answers else 0
+    for place, line in enumerate(act.heard):
+        has_span = line.role is Role.TOOL and not line.again and manner.tool_spans
+        if is_first or (place >= new and not has_span):
+            yield from _line_events(line, replace(heard, history=place < new), manner)
+
+
+def _unknown(who: Event, time: int, content: Content) -> Event:
+    """Something was heard or said then, and nobody knows what."""
+    return replace(who, time=time, content=content)
+
+
+def _line_events(line: ScriptLine, who: Event, manner: Manner) -> Iterator[Event]:
+    """The events of one message, in their order; a result's error is known to its tool's span alone."""
+    captured = replace(who, content=Content.CAPTURED)
+    if line.answers is not None:
+        call = line.answers
+        args = None if line.again else call.args
+        yield replace(
+            captured,
+            kind=Kind.TOOL_RESULT,
+            tool=call.tool,
+            call_id=_told_id(call.call_id, manner),
+            args=args,
+            result=line.text,
+        )
+        return
+    if line.text is not None:
+        yield replace(captured, kind=Kind(line.role), text=line.text)
+    for call in line.calls:
+        call_id = _told_id(call.call_id, manner)
+        yield replace(captured, kind=Kind.TOOL_CALL, tool=call.tool, call_id=call_id, args=call.args)
+
+
+def _run_events(act: ToolRun, who: Event, manner: Manner) -> Iterator[Event]:
+    """Yield what a tool's span tells that no model told before: the result, and without messages the call.
+
+    `who` says the id of the call, too.
+    """
+    start, end = believed(act.start, act.end, act.fault)
+    run = replace(who, tool=act.call.tool)
+    if manner.captured:
+        told = replace(run, content=Content.CAPTURED, args=act.call.args, result=act.answer.text)
+    else:
+        told = replace(run, content=Content.ABSENT)
+        yield replace(told, kind=Kind.TOOL_CALL, time=start)
+    yield replace(told, kind=Kind.TOOL_RESULT, time=end, error=act.answer.error)
+
+
+def _run_ids(turn: AgentTurn, manner: Manner) -> dict[int, str | None]:
+    """The id that the result of each run has, by the number of the act.
+
+    Where the span says none it is that of the call which a model told; of equal calls in one message nothing
+    says which one ran, so that they run in their order.
+    """
+    runs = [(number, act) for number, act in enumerate(turn.acts) if isinstance(act, ToolRun)]
+    if WORDS[manner.dialect].run_ids:
+        return {number: _told_id(act.call.call_id, manner) for number, act in runs}
+    if not manner.captured:
+        return {number: None for number, _ in runs}
+    ids: dict[int, str | None] = {}
+    runs.sort(key=lambda one: believed(one[1].start, one[1].end, one[1].fault))
+    for number, act in runs:
+        asked = [
+            one.said for one in turn.acts[:number] if isinstance(one, ModelCall) and one.said is not None
+        ]
+        calls = [one for one in (asked[-1].calls if asked else ()) if _is_alike(one, act.call)]
+        free = [one.call_id for one in calls if one.call_id not in ids.values()]
+        ids[number] = _told_id(free[0] if free else act.call.call_id, manner)
+    return ids
+
+
+def _is_alike(one: ScriptCall, other: ScriptCall) -> bool:
+    return one.tool == other.tool and canonical_text(one.args) == canonical_text(other.args)
+
+
+def _told_id(call_id: str | None, manner: Manner) -> str | None:
+    return call_id if manner.call_ids else None
+
+
+def _believed(attempt: Attempt) -> tuple[int, int]:
+    return believed(attempt.start, attempt.end, attempt.fault)
+
+
+def _numbered(told: Sequence[Event]) -> Iterator[Event]:
+    """The events with occurrence, place and id."""
+    equals: Counter[str] = Counter()
+    for seq, event in enumerate(told, start=1):
+        content = event_content(
+            event.kind,
+            text=event.text,
+            tool=event.tool,
+            call_id=event.call_id,
+            args=event.args,
+            result=event.result,
+        )
+        key = repr((event.kind, content))
+        name = event_id(event.session_id, told[0].time, event.kind, content, equals[key])
+        yield replace(event, seq=seq, occurrence=told[0].time, event_id=name)
+        equals[key] += 1

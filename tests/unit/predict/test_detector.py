@@ -1,0 +1,37 @@
+"""Single runs of the detector: numbers stay finite, and an alarm resolves."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from tracline.predict.detector import AlarmState, DetectorSettings, DetectorState, Tolerated, step
+
+
+@pytest.mark.slow
+def test_nothing_overflows_over_a_million_ticks() -> None:
+    """A million ticks leave finite numbers: quiet ones, breaches without end, and both in turn."""
+    tolerated = Tolerated(1e-9), Tolerated(0.999999)
+    settings = DetectorSettings(ratios=(10.0,), arl_ticks=10**300, violating_min=10**15)
+    state = DetectorState()
+    for tick in range(1_000_000):
+        k = (0, 1_000_000, tick % 2 * 1_000_000)[tick // 333_334]
+        state, _ = step(state, k, 1_000_000, tolerated[tick // 1_000 % 2], settings)
+        if tick % 1_000 < 2:
+            assert all(map(math.isfinite, (*state.evidence, state.drift)))
+    assert state.evidence
+
+
+def test_an_alarm_is_resolved_by_quiet_ticks() -> None:
+    """After a spike, ticks without a violation resolve the alarm within as many ticks as settings say."""
+    settings, tolerated = DetectorSettings(arl_ticks=100, resolve_ticks=5), Tolerated(0.05)
+    state, alarm = DetectorState(), None
+    while alarm is None:
+        state, alarm = step(state, 5, 10, tolerated, settings)
+    assert alarm.state is AlarmState.FIRED
+    said = []
+    for _ in range(5):
+        state, alarm = step(state, 0, 10, tolerated, settings)
+        said.append(alarm)
+    turns = [alarm.state for alarm in said if alarm is not None]
+    assert turns == [AlarmState.RESOLVED]

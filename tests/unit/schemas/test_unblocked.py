@@ -1,0 +1,136 @@
+"""Spans of one trace that overlap and say themselves whose they are: judged in the order of their events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import permutations
+
+import orjson
+import pytest
+from tracline.schemas.candidate import Candidate
+from tracline.schemas.event import Event
+from tracline.schemas.otlp.decoded import Decoded
+from tracline.schemas.sessions.assemble import SessionAssembler
+from tracline.schemas.sessions.pending import Released
+from tracline.schemas.settings import SessionSettings
+from tracline.schemas.span import Span, Value
+from tracline.schemas.time import NS
+from tracline.stream.stages.resolve import Source
+
+BEGUN = 1_771_329_600 * NS
+WHO: dict[str, Value] = {"gen_ai.conversation.id": "s", "gen_ai.agent.name": "desk"}
+
+
+def span(number: int, start: float, end: float, said: dict[str, Value]) -> Span:
+    """A span of the trace, in seconds."""
+    times = BEGUN + round(start * NS), BEGUN + round(end * NS)
+    return Span("a" * 32, f"{number:016x}", None, "work", *times, attributes=WHO | said)
+
+
+def asking(one: Span) -> Span:
+    """The span as one that says nothing of whose it is, inside one that has not come."""
+    said = {name: value for name, value in one.attributes.items() if name not in WHO}
+    return replace(one, parent_id="f" * 16, attributes=said)
+
+
+def chat(number: int, start: float, end: float, heard: str, answered: str) -> Span:
+    """A model's call."""
+    messages = [
+        orjson.dumps([{"role": role, "content": text}]).decode()
+        for role, text in (("user", heard), ("assistant", answered))
+    ]
+    told: dict[str, Value] = {"gen_ai.operation.name": "chat"}
+    told |= {"gen_ai.input.messages": messages[0], "gen_ai.output.messages": messages[1]}
+    return span(number, start, end, told)
+
+
+def run(number: int, start: float, end: float) -> Span:
+    """A tool's run."""
+    told: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
+    told |= {"gen_ai.tool.call.arguments": f'{{"n": {number}}}', "gen_ai.tool.call.result": "ok"}
+    return span(number, start, end, told)
+
+
+TRACE = (
+    chat(1, 0, 4, "hi", "ok"),
+    run(2, 1, 2),
+    run(3, 3, 4.5),
+    chat(4, 4.2, 6, "and?", "yes"),
+    run(5, 7, 8),
+)
+
+
+def made(released: Iterable[Released]) -> list[Candidate]:
+    """The candidates that went on."""
+    return [one.made for one in released if isinstance(one.made, Candidate)]
+
+
+def live(spans: Sequence[Span]) -> list[Event]:
+    """The events, each span heard the moment it comes, half a second of quiet at a time."""
+    source, session, events = (
+        Source(SessionSettings(lateness_s=5)),
+        SessionAssembler("s", 3_600 * NS),
+        list[Event](),
+    )
+    for place in range(60):
+        now = BEGUN + place * NS // 2
+        ended = [one for one in spans if now - NS // 2 < one.end <= now]
+        source.hear(Decoded(tuple(ended)), now)
+        source.idle(now)
+        for candidate in made(source.release(now)):
+            session.add(candidate)
+        events += session.advance(source.watermark)
+    return events
+
+
+def at_once(spans: Sequence[Span]) -> list[Event]:
+    """The events where all has come before anything is judged."""
+    source, session = Source(SessionSettings()), SessionAssembler("s", 3_600 * NS)
+    source.hear(Decoded(tuple(spans)), BEGUN + 60 * NS)
+    source.idle(BEGUN + 600 * NS)
+    for candidate in made(source.release(BEGUN + 600 * NS)):
+        session.add(candidate)
+    return session.advance(BEGUN + 60 * NS)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(5)))[::24])
+def test_what_overlaps_is_judged_in_order(order: tuple[int, ...]) -> None:
+    """A run inside a call waits for the call, which began before it: live as in batch, and none is late."""
+    spans = [TRACE[place] for place in order]
+    events = live(spans)
+    assert events == at_once(spans)
+    assert [event.time for event in events] == sorted(event.time for event in events)
+    assert not any(event.late for event in events)
+    assert len(events) == 10
+
+
+def test_what_does_not_overlap_waits_for_nothing() -> None:
+    """A span goes on when the time has passed its end, if none that began before that is still waited for."""
+    source = Source(SessionSettings(lateness_s=5))
+    source.hear(Decoded((TRACE[1], TRACE[4])), BEGUN + 8 * NS)
+    assert [one.span_id for one in made(source.release(BEGUN + 8 * NS))] == [TRACE[1].span_id]
+
+
+def test_who_says_whose_it_is_waits_for_who_does_not() -> None:
+    """A retry that overlaps its first try, of which one says the session: both go on with the root."""
+    first, retry = asking(chat(2, 1, 4, "hi", "ok")), chat(3, 2, 3, "hi", "ok")
+    source = Source(SessionSettings(lateness_s=5))
+    source.hear(Decoded((first, retry)), BEGUN + 4 * NS)
+    source.idle(BEGUN + 20 * NS)
+    assert made(source.release(BEGUN + 20 * NS)) == []
+    root = replace(span(1, 0, 5, {"gen_ai.operation.name": "invoke_agent"}), span_id="f" * 16)
+    source.hear(Decoded((root,)), BEGUN + 21 * NS)
+    released = made(source.release(BEGUN + 21 * NS))
+    assert {one.span_id for one in released} == {first.span_id, retry.span_id}
+    assert {one.session_id for one in released} == {"s"}
+
+
+def test_what_has_waited_long_enough_takes_along_what_could_go_on() -> None:
+    """Where one goes on out of turn after `hold_s`, none that sorts before it is left behind to be late."""
+    around, inside, later = chat(1, 0, 30, "hi", "ok"), run(2, 1, 2), run(3, 3, 4)
+    source = Source(SessionSettings(lateness_s=5, hold_s=60))
+    source.hear(Decoded((later,)), BEGUN + 5 * NS)
+    source.hear(Decoded((around, inside)), BEGUN + 31 * NS)
+    assert made(source.release(BEGUN + 64 * NS)) == []
+    assert {one.span_id for one in made(source.release(BEGUN + 65 * NS))} == {inside.span_id, later.span_id}
