@@ -48,9 +48,9 @@ def keyword_for(word: str, words: Collection[str]) -> str:
     lower = word.casefold()
     if lower in words:
         return lower
-    foreign = WORDS.get(lower, "")
-    if foreign and (foreign.split()[0] in words or not foreign.isidentifier()):
-        return foreign
+    equivalent = WORDS.get(lower, "")
+    if equivalent and (equivalent.split()[0] in words or not equivalent.isidentifier()):
+        return equivalent
     long = [keyword for keyword in words if len(keyword) > 2]
     swapped = [keyword for keyword in long if sorted(keyword) == sorted(lower)]
     near = swapped or get_close_matches(lower, long, n=1, cutoff=0.8)

@@ -125,7 +125,7 @@ def _rule_warnings(rule: Rule, compiled: Machine, location: Location, work: Work
         else:
             yield from _restart_warnings(rule, machine, location, work)
         if body is None and finite_trace_disagrees(rule.formula, rule.transitions, work):
-            message = f"rule `{rule.id}` gets a verdict that contradicts the session if it ends at that event"
+            message = f"rule `{rule.id}` gets a verdict that would be the opposite if the session ended there"
             yield Problem("TRL507", message, past_form(rule.formula), location)
     except TooLarge:
         return  # the search exceeds its limit of work; the rule itself compiles

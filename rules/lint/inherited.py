@@ -28,11 +28,11 @@ def widened_propositions(
     for name in () if changed is None else changed.replaced["propositions"]:
         users = [rule for rule in rules if rule.id in bases and name in rule.propositions]
         pairs = [(bases[rule.id].propositions.get(name), rule.propositions[name]) for rule in users]
-        inherited, own = next((pair for pair in pairs if pair[0] is not None), (None, None))
-        if inherited is None or own is None:
+        inherited, replacement = next((pair for pair in pairs if pair[0] is not None), (None, None))
+        if inherited is None or replacement is None:
             continue
         former = _kinds(inherited)
-        added = [KIND_NOUNS[kind] for kind in _kinds(own) if kind not in former]
+        added = [KIND_NOUNS[kind] for kind in _kinds(replacement) if kind not in former]
         if added and former:
             words = " and ".join(KIND_NOUNS[kind] for kind in former)
             message = f"`{name}` can be true of {' and '.join(added)}, the inherited one only of {words}"
@@ -71,7 +71,7 @@ def outdated_examples(
 
 
 def _excluded_pairs(rule: Rule, base: Rule, work: Work) -> Iterator[tuple[str, str]]:
-    """Yield pairs of propositions in one step of an example that exclude each other in `rule` but not in `base`."""
+    """Yield pairs of propositions in a step of an example that exclude each other only in `rule`."""
     steps = [step for session in (*rule.examples.violated, *rule.examples.holds) for step in session]
     for pair in dict.fromkeys(pair for step in steps for pair in combinations(sorted(step), 2)):
         if not rule.propositions.keys() & base.propositions.keys() >= set(pair):

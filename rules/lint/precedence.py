@@ -38,9 +38,9 @@ def _warning(snippet: Snippet, node: SyntaxNode) -> Problem:
     start, end = span(left)[0], span(right)[1]
     inner = span(nodes(unary)[-1])[0]
     parsed = _one_line(f"({snippet.text[start : span(left)[1]]}) {snippet.text[span(operator)[0] : end]}")
-    other = _one_line(f"{snippet.text[start:inner].strip()} ({snippet.text[inner:end]})")
+    alternative = _one_line(f"{snippet.text[start:inner].strip()} ({snippet.text[inner:end]})")
     message = f"`{tokens(unary)[0]}` binds tighter than `{operator}`: the formula parses as `{parsed}`"
-    return snippet.problem("TRL508", message, f"add these parentheses, or write `{other}`", start, end)
+    return snippet.problem("TRL508", message, f"add these parentheses, or write `{alternative}`", start, end)
 
 
 def _under_not(node: SyntaxNode) -> SyntaxNode:

@@ -62,11 +62,12 @@ def product_reaches(
         states = todo.pop()
         work.spend(len(letters))
         for left_word, right_word in letters:
-            one, two = left.step(states[0], left_word), right.step(states[1], right_word)
-            if found(one, two):
+            left_result = left.step(states[0], left_word)
+            right_result = right.step(states[1], right_word)
+            if found(left_result, right_result):
                 return True
-            after = one[0], two[0]
-            if after not in known and goes_on(one, two):
+            after = left_result[0], right_result[0]
+            if after not in known and goes_on(left_result, right_result):
                 known.add(after)
                 todo.append(after)
     return False

@@ -48,7 +48,8 @@ def _letters(rule: Rule, machine: Machine, work: Work) -> list[int]:
     if len(used) > PROPOSITIONS_MAX:
         return sorted(set(machine.letters))
     exclusions = {
-        name: {other for other in used if not jointly_satisfiable(rule, name, other, work)} for name in used
+        first: {second for second in used if not jointly_satisfiable(rule, first, second, work)}
+        for first in used
     }
     sets = sets_of(used, exclusions)
     work.spend(len(sets) * (len(used) + (rule.steps.size if rule.steps else 0)))

@@ -82,14 +82,14 @@ def is_satisfiable(predicate: Predicate) -> bool:
 @lru_cache(maxsize=16_384)
 def satisfiable_with_steps(predicate: Predicate) -> tuple[bool, int]:
     """Return whether the predicate is satisfiable, and the steps of the search."""
-    asked = list(dict.fromkeys(leaves(predicate)))
+    tested = list(dict.fromkeys(leaves(predicate)))
     classes = {
-        path: value_classes(path, asked)
-        for path in dict.fromkeys(leaf.path for leaf in asked)
+        path: value_classes(path, tested)
+        for path in dict.fromkeys(leaf.path for leaf in tested)
         if path != KIND
     }
     cost = sum(1 + len(leaf.operands) for leaf in leaves(predicate))
-    steps = cost * (1 + len(asked))
+    steps = cost * (1 + len(tested))
     for kind in FIELDS["kind"].choices:
         values = {KIND: ValueClass(kind)}
         steps += cost
@@ -98,7 +98,7 @@ def satisfiable_with_steps(predicate: Predicate) -> tuple[bool, int]:
         fitting = [[c for c in all_classes if _fits(kind, path, c)] for path, all_classes in classes.items()]
         for event in product(*fitting):
             values.update(zip(classes, event, strict=True))
-            holds, guesses = _holds(predicate, asked, values)
+            holds, guesses = _holds(predicate, tested, values)
             steps += cost * (1 + guesses)
             if holds or steps > STEPS_MAX:
                 return True, steps
@@ -119,7 +119,7 @@ def _fits(kind: str, path: Path, value_class: ValueClass) -> bool:
     return value_class is MISSING or kind in FIELDS[path.field].kinds
 
 
-def value_classes(path: Path, asked: list[Leaf]) -> list[ValueClass]:
+def value_classes(path: Path, tested: list[Leaf]) -> list[ValueClass]:
     """Return the classes of the path's values that the leaves distinguish."""
     field = FIELDS[path.field]
     if field.type is FieldType.FLAG:
@@ -128,7 +128,7 @@ def value_classes(path: Path, asked: list[Leaf]) -> list[ValueClass]:
         return [ValueClass(choice) for choice in field.choices]
     operands = [
         operand
-        for leaf in asked
+        for leaf in tested
         if leaf.path == path and leaf.test is not Test.MATCHES
         for operand in leaf.operands
     ]
@@ -182,7 +182,7 @@ def _compared(test: Test, value: ValueClass, operand: Scalar) -> bool | None:
     return ORDER[test](value.text, compared_text(operand))
 
 
-def _holds(predicate: Predicate, asked: list[Leaf], values: Values) -> tuple[bool, int]:
+def _holds(predicate: Predicate, tested: list[Leaf], values: Values) -> tuple[bool, int]:
     """Return whether the predicate is true for these values and some guess of unknown leaves.
 
     Return the number of guesses beside it.
@@ -191,7 +191,7 @@ def _holds(predicate: Predicate, asked: list[Leaf], values: Values) -> tuple[boo
     if sure is not None:
         return sure, 0
     # The kind of an unknown event stays unknown: it is not guessed.
-    unsure = [leaf for leaf in asked if leaf.path != KIND and evaluate_leaf(leaf, values[leaf.path]) is None]
+    unsure = [leaf for leaf in tested if leaf.path != KIND and evaluate_leaf(leaf, values[leaf.path]) is None]
     if len(unsure) > GUESSES_MAX:
         return True, 0
     guesses = 0

@@ -182,8 +182,8 @@ def suggestions(
 
 def tools_named(predicate: Predicate) -> frozenset[str]:
     """Return the tools that a predicate names."""
-    asked = (leaf for leaf in leaves(predicate) if leaf.path == TOOL and leaf.test in (Test.EQ, Test.IN))
-    return frozenset(str(operand) for leaf in asked for operand in leaf.operands)
+    tested = (leaf for leaf in leaves(predicate) if leaf.path == TOOL and leaf.test in (Test.EQ, Test.IN))
+    return frozenset(str(operand) for leaf in tested for operand in leaf.operands)
 
 
 def _text(text: str, tools: Sequence[Tool]) -> str:

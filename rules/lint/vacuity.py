@@ -45,26 +45,26 @@ class _VacuitySearch:
     """A search over the events that a predicate distinguishes, up to `ANSWERS_MAX`."""
 
     predicate: Predicate
-    asked: list[Leaf]
+    tested: list[Leaf]
     answers: int = 0
     paths: list[Path] = field(init=False)
     classes: dict[Path, list[ValueClass]] = field(default_factory=dict[Path, list[ValueClass]])
 
     def __post_init__(self) -> None:
-        self.paths = [path for path in dict.fromkeys(leaf.path for leaf in self.asked) if path != KIND]
+        self.paths = [path for path in dict.fromkeys(leaf.path for leaf in self.tested) if path != KIND]
 
     def holds_for_want_of(self, kind: str, lacking: list[Path]) -> bool:
         """Return whether the predicate is true of some event of the kind, but not with the lacking fields."""
         missing = dict.fromkeys(lacking, MISSING)
         if any(
-            evaluate_predicate(self.predicate, {**missing, KIND: ValueClass(other)}) is False
-            for other in KINDS
+            evaluate_predicate(self.predicate, {**missing, KIND: ValueClass(kind_guess)}) is False
+            for kind_guess in KINDS
         ):
             return False
-        others = [path for path in self.paths if path not in missing]
+        present_paths = [path for path in self.paths if path not in missing]
         return any(
             self._holds_whatever_kind(event | missing, guess) and self._fails_with(lacking, event, guess)
-            for event, guess in self._events(kind, others)
+            for event, guess in self._events(kind, present_paths)
         )
 
     def holds_with(self, lacking: list[Path]) -> bool:
@@ -102,10 +102,10 @@ class _VacuitySearch:
         start: dict[Path, ValueClass] = {} if kind is None else {KIND: ValueClass(kind)}
         for values in product(*choices):
             event = start | dict(zip(paths, values, strict=True))
-            used = [leaf for leaf in self.asked if leaf.path in paths]
+            used = [leaf for leaf in self.tested if leaf.path in paths]
             unsure = [leaf for leaf in used if evaluate_leaf(leaf, event[leaf.path]) is None]
             for guess in product((False, True), repeat=len(unsure)):
-                self.answers += len(self.asked)
+                self.answers += len(self.tested)
                 if self.answers > ANSWERS_MAX:
                     return
                 yield event, dict(zip(unsure, guess, strict=True))
@@ -114,6 +114,6 @@ class _VacuitySearch:
         if kind is not None and kind not in FIELDS[path.field].kinds:
             return [MISSING]
         if path not in self.classes:
-            self.classes[path] = value_classes(path, self.asked)
+            self.classes[path] = value_classes(path, self.tested)
         may_miss = bool(path.steps) or not present
         return [value_class for value_class in self.classes[path] if may_miss or value_class is not MISSING]

@@ -80,12 +80,12 @@ class _Resolver:
         self.name = self.valid.name or document.source
         propositions, transitions = self.section("propositions"), self.section("transitions")
         self.heads = self.section("operators")
-        own = self.check_names(propositions, transitions)
+        defined = self.check_names(propositions, transitions)
         given = library or Scope({}, {})
         self.bits = frozenset(transitions)
         self.known = frozenset({*propositions, *self.bits})
-        self.operators = self.own_operators(
-            {name: operator for name, operator in given.operators.items() if name not in own}
+        self.operators = self.all_operators(
+            {name: operator for name, operator in given.operators.items() if name not in defined}
         )
         self.propositions = self.parsed(propositions, self.predicate)
         self.transitions = {**given.transitions, **self.parsed(transitions, self.transition)}
@@ -177,7 +177,7 @@ class _Resolver:
         if name.startswith(LIBRARY_PREFIX) and not self.is_library:
             hint = "choose another prefix"
             self.report(
-                "TRL222", f"names that begin with `{LIBRARY_PREFIX}` are the operator library's", hint, key
+                "TRL222", f"the prefix `{LIBRARY_PREFIX}` is reserved for the operator library", hint, key
             )
         elif name in first and "(" not in first[name].text:
             line = self.document.location(first[name]).line
@@ -232,8 +232,8 @@ class _Resolver:
             node, lambda text: parse_formula(text, operators=self.operators, known=self.known)
         )
 
-    def own_operators(self, given: dict[str, Operator]) -> dict[str, Operator]:
-        """Return the inherited operators of the library with the pack's own."""
+    def all_operators(self, given: dict[str, Operator]) -> dict[str, Operator]:
+        """Return the library's operators (`given`) and the pack's."""
         nodes: dict[str, ScalarNode] = {}
         pairs: list[tuple[Snippet, Snippet]] = []
         heads = [
@@ -245,11 +245,11 @@ class _Resolver:
             snippets = [Snippet(node.text, f"{i}.{j}") for j, node in enumerate(pair)]
             nodes |= {snippet.source: node for snippet, node in zip(snippets, pair, strict=True)}
             pairs.append((snippets[0], snippets[1]))
-        own, errors = parse_operators(pairs, operators=given, known=self.known)
+        operators, errors = parse_operators(pairs, operators=given, known=self.known)
         for problem in errors:
             assert problem.location is not None, "a problem of an operator has a location"
             self.report_all([problem], nodes[problem.location.source])
-        return {**given, **own}
+        return {**given, **operators}
 
     def transition(self, node: ScalarNode) -> Formula | None:
         """Parse the formula of a transition: Boolean, with `previous` over any formula."""

@@ -141,11 +141,11 @@ def _value_error(kind: str, path: KeyPath, given: object) -> tuple[str, str, str
         choices = ", ".join(f"`{value.value}`" for value in (Severity if field == "severity" else Recover))
         return "TRL213", f"unknown {field} {written}", f"write one of {choices}"
     if path[-1:] == ("version",):
-        message = f"invalid version {written}" if written else f"`version` is {_yaml_kind(given)}"
+        message = f"invalid version {written}" if written else f"`version` cannot be {_yaml_kind(given)}"
         return "TRL212", message, f"write a whole number from 1 to {VERSION_MAX}"
     return (
         "TRL212",
-        f"{_subject(path)} is {_yaml_kind(given)}",
+        f"{_subject(path)} cannot be {_yaml_kind(given)}",
         HINTS.get(kind, "write one of the field's values"),
     )
 

@@ -206,16 +206,16 @@ def test_the_table_of_spellings_reads_alike_in_words_and_in_signs() -> None:
 
 def test_the_words_and_limits_are_those_of_the_language() -> None:
     """The list of reserved words is complete, and the limits' values are the ones that hold."""
-    section = MANUAL.split("## Words of the language")[1].split("A name begins")[0]
+    section = MANUAL.split("## Reserved words")[1].split("A name starts")[0]
     assert set(re.findall(r"`(\w+)`", section)) == RESERVED
     limits = [int(cell.replace(",", "")) for _, cell in _table("limit", "value")[2:]]
     of_files = [document.TEXT_CHARACTERS_MAX, document.NODES_MAX, document.DEPTH_MAX, document.ALIASES_MAX]
     assert limits == [TEXT_CHARS_MAX, DEPTH_MAX, BOUND_MAX, NODES_MAX, *of_files, PARENTS_MAX]
 
 
-def test_the_limits_of_questions_are_those_that_hold() -> None:
+def test_the_limits_of_predicates_are_those_of_the_engine() -> None:
     """The table has every limit of predicates and slices with its value."""
-    values = [int(cell.replace(",", "")) for _, cell in _table("limit of a question", "value")[2:]]
+    values = [int(cell.replace(",", "")) for _, cell in _table("limit of a predicate", "value")[2:]]
     assert values == [
         label_limits.LEAVES_MAX,
         label_limits.MEMBERS_MAX,

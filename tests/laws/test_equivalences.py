@@ -1,4 +1,4 @@
-"""Laws of temporal logic: two spellings of one rule give the same verdicts and the same closing readings."""
+"""Laws of temporal logic: equivalent formulas give the same verdicts, also at the close."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PAST_LAWS = [
 
 
 def _with(shape: str, a: Formula, b: Formula) -> Formula:
-    """The law's side with formulas for its letters a and b."""
+    """Return a side of the law with formulas for its letters a and b."""
 
     def put(f: Formula) -> Formula:
         if f.op is Op.PROP and f.name in ("a", "b"):
@@ -80,7 +80,7 @@ def _assert_same(left: Formula, right: Formula, recover: Recover, trace: list[fr
 def test_laws_of_the_future(
     law: tuple[str, str], a: Formula, b: Formula, recover: Recover, trace: list[frozenset[str]]
 ) -> None:
-    """Rewriting a rule by the law changes no verdict and no closing reading, whatever stands for a and b."""
+    """Rewriting a rule by the law changes no verdict, whatever a and b are."""
     _assert_same(_with(law[0], a, b), _with(law[1], a, b), recover, trace)
 
 
@@ -90,7 +90,7 @@ def test_laws_of_the_future(
 def test_laws_of_the_past(
     law: tuple[str, str], a: Formula, b: Formula, recover: Recover, trace: list[frozenset[str]]
 ) -> None:
-    """The same for past operators, inside an invariant and under a future operator."""
+    """The same holds for past operators, inside an invariant and under a future operator."""
     left, right = (_with(side, a, b) for side in law)
     for around in ("G (p -> a)", "F (q and a)"):
         rules = [_with(around, side, side) for side in (left, right)]
@@ -99,7 +99,7 @@ def test_laws_of_the_past(
 
 
 def test_every_operator_stands_in_a_law() -> None:
-    """No operator of the language is without a law."""
+    """Every operator of the language has a law."""
     met = Counter(f.op for side in sum(FUTURE_LAWS + PAST_LAWS, ()) for f in walk(parse_formula(side)))
     assert set(Op) - set(met) == set()
     assert parse_formula("a") == prop("a")

@@ -1,4 +1,4 @@
-"""A proposition that is said never to hold holds at no event."""
+"""No event makes an unsatisfiable predicate true."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ close_events = st.fixed_dictionaries(
 
 
 def fitting(event: Event) -> Event:
-    """The event, null in fields that were left out and in those that its kind does not have."""
-    kept = {
+    """Return the event with null in missing fields and in fields that its kind does not have."""
+    valid = {
         name: value
         for name, value in event.items()
         if name not in FIELDS or event["kind"] in FIELDS[name].kinds
     }
-    return {**dict.fromkeys(EVENT_SCHEMA), "content": "captured", "nested": False, **kept}
+    return {**dict.fromkeys(EVENT_SCHEMA), "content": "captured", "nested": False, **valid}
 
 
 @given(predicates, st.lists(events, min_size=1, max_size=20))
 @settings(max_examples=200)
-def test_what_holds_can_hold(predicate: Predicate, rows: list[Event]) -> None:
-    """Where some event makes the predicate true, the predicate is not said to be impossible."""
+def test_a_predicate_that_holds_is_satisfiable(predicate: Predicate, rows: list[Event]) -> None:
+    """A predicate that some event makes true is satisfiable."""
     if any(oracle(predicate, fitting(event)) for event in rows):
         assert is_satisfiable(predicate)
 
@@ -82,7 +82,7 @@ def test_what_holds_can_hold(predicate: Predicate, rows: list[Event]) -> None:
     parse_predicate('not kind == "user" and not tool == "a"'),
     [{"kind": "tool_call", "tool": "b"}],
 )
-def test_what_holds_can_hold_where_questions_nearly_exclude_each_other(
+def test_a_predicate_that_holds_is_satisfiable_where_questions_nearly_exclude_each_other(
     predicate: Predicate, rows: list[Event]
 ) -> None:
     """The same, with questions about few values of few fields, many of which contradict each other."""

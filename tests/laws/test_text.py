@@ -1,4 +1,4 @@
-"""Laws of printing and parsing: what is printed reads back as the same tree, and prints the same again."""
+"""Laws of printing and parsing: printed text parses to the same tree, and prints the same again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ leaves = st.one_of(st.sampled_from([Formula(Op.TRUE), Formula(Op.FALSE)]), names
 
 @st.composite
 def bounds_of(draw: st.DrawFn, op: Op) -> tuple[int, int] | None:
-    """Bounds that the operator may have."""
+    """Return bounds that the operator may have."""
     number = st.integers(0, 1000)
     if op is Op.AT_MOST:
         return 0, draw(number)
@@ -37,7 +37,7 @@ def bounds_of(draw: st.DrawFn, op: Op) -> tuple[int, int] | None:
 
 
 def trees(unary: tuple[Op, ...], binary: tuple[Op, ...]) -> st.SearchStrategy[Formula]:
-    """Formulas with just these operators."""
+    """Return formulas with only these operators."""
 
     def grow(inner: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
         one = st.sampled_from(unary).flatmap(
@@ -119,7 +119,7 @@ def test_a_printed_formula_reads_back_as_the_same_tree(formula: Formula) -> None
 @given(formulas, st.data())
 @settings(max_examples=100)
 def test_no_parenthesis_of_a_printed_formula_can_be_left_out(formula: Formula, data: st.DataObject) -> None:
-    """Without any one pair of its parentheses the text says another formula."""
+    """Without any one pair of its parentheses the text is another formula."""
     text = to_text(formula)
     opened = [i for i, char in enumerate(text) if char == "("]
     if not opened:
@@ -133,7 +133,7 @@ def test_no_parenthesis_of_a_printed_formula_can_be_left_out(formula: Formula, d
 @given(formulas)
 @settings(max_examples=100)
 def test_signs_and_letters_say_the_same_as_words(formula: Formula) -> None:
-    """A formula spelt with letters and signs reads as the same tree as its words."""
+    """A formula in letters and signs parses to the same tree as its words."""
     letters = {"next": "X", "weak_next": "N", "eventually": "F", "always": "G", "until": "U"}
     letters |= {"weak_until": "W", "release": "R", "strong_release": "M", "previous": "Y", "once": "O"}
     letters |= {"weak_previous": "Z", "historically": "H", "since": "S", "weak_since": "WS"}
@@ -159,7 +159,7 @@ def test_a_printed_path_reads_back_as_the_same_path(path: Path) -> None:
 @given(texts)
 @settings(max_examples=400)
 def test_any_text_is_read_or_refused_with_a_place_and_a_hint(text: str) -> None:
-    """Texts of the language's own pieces in any order parse, or raise RuleError with a place in the text."""
+    """Tokens of the language in any order parse, or raise RuleError with a location in the text."""
     for parse in (parse_formula, parse_predicate, parse_path):
         for problem in _problems(parse, text):
             assert problem.hint
@@ -193,7 +193,7 @@ def _problems(parse: Callable[[str], object], text: str) -> tuple[Problem, ...]:
 
 
 def _small(nodes: int) -> list[Formula]:
-    """All formulas of up to so many nodes over p, q, true and false, with every operator but `at_most`."""
+    """Return all formulas of up to so many nodes over p, q, true, false and all operators but `at_most`."""
     sizes: dict[int, list[Formula]] = {1: [prop("p"), prop("q"), Formula(Op.TRUE), Formula(Op.FALSE)]}
     for size in range(2, nodes + 1):
         ones = [Formula(op, (arg,)) for op in UNARY if op is not Op.AT_MOST for arg in sizes[size - 1]]

@@ -1,4 +1,4 @@
-"""A proposition is said to hold for want of a field just where trying every event shows it."""
+"""A predicate is found vacuous exactly if an enumeration of events shows it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_TOOLS = KINDS[2:4]
 TOOLS = ("a", "5", "5.0", "z", "4", "5.5", "7")
 ARGS = ('"a"', "5", "5.0", '"z"', "4", "5.5", "7", "[]", None)
 fields = st.sampled_from([Path("tool"), Path("args", ("x",))])
-questions: st.SearchStrategy[Predicate] = st.one_of(
+conditions: st.SearchStrategy[Predicate] = st.one_of(
     st.builds(lambda kind: Leaf(Path("kind"), Ask.EQ, (kind,)), st.sampled_from(["user", "tool_call"])),
     st.builds(
         lambda path, ask, value: Leaf(path, ask, (value,)),
@@ -35,7 +35,7 @@ questions: st.SearchStrategy[Predicate] = st.one_of(
     st.just(Leaf(Path("nested"), Ask.IS_TRUE)),
 )
 predicates: st.SearchStrategy[Predicate] = st.recursive(
-    questions,
+    conditions,
     lambda inner: st.one_of(
         inner.map(Not),
         st.lists(inner, min_size=2, max_size=3).map(lambda args: And(tuple(args))),
@@ -46,20 +46,20 @@ predicates: st.SearchStrategy[Predicate] = st.recursive(
 
 
 def event(kind: str, nested: bool, tool: str | None, args: str | None) -> Event:
-    """An event that was captured whole."""
+    """Return a fully captured event."""
     fixed: dict[str, Any] = {"kind": kind, "nested": nested, "tool": tool, "args": args}
     return dict.fromkeys(EVENT_SCHEMA) | {"content": "captured"} | fixed
 
 
 def calls() -> Iterator[tuple[str, str | None]]:
-    """A tool and arguments, with one of the values that questions tell apart, or without."""
+    """Yield a tool and arguments, with each value that the conditions distinguish, or without."""
     yield from product(TOOLS, ("{}" if value is None else f'{{"x": {value}}}' for value in ARGS))
 
 
-def holds_for_want(predicate: Predicate) -> bool:
-    """Whether a message makes it true, whatever the kind is said to be, and false if it were of some tool.
+def is_vacuous(predicate: Predicate) -> bool:
+    """Return whether a message makes it true whatever its kind, and some tool makes it false.
 
-    An event of a tool must be able to make it true, too.
+    Some event of a tool must make it true, too.
     """
     if not any(
         oracle(predicate, event(kind, nested, *call))
@@ -79,6 +79,6 @@ def holds_for_want(predicate: Predicate) -> bool:
 @example(parse_predicate('not (tool == "a" and args.x >= 5)'))
 @example(parse_predicate('kind == "user" or not tool == "a"'))
 @example(Not(Or((Leaf(Path("tool"), Ask.EQ, ("5",)), Leaf(Path("tool"), Ask.NE, (5,))))))
-def test_what_holds_for_want_of_a_field_is_what_trying_events_shows(predicate: Predicate) -> None:
-    """Each predicate is found out just where some event shows it, by a plain reading of the language."""
-    assert (find_vacuity(predicate, TRUE) is not None) == holds_for_want(predicate)
+def test_vacuity_is_what_an_enumeration_of_events_shows(predicate: Predicate) -> None:
+    """The search finds a predicate exactly if the oracle shows it on some event."""
+    assert (find_vacuity(predicate, TRUE) is not None) == is_vacuous(predicate)

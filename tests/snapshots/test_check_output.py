@@ -48,20 +48,20 @@ propositions:
 rules:
   - {id: never,    formula: "always (refund -> once refund)"}
   - {id: always,   formula: "always (refund and not refund)"}
-  - {id: possible, formula: "always (refund -> once secret)"}
+  - {id: excluded, formula: "always (refund -> once secret)"}
   - {id: forgets,  formula: "always ((refund -> eventually result) and (handover -> once verified))"}
-  - {id: anew,     formula: "not refund until verified"}
+  - {id: again,    formula: "not refund until verified"}
   - {id: sticky,   formula: "always at_most[2] refund"}
   - {id: finite,   formula: "always (handover -> weak_next false)"}
-  - {id: misread,  formula: "always refund until verified", recover: none}
+  - {id: binding,  formula: "always refund until verified", recover: none}
   - {id: vacuous,  formula: "always (other -> once verified)"}
 """
 
 EXTENDS = """\
 pack: desk
 extends: warnings.yaml
-drop: [sticky, misreed]
-severities: {anew: info, always: urgent}
+drop: [sticky, bindin]
+severities: {again: info, always: urgent}
 propositions:
   refund: kind == "tool_result" and tool == "refund"
 transitions:

@@ -1,4 +1,4 @@
-"""The warnings of `tracline check`: each with rules it is for, and near misses it must leave alone."""
+"""The warnings of `tracline check`: each with rules that get it, and near misses that do not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FREE = "".join(f"  {word}: text contains {word!r}\n".replace("'", '"') for word 
 
 
 def warnings(formula: str, extra: str = "", propositions: str = FREE) -> list[Problem]:
-    """The warnings about a rule over propositions that are free of each other, unused ones aside."""
+    """Return the warnings about a rule over independent propositions, without those about unused ones."""
     text = (
         f"pack: x\npropositions:\n{propositions}rules:\n  - id: r\n    formula: >-\n      {formula}\n{extra}"
     )
@@ -74,7 +74,7 @@ POSITIVE = [
 
 @pytest.mark.parametrize(("code", "formula", "extra"), POSITIVE)
 def test_a_warning_is_given(code: str, formula: str, extra: str) -> None:
-    """The rule has that warning, placed at its formula, with a hint."""
+    """The rule has that warning, located at its formula, with a hint."""
     found = [problem for problem in warnings(formula, extra) if problem.code == code]
     assert len(found) == 1
     (problem,) = found
@@ -127,7 +127,7 @@ NEAR_MISSES = [
 
 @pytest.mark.parametrize(("formula", "extra"), NEAR_MISSES)
 def test_a_sensible_rule_has_no_warning(formula: str, extra: str) -> None:
-    """Rules as people mean them, and the spellings that the hints suggest, are left alone."""
+    """Correct rules, and the spellings that the hints suggest, have no warnings."""
     assert warnings(formula, extra) == []
 
 
@@ -150,7 +150,7 @@ def test_a_sensible_rule_has_no_warning(formula: str, extra: str) -> None:
     ],
 )
 def test_the_hint_has_the_spelling(formula: str, spelling: str) -> None:
-    """A hint says what to write, and what it says has no warning of its own."""
+    """A hint has a rewritten formula, which has no warning itself."""
     assert any(f"`{spelling}`" in problem.hint for problem in warnings(formula))
     if spelling.startswith("always"):
         assert warnings(spelling) == []
@@ -159,7 +159,7 @@ def test_the_hint_has_the_spelling(formula: str, spelling: str) -> None:
 @pytest.mark.parametrize(
     "formula", [*dict.fromkeys(formula for _, formula, _ in POSITIVE), "eventually (handover and next true)"]
 )
-def test_a_hint_speaks_of_the_rule_alone(formula: str) -> None:
+def test_a_hint_names_only_propositions_of_the_rule(formula: str) -> None:
     """No hint names a proposition that the rule does not have."""
     for problem in warnings(formula):
         spelled = " ".join(re.findall("`(.*?)`", problem.hint))
@@ -167,8 +167,8 @@ def test_a_hint_speaks_of_the_rule_alone(formula: str) -> None:
         assert named <= set(re.findall(r"[a-z_]+", formula)), problem.hint
 
 
-def test_parts_about_the_first_events_forget_nothing() -> None:
-    """A rule about a fixed number of events begins anew when it is done, and is told that alone."""
+def test_conjuncts_about_the_first_events_lose_nothing() -> None:
+    """A rule about a fixed number of events gets only the warning that it restarts."""
     assert [problem.code for problem in warnings("greet and next call")] == ["TRL505"]
 
 
@@ -188,33 +188,33 @@ def test_parts_about_the_first_events_forget_nothing() -> None:
         ('text matches /a/ and text matches /b/ and not text contains "c"', False),
     ],
 )
-def test_a_proposition_that_can_never_hold(question: str, impossible: bool) -> None:
-    """Conditions that exclude each other are told at the proposition, with the rules that use it."""
+def test_a_proposition_that_can_never_be_true(question: str, impossible: bool) -> None:
+    """Conditions that exclude each other are reported at the proposition, with the rules that use it."""
     found = warnings("always (p -> once q)", propositions=f"  p: nested\n  q: {question}\n")
-    told = [problem for problem in found if problem.code == "TRL503"]
-    assert bool(told) == impossible
-    for problem in told:
+    reported = [problem for problem in found if problem.code == "TRL503"]
+    assert bool(reported) == impossible
+    for problem in reported:
         assert problem.location is not None
         assert (problem.location.line, problem.location.column) == (4, 6)
         assert "`r`" in problem.hint
 
 
 VACUOUS = [
-    ('tool not in ["refund"]', "a user message, which never has `tool`"),
-    ('nested and not tool == "refund"', "a user message, which never has `tool`"),
-    ('not text contains "no"', "a tool call, which never has `text`"),
-    ('error is null and not result starts with "Error"', "a user message, which never has `result`"),
-    ("args.amount is null", "a user message, which never has `args`"),
-    ('not (tool == "refund" and args.amount > 100)', "a user message, which never has `tool`"),
-    ('kind == "user" or tool not in ["refund"]', "an assistant message, which never has `tool`"),
-    ('kind == "tool_call" and tool == "a" or tool not in ["b"]', "a user message, which never has `tool`"),
+    ('tool not in ["refund"]', "user messages, which never have `tool`"),
+    ('nested and not tool == "refund"', "user messages, which never have `tool`"),
+    ('not text contains "no"', "tool calls, which never have `text`"),
+    ('error is null and not result starts with "Error"', "user messages, which never have `result`"),
+    ("args.amount is null", "user messages, which never have `args`"),
+    ('not (tool == "refund" and args.amount > 100)', "user messages, which never have `tool`"),
+    ('kind == "user" or tool not in ["refund"]', "assistant messages, which never have `tool`"),
+    ('kind == "tool_call" and tool == "a" or tool not in ["b"]', "user messages, which never have `tool`"),
     ('kind == "tool_call" and tool not in ["refund"]', None),
     ('kind in ["user", "tool_call"] and tool not in ["refund"]', None),
     ('kind != "user" and tool not in ["refund"]', None),
     ('not (kind == "tool_call" and tool == "refund")', None),
     ('result is not null and tool not in ["refund"]', None),
     ('text contains "x" and tool not in ["refund"]', None),
-    ('call_id == "c" and not result contains "x"', "a tool call, which never has `result`"),
+    ('call_id == "c" and not result contains "x"', "tool calls, which never have `result`"),
     ('tool != "refund"', None),
     ("tool is null", None),
     ("error is null and not nested", None),
@@ -222,13 +222,13 @@ VACUOUS = [
 ]
 
 
-@pytest.mark.parametrize(("question", "told"), VACUOUS)
-def test_a_proposition_that_holds_for_want_of_what_it_asks_about(question: str, told: str | None) -> None:
-    """TRL510: a question under `not` is true where there is nothing to ask, unless the kind is asked, too."""
-    found = warnings("always (p -> once q)", propositions=f"  p: nested\n  q: {question}\n")
+@pytest.mark.parametrize(("condition", "expected"), VACUOUS)
+def test_a_proposition_that_is_vacuously_true(condition: str, expected: str | None) -> None:
+    """TRL510: a condition under `not` is true of events without the field, unless the kind is tested, too."""
+    found = warnings("always (p -> once q)", propositions=f"  p: nested\n  q: {condition}\n")
     vacuous = [problem for problem in found if problem.code == "TRL510"]
     assert [problem.message for problem in vacuous] == (
-        [] if told is None else [f"the proposition `q` can be true of {told}"]
+        [] if expected is None else [f"proposition `q` can be true of {expected}"]
     )
     for problem in vacuous:
         assert problem.location is not None
@@ -236,16 +236,16 @@ def test_a_proposition_that_holds_for_want_of_what_it_asks_about(question: str, 
         assert "`r`" in problem.hint
 
 
-def test_a_rule_whose_steps_are_of_one_kind_asks_nothing_of_others() -> None:
-    """What `steps` leave out is not met, whatever the proposition says there."""
+def test_events_outside_steps_cause_no_vacuity() -> None:
+    """An event that `steps` excludes causes no vacuity."""
     asked = '  p: nested\n  q: tool not in ["refund"]\n  call: kind == "tool_call"\n'
     for steps, codes in (("call", []), ("call or p", ["TRL510"]), ("q", ["TRL510"])):
         found = warnings("always (p -> once q)", f"    steps: {steps}\n", propositions=asked)
         assert [problem.code for problem in found if problem.code == "TRL510"] == codes
 
 
-def test_a_large_question_is_not_searched_to_the_end() -> None:
-    """Where the search would take long, nothing is said: of forty expressions any may match."""
+def test_the_search_in_a_large_predicate_is_limited() -> None:
+    """A long search gives no warning: any of forty expressions may match."""
     for count, codes in ((4, ["TRL510"]), (40, [])):
         matched = " and ".join(f"error matches /{i}/" for i in range(count))
         asked = f'  p: nested\n  q: {matched} and not tool == "refund"\n'
@@ -253,8 +253,8 @@ def test_a_large_question_is_not_searched_to_the_end() -> None:
         assert [problem.code for problem in found if problem.code == "TRL510"] == codes
 
 
-def test_propositions_that_exclude_each_other_count_as_such() -> None:
-    """What would take an event that there cannot be breaks no rule."""
+def test_propositions_that_exclude_each_other_are_known() -> None:
+    """An impossible event violates no rule."""
     exclusive = '  p: kind == "user"\n  q: kind == "tool_call"\n'
     assert [problem.code for problem in warnings("always not (p and q)", propositions=exclusive)] == [
         "TRL501"
@@ -262,19 +262,19 @@ def test_propositions_that_exclude_each_other_count_as_such() -> None:
     assert warnings("always not (p and previous q)", propositions=exclusive) == []
 
 
-def test_names_that_no_rule_uses() -> None:
-    """Propositions and transitions beside the rules are told; those of a pack without rules are not."""
+def test_unused_names() -> None:
+    """Unused propositions and transitions are reported; those of a pack without rules are not."""
     text = "pack: x\npropositions: {a: nested, b: late}\ntransitions: {t: not previous t}\n"
     used = check(pack_text(text + "rules:\n  - {id: r, formula: always a}\n"))
     assert [problem.message for problem in used] == [
-        "the proposition `b` is used by no rule",
-        "the transition `t` is used by no rule",
+        "unused proposition `b`",
+        "unused transition `t`",
     ]
     assert check(pack_text(text)) == ()
 
 
 def test_a_rule_that_is_too_large_is_an_error() -> None:
-    """What the compiler refuses is told at the formula, and is no warning."""
+    """A rule that the compiler rejects is an error at the formula, not a warning."""
     big = "always (p -> X[14] q)"
     (problem,) = warnings(big)
     assert problem.code == "TRL301"
@@ -283,8 +283,8 @@ def test_a_rule_that_is_too_large_is_an_error() -> None:
     assert problem.location.text.strip() == big
 
 
-def test_operators_and_transitions_are_read_too() -> None:
-    """A misleading text is told wherever a formula stands in the pack."""
+def test_operators_and_transitions_are_checked_too() -> None:
+    """Surprising precedence is reported in every formula of a pack."""
     text = (
         "pack: x\npropositions: {a: nested, b: late}\noperators:\n  f(p, q): once p since q\n"
         "transitions:\n  t: previous (once a since b)\nrules:\n  - id: r\n    formula: always f(a, t)\n"
@@ -299,12 +299,12 @@ def test_operators_and_transitions_are_read_too() -> None:
 
 @pytest.mark.parametrize("name", shipped_packs())
 def test_shipped_packs_have_no_warning(name: str) -> None:
-    """What ships follows its own advice."""
+    """The shipped packs have no warnings."""
     assert check(load_packs([name])) == ()
 
 
 def test_every_warning_is_triggered() -> None:
-    """The table has no warning that no test here raises."""
+    """A test triggers every warning of the table."""
     own = {code for code in CODES if re.fullmatch(r"TRL5\d\d", code)}
     assert own == {code for code, *_ in POSITIVE} | {
         *("TRL503", "TRL509", "TRL510"),

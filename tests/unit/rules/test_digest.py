@@ -1,4 +1,4 @@
-"""Digests of rules and ids of verdicts: what changes them and what does not."""
+"""Digests of rules and ids of verdicts, and the changes that affect them."""
 
 import hashlib
 from dataclasses import replace
@@ -37,8 +37,8 @@ RULE = Rule(
         {"propositions": RULE.propositions | {"extra": parse_predicate("nested")}},
     ],
 )
-def test_nothing_cosmetic_changes_a_digest(change: dict[str, Any]) -> None:
-    """Names and words do not count, nor do propositions that go unused."""
+def test_cosmetic_changes_do_not_change_a_digest(change: dict[str, Any]) -> None:
+    """Names, titles and unused propositions do not affect the digest."""
     assert rule_digest(replace(RULE, **change)) == rule_digest(RULE)
 
 
@@ -55,8 +55,8 @@ def test_nothing_cosmetic_changes_a_digest(change: dict[str, Any]) -> None:
         {"for_each": SliceKey((parse_path("args.order_id"),), joint=True)},
     ],
 )
-def test_what_decides_verdicts_changes_a_digest(change: dict[str, Any]) -> None:
-    """Formula, propositions, transitions, `steps`, `applies_to`, recovery and slicing all count."""
+def test_changes_of_verdicts_change_a_digest(change: dict[str, Any]) -> None:
+    """Formula, propositions, transitions, `steps`, `applies_to`, recovery and slicing affect the digest."""
     changed = replace(RULE, **change)
     assert rule_digest(changed) != rule_digest(RULE)
 
@@ -68,7 +68,7 @@ def test_digests_of_all_variants_differ() -> None:
     assert rule_digest(joint) != rule_digest(either)
 
 
-def test_a_verdict_id_is_the_hash_of_what_makes_it_this_verdict() -> None:
+def test_a_verdict_id_is_a_hash_of_its_parts() -> None:
     """The SHA-256 of the canonical JSON array, its first 32 hex digits; a null slice is JSON's null."""
     found = verdict_id(
         pack="shop",
@@ -86,8 +86,8 @@ def test_a_verdict_id_is_the_hash_of_what_makes_it_this_verdict() -> None:
     assert found == hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def test_a_rule_sets_digest_is_that_of_what_its_rules_find() -> None:
-    """Neither titles nor order nor text count; packs, ids, severities and what decides verdicts do."""
+def test_a_rule_sets_digest_covers_its_verdicts() -> None:
+    """Titles, order and text do not affect it; packs, ids, severities and verdicts do."""
     other = replace(RULE, id="other")
     digest = rule_set_digest(RuleSet((RULE, other), {}))
     assert digest == rule_set_digest(RuleSet((other, replace(RULE, title="Another")), {"shop": "text"}))

@@ -1,4 +1,4 @@
-"""The examples inside packs: how a session is run, and what `tracline test` says of it."""
+"""The examples inside packs: running a session, and the output of `tracline test`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ HEAD = "pack: x\npropositions: {a: nested, b: late, c: history}\nrules:\n"
 
 
 def ran(rule: str) -> list[ExampleRun]:
-    """The trials of the one rule that those lines hold."""
+    """Return the runs of the examples of one rule."""
     (only,) = pack_text(HEAD + rule).rules
     return list(run_examples(only, compile_rule(only)))
 
 
-def test_violated_and_unmet_break_a_rule() -> None:
-    """An example under `violated` passes by a violation as by an obligation that is open at the close."""
+def test_violated_and_unmet_violate_a_rule() -> None:
+    """An example under `violated` passes with a violation or an open obligation at the close."""
     found = ran(
         "  - id: r\n    formula: always (a -> next b)\n    examples:\n"
         "      violated: [[[a], [c]], [[a]]]\n      holds: [[[a], [b]], [[], []]]\n"
@@ -36,8 +36,8 @@ def test_violated_and_unmet_break_a_rule() -> None:
     ]
 
 
-def test_an_example_that_goes_the_other_way_fails() -> None:
-    """Under either word an example fails where the rule answers the other."""
+def test_an_example_with_the_opposite_verdict_fails() -> None:
+    """An example fails if the rule has the opposite verdict."""
     found = ran(
         "  - id: r\n    formula: always (a -> once b)\n    examples:\n"
         "      violated: [[b], [a]]\n      holds: [[a], [b]]\n"
@@ -45,8 +45,8 @@ def test_an_example_that_goes_the_other_way_fails() -> None:
     assert [(run.expected, run.passed) for run in found] == [("violated", False), ("holds", False)]
 
 
-def test_steps_leave_events_out() -> None:
-    """A step that `steps` does not count has no verdict, and is no event in between."""
+def test_steps_exclude_events() -> None:
+    """A step that `steps` excludes has no verdict, and the rule does not see it."""
     (run,) = ran(
         "  - id: r\n    formula: always (a -> next b)\n    steps: a or b\n    examples:\n"
         "      holds: [[a], [c], [b]]\n"
@@ -56,7 +56,7 @@ def test_steps_leave_events_out() -> None:
 
 
 def test_an_example_is_one_slice() -> None:
-    """Whatever `for_each` says, the events of an example belong together, and their closing counts."""
+    """All events of an example are in one slice, whatever `for_each` is, and its close counts."""
     (run,) = ran(
         "  - id: r\n    formula: always (a -> eventually b)\n    for_each: args.x\n    examples:\n"
         "      violated: [[a], []]\n"
@@ -67,7 +67,7 @@ def test_an_example_is_one_slice() -> None:
 
 @pytest.fixture
 def failing(tmp_path: Path) -> str:
-    """The path of a pack of three rules, one of whose examples fails."""
+    """Return the path of a pack of three rules with one failing example."""
     path = tmp_path / "x.yaml"
     path.write_text(
         HEAD
@@ -80,13 +80,13 @@ def failing(tmp_path: Path) -> str:
 
 
 def run(*words: str) -> tuple[int, str]:
-    """Exit code and standard output of `tracline test`."""
+    """Return the exit code and standard output of `tracline test`."""
     result = CliRunner().invoke(tracline, ["test", *words])
     return result.exit_code, result.stdout
 
 
-def test_the_table_tells_each_rule_and_how_an_example_failed(failing: str) -> None:
-    """A line per rule, the steps and verdicts of what failed, a summary, and exit code 1."""
+def test_the_table_shows_each_rule_and_each_failure(failing: str) -> None:
+    """A line per rule, the steps and verdicts of failed examples, a summary, and exit code 1."""
     code, out = run(failing)
     assert code == 1
     assert out.splitlines() == [
@@ -102,8 +102,8 @@ def test_the_table_tells_each_rule_and_how_an_example_failed(failing: str) -> No
     ]
 
 
-def test_json_has_every_trial(failing: str) -> None:
-    """Each example has its rule, what was expected, whether it passed, and its verdicts."""
+def test_json_has_every_example(failing: str) -> None:
+    """Each example has its rule, the expected result, whether it passed, and its verdicts."""
     code, out = run(failing, "--format", "json")
     answer = json.loads(out)
     assert code == 1
@@ -125,7 +125,7 @@ def test_json_has_every_trial(failing: str) -> None:
 
 
 def test_junit_has_a_case_for_every_example(failing: str) -> None:
-    """A suite per pack and a case per example, the failing ones with their story."""
+    """There is a suite per pack and a case per example; failing ones have their steps."""
     code, out = run(failing, "--format", "junit")
     root = ElementTree.fromstring(out)
     assert code == 1
@@ -136,7 +136,7 @@ def test_junit_has_a_case_for_every_example(failing: str) -> None:
 
 
 def test_a_pack_with_errors_gives_exit_code_2(tmp_path: Path) -> None:
-    """Nothing is run where a pack has errors: they go to standard error."""
+    """No example runs if a pack has errors, which go to standard error."""
     (tmp_path / "x.yaml").write_text(HEAD + "  - {id: r, formula: always d}\n")
     result = CliRunner().invoke(tracline, ["test", str(tmp_path / "x.yaml")])
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""Packs that extend others: what they inherit, what they replace, what is wrong, and how they are stored."""
+"""Packs that extend others: inheritance, replacement, errors and storage."""
 
 from __future__ import annotations
 
@@ -54,25 +54,25 @@ rules:
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    """A folder with the pack that the others extend."""
+    """Return a folder with the pack that the others extend."""
     (tmp_path / "base.yaml").write_text(BASE)
     return tmp_path
 
 
 def written(folder: Path, text: str, name: str = "shop") -> Path:
-    """A pack that extends the base, in its folder."""
+    """Write a pack that extends the base, into its folder."""
     file = folder / f"{name}.yaml"
     file.write_text(f"pack: {name}\nextends: base.yaml\n{text}")
     return file
 
 
 def rules(file: Path) -> dict[str, Rule]:
-    """The rules of a pack by their ids."""
+    """Return the rules of a pack by their ids."""
     return {rule.id: rule for rule in load_packs(file).rules}
 
 
 def problems(file: Path) -> tuple[Problem, ...]:
-    """Everything wrong with a pack."""
+    """Return every problem of a pack."""
     with pytest.raises(RuleError) as caught:
         load_packs(file)
     return caught.value.problems
@@ -83,7 +83,7 @@ def problems(file: Path) -> tuple[Problem, ...]:
 
 @pytest.mark.parametrize("name", shipped_packs())
 def test_a_pack_that_replaces_nothing_has_the_rules_of_its_parent(name: str) -> None:
-    """All but the pack's name is the same, digests too, for every pack that ships."""
+    """Everything but the pack's name is the same, also the digests, for every shipped pack."""
     parent, child = load_packs(name).rules, pack_text(f"pack: mine\nextends: {name}\n").rules
     assert [replace(rule, pack=name) for rule in child] == list(parent)
     assert [rule_digest(rule) for rule in child] == [rule_digest(rule) for rule in parent]
@@ -93,18 +93,18 @@ def test_a_pack_that_replaces_nothing_has_the_rules_of_its_parent(name: str) -> 
 def test_an_audit_by_a_pack_that_replaces_nothing_finds_what_its_parent_finds(
     base: Path, tmp_path: Path
 ) -> None:
-    """Verdicts are the same but for the pack's name and the ids, which hash it."""
+    """Verdicts are the same except for the pack's name and the ids, which hash it."""
     found = [verdicts(audited(tmp_path, file)) for file in (base / "base.yaml", written(base, ""))]
-    assert {one["pack"] for one in found[1]} == {"shop"}
-    assert {one["id"] for one in found[0]}.isdisjoint(one["id"] for one in found[1])
-    for one in (*found[0], *found[1]):
-        del one["id"], one["pack"]
+    assert {verdict["pack"] for verdict in found[1]} == {"shop"}
+    assert {verdict["id"] for verdict in found[0]}.isdisjoint(verdict["id"] for verdict in found[1])
+    for verdict in (*found[0], *found[1]):
+        del verdict["id"], verdict["pack"]
     assert found[0]
     assert found[0] == found[1]
 
 
-def test_replaced_propositions_reach_every_part_of_inherited_rules(base: Path) -> None:
-    """Formula, `steps`, `applies_to` and transitions ask the new question, and digests cover it."""
+def test_replaced_propositions_apply_to_every_part_of_inherited_rules(base: Path) -> None:
+    """Formula, `steps`, `applies_to` and transitions use the new condition, and digests cover it."""
     found = rules(written(base, 'propositions:\n  pays: kind == "tool_call" and tool == "transfer"\n'))
     new = parse_predicate('kind == "tool_call" and tool == "transfer"')
     assert found["check-first"].propositions["pays"] == found["never-owed"].propositions["pays"] == new
@@ -114,22 +114,22 @@ def test_replaced_propositions_reach_every_part_of_inherited_rules(base: Path) -
     assert changed == {"check-first", "never-owed", "no-odd"}
 
 
-def test_replaced_operators_and_transitions_reach_inherited_rules(base: Path) -> None:
-    """What an inherited rule calls or remembers is what the extending pack defines."""
+def test_replaced_operators_and_transitions_apply_to_inherited_rules(base: Path) -> None:
+    """An inherited rule uses the operators and transitions that the extending pack defines."""
     text = "operators:\n  before(p, q): always (p -> previous once q)\ntransitions:\n  owed: pays\n"
     found = rules(written(base, text))
     assert found["check-first"].formula == parse_formula("always (pays -> previous once checked)")
     assert found["never-owed"].transitions == {"owed": parse_formula("pays")}
 
 
-def test_own_rules_use_what_is_inherited(base: Path) -> None:
+def test_a_packs_rules_use_inherited_names(base: Path) -> None:
     """Inherited propositions, operators and transitions are in scope; inherited rules come first."""
     text = "rules:\n  - {id: mine, formula: 'before(pays, checked) and always not previous owed'}\n"
     assert list(rules(written(base, text))) == ["check-first", "never-owed", "no-odd", "mine"]
 
 
-def test_rules_are_dropped_and_weighed(base: Path) -> None:
-    """A dropped rule may be written anew; severities change in the rule set's digest and no rule's."""
+def test_rules_are_dropped_and_get_other_severities(base: Path) -> None:
+    """A dropped rule may be defined again; a severity changes the digest of the rule set, not the rule's."""
     text = (
         "drop: [no-odd]\nseverities: {check-first: low}\nrules:\n  - {id: no-odd, formula: always not pays}\n"
     )
@@ -140,7 +140,7 @@ def test_rules_are_dropped_and_weighed(base: Path) -> None:
 
 
 def test_packs_may_extend_each_other_five_deep(base: Path) -> None:
-    """The nearest definition counts; the sixth pack above one is refused, at the place that names it."""
+    """The nearest definition applies; the sixth pack above one is an error at the node that names it."""
     for depth in range(1, 7):
         parent = "base" if depth == 1 else f"p{depth - 1}"
         text = f'pack: p{depth}\nextends: {parent}.yaml\npropositions: {{asks: text contains "{depth}"}}\n'
@@ -150,8 +150,8 @@ def test_packs_may_extend_each_other_five_deep(base: Path) -> None:
     assert (problem.code, location(problem)) == ("TRL224", ("p1.yaml", "base.yaml"))
 
 
-def test_a_pack_may_extend_one_of_its_own_name() -> None:
-    """Verdicts then go on under the name; beside the other it is refused as any second pack of a name."""
+def test_a_pack_may_extend_one_of_the_same_name() -> None:
+    """Verdicts keep the name; loading both packs is an error, as with any duplicate name."""
     text = "pack: privacy\nextends: privacy\ndrop: [no-password]\n"
     assert len(pack_text(text).rules) == len(load_packs("privacy").rules) - 1
 
@@ -162,17 +162,17 @@ ERRORS = [
     ("extends: bas\n", "TRL201", "bas", "name a shipped pack"),
     ("extends: base\n", "TRL201", "base", "did you mean `base.yaml`?"),
     ("extends: custmer-service\n", "TRL201", "custmer-service", "did you mean `customer-service`?"),
-    ("extends: [privacy]\n", "TRL212", "[privacy]", "write a text"),
-    ("extends:\n", "TRL212", "extends", "write a text"),
+    ("extends: [privacy]\n", "TRL212", "[privacy]", "write text"),
+    ("extends:\n", "TRL212", "extends", "write text"),
     ("extends: ''\n", "TRL201", "'", "name a shipped pack"),
-    ("extends: shop.yaml\n", "TRL223", "shop.yaml", "take one out"),
+    ("extends: shop.yaml\n", "TRL223", "shop.yaml", "remove one"),
     ("drop: [never-owed]\n", "TRL225", "never-owed", "add `extends: PACK`"),
     ("severities: {never-owed: low}\n", "TRL225", "never-owed", "add `extends: PACK`"),
     ("extends: base.yaml\ndrop: never-owed\n", "TRL212", "never-owed", "write a list"),
     ("extends: base.yaml\ndrop: [never-owd]\n", "TRL225", "never-owd", "did you mean `never-owed`?"),
     ("extends: base.yaml\nseverities: {no-od: low}\n", "TRL225", "no-od", "did you mean `no-odd`?"),
     ("extends: base.yaml\nseverities: {no-odd: lo}\n", "TRL213", "lo", "write one of `info`"),
-    ("extends: base.yaml\ndrop: [no-odd]\nseverities: {no-odd: low}\n", "TRL225", "no-odd", "out of `drop`"),
+    ("extends: base.yaml\ndrop: [no-odd]\nseverities: {no-odd: low}\n", "TRL225", "no-odd", "from `drop`"),
     (
         "extends: base.yaml\nseverities: {mine: low}\nrules:\n  - {id: mine, formula: always asks}\n",
         "TRL225",
@@ -192,7 +192,7 @@ ERRORS = [
 
 
 def location(problem: Problem) -> tuple[str, str]:
-    """The file's name, and the text under the caret."""
+    """Return the file's name and the text under the caret."""
     assert problem.location is not None
     return Path(problem.location.source).name, problem.location.text[
         problem.location.start : problem.location.end
@@ -200,10 +200,10 @@ def location(problem: Problem) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("text", "code", "caret", "hint"), ERRORS)
-def test_each_error_has_its_code_place_and_hint(
+def test_each_error_has_its_code_location_and_hint(
     base: Path, text: str, code: str, caret: str, hint: str
 ) -> None:
-    """What is wrong with an inheritance is one problem, in the extending pack, where it stands."""
+    """An error of inheritance is one problem, located in the extending pack."""
     file = base / "shop.yaml"
     file.write_text(f"pack: shop\n{text}")
     (problem,) = problems(file)
@@ -211,16 +211,16 @@ def test_each_error_has_its_code_place_and_hint(
     assert hint in problem.hint
 
 
-def test_a_circle_is_said_where_it_closes(base: Path) -> None:
-    """Of packs that extend each other, the one that leads back to the first."""
+def test_a_cycle_is_reported_at_the_pack_that_closes_it(base: Path) -> None:
+    """The problem is in the pack that leads back to the first."""
     (base / "other.yaml").write_text("pack: other\nextends: shop.yaml\n")
     (base / "shop.yaml").write_text("pack: shop\nextends: ./other.yaml\n")
     (problem,) = problems(base / "shop.yaml")
     assert (problem.code, location(problem)) == ("TRL223", ("other.yaml", "shop.yaml"))
 
 
-def test_errors_of_a_parent_stand_in_its_file(tmp_path: Path) -> None:
-    """A parent that is broken by itself is told of once, and no rule of the child is blamed for it."""
+def test_errors_of_a_parent_are_located_in_its_file(tmp_path: Path) -> None:
+    """An error of the parent is reported once, and causes no problem of the child."""
     (tmp_path / "base.yaml").write_text(BASE.replace("before(pays, checked)", "before(pays)"))
     file = written(tmp_path, "rules:\n  - {id: mine, formula: always asks, severity: hihg}\n")
     found = problems(file)
@@ -228,16 +228,16 @@ def test_errors_of_a_parent_stand_in_its_file(tmp_path: Path) -> None:
     assert [location(problem)[0] for problem in found] == ["base.yaml", "shop.yaml"]
 
 
-def test_an_inherited_rule_that_breaks_names_what_breaks_it(base: Path) -> None:
-    """Where a replaced operator no longer takes what inherited rules give it, the hint says whose it is."""
+def test_an_error_of_an_inherited_rule_names_the_cause(base: Path) -> None:
+    """If inherited rules call a replaced operator wrongly, the hint names the pack that replaces it."""
     (problem,) = problems(written(base, "operators:\n  before(p): p\n"))
     assert (problem.code, location(problem)[0]) == ("TRL122", "base.yaml")
-    assert "is sound by itself, and not with what" in problem.hint
+    assert "the error comes from what" in problem.hint
     assert "shop.yaml" in problem.hint
 
 
 def test_a_pack_given_as_text_extends_no_file(base: Path) -> None:
-    """A text has no folder that a path could begin at; a shipped pack has a name."""
+    """A text has no folder for relative paths; it extends a shipped pack by its name."""
     with pytest.raises(RuleError, match="TRL201"):
         pack_text(f"pack: x\nextends: {base / 'base.yaml'}\n")
 
@@ -246,14 +246,14 @@ def test_a_pack_given_as_text_extends_no_file(base: Path) -> None:
 
 
 def warnings(file: Path) -> list[tuple[str, str]]:
-    """The code of each warning, and the text under its caret."""
+    """Return the code of each warning and the text under its caret."""
     read = read_packs(file)
     assert not read.errors
     return [(problem.code, location(problem)[1]) for problem in check(read.rule_set, read.documents)]
 
 
-def test_what_is_inherited_gives_no_warning(base: Path) -> None:
-    """Names that only a dropped rule used are the parent's matter."""
+def test_inherited_names_cause_no_warning(base: Path) -> None:
+    """Inherited names that only a dropped rule used are not reported."""
     assert warnings(written(base, "drop: [no-odd]\n")) == []
 
 
@@ -268,13 +268,15 @@ FITS = [
 
 
 @pytest.mark.parametrize(("text", "warning"), FITS)
-def test_what_no_longer_fits_is_warned_of(base: Path, text: str, warning: tuple[str, str]) -> None:
-    """Propositions of other events, examples that none can be any more or that fail, names nobody uses."""
+def test_warnings_about_inherited_rules_that_no_longer_fit(
+    base: Path, text: str, warning: tuple[str, str]
+) -> None:
+    """Widened propositions, impossible or failing examples and unused names are reported."""
     assert warning in warnings(written(base, text))
 
 
 def test_names_that_are_replaced_together_fit(base: Path) -> None:
-    """Both propositions of an example name the same tool again."""
+    """There is no warning if both propositions of an example name the same tool again."""
     text = 'propositions:\n  pays: kind == "tool_call" and tool == "transfer"\n'
     text += '  odd_pay: kind == "tool_call" and tool == "transfer" and args.odd == true\n'
     assert warnings(written(base, text)) == []
@@ -284,7 +286,7 @@ def test_names_that_are_replaced_together_fit(base: Path) -> None:
 
 
 def audited(folder: Path, pack: Path | list[Path]) -> Path:
-    """The bundle of an audit of two sessions that break the base's rules."""
+    """Return the bundle of an audit of two sessions that violate the base's rules."""
     rows = [
         *session("a", call("pay"), result(), user("why?")),
         *session("b", call("pay", args='{"odd": true}'), user("?")),
@@ -294,13 +296,13 @@ def audited(folder: Path, pack: Path | list[Path]) -> Path:
 
 
 def verdicts(bundle: Path) -> list[dict[str, Any]]:
-    """The records of a bundle."""
+    """Return the records of a bundle."""
     return [json.loads(line) for line in (bundle / "verdicts.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture
 def grandchild(tmp_path: Path) -> Path:
-    """A pack that extends one that extends another, in folders of their own."""
+    """Return a pack that extends a pack that extends another, each in its own folder."""
     (tmp_path / "far").mkdir()
     (tmp_path / "far" / "base.yaml").write_text(BASE)
     (tmp_path / "mid.yml").write_text("pack: mid\nextends: far/base.yaml\ndrop: [no-odd]\n")
@@ -310,8 +312,8 @@ def grandchild(tmp_path: Path) -> Path:
     return file
 
 
-def test_texts_hold_every_pack_that_another_extends(grandchild: Path) -> None:
-    """Each under the name of the one that extends it, as written; from them the same rules are read again."""
+def test_sources_have_every_extended_pack(grandchild: Path) -> None:
+    """Each pack is under the name of the pack that extends it, and the texts load as the same rules."""
     rule_set = load_packs([grandchild, "privacy"])
     keys = ["privacy", "shop", "shop.extends/mid", "shop.extends/mid.extends/base"]
     assert list(rule_set.sources) == keys
@@ -321,8 +323,8 @@ def test_texts_hold_every_pack_that_another_extends(grandchild: Path) -> None:
     assert load_texts(dict(reversed(rule_set.sources.items()))) == rule_set
 
 
-def test_a_stored_parent_counts_and_not_the_one_that_ships() -> None:
-    """A shipped pack changes with releases: what was stored with a pack is what it meant."""
+def test_a_stored_parent_replaces_the_shipped_one() -> None:
+    """The stored parent applies, since a later release may change the shipped pack."""
     stored = "pack: privacy\nrules: [{id: r, formula: true}]\n"
     rule_set = load_texts({"mine": "pack: mine\nextends: privacy\n", "mine.extends/privacy": stored})
     assert [(rule.pack, rule.id) for rule in rule_set.rules] == [("mine", "r")]
@@ -338,14 +340,14 @@ def test_a_stored_parent_counts_and_not_the_one_that_ships() -> None:
         ({"mine": "pack: mine\nextends: x\n", "mine.extends/../x": "pack: x\n"}, "TRL201"),
     ],
 )
-def test_stored_texts_that_do_not_belong_together_are_refused(texts: dict[str, str], code: str) -> None:
-    """A parent that is missing, is not extended, or has another name; nothing else helps out."""
+def test_inconsistent_stored_texts_are_rejected(texts: dict[str, str], code: str) -> None:
+    """A parent that is missing, not extended or of another name is an error; no other pack replaces it."""
     with pytest.raises(RuleError) as caught:
         load_texts(texts)
     assert [problem.code for problem in caught.value.problems] == [code]
 
 
-def test_a_bundles_rules_are_read_again_without_the_original_files(grandchild: Path, tmp_path: Path) -> None:
+def test_a_bundles_rules_load_without_the_original_files(grandchild: Path, tmp_path: Path) -> None:
     """`rules/` has the packs as written, and an audit with that folder gives the same bytes."""
     first = audited(tmp_path, grandchild)
     stored = tmp_path / "stored"
@@ -364,17 +366,15 @@ def test_a_bundles_rules_are_read_again_without_the_original_files(grandchild: P
 
 
 def test_a_folder_beside_a_pack_holds_one_parent(grandchild: Path, tmp_path: Path) -> None:
-    """A bundle's folder to which something was added is refused, and not guessed at."""
+    """A bundle's folder with an additional file is an error."""
     stored = audited(tmp_path, grandchild) / "rules"
     (stored / "shop.extends" / "more.yaml").write_text("pack: more\n")
     (problem,) = problems(stored / "shop.yaml")
     assert (problem.code, location(problem)[1]) == ("TRL201", "../mid.yml")
 
 
-def test_archives_and_activations_hold_every_pack_that_another_extends(
-    grandchild: Path, tmp_path: Path
-) -> None:
-    """The rule set of an archive and the message over Kafka give the same rules; a trial accepts them."""
+def test_archives_and_activations_have_every_extended_pack(grandchild: Path, tmp_path: Path) -> None:
+    """The rule set of an archive and the message over Kafka load as the same rules; a trial accepts them."""
     rule_set = load_packs(grandchild)
     digest = rule_set_digest(rule_set)
     write_rule_set(tmp_path / "archive", digest, rule_set.sources)
@@ -389,7 +389,7 @@ def test_archives_and_activations_hold_every_pack_that_another_extends(
 # ---- the command line
 
 
-def test_check_says_what_is_inherited_and_replaced(base: Path) -> None:
+def test_check_shows_what_is_inherited_and_replaced(base: Path) -> None:
     """Both formats have the parent, the rules and what the pack replaces."""
     text = "drop: [no-odd]\nseverities: {check-first: low}\n"
     text += 'propositions:\n  asks: kind == "user" and not nested\n'
@@ -421,7 +421,7 @@ def test_check_says_what_is_inherited_and_replaced(base: Path) -> None:
 
 
 def test_inherited_examples_are_run(base: Path) -> None:
-    """They name propositions, whatever those ask now, and fail where an operator says something else."""
+    """They name propositions, whatever conditions those have, and fail if an operator is different."""
     assert CliRunner().invoke(tracline, ["test", str(written(base, ""))]).exit_code == 0
     text = 'propositions:\n  pays: kind == "tool_call" and tool == "transfer"\n'
     assert CliRunner().invoke(tracline, ["test", str(written(base, text))]).exit_code == 0

@@ -1,4 +1,4 @@
-"""The grammar's parse table: current, made the same everywhere, and used only where it fits."""
+"""The grammar's parse table: current, deterministic, and used only for its grammar."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TEXTS = [
 
 
 def answer(parser: Any, start: str, text: str) -> tuple[object, ...]:
-    """The tree with every place in it, or where and why the parser refuses the text."""
+    """Return the tree with every location, or the offset and kind of the parser's error."""
     try:
         tree = parser.parse(text, start=start)
     except UnexpectedInput as refusal:
@@ -44,13 +44,13 @@ def answer(parser: Any, start: str, text: str) -> tuple[object, ...]:
 
 
 def test_the_table_is_current() -> None:
-    """The table that ships is the one made of the grammar that ships."""
+    """The shipped table is that of the shipped grammar."""
     assert table() == TABLE, "write it anew: make generated"
 
 
 @pytest.mark.slow
-def test_the_table_is_the_same_wherever_it_is_made() -> None:
-    """No order of a set, which differs from run to run, shows in the table."""
+def test_the_table_is_deterministic() -> None:
+    """The order of sets, which differs between runs, does not affect the table."""
     code = "import sys; from tracline.rules.language.syntax import table; sys.stdout.write(table())"
     for seed in ("1", "2"):
         env = {**os.environ, "PYTHONHASHSEED": seed}
@@ -61,27 +61,27 @@ def test_the_table_is_the_same_wherever_it_is_made() -> None:
 
 
 @pytest.mark.parametrize(("start", "text"), TEXTS)
-def test_a_table_reads_as_its_grammar(start: str, text: str) -> None:
-    """The parser from the table gives the trees, places and refusals of the parser from the grammar."""
+def test_a_table_parses_like_its_grammar(start: str, text: str) -> None:
+    """The parser from the table gives the trees, locations and errors of the parser from the grammar."""
     made, loaded = parsers()
     assert answer(loaded, start, text) == answer(made, start, text)
 
 
 @cache
 def parsers() -> tuple[Lark, Lark]:
-    """The parser from the grammar, and the one from the table."""
+    """Return the parser from the grammar and the parser from the table."""
     return make_parser(GRAMMAR, STARTS), load_parser(TABLE, GRAMMAR, STARTS)
 
 
 def test_a_table_of_another_grammar_is_not_used() -> None:
-    """A grammar that was changed is what counts, whatever table lies beside it."""
+    """A changed grammar is used instead of its table."""
     changed = GRAMMAR.replace("head: NAME", 'head: "define" NAME')
     parser = load_parser(TABLE, changed, STARTS)
     assert parser.parse("define f(p)", start="head").data == "head"
 
 
 def test_a_table_of_another_lark_is_not_used() -> None:
-    """A table that another version of Lark made is left alone, whatever it holds."""
+    """A table of another version of Lark is not used."""
     kept = json.loads(TABLE)
     other = {"made_of": {**kept["made_of"], "lark": "1.3.0"}}
     parser = load_parser(json.dumps(other), GRAMMAR, STARTS)

@@ -1,4 +1,4 @@
-"""The shipped packs by themselves: what a rule says about itself, its examples, what its words match."""
+"""The shipped packs: texts of rules, examples, and the texts that propositions match."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ each_rule = pytest.mark.parametrize("rule", RULES, ids=[f"{rule.pack}/{rule.id}"
 
 
 def test_the_packs_that_ship() -> None:
-    """Three packs ship, of twenty-three rules."""
+    """Three packs ship, with twenty-three rules."""
     assert shipped_packs() == ("customer-service", "privacy", "tool-hygiene")
     assert len(RULES) == 23
 
 
-def test_nothing_about_the_packs_is_suspicious() -> None:
+def test_the_packs_have_no_warnings() -> None:
     """`tracline check` has no warning for any shipped rule."""
     assert check(load_packs(shipped_packs())) == ()
 
 
 @each_rule
-def test_a_rule_says_why_it_is_there_and_what_it_cannot_see(rule: Rule) -> None:
+def test_a_rule_has_a_reason_and_blind_spots(rule: Rule) -> None:
     """Every shipped rule has a title, a reason and its known blind spots, as sentences."""
     assert rule.title
     assert rule.why.endswith(".")
@@ -41,23 +41,23 @@ def test_a_rule_says_why_it_is_there_and_what_it_cannot_see(rule: Rule) -> None:
 
 
 @each_rule
-def test_the_examples_of_a_rule_come_out_as_they_say(rule: Rule) -> None:
-    """Every example that must break the rule does, and every one that must keep it does."""
+def test_the_examples_of_a_rule_pass(rule: Rule) -> None:
+    """Every example has the expected verdict."""
     runs = list(run_examples(rule, compile_rule(rule)))
     assert {run.expected for run in runs} == {"violated", "holds"}
     assert [run for run in runs if not run.passed] == []
 
 
 @each_rule
-def test_an_example_of_one_kind_is_one_event_away_from_the_other(rule: Rule) -> None:
-    """Some session that keeps the rule differs from one that breaks it in a single event."""
+def test_some_violation_is_one_event_away_from_a_session_that_holds(rule: Rule) -> None:
+    """Some session that holds differs in one event from a session that violates the rule."""
     pairs = [(bad, good) for bad in rule.examples.violated for good in rule.examples.holds]
     assert any(one_event_apart(bad, good) for bad, good in pairs)
 
 
-def one_event_apart(one: Session, other: Session) -> bool:
+def one_event_apart(left: Session, right: Session) -> bool:
     """Return whether adding, leaving out or changing one event makes the sessions equal."""
-    short, long = sorted((list(one), list(other)), key=len)
+    short, long = sorted((list(left), list(right)), key=len)
     if len(short) == len(long):
         return sum(a != b for a, b in zip(short, long, strict=True)) == 1
     return any(long[:i] + long[i + 1 :] == short for i in range(len(long)))
@@ -159,8 +159,8 @@ SAYS: dict[tuple[str, str], tuple[list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize("named", SAYS, ids=lambda named: f"{named[0]}/{named[1]}")
-def test_what_the_words_of_a_proposition_match(named: tuple[str, str]) -> None:
-    """Each expression finds what it is meant to find and leaves its near misses alone."""
+def test_texts_that_a_proposition_matches(named: tuple[str, str]) -> None:
+    """Each expression matches its texts and not its near misses."""
     pack, name = named
     yes, no = SAYS[named]
     predicate = next(r.propositions[name] for r in RULES if r.pack == pack and name in r.propositions)
@@ -182,8 +182,8 @@ def test_what_the_words_of_a_proposition_match(named: tuple[str, str]) -> None:
         ("No errors found", None, False, False),
     ],
 )
-def test_what_counts_as_a_failed_call(result: str, error: str | None, failed: bool, unknown: bool) -> None:
-    """A call has failed when its error is set or its result begins with one; never is it both."""
+def test_failed_calls(result: str, error: str | None, failed: bool, unknown: bool) -> None:
+    """A call failed if its error is set or its result starts with one; no call both failed and succeeded."""
     rule = {rule.id: rule for rule in RULES}
     asked = [
         rule["no-stubborn-retry"].propositions["failed"],
@@ -197,7 +197,7 @@ def test_what_counts_as_a_failed_call(result: str, error: str | None, failed: bo
 @pytest.mark.parametrize(
     ("amount", "large"), [("501", True), ('"501.00"', True), ("500", False), ('"499.99"', False)]
 )
-def test_a_large_refund_is_one_whatever_the_amount_is_written_as(amount: str, large: bool) -> None:
+def test_a_large_refund_has_an_amount_as_a_number_or_as_text(amount: str, large: bool) -> None:
     """An amount above the limit counts as a number and as text; the limit itself does not."""
     predicate = next(rule for rule in RULES if rule.id == "approve-large-refund").propositions["large_refund"]
     row = event(kind="tool_call", tool="issue_refund", args=f'{{"order_id": "#W1", "amount": {amount}}}')
@@ -205,10 +205,10 @@ def test_a_large_refund_is_one_whatever_the_amount_is_written_as(amount: str, la
 
 
 def event(**fields: object) -> dict[str, object]:
-    """A row of the event frame: captured, not nested, null where nothing is given."""
+    """Return a row of the event frame: captured, not nested, other fields null."""
     return {**dict.fromkeys(EVENT_SCHEMA), "content": "captured", "nested": False, **fields}
 
 
 def frame(rows: list[dict[str, object]]) -> pl.DataFrame:
-    """Rows as an event frame."""
+    """Return rows as an event frame."""
     return pl.DataFrame(rows, schema=EVENT_SCHEMA)

@@ -1,4 +1,4 @@
-"""The shipped packs on simulated conversations: clean ones pass, one small edit is caught where it stands.
+"""The shipped packs on simulated conversations: clean ones pass, one change is flagged at its event.
 
 Rules are run by the plain stepper, so that a failure here is the pack's and not the kernel's.
 """
@@ -31,9 +31,9 @@ Found = dict[tuple[str, str], list[int]]
 Steps = list[SceneStep]
 
 
-def findings(told: Iterable[DeskConversation]) -> Mapping[str, Found]:
-    """By session: for each rule (pack, id) that it breaks, the places of the events at which it does."""
-    frame = event_frame(told)
+def findings(population: Iterable[DeskConversation]) -> Mapping[str, Found]:
+    """By session: for each violated rule (pack, id), the positions of the violating events."""
+    frame = event_frame(population)
     labels = LABELER.label(frame.lazy(), ["session_id", "kind"]).collect().rows(named=True)
     sessions: dict[str, list[dict[str, object]]] = defaultdict(list)
     for row in labels:
@@ -57,7 +57,7 @@ def judged(rows: list[dict[str, object]]) -> Found:
 
 @cache
 def bits(pack: str) -> tuple[tuple[str, str, int], ...]:
-    """The propositions of a pack, each with the column of labels and the bit of it that say it."""
+    """Return the propositions of a pack, each with its label column and its bit."""
     return tuple(
         (name, f"t{index // 64}", index % 64)
         for index, (of, name) in enumerate(LABELER.propositions)
@@ -66,7 +66,7 @@ def bits(pack: str) -> tuple[tuple[str, str, int], ...]:
 
 
 def seen(rule: Rule, row: Mapping[str, object]) -> SteppedEvent:
-    """One labelled event as the rule meets it."""
+    """Return one labelled event as the rule sees it."""
     true = frozenset(name for name, word, bit in bits(rule.pack) if int(str(row[word])) >> bit & 1)
     value = None
     if rule.for_each is not None:
@@ -80,23 +80,25 @@ def seen(rule: Rule, row: Mapping[str, object]) -> SteppedEvent:
 
 @cache
 def clean() -> tuple[DeskConversation, ...]:
-    """Conversations in which the agent sets out to break nothing."""
+    """Return conversations in which the agent violates no rule on purpose."""
     return tuple(conversations(Desk(sessions=250, seed=11, rates={}, spike=None)))
 
 
-def test_clean_conversations_break_no_rule() -> None:
-    """Where the simulated agent breaks nothing, no shipped rule finds anything."""
-    assert all(not told.breaks for told in clean())
+def test_clean_conversations_violate_no_rule() -> None:
+    """If the simulated agent violates nothing, no shipped rule flags anything."""
+    assert all(not conversation.breaks for conversation in clean())
     assert {session: found for session, found in findings(clean()).items() if found} == {}
 
 
-def test_the_packs_find_exactly_what_the_simulated_agent_did_wrong() -> None:
-    """In conversations that break every rule often, each finds those that break it and no other."""
+def test_the_packs_find_exactly_the_simulated_violations() -> None:
+    """In conversations with many violations, each rule flags exactly its own."""
     desk = Desk(sessions=300, seed=5, rates=dict.fromkeys(Break, 0.04), spike=None)
-    told = list(conversations(desk))
-    expected = {one.session_id: {kind.value for kind in one.breaks} for one in told}
+    population = list(conversations(desk))
+    expected = {
+        conversation.session_id: {kind.value for kind in conversation.breaks} for conversation in population
+    }
     assert set().union(*expected.values()) == {kind.value for kind in Break}
-    assert {session: set(found) for session, found in findings(told).items()} == expected
+    assert {session: set(found) for session, found in findings(population).items()} == expected
 
 
 # Mutants: from the steps of a clean conversation to those of a broken one and the place of the culprit, or
@@ -104,12 +106,12 @@ def test_the_packs_find_exactly_what_the_simulated_agent_did_wrong() -> None:
 
 
 def index_of(steps: Steps, wanted: Callable[[SceneStep], bool], start: int = 0) -> int | None:
-    """The place of the first step from `start` that is wanted."""
+    """Return the index of the first wanted step from `start`."""
     return next((i for i in range(start, len(steps)) if wanted(steps[i])), None)
 
 
 def changed(steps: Steps, at: int, **fields: str) -> Steps:
-    """The steps with those fields of the step at that place changed."""
+    """Return the steps with those fields of one step changed."""
     return [replace(step, **fields) if i == at else step for i, step in enumerate(steps)]
 
 
@@ -119,7 +121,7 @@ def is_call(*tools: str) -> Callable[[SceneStep], bool]:
 
 
 def lookup_fails(steps: Steps, tools: Iterable[str]) -> tuple[Steps, int] | None:
-    """Every look-up of the customer fails; the culprit is the first call of one of the tools."""
+    """Let every look-up of the customer fail; the culprit is the first call of one of the tools."""
     broken = [
         replace(step, result="Error: user not found", error="not_found")
         if step.kind == "tool_result" and str(step.tool).startswith("find_user")
@@ -182,7 +184,7 @@ def items_changed_again(steps: Steps) -> tuple[Steps, int] | None:
 
 
 def change_failed(steps: Steps) -> tuple[Steps, int] | None:
-    """The tool refuses the change, and the agent says that it was made."""
+    """The tool rejects the change, and the agent claims that it was made."""
     result = index_of(
         steps, lambda step: step.kind == "tool_result" and step.tool in WRITES and not step.error
     )
@@ -304,15 +306,17 @@ MUTANTS: dict[tuple[str, str], Callable[[Steps], tuple[Steps, int] | None]] = {
 
 
 def test_every_shipped_rule_has_a_mutant() -> None:
-    """No rule ships without an edit of a clean conversation that it must catch."""
+    """Every shipped rule has a change of a clean conversation that it must flag."""
     assert set(MUTANTS) == {(rule.pack, rule.id) for rule in RULES.rules}
 
 
 @pytest.mark.parametrize("rule", MUTANTS, ids="/".join)
-def test_a_rule_catches_its_mutant_at_the_culprit(rule: tuple[str, str]) -> None:
-    """One edit of a clean conversation is found, and the first finding is at the event that is to blame."""
-    mutants = ((told, MUTANTS[rule](list(told.steps))) for told in clean())
-    told, (steps, culprit) = next((told, mutant) for told, mutant in mutants if mutant is not None)
-    assert findings([told])[told.session_id] == {}
-    found = findings([replace(told, steps=tuple(steps))])[told.session_id]
+def test_a_rule_flags_its_mutant_at_the_changed_event(rule: tuple[str, str]) -> None:
+    """One change of a clean conversation is flagged, first at the culprit event."""
+    mutants = ((conversation, MUTANTS[rule](list(conversation.steps))) for conversation in clean())
+    conversation, (steps, culprit) = next(
+        (conversation, mutant) for conversation, mutant in mutants if mutant is not None
+    )
+    assert findings([conversation])[conversation.session_id] == {}
+    found = findings([replace(conversation, steps=tuple(steps))])[conversation.session_id]
     assert found[rule][0] == culprit

@@ -1,4 +1,4 @@
-"""Packs: what a file means, every code that can be wrong in one, all errors at once, and files found."""
+"""Packs: the content of a file, every error code, all errors at once, and the lookup of files."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ propositions: {a: kind == "user", b: kind == "assistant"}
 
 
 def problems(text: str) -> tuple[Problem, ...]:
-    """Everything wrong with a pack given as text."""
+    """Return every problem of a pack given as text."""
     with pytest.raises(RuleError) as caught:
         pack_text(text, "x.yaml")
     return caught.value.problems
 
 
 def rule(lines: str) -> Rule:
-    """The rule of those lines, in a pack with the propositions a and b."""
+    """Return the rule of those lines, in a pack with the propositions a and b."""
     (only,) = pack_text(
         SMALL + "rules:\n  - id: r\n" + "".join(f"    {line}\n" for line in lines.splitlines())
     ).rules
@@ -69,7 +69,7 @@ def rule(lines: str) -> Rule:
 
 
 def test_a_pack_is_read_whole() -> None:
-    """Every field arrives, names are looked up, operators are expanded, and defaults fill the rest."""
+    """Every field is read, names are looked up, operators are expanded, and defaults fill the rest."""
     first, second = pack_text(PACK).rules
     assert first == Rule(
         pack="retail-support",
@@ -118,8 +118,8 @@ def test_for_each_is_a_path_a_list_or_a_tuple(written: str, key: SliceKey) -> No
     assert rule(f"formula: a\nfor_each: {written}").for_each == key
 
 
-def test_transitions_bring_those_that_they_use() -> None:
-    """A rule has exactly the transitions and propositions that it reaches, through transitions too."""
+def test_a_rule_has_the_transitions_that_it_uses() -> None:
+    """A rule has exactly the transitions and propositions that it uses, also through transitions."""
     text = SMALL.replace("a: kind", "c: nested, a: kind") + dedent(
         """\
         transitions:
@@ -135,8 +135,8 @@ def test_transitions_bring_those_that_they_use() -> None:
     assert sorted(only.propositions) == ["a", "b"]
 
 
-def test_an_own_name_hides_the_library() -> None:
-    """A pack's own operator or proposition of a library operator's name is the one that is meant."""
+def test_a_packs_name_hides_the_librarys() -> None:
+    """A pack's operator or proposition hides a library operator of the same name."""
     own = SMALL + "operators:\n  never(p): always not p\nrules:\n  - {id: r, formula: never(a)}\n"
     assert pack_text(own).rules[0].formula == parse_formula("always not a")
     named = 'pack: x\npropositions: {never: kind == "user"}\nrules:\n  - {id: r, formula: always never}\n'
@@ -144,7 +144,7 @@ def test_an_own_name_hides_the_library() -> None:
 
 
 def test_an_unquoted_true_is_a_formula() -> None:
-    """What YAML would take for a Boolean or a number is text to a pack."""
+    """A Boolean or a number of YAML is text in a pack."""
     text = "pack: x\npropositions: {yes: true}\nrules:\n  - {id: 1, title: 2, formula: true and yes}\n"
     (only,) = pack_text(text).rules
     assert (only.id, only.title, only.propositions) == ("1", "2", {"yes": parse_predicate("true")})
@@ -201,8 +201,8 @@ TRIGGERS = [
 
 
 @pytest.mark.parametrize(("code", "text", "location"), TRIGGERS)
-def test_each_error_has_its_code_and_place(code: str, text: str, location: tuple[int, int]) -> None:
-    """What is wrong in a pack has a code, stands at its line and column, and comes with a hint."""
+def test_each_error_has_its_code_and_location(code: str, text: str, location: tuple[int, int]) -> None:
+    """Every error has a code, its line and column, and a hint."""
     found = problems(text)
     assert [problem.code for problem in found] == [code]
     assert found[0].location is not None
@@ -214,14 +214,14 @@ def test_each_error_has_its_code_and_place(code: str, text: str, location: tuple
 
 
 def test_every_code_of_packs_is_triggered() -> None:
-    """The table has no code for packs that no test raises (others: files, test_extend.py)."""
+    """A test triggers every code of packs (others: files, test_extend.py)."""
     own = {code for code in CODES if re.fullmatch(r"TRL2\d\d", code)}
     elsewhere = {"TRL201", "TRL204", "TRL221", "TRL223", "TRL224", "TRL225"}
     assert own == {code for code, *_ in TRIGGERS if code.startswith("TRL2")} | elsewhere
 
 
 def test_all_errors_come_at_once_in_the_order_of_the_file() -> None:
-    """One load tells the errors of shape, of names and of every expression."""
+    """One load reports the errors of structure, of names and of every expression."""
     text = dedent(
         """\
         pack: x
@@ -253,8 +253,8 @@ def test_all_errors_come_at_once_in_the_order_of_the_file() -> None:
     assert locations == sorted(locations)
 
 
-def test_a_wrong_field_hides_no_other() -> None:
-    """Whatever is wrong with one field of a rule, its other fields and the rest of the pack are read."""
+def test_an_invalid_field_hides_no_other_error() -> None:
+    """An error in one field of a rule does not hide errors in other fields or in the rest of the pack."""
     text = SMALL + dedent(
         """\
         rules:
@@ -291,28 +291,30 @@ def test_a_wrong_field_hides_no_other() -> None:
     ]
 
 
-def test_a_repeated_key_hides_nothing() -> None:
-    """A key that stands twice is told beside everything else that is wrong."""
+def test_a_duplicate_key_hides_no_other_error() -> None:
+    """A duplicate key is reported with every other error."""
     text = SMALL + "rules:\n  - id: r\n    id: s\n    formula: one\n    steps: two\n"
     assert [problem.code for problem in problems(text)] == ["TRL203", "TRL120", "TRL120"]
 
 
-@pytest.mark.parametrize(("written", "told"), [("0", "`0` is no version"), ("[1]", "`version` is a list")])
-def test_what_is_no_version(written: str, told: str) -> None:
-    """The number that was written is said to be no version, and which ones are."""
+@pytest.mark.parametrize(
+    ("written", "message"), [("0", "invalid version `0`"), ("[1]", "`version` cannot be a list")]
+)
+def test_invalid_versions(written: str, message: str) -> None:
+    """The message has the written version, and the hint the valid ones."""
     (problem,) = problems(f"pack: x\nversion: {written}\n")
-    assert problem.message == told
+    assert problem.message == message
     assert "from 1" in problem.hint
 
 
-def test_a_step_of_none_back_is_the_present() -> None:
-    """`previous[0]` of a proposition is what holds now, and may stand in a transition."""
+def test_previous_0_is_the_current_event() -> None:
+    """`previous[0]` of a proposition is its current value, which a transition may use."""
     (only,) = pack_text(SMALL + "transitions: {t: 'previous[0] a'}\nrules: [{id: r, formula: t}]\n").rules
     assert compile_rule(only).next
 
 
 def test_files_folders_and_shipped_names(tmp_path: Path) -> None:
-    """A path is a file, a folder of packs, or the name of a shipped pack; a file met twice is read once."""
+    """A path is a file, a folder of packs, or the name of a shipped pack; duplicates are read once."""
     (tmp_path / "b.yaml").write_text("pack: b\nrules: []\n")
     (tmp_path / "a.yml").write_text(SMALL + "rules:\n  - {id: r, formula: always a}\n")
     (tmp_path / "note.txt").write_text("no pack")
@@ -325,13 +327,13 @@ def test_files_folders_and_shipped_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", shipped_packs())
-def test_shipped_packs_are_sound(name: str) -> None:
-    """Every pack that ships loads, under the name of its file."""
+def test_shipped_packs_load(name: str) -> None:
+    """Every shipped pack loads under the name of its file."""
     assert list(load_packs([name]).sources) == [name]
 
 
-def test_what_is_wrong_with_files(tmp_path: Path) -> None:
-    """Missing, unreadable, oversized and equally named files are told together, with the sound ones read."""
+def test_errors_of_files(tmp_path: Path) -> None:
+    """Missing, unreadable, oversized and duplicate packs are reported together; valid ones are read."""
     (tmp_path / "latin.yaml").write_bytes(b"pack: caf\xe9\n")
     (tmp_path / "large.yaml").write_text("# " + "x" * 4_100_000)
     (tmp_path / "one.yaml").write_text(SMALL)
@@ -340,13 +342,13 @@ def test_what_is_wrong_with_files(tmp_path: Path) -> None:
     packs = read_packs([tmp_path, tmp_path / "empty", "custmer-service", "none.yaml"])
     assert sorted(problem.code for problem in packs.errors) == ["TRL201"] * 4 + ["TRL204", "TRL221"]
     assert list(packs.documents) == ["small"]
-    told = "\n".join(map(str, packs.errors))
-    assert "byte 10 is no UTF-8" in told
-    assert "did you mean `customer-service`?" in told
+    message = "\n".join(map(str, packs.errors))
+    assert "invalid UTF-8 at byte 10" in message
+    assert "did you mean `customer-service`?" in message
 
 
 def test_packs_without_a_name_do_not_share_one(tmp_path: Path) -> None:
-    """A pack whose name is none goes by its file's, so two of them are told apart."""
+    """A pack without a valid name has its file's name, so two of them are distinct."""
     for name in ("one.yaml", "two.yaml"):
         (tmp_path / name).write_text("pack: no name\n")
     packs = read_packs(tmp_path)
@@ -354,15 +356,15 @@ def test_packs_without_a_name_do_not_share_one(tmp_path: Path) -> None:
     assert list(packs.documents) == [str(tmp_path / "one.yaml"), str(tmp_path / "two.yaml")]
 
 
-def test_texts_give_back_the_set_that_they_are_of(tmp_path: Path) -> None:
-    """What `sources` keeps is the whole rule set again, in the same order."""
+def test_sources_load_as_the_same_rule_set(tmp_path: Path) -> None:
+    """`sources` loads as the same rule set, in the same order."""
     (tmp_path / "named-otherwise.yaml").write_text(SMALL + "rules: [{id: r, formula: always a}]\n")
     rule_set = load_packs([tmp_path, "privacy", "customer-service"])
     assert load_texts(dict(reversed(rule_set.sources.items()))) == rule_set
 
 
-def test_texts_tell_all_their_problems() -> None:
-    """Every broken pack is told of, by the name under which it is kept, and one that has another name."""
+def test_stored_texts_report_all_their_problems() -> None:
+    """Every invalid pack is reported by its stored name, and so is one of another name."""
     with pytest.raises(RuleError) as caught:
         load_texts({"first": "rules: [", "second": "pack: third\n"})
     assert [problem.code for problem in caught.value.problems] == ["TRL202", "TRL221"]
@@ -381,26 +383,26 @@ def test_one_path_needs_no_list(tmp_path: Path) -> None:
 
 
 def test_no_path_is_an_error() -> None:
-    """A load of nothing does not pass for a load of sound packs."""
+    """Loading nothing is an error."""
     with pytest.raises(RuleError, match="TRL201"):
         load_packs([])
 
 
 @pytest.mark.parametrize("call", ["never(a)", "never (a)", "never\n      (a)"])
-def test_the_librarys_operators_are_there_when_they_are_called(call: str) -> None:
-    """However a call is written, the library is read for it."""
+def test_the_library_is_loaded_for_packs_that_call_it(call: str) -> None:
+    """The library is loaded for any spelling of a call."""
     (only,) = pack_text(SMALL + f"rules:\n  - id: r\n    formula: always {call}\n").rules
     assert only.formula == parse_formula("always historically not a")
 
 
-def test_hints_know_the_library_where_nothing_calls_it() -> None:
-    """A misspelt call of one of its operators is told which one is near."""
+def test_hints_know_the_librarys_operators() -> None:
+    """The hint for a misspelt call names the nearest operator of the library."""
     (problem,) = problems(SMALL + "rules:\n  - {id: r, formula: always nver(a)}\n")
     assert "`never`" in problem.hint
 
 
-def test_what_only_errors_need_is_not_loaded() -> None:
-    """Reading a sound pack that calls no operator of the library loads no diagnosis and parses no library."""
+def test_a_valid_pack_loads_no_diagnosis() -> None:
+    """Reading a valid pack without calls of the library loads neither the diagnosis nor the library."""
     code = (
         "import sys; from tracline.rules.packs import load; load.load_packs('privacy'); "
         "print('tracline.rules.language.diagnose' in sys.modules, load._library.cache_info().currsize)"
@@ -410,5 +412,5 @@ def test_what_only_errors_need_is_not_loaded() -> None:
 
 
 def test_the_json_schema_is_current() -> None:
-    """The schema file for editors is what the models say."""
+    """The schema file for editors is generated from the current models."""
     assert SCHEMA_FILE.read_text("utf-8") == json_schema(), "write it anew: make generated"

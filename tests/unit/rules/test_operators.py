@@ -22,7 +22,7 @@ TABLE_BITS = {
 
 
 def latest(q: Bits) -> int | None:
-    """The place of the latest true, from 0."""
+    """Return the index of the latest true value, from 0."""
     return max((i for i, true in enumerate(q) if true), default=None)
 
 
@@ -85,15 +85,15 @@ BINARY: dict[str, tuple[str, Callable[[Bits, Bits], bool]]] = {
 }
 
 CONSTRUCTS = [
-    *((f"{name}(p)", table, said) for name, (table, said) in UNARY.items()),
-    *((f"{name}(p, q)", table, said) for name, (table, said) in BINARY.items()),
+    *((f"{name}(p)", table, described) for name, (table, described) in UNARY.items()),
+    *((f"{name}(p, q)", table, described) for name, (table, described) in BINARY.items()),
 ]
 
 
 def library_formula(
     text: str, transitions: dict[str, str] | None = None
 ) -> tuple[Formula, dict[str, Formula]]:
-    """A formula that calls the library, as a rule of a pack, and the transition bits it needs."""
+    """Return a formula that calls the library, as a rule of a pack, and the transition bits that it uses."""
     lines = ["pack: x", "propositions:", '  p: kind == "user"', '  q: kind == "assistant"', "transitions:"]
     lines += [f"  {name}: {right}" for name, right in (transitions or {}).items()]
     lines += ["rules:", "  - id: r", f"    formula: {text}"]
@@ -102,7 +102,7 @@ def library_formula(
 
 
 def traces(size: int) -> list[list[frozenset[str]]]:
-    """All traces of one to `size` events over p and q."""
+    """Return all traces of one to `size` events over p and q."""
     letters = [frozenset[str](), frozenset({"p"}), frozenset({"q"}), frozenset({"p", "q"})]
     return [list(trace) for length in range(1, size + 1) for trace in product(letters, repeat=length)]
 
@@ -114,8 +114,8 @@ def test_the_library_has_thirteen_constructs() -> None:
         library_formula(f"always {call}")
 
 
-@pytest.mark.parametrize(("call", "said"), [(call, said) for call, _, said in CONSTRUCTS])
-def test_the_machine_flags_where_the_description_is_false(call: str, said: Callable[..., bool]) -> None:
+@pytest.mark.parametrize(("call", "described"), [(call, described) for call, _, described in CONSTRUCTS])
+def test_the_machine_flags_where_the_description_is_false(call: str, described: Callable[..., bool]) -> None:
     """On every trace of up to six events an invariant of it flags just where its description fails."""
     formula, transitions = library_formula(f"always {call}")
     machine = compile_formula(formula, transitions=transitions)
@@ -125,7 +125,7 @@ def test_the_machine_flags_where_the_description_is_false(call: str, said: Calla
             state, output = machine.step(state, machine.word(label))
             flagged = output & VERDICT_MASK == VIOLATED
         columns = [[name in label for label in trace] for name in ("p", "q")[: call.count(",") + 1]]
-        assert flagged == (not said(*columns)), trace
+        assert flagged == (not described(*columns)), trace
 
 
 @pytest.mark.parametrize(("call", "table"), [(call, table) for call, table, _ in CONSTRUCTS])
@@ -143,7 +143,7 @@ def test_the_operator_means_the_formula_of_the_table(call: str, table: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("table", "bits", "said", "trace"),
+    ("table", "bits", "described", "trace"),
     [
         (
             "(historically (a1 -> p) or historically (a1 -> not p)) and once (a2 and p)",
@@ -155,9 +155,9 @@ def test_the_operator_means_the_formula_of_the_table(call: str, table: str) -> N
     ],
 )
 def test_two_rows_of_the_tables_contradict_their_descriptions(
-    table: str, bits: dict[str, str], said: Callable[[Bits], bool], trace: list[bool]
+    table: str, bits: dict[str, str], described: Callable[[Bits], bool], trace: list[bool]
 ) -> None:
     """COOE and OAS as printed differ from their descriptions on a short trace; we ship the descriptions."""
     printed, own = library_formula(table, bits)
     labels = [frozenset({"p"}) if true else frozenset[str]() for true in trace]
-    assert holds(printed, labels, len(labels), own) != said(trace)
+    assert holds(printed, labels, len(labels), own) != described(trace)

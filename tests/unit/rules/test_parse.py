@@ -1,4 +1,4 @@
-"""What formulas and operators say: spellings, precedence, bounds, expansion, limits."""
+"""Parsing of formulas and operators: spellings, precedence, bounds, expansion, limits."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ PRECEDENCE = {
         ("true->false", "true -> false"),
     ],
 )
-def test_letters_and_signs_are_other_spellings_of_the_words(text: str, words: str) -> None:
-    """Either spelling reads as the same tree, which prints in words."""
+def test_letters_and_signs_are_spellings_of_the_words(text: str, words: str) -> None:
+    """Both spellings parse to the same tree, which prints in words."""
     assert to_text(parse_formula(text)) == words
     assert parse_formula(text) == parse_formula(words)
 
 
 @pytest.mark.parametrize(("text", "grouped"), PRECEDENCE.items())
 def test_unary_binds_tightest_then_binary_temporal_then_and_or_arrows(text: str, grouped: str) -> None:
-    """A text without parentheses reads as the one with all of them."""
+    """A text without parentheses parses like the text with all of them."""
     assert parse_formula(text) == parse_formula(grouped)
     assert to_text(parse_formula(grouped)) == text
 
 
-def test_bounds_are_kept_as_written() -> None:
+def test_bounds_are_as_written() -> None:
     """`X p` has no bounds, `X[1] p` has (1, 1), `at_most[2]` has (0, 2)."""
     assert parse_formula("X p") == Formula(Op.NEXT, (P,))
     assert parse_formula("X[1] p") == Formula(Op.NEXT, (P,), bounds=(1, 1))
@@ -81,7 +81,7 @@ def test_bounds_are_kept_as_written() -> None:
 
 
 def test_constants_and_names_that_begin_like_words() -> None:
-    """A name may begin with a reserved word or letter; the whole word is what is reserved."""
+    """A name may start with a reserved word or letter; only the whole word is reserved."""
     assert parse_formula("true") == TRUE
     assert parse_formula("false") == FALSE
     for name in ("notice", "order", "Xray", "F1", "until_now", "_true", "in", "matches"):
@@ -89,8 +89,8 @@ def test_constants_and_names_that_begin_like_words() -> None:
 
 
 @pytest.mark.parametrize("word", sorted(RESERVED))
-def test_no_word_or_letter_of_the_language_is_a_name(word: str) -> None:
-    """Reserved words are refused as propositions, operators and parameters, by parsing or by `parse_name`."""
+def test_reserved_words_are_not_names(word: str) -> None:
+    """Reserved words cannot name propositions, operators or parameters."""
     with pytest.raises(RuleError, match="TRL113"):
         parse_name(word)
     for head in (f"{word}(p)", f"op({word})"):
@@ -110,12 +110,12 @@ def test_every_spelling_is_in_the_grammar() -> None:
 
 
 def test_lines_and_spaces_only_separate() -> None:
-    """A formula may run over several lines."""
+    """A formula may have several lines."""
     assert parse_formula("  always\n (p\t->\r\n   q)\n") == parse_formula("always (p -> q)")
 
 
-def test_places_count_from_where_the_text_begins() -> None:
-    """Line and column of a problem are those of the file that the text stands in."""
+def test_locations_count_from_the_start_of_the_text() -> None:
+    """Line and column of a problem are those of the file."""
     with pytest.raises(RuleError) as caught:
         parse_formula("p and\n  q r", source="a.yaml", line=7, column=14)
     location = caught.value.problems[0].location
@@ -127,7 +127,7 @@ def test_places_count_from_where_the_text_begins() -> None:
 
 
 def test_all_problems_of_a_formula_come_at_once() -> None:
-    """Problems beyond the shape of the text are all reported, in the order of the text."""
+    """All problems other than syntax errors are reported, in the order of the text."""
     with pytest.raises(RuleError) as caught:
         parse_formula("F[3,1] p and nobody(q) and once F r and s", known={"p", "q", "r"})
     assert [problem.code for problem in caught.value.problems] == ["TRL111", "TRL121", "TRL125", "TRL120"]
@@ -136,8 +136,8 @@ def test_all_problems_of_a_formula_come_at_once() -> None:
 @pytest.mark.parametrize(
     "text", ["once F p", "Y (p or X q)", "H (p U q)", "(F p) S q", "at_most[1] N p", "O Y G p"]
 )
-def test_future_inside_past_is_refused_at_the_future_operator(text: str) -> None:
-    """The caret stands under the operator that looks ahead."""
+def test_future_inside_past_is_reported_at_the_future_operator(text: str) -> None:
+    """The caret is under the future operator."""
     with pytest.raises(RuleError) as caught:
         parse_formula(text)
     (problem,) = caught.value.problems
@@ -147,13 +147,13 @@ def test_future_inside_past_is_refused_at_the_future_operator(text: str) -> None
 
 
 def test_past_inside_future_is_accepted() -> None:
-    """Past may stand anywhere inside future."""
+    """A past operator may be anywhere inside a future one."""
     text = "always (p -> once q since r) and eventually at_most[2] p"
     assert to_text(parse_formula(text)) == text
 
 
 def test_calls_expand_with_their_operands() -> None:
-    """Parameters stand for formulas; names that are no parameters are the pack's propositions."""
+    """Parameters are formulas; other names are the pack's propositions."""
     pair = (Snippet("happened_before(p, q)"), Snippet("historically (q -> once p and r)"))
     operators, _ = parse_operators([pair])
     assert operators["happened_before"].parameters == ("p", "q")
@@ -162,7 +162,7 @@ def test_calls_expand_with_their_operands() -> None:
 
 
 def test_parameters_are_replaced_at_once_and_not_one_after_the_other() -> None:
-    """Operands that bear other parameters' names are not replaced again."""
+    """Operands with the names of other parameters are not replaced again."""
     swap = Operator("swap", ("p", "q"), parse_formula("q -> p"))
     assert to_text(parse_formula("swap(q, p)", operators={"swap": swap})) == "p -> q"
     assert to_text(parse_formula("swap(swap(p, q), r)", operators={"swap": swap})) == "r -> q -> p"
@@ -179,8 +179,8 @@ def test_operators_may_call_each_other_in_any_order() -> None:
     assert to_text(operators["both"].body) == "p and previous p and once p"
 
 
-def test_a_circle_of_operators_is_refused_once() -> None:
-    """The circle is shown; operators outside it are still read."""
+def test_a_cycle_of_operators_is_one_problem() -> None:
+    """The message shows the cycle; operators outside it are still parsed."""
     pairs = [
         (Snippet("a(p)"), Snippet("b(p)")),
         (Snippet("b(p)"), Snippet("p or a(p)")),
@@ -188,21 +188,21 @@ def test_a_circle_of_operators_is_refused_once() -> None:
     ]
     operators, problems = parse_operators(pairs)
     assert [(problem.code, problem.message) for problem in problems] == [
-        ("TRL123", "`a` calls `b` calls `a`: it has no end")
+        ("TRL123", "recursive operator: `a` calls `b` calls `a`")
     ]
     assert to_text(operators["c"].body) == "not p"
 
 
-def test_a_broken_operator_is_one_problem_and_its_calls_none() -> None:
-    """Calls of an operator whose body is wrong are not reported as well."""
+def test_an_invalid_operator_is_one_problem_and_its_calls_none() -> None:
+    """Calls of an operator with an invalid body are not reported."""
     pairs = [(Snippet("bad(p)"), Snippet("p and")), (Snippet("good(p)"), Snippet("bad(p)"))]
     operators, problems = parse_operators(pairs)
     assert [problem.code for problem in problems] == ["TRL102"]
     assert set(operators) == {"bad", "good"}
 
 
-def test_an_operator_that_hides_future_inside_past_is_refused_at_the_call() -> None:
-    """The expansion is shown, whether the operator or its operand looks ahead."""
+def test_an_operator_that_hides_future_inside_past_is_reported_at_the_call() -> None:
+    """The message shows the expansion, whether the operator or its operand has the future operator."""
     pairs = [
         (Snippet("before(p, q)"), Snippet("historically (q -> once p)")),
         (Snippet("answered(p, q)"), Snippet("always (p -> eventually q)")),
@@ -232,13 +232,13 @@ def test_an_operator_that_hides_future_inside_past_is_refused_at_the_call() -> N
     ],
 )
 def test_no_depth_of_nesting_exhausts_the_stack(text: str) -> None:
-    """A text far too deep is refused (or, for mere parentheses, read); Python's stack is never the limit."""
+    """Deep nesting is an error (or, with only parentheses, valid); Python's stack is never the limit."""
     outcome = _outcome(text)
     assert outcome == P or outcome in ({"TRL151"}, {"TRL104"}, {"TRL102"})
 
 
 def test_the_limit_on_depth_is_exact() -> None:
-    """A hundred levels are read and printed, one more is refused."""
+    """A hundred levels are parsed and printed, one more is an error."""
     deep = "X[1] " * DEPTH_MAX + "p"
     assert parse_formula(deep) == parse_formula(to_text(parse_formula(deep)))
     with pytest.raises(RuleError, match="TRL151"):
@@ -249,7 +249,7 @@ def test_the_limit_on_depth_is_exact() -> None:
         parse_formula(f"{chain} and p")
 
 
-def test_operators_that_double_are_stopped_before_they_are_built() -> None:
+def test_operators_that_double_are_rejected_before_they_are_built() -> None:
     """Thirty operators that each use their parameter twice would make a billion nodes."""
     pairs = [(Snippet("f0(p)"), Snippet("p and p"))]
     pairs += [(Snippet(f"f{i}(p)"), Snippet(f"f{i - 1}(p) and f{i - 1}(p)")) for i in range(1, 30)]
@@ -257,8 +257,8 @@ def test_operators_that_double_are_stopped_before_they_are_built() -> None:
     assert {problem.code for problem in problems} == {"TRL153"}
 
 
-def test_a_text_as_long_as_the_limit_is_read() -> None:
-    """Spaces count; one character more is refused."""
+def test_the_limit_on_length_is_exact() -> None:
+    """Spaces count; one more character is an error."""
     text = "p".ljust(TEXT_CHARS_MAX)
     assert parse_formula(text) == P
     with pytest.raises(RuleError, match="TRL150"):
@@ -281,8 +281,8 @@ def test_a_text_as_long_as_the_limit_is_read() -> None:
         ("p until", 0),
     ],
 )
-def test_formulas_that_look_like_others_are_warned_of(text: str, count: int) -> None:
-    """A unary temporal operator left of a binary one, or `always` left of an arrow, without parentheses."""
+def test_formulas_of_surprising_precedence(text: str, count: int) -> None:
+    """A unary temporal operator left of a binary one, or `always` left of an arrow, gets a warning."""
     warnings = precedence_warnings(Snippet(text))
     assert [problem.code for problem in warnings] == ["TRL508"] * count
     assert [problem.location.start for problem in warnings if problem.location] == sorted(

@@ -1,4 +1,4 @@
-"""What predicates and paths say, and how their literals are written."""
+"""Parsing of predicates and paths, and the spellings of their literals."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ TREES: dict[str, Predicate] = {
 
 
 @pytest.mark.parametrize(("text", "tree"), TREES.items())
-def test_a_predicate_reads_as_its_tree_and_prints_as_itself(text: str, tree: Predicate) -> None:
-    """Every kind of question, `not` tightest, then `and`, then `or`."""
+def test_a_predicate_parses_and_prints(text: str, tree: Predicate) -> None:
+    """Every kind of condition parses; `not` is tightest, then `and`, then `or`."""
     assert parse_predicate(text) == tree
     assert parse_predicate(predicate_text(tree)) == tree
 
@@ -64,8 +64,8 @@ def test_a_predicate_reads_as_its_tree_and_prints_as_itself(text: str, tree: Pre
         (r'text contains "\u00e9\n"', 'text contains "é\\n"'),
     ],
 )
-def test_other_ways_to_write_a_predicate(text: str, same: str) -> None:
-    """Signs for words, flags compared with true and false, escapes: the tree is the same."""
+def test_alternative_spellings_of_a_predicate(text: str, same: str) -> None:
+    """Signs, comparisons with true and false, and escapes give the same tree."""
     assert parse_predicate(text) == parse_predicate(same)
 
 
@@ -82,20 +82,20 @@ def test_other_ways_to_write_a_predicate(text: str, same: str) -> None:
         ('attributes["k.l"]', Path("attributes", ("k.l",))),
     ],
 )
-def test_a_path_reads_as_its_steps(text: str, path: Path) -> None:
-    """Keys after dots or in quotes, places in brackets; a key may be any word of the language."""
+def test_a_path_parses_to_its_steps(text: str, path: Path) -> None:
+    """Keys are after dots or in quotes, indices in brackets; a key may be a reserved word."""
     assert parse_path(text) == path
 
 
 def test_every_field_is_a_column_of_the_event_frame() -> None:
-    """What predicates may ask about exists, and provenance and time are left out."""
+    """The fields of predicates are columns of the event frame, without provenance and time."""
     assert set(EVENT_SCHEMA) >= set(FIELDS)
     asked_by_nobody = {"occurrence", "time", "seq", "trace_id", "span_id", "event_id"}
     assert set(EVENT_SCHEMA) - set(FIELDS) == asked_by_nobody
 
 
-def test_the_words_of_kind_and_content_are_those_of_the_events() -> None:
-    """A choice field's words are exactly the values that events have."""
+def test_the_choices_of_kind_and_content_are_those_of_events() -> None:
+    """The choices of a field are exactly the values that events have."""
     for name in ("kind", "content"):
         for word in FIELDS[name].choices:
             assert parse_predicate(f'{name} == "{word}"') == Leaf(Path(name), Asks.EQ, (word,))
@@ -103,7 +103,7 @@ def test_the_words_of_kind_and_content_are_those_of_the_events() -> None:
 
 
 def test_all_problems_of_a_predicate_come_at_once() -> None:
-    """Problems beyond the shape of the text are all reported, in the order of the text."""
+    """All problems other than syntax errors are reported, in the order of the text."""
     with pytest.raises(RuleError) as caught:
         parse_predicate('kind == "bot" and text.x == "a" and tol == "b" and args and nested > 1')
     assert [problem.code for problem in caught.value.problems] == [
@@ -116,8 +116,8 @@ def test_all_problems_of_a_predicate_come_at_once() -> None:
 
 
 @pytest.mark.slow
-def test_a_deep_predicate_is_refused_and_does_not_exhaust_the_stack() -> None:
-    """Thousands of levels of `not` are refused; hundreds of alternatives side by side are no depth."""
+def test_a_deep_predicate_does_not_exhaust_the_stack() -> None:
+    """Thousands of levels of `not` are an error; hundreds of alternatives in one `or` are not deep."""
     with pytest.raises(RuleError, match="TRL151"):
         parse_predicate("not " * 5_000 + "nested")
     with pytest.raises(RuleError, match="TRL151"):

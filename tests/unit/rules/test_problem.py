@@ -1,4 +1,4 @@
-"""Errors of rule texts: one trigger for each code of an expression, and how an error is drawn."""
+"""Errors of rule texts: one trigger for each code of an expression, and the format of an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Read = Callable[[str], object]
 
 
 def defined(*pairs: tuple[str, str]) -> Mapping[str, Operator]:
-    """The operators of those heads and bodies."""
+    """Return the operators of those heads and bodies."""
     operators, problems = parse_operators([(Snippet(head), Snippet(body)) for head, body in pairs])
     if problems:
         raise RuleError(problems)
@@ -33,17 +33,17 @@ OPERATORS = defined(("hb(p, q)", "historically (q -> once p)"))
 
 
 def formula(text: str) -> object:
-    """Read as a formula of a pack with the operator `hb` and the propositions p, q, request, reply."""
+    """Parse a formula of a pack with the operator `hb` and the propositions p, q, request, reply."""
     return parse_formula(text, operators=OPERATORS, known={"p", "q", "request", "reply"})
 
 
 def head(text: str) -> object:
-    """Read as an operator's head."""
+    """Parse an operator's head."""
     return defined((text, "true"))
 
 
 def body(text: str) -> object:
-    """Read as the body of `loop(p)`."""
+    """Parse the body of `loop(p)`."""
     return defined(("loop(p)", text))
 
 
@@ -53,7 +53,7 @@ def twice(text: str) -> object:
 
 
 def label(text: str) -> object:
-    """Read as a predicate and ask an event."""
+    """Parse a predicate and evaluate it on an event."""
     return evaluate(parse_predicate(text), {"kind": "user", "text": "yes"})
 
 
@@ -144,9 +144,9 @@ TRIGGERS: list[tuple[str, Read, str, str, str]] = [
     ("TRL122", formula, "hb(p)", "hb(p)", "`hb(p, q)`"),
     ("TRL122", formula, "p and hb", "hb", "`hb(p, q)`"),
     ("TRL123", body, "p and loop(p)", "loop", "without calling itself"),
-    ("TRL124", head, "op(p, p)", "p", "name of its own"),
+    ("TRL124", head, "op(p, p)", "p", "different name"),
     ("TRL125", formula, "once F p", "F", "always (reply -> once request)"),
-    ("TRL125", formula, "hb(F p, q)", "hb(F p, q)", "do not look ahead"),
+    ("TRL125", formula, "hb(F p, q)", "hb(F p, q)", "no future operators"),
     ("TRL126", twice, "op(p)", "op", "another name"),
     ("TRL130", parse_predicate, 'tol == "a"', "tol", "did you mean `tool`?"),
     ("TRL130", parse_path, "arg.order_id", "arg", "did you mean `args`?"),
@@ -181,10 +181,10 @@ TRIGGERS: list[tuple[str, Read, str, str, str]] = [
 
 
 @pytest.mark.parametrize(("code", "read", "text", "under", "hint"), TRIGGERS)
-def test_each_mistake_is_named_placed_and_answered(
+def test_each_mistake_has_its_code_location_and_hint(
     code: str, read: Read, text: str, under: str, hint: str
 ) -> None:
-    """The first problem has the code, a caret under what is wrong, and a hint naming what to write."""
+    """The first problem has the code, a caret under the mistake, and a hint."""
     with pytest.raises(RuleError) as caught:
         read(text)
     problem = caught.value.problems[0]
@@ -206,7 +206,7 @@ def test_an_error_is_drawn_with_its_line_a_caret_and_a_hint() -> None:
     with pytest.raises(RuleError) as caught:
         parse_formula("always (p ->\n   q => p)", source="pack.yaml", line=12, column=14)
     assert str(caught.value).splitlines() == [
-        "pack.yaml:13:6: TRL107 `=>` is no sign of the language",
+        "pack.yaml:13:6: TRL107 unknown operator `=>`",
         "     q => p)",
         "       ^^",
         "  hint: write `->`",
@@ -214,7 +214,7 @@ def test_an_error_is_drawn_with_its_line_a_caret_and_a_hint() -> None:
 
 
 def test_a_long_line_is_cut_around_the_caret() -> None:
-    """What is shown of a line stays short enough to read, and the caret stands under its part."""
+    """The shown part of a line is short, and the caret is under the mistake."""
     text = "aaaa and " * 30 + "b c" + " and dddd" * 30
     with pytest.raises(RuleError) as caught:
         parse_formula(text)
@@ -233,7 +233,7 @@ def test_carets_stand_under_wide_characters() -> None:
     assert carets == "  " + " " * 15 + "^"
 
 
-def test_what_an_error_shows_cannot_move_the_terminals_cursor() -> None:
+def test_errors_show_no_control_characters() -> None:
     """Escapes and direction marks in a text are shown as replacement characters."""
     with pytest.raises(RuleError) as caught:
         parse_formula("p \x1b[31m\u202e q", source="a\x1b[2J.yaml")
@@ -241,16 +241,16 @@ def test_what_an_error_shows_cannot_move_the_terminals_cursor() -> None:
     assert "\u202e" not in str(caught.value)
 
 
-def test_a_hint_names_the_nearest_known_word_or_lists_what_there_is() -> None:
-    """Near words are proposed, other cases too; otherwise the known ones are listed."""
+def test_a_hint_has_the_nearest_known_word_or_the_known_words() -> None:
+    """A similar word is suggested, ignoring case; otherwise the known words are listed."""
     assert did_you_mean("refnd", ["refund", "reply"]) == "did you mean `refund`?"
     assert did_you_mean("OK", ["ok"]) == "did you mean `ok`?"
-    assert did_you_mean("zzz", ["b", "a"]) == "known are `a`, `b`"
+    assert did_you_mean("zzz", ["b", "a"]) == "known names: `a`, `b`"
     assert did_you_mean("zzz", []) == "none is defined"
     assert did_you_mean("zzz", [f"n{i:02}" for i in range(20)]).endswith("and others")
 
 
 def test_a_problem_with_a_code_outside_the_table_cannot_be_made() -> None:
-    """A code that the table lacks is a programmer's error."""
+    """A code outside the table is a programming error."""
     with pytest.raises(AssertionError):
         Problem("TRL999", "odd", "none")

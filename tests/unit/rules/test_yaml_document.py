@@ -1,4 +1,4 @@
-"""YAML with places: what is read, where it stands, and what is refused."""
+"""YAML with locations: values, their locations, and rejected files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ flow: {a: [one, 'two']}
 
 
 def codes(text: str) -> list[str]:
-    """The codes of what is wrong with the text, whether or not the rest of it can be read."""
+    """Return the codes of all problems of a text, whether or not it can be read."""
     try:
         return [problem.code for problem in read_document(text, "x.yaml").problems]
     except RuleError as error:
@@ -57,8 +57,8 @@ def codes(text: str) -> list[str]:
         ("folded", "three", 13, 3),
     ],
 )
-def test_a_word_in_a_scalar_has_its_place_in_the_file(key: str, word: str, line: int, column: int) -> None:
-    """Words of plain, quoted and block scalars are found at their own line and column, and marked there."""
+def test_a_word_in_a_scalar_has_its_location_in_the_file(key: str, word: str, line: int, column: int) -> None:
+    """Words of plain, quoted and block scalars have their own line and column."""
     document = read_document(STYLES, "x.yaml")
     node = document.at((key,))
     assert isinstance(node, ScalarNode)
@@ -68,42 +68,42 @@ def test_a_word_in_a_scalar_has_its_place_in_the_file(key: str, word: str, line:
     assert location.text[location.start : location.end] == word
 
 
-def test_an_escape_that_hides_the_way_back_gives_the_beginning() -> None:
-    """Where a scalar's escapes cannot be followed, a place in it is the scalar's own."""
+def test_an_escape_gives_the_location_of_the_scalar() -> None:
+    """If escapes prevent the exact location of a word, it is the scalar's."""
     document = read_document('a: "\\x41 b"\n', "x.yaml")
     node = document.at(("a",))
     location = document.location(node, 2, 3)
     assert (location.line, location.column) == (1, 4)
 
 
-def test_the_end_of_a_scalar_is_a_place_too() -> None:
-    """What is missing after the last character is marked right after it."""
+def test_the_end_of_a_scalar_has_a_location() -> None:
+    """The location after the last character is directly after it."""
     document = read_document("a: b and\n", "x.yaml")
     location = document.location(document.at(("a",)), 5, 5)
     assert (location.line, location.column) == (1, 9)
 
 
 def test_scalars_stay_text() -> None:
-    """`yes`, `true`, `3` and `1e3` are the text that was written; what is empty is None."""
+    """`yes`, `true`, `3` and `1e3` are text; an empty value is None."""
     document = read_document("yes: true\n3: 1e3\nempty:\nnil: ~\nquoted: ''\n", "x.yaml")
     assert data(document.root) == {"yes": "true", "3": "1e3", "empty": None, "nil": None, "quoted": ""}
 
 
 def test_aliases_repeat_values() -> None:
-    """An alias stands for the value of its anchor."""
+    """An alias repeats the value of its anchor."""
     document = read_document("a: &x [one, two]\nb: *x\n", "x.yaml")
     assert data(document.root) == {"a": ["one", "two"], "b": ["one", "two"]}
 
 
 def test_a_byte_order_mark_and_windows_line_ends_shift_nothing() -> None:
-    """Files of Windows editors have the same places."""
+    """Files of Windows editors have the same locations."""
     document = read_document("\ufeffa: b\r\nc: one two\r\n", "x.yaml")
     location = document.location(document.at(("c",)), 4, 7)
     assert (location.line, location.column, location.text) == (2, 8, "c: one two")
 
 
 def test_an_empty_file_is_an_empty_value() -> None:
-    """Nothing is read from a file that holds only comments."""
+    """A file with only comments is an empty value."""
     assert data(read_document("# nothing\n", "x.yaml").root) is None
 
 
@@ -129,26 +129,26 @@ def test_an_empty_file_is_an_empty_value() -> None:
         ("a: b\n---\nc: d\n", "TRL205"),
     ],
 )
-def test_what_is_refused(text: str, code: str) -> None:
-    """Text that is no YAML, repeats a key, is too much, or uses what packs do not, has a code of its own."""
+def test_rejected_files(text: str, code: str) -> None:
+    """Invalid YAML, duplicate keys, exceeded limits and unsupported parts of YAML have their codes."""
     assert code in codes(text)
 
 
 def test_aliases_cannot_multiply_values() -> None:
-    """Values that aliases repeat count each time, so that nine lines cannot make a billion values."""
+    """Repeated values count each time, so that nine lines cannot make a billion values."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
     assert codes("\n".join(lines)) == ["TRL204"]
 
 
 def test_aliases_cannot_nest_beyond_the_limit() -> None:
-    """Values that aliases repeat are as deep as where they are repeated."""
+    """Repeated values count with the depth of their alias."""
     lines = ["a0: &a0 [x]", *(f"a{i}: &a{i} [*a{i - 1}]" for i in range(1, DEPTH_MAX + 1))]
     assert set(codes("\n".join(lines))) == {"TRL204"}
 
 
-def test_a_repeated_key_says_where_the_first_stands() -> None:
-    """The place is that of the second key and the hint names the first; what is no YAML is told beside it."""
+def test_a_duplicate_key_has_the_line_of_the_first() -> None:
+    """The location is the second key, the hint has the line of the first; invalid YAML is reported too."""
     with pytest.raises(RuleError) as caught:
         read_document("x:\n  a: 1\n  a: 2\ny: [\n", "x.yaml")
     repeated, broken = caught.value.problems
@@ -159,22 +159,22 @@ def test_a_repeated_key_says_where_the_first_stands() -> None:
     assert broken.code == "TRL202"
 
 
-def test_what_is_wrong_beside_the_tree_does_not_stop_reading() -> None:
-    """Of two equal keys the first counts, a tag and a key that is no text are left out, and all are told."""
+def test_minor_errors_do_not_stop_reading() -> None:
+    """The first of two equal keys is used; tags and keys that are not text are left out; all are reported."""
     document = read_document("a: 1\na: 2\n[b]: 3\nc: !t 4\n", "x.yaml")
     assert data(document.root) == {"a": "1", "c": "4"}
     assert [problem.code for problem in document.problems] == ["TRL205", "TRL203", "TRL205"]
 
 
 @pytest.mark.parametrize("text", ["a: [", "a: *x", "[" * 100_000])
-def test_what_is_no_yaml_or_too_much_stops_reading(text: str) -> None:
-    """There is no tree of a broken file."""
+def test_invalid_yaml_and_exceeded_limits_stop_reading(text: str) -> None:
+    """An invalid file has no tree."""
     with pytest.raises(RuleError):
         read_document(text, "x.yaml")
 
 
 def test_keys_keep_their_order() -> None:
-    """A mapping's entries come in the order of the file."""
+    """A mapping's entries are in the order of the file."""
     root = read_document("b: 1\na: 2\nc: 3\n", "x.yaml").root
     assert isinstance(root, MappingNode)
     assert [key.text for key, _ in root.entries] == ["b", "a", "c"]
