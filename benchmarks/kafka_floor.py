@@ -1,4 +1,4 @@
-"""The bare floor of the pipeline: copying its messages in transactions, and parsing them."""
+"""The minimal cost of the pipeline: copying its messages in transactions, and parsing them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tracline.examples.local_kafka import Broker
 
 AT_ONCE = 1_000
-"""Messages of a transaction."""
+"""The most messages of a transaction."""
 WARM = 500
-"""Messages that are copied before the clock is started."""
+"""The number of messages before the measurement starts."""
 SOURCE, TARGET = "floor-in", "floor-out"
 
 
@@ -57,7 +57,7 @@ def _send(broker: Broker, messages: Sequence[bytes]) -> None:
 
 
 def _copied(broker: Broker, count: int) -> float:
-    """Copy so many messages, and commit their offsets with them; seconds of processor behind the first."""
+    """Copy that many messages with their offsets; return the processor seconds after the first `WARM`."""
     consumer: Any = KafkaConsumer(
         bootstrap_servers=[broker.bootstrap], group_id="floor", enable_auto_commit=False
     )
@@ -75,7 +75,7 @@ def _copied(broker: Broker, count: int) -> float:
     copied, began = 0, time.process_time()
     while copied < count:
         limit = WARM - copied if copied < WARM else AT_ONCE
-        records = [record for some in consumer.poll(200, max_records=limit).values() for record in some]
+        records = [record for batch in consumer.poll(200, max_records=limit).values() for record in batch]
         if not records:
             continue
         producer.begin_transaction()

@@ -1,11 +1,11 @@
 """The cost of the Kafka pipeline: `make kafka`, `PYTHONPATH=. python benchmarks/pipeline.py [SPANS]`.
 
-A real broker, and processes as a user starts them. Of the simulated support desk's spans, a message a trace:
-how many a second `rekey` and `monitor` process, alone and at the same time; the same messages through what a
-good engineer would write first (`rival_faust.py`), which must find the same violations, and through a program
-that only copies them; how long a verdict takes at a steady rate; how large a session's state is; and how long
-a monitor takes to resume 100,000 open sessions. All messages are in Kafka before the clock starts, and the
-processes have judged some spans by then.
+It uses a real broker, real processes, and the simulated support desk's spans, one message a trace. It prints
+the spans per second of `rekey` and `monitor`, alone and at the same time; the same for the first design of a
+good engineer (`rival_faust.py`), which must find the same violations, and for a program that only copies the
+messages; the delay of verdicts at a steady rate; the size of a session's state; and the time in which a
+monitor resumes 100,000 open sessions. All messages are in Kafka, and the processes have judged some spans,
+before the measurement starts.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 
 from desk_spans import desk_spans, moved, traces
@@ -173,13 +174,13 @@ def alone(broker: Broker, spans: Load) -> tuple[Rate, Rate]:
     return first, second
 
 
-def rivals(broker: Broker, told: Load) -> dict[str, Spent]:
-    """The rival with Faust's defaults and tuned; it must find what the pipeline has found."""
+def rivals(broker: Broker, spans: Load) -> dict[str, Spent]:
+    """Measure the rival with Faust's defaults and tuned; it must find the violations of the pipeline."""
     expected = violations(Setup(broker, "together", SESSIONS))
     spent: dict[str, Spent] = {}
     for name, tuned in (("rival", False), ("rival, tuned", True)):
         prefix = "rival-tuned" if tuned else "rival"
-        spent[name], found = measure(broker.bootstrap, prefix, _messages(told), tuned=tuned)
+        spent[name], found = measure(broker.bootstrap, prefix, _messages(spans), tuned=tuned)
         assert found == expected, f"{name}: {len(found - expected)} more, {len(expected - found)} missing"
     return spent
 
@@ -187,15 +188,16 @@ def rivals(broker: Broker, told: Load) -> dict[str, Spent]:
 def violations(setup: Setup) -> Counter[Violation]:
     """Return the violations that a run has written to the topic of verdicts."""
     reader = Reader(setup, setup.kafka.topic(Topic.VERDICTS))
-    records = [one for record in reader.all() for one in decode_verdicts(record.value)["verdicts"]]
+    records = [verdict for record in reader.all() for verdict in decode_verdicts(record.value)["verdicts"]]
     reader.close()
-    violated = (one for one in records if one["verdict"] == "violated")
-    return Counter((one["pack"], one["rule"], one["session_id"], one["seq"]) for one in violated)
+    violated = (verdict for verdict in records if verdict["verdict"] == "violated")
+    place = itemgetter("pack", "rule", "session_id", "seq")
+    return Counter(map(place, violated))
 
 
-def _messages(told: Load) -> list[bytes]:
-    every = [*told.warm, *told.counted]
-    return [to_otlp(spans).SerializeToString() for spans in traces(every)]
+def _messages(spans: Load) -> list[bytes]:
+    every = [*spans.warm, *spans.counted]
+    return [to_otlp(trace).SerializeToString() for trace in traces(every)]
 
 
 def print_rates(rates: Sequence[Rate], rivals: Mapping[str, Spent], bare: Floor) -> None:

@@ -1,4 +1,4 @@
-"""What a good engineer would write first: rules over spans in plain Python, one span at a time.
+"""The first design of a good engineer: rules over spans in plain Python, one span at a time.
 
 The predicates of the shipped packs become closures with `re`, the same machines are stepped one event at a
 time, and a session's state is a dictionary. It reads spans of the GenAI conventions whose trace comes in one
@@ -23,7 +23,7 @@ from tracline.rules.model.rule import Rule, RuleSet, SliceKey
 
 Event = dict[str, Any]
 State = dict[str, Any]
-"""Of a session: `n` events; in `m` the state of each machine by rule and slice; in `seen`, for each call and
+"""A session: `n` events; in `m` the state of each machine by rule and slice; in `seen`, for each call and
 result, how often a tool's span and how often a message has held it."""
 
 KEY, INPUT, OUTPUT = "gen_ai.conversation.id", "gen_ai.input.messages", "gen_ai.output.messages"
@@ -46,7 +46,7 @@ def spans_of(message: bytes) -> Iterator[tuple[str, Event]]:
 
 
 def events_of(state: State, span: Event) -> Iterator[Event]:
-    """Yield what a span adds to its session; `state` knows the calls and results that came before."""
+    """Yield the events that a span adds to its session; `state` has the calls and results before it."""
     common = {"agent": span["agent"], "model": span.get("gen_ai.request.model"), "nested": False}
     if span["gen_ai.operation.name"] == "execute_tool":
         call = {"tool": span["gen_ai.tool.name"], "call_id": span["gen_ai.tool.call.id"]}
@@ -56,8 +56,8 @@ def events_of(state: State, span: Event) -> Iterator[Event]:
     else:
         messages = orjson.loads(span.get(INPUT) or "[]")
         if state["n"]:
-            said = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
-            messages = messages[said[-1] + 1 :] if said else messages
+            answers = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
+            messages = messages[answers[-1] + 1 :] if answers else messages
         messages += orjson.loads(span.get(OUTPUT) or "[]")
         found = [event for message in messages for event in _parts(message)]
     is_run = span["gen_ai.operation.name"] == "execute_tool"
@@ -119,10 +119,10 @@ class Rival:
                 continue
             value = slice_of(event)
             key = f"{rule.pack}/{rule.id}/"
-            own = key if value is None else f"{key}{value}"
-            before = states.get(own, states.get(key, 0))
+            slot = key if value is None else f"{key}{value}"
+            before = states.get(slot, states.get(key, 0))
             word = machine.word([name for name in machine.propositions if (rule.pack, name) in true])
-            states[own], output = machine.step(before, word)
+            states[slot], output = machine.step(before, word)
             if output & VERDICT_MASK == VIOLATED:
                 yield {"pack": rule.pack, "rule": rule.id, "seq": state["n"]}
 
@@ -136,8 +136,8 @@ def closure(predicate: Predicate) -> Callable[[Event], bool]:
             every = [closure(arg) for arg in predicate.args]
             return lambda event: all(holds(event) for holds in every)
         case Or():
-            some = [closure(arg) for arg in predicate.args]
-            return lambda event: any(holds(event) for holds in some)
+            disjuncts = [closure(arg) for arg in predicate.args]
+            return lambda event: any(holds(event) for holds in disjuncts)
         case Not():
             holds = closure(predicate.arg)
             return lambda event: not holds(event)

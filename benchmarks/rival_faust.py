@@ -1,10 +1,10 @@
-"""The rival of `rival.py` as a Faust program: a message a span, regrouped by session, a table write each.
+"""The rival of `rival.py` in Faust: a message for each span, regrouped by session, with a table write each.
 
 It reads the same messages as the pipeline does, with advantages: the spans of a trace come in one
 message, so it need not wait for a root; all messages of a session come in order in one partition, which
-no collector sees to (with messages partitioned by trace its verdicts are wrong); it waits for nothing
-that may come late, and it writes no witnesses, sessions or statuses. Run by `pipeline.py`; it ends once
-it has judged so many spans.
+no collector sees to (with messages partitioned by trace its verdicts are wrong); it does not wait
+for late spans, and it writes no witnesses, sessions or statuses. `pipeline.py` runs it; it ends once
+it has judged the given number of spans.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tracline.rules.packs.load import load_packs, shipped_packs
 
 PARTITIONS = 4
 WARM = 300
-"""Spans that are judged before the clock is started."""
+"""The number of spans before the measurement starts."""
 TIMEOUT_S = 300
 
 Violation = tuple[str, str, str, int]
@@ -55,7 +55,7 @@ class Meter:
     """A meter of the spans that a program judges, which ends it after the last one."""
 
     def __init__(self, expected: int) -> None:
-        """`expected` spans have content."""
+        """Expect that many spans with content."""
         self._expected = expected
         self._spans = 0
         self._began = self._cpu_began = 0.0
@@ -148,7 +148,7 @@ async def _forever(app: Any) -> None:
 def measure(
     bootstrap: str, name: str, messages: Sequence[bytes], *, tuned: bool
 ) -> tuple[Spent, Counter[Violation]]:
-    """Send messages in order and have the program judge them; return its cost and the violations."""
+    """Send messages in order and let the program judge them; return its cost and the violations."""
     topics = (f"{name}-in", f"{name}-by-session", f"{name}-verdicts")
     admin: Any = KafkaAdminClient(bootstrap_servers=[bootstrap])
     admin.create_topics({topic: {"num_partitions": PARTITIONS, "replication_factor": 1} for topic in topics})
@@ -176,4 +176,4 @@ def measure(
     printed = json.loads(done.stdout.splitlines()[-1])
     spent = Spent(**printed["spent"])
     spent.spans *= every / expected
-    return spent, Counter(tuple(one) for one in printed["violations"])
+    return spent, Counter(map(tuple, printed["violations"]))

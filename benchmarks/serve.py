@@ -24,7 +24,7 @@ from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.pending import Traces
 from tracline.schemas.sessions.span_reading import read_span
 from tracline.schemas.time import NS
-from tracline.stream.ingest.request import Request
+from tracline.stream.ingest.request import ExportRequest
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.serve.rows import add_changes
 from tracline.stream.serve.store import StoreChanges, open_store
@@ -53,7 +53,7 @@ def main() -> None:
             with _timed(spent, "decode: bytes to spans"):
                 decoded = decode_protobuf(body)
             with _timed(spent, "accept: the request on disk"):
-                (number,) = store.accept([Request(body, "protobuf", decoded, received=0)])
+                (number,) = store.accept([ExportRequest(body, "protobuf", decoded, received=0)])
             with _timed(spent, "read: the content of spans"):
                 readings = [read_span(span) for span in decoded.spans]
             watermark = max(watermark, *(item.end - LATENESS_NS for item in readings))
