@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ...schemas.candidate import Candidate
+from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
 from ...schemas.settings import SessionSettings
