@@ -15,7 +15,7 @@ from kafka.structs import TopicPartition
 from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.alerts.alert import Alert, Status, decode
+from tracline.stream.alerts.alert import Alert, AlertStatus, decode
 from tracline.stream.alerts.delivery import Delivery
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.memory.broker import MemoryBroker
@@ -308,7 +308,7 @@ def test_a_spike_is_one_alert_whatever_happens(seed: int) -> None:
     bed.gap, bed.wrong = Bed().gap, Bed().wrong
     _finish(bed, slots)
     alerts = [decode(value) for value in bed.values(Topic.ALERTS)]
-    assert [alert.status for alert in alerts] == [Status.FIRING, Status.RESOLVED]
+    assert [alert.status for alert in alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
     assert len({alert.id for alert in alerts}) == 1
     assert alerts[0].agent == alert_messages.WRONG
     assert ear.alerts[-1] == alerts[-1]

@@ -24,7 +24,7 @@ from tracline.examples.desk.bot import (
 from tracline.examples.desk.formats import chat_log, event_frame, events
 from tracline.examples.desk.secrets import PREFIXES, card_number
 from tracline.schemas.chat.decode import decode
-from tracline.schemas.chat.find import Conversation as ChatLog
+from tracline.schemas.chat.find import RecordedConversation as ChatLog
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import EVENT_SCHEMA
 
