@@ -299,7 +299,7 @@ def _reserved_as_name(failure: _ParseFailure) -> Problem | None:
 def _missing_operand(failure: _ParseFailure) -> Problem | None:
     """Check for an operator without an operand before or after it."""
     here, before = failure.here, failure.neighbour(-1)
-    noun = _NOUNS[failure.start]
+    noun = "value" if before.text in _COMPARISONS else _NOUNS[failure.start]
     if not failure.expects_operand() or here.kind not in ("end", "sign", "word"):
         return None
     ends_operand = CONNECTIVES | {")", "]", ",", "==", "!=", "<", "<=", ">", ">="}
@@ -310,7 +310,7 @@ def _missing_operand(failure: _ParseFailure) -> Problem | None:
     if before.kind != "end" and before.text != "(":
         hint = f"write a {noun} after `{before.text}`"
         if before.text in TEMPORAL:
-            hint += f"; `{before.text}` is a reserved word: to use it as a name, choose another"
+            hint += f"; `{before.text}` is a reserved word: if you mean a name, choose another"
         return failure.problem("TRL102", f"missing operand after `{before.text}`", hint, before)
     return failure.problem("TRL102", f"missing operand before {_quoted(here)}", f"write a {noun} before it")
 

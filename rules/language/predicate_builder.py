@@ -135,7 +135,8 @@ class _PredicateBuilder:
                 node,
             )
         elif known.type is FieldType.FLAG and test not in (Test.EQ, Test.NE):
-            self._report("TRL135", f"field `{name}` is a Boolean", f"write `{name}` or `not {name}`", node)
+            hint = f"write `{name}` or `not {name}`"
+            self._report("TRL135", f"`{test.value}` does not apply to the Boolean field `{name}`", hint, node)
         else:
             return True
         return False

@@ -22,26 +22,24 @@ def at_cause(body: Formula) -> str:
 def past_form(formula: Formula) -> str:
     """Return a hint to rewrite a formula that depends on the end of the session with past operators."""
     match formula:
-        case Formula(
-            Op.ALWAYS,
-            (
-                Formula(
-                    Op.IMPLIES,
-                    (
-                        last,
-                        Formula(Op.WEAK_NEXT, (Formula(Op.FALSE),)) | Formula(Op.NOT, (Formula(Op.NEXT),)),
-                    ),
-                ),
-            ),
-        ):
+        case Formula(Op.ALWAYS, (Formula(Op.IMPLIES, (last, end)),)) if _is_end(end):
             # last -> weak_next false  =  no event after one with last
-            never_after = _always(Formula(Op.NOT, (Formula(Op.PREVIOUS, (Formula(Op.ONCE, (last,)),)),)))
-            return f"use past operators: `{to_text(never_after)}`"
+            never_after = Formula(Op.NOT, (Formula(Op.PREVIOUS, (Formula(Op.ONCE, (last,)),)),))
+            return f"use past operators: `{to_text(_always(never_after))}`"
         case _:
             ahead = [part for part in walk(formula) if part.op in FUTURE]
             first = min(ahead, key=lambda part: part.op not in STEPPED and part.bounds is None)
             reason = f"`{to_text(first)}` depends on whether the session goes on"
             return f"{reason}: use past operators at the later event"
+
+
+def _is_end(formula: Formula) -> bool:
+    """Return whether a formula is `weak_next false` or `not next p`."""
+    match formula:
+        case Formula(Op.WEAK_NEXT, (Formula(Op.FALSE),)) | Formula(Op.NOT, (Formula(Op.NEXT),)):
+            return True
+        case _:
+            return False
 
 
 def without_restart(formula: Formula) -> str:

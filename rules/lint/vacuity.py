@@ -15,7 +15,7 @@ from ..model.fields import FIELDS
 from ..model.predicate import Leaf, Path, Predicate
 from .satisfiability import KIND, MISSING, ValueClass, evaluate_leaf, evaluate_predicate, value_classes
 
-ANSWERS_MAX = 20_000
+EVALUATIONS_MAX = 20_000
 """Evaluated leaves after which the search gives up and finds nothing."""
 
 KINDS = FIELDS["kind"].choices
@@ -35,25 +35,25 @@ def find_vacuity(predicate: Predicate, steps: Predicate) -> tuple[str, str] | No
         lacking = [path for path in search.paths if kind not in FIELDS[path.field].kinds]
         if not lacking or evaluate_predicate(steps, {KIND: ValueClass(kind)}) is False:
             continue
-        if search.holds_for_want_of(kind, lacking) and search.holds_with(lacking):
+        if search.is_vacuous_at(kind, lacking) and search.holds_with_fields(lacking):
             return kind, lacking[0].field
     return None
 
 
 @dataclass(slots=True)
 class _VacuitySearch:
-    """A search over the events that a predicate distinguishes, up to `ANSWERS_MAX`."""
+    """A search over the events that a predicate distinguishes, up to `EVALUATIONS_MAX`."""
 
     predicate: Predicate
     tested: list[Leaf]
-    answers: int = 0
+    evaluations: int = 0
     paths: list[Path] = field(init=False)
     classes: dict[Path, list[ValueClass]] = field(default_factory=dict[Path, list[ValueClass]])
 
     def __post_init__(self) -> None:
         self.paths = [path for path in dict.fromkeys(leaf.path for leaf in self.tested) if path != KIND]
 
-    def holds_for_want_of(self, kind: str, lacking: list[Path]) -> bool:
+    def is_vacuous_at(self, kind: str, lacking: list[Path]) -> bool:
         """Return whether the predicate is true of some event of the kind, but not with the lacking fields."""
         missing = dict.fromkeys(lacking, MISSING)
         if any(
@@ -63,22 +63,22 @@ class _VacuitySearch:
             return False
         present_paths = [path for path in self.paths if path not in missing]
         return any(
-            self._holds_whatever_kind(event | missing, guess) and self._fails_with(lacking, event, guess)
+            self._holds_at_every_kind(event | missing, guess) and self._fails_with(lacking, event, guess)
             for event, guess in self._events(kind, present_paths)
         )
 
-    def holds_with(self, lacking: list[Path]) -> bool:
+    def holds_with_fields(self, lacking: list[Path]) -> bool:
         """Return whether the predicate is true of some event that has one of these fields."""
         kinds = {kind for path in lacking for kind in FIELDS[path.field].kinds}
         return any(
-            evaluate_predicate(self.predicate, event | had, {**guess, **more})
+            evaluate_predicate(self.predicate, event | fields, {**guess, **field_guess})
             for kind in KINDS
             if kind in kinds and evaluate_predicate(self.predicate, {KIND: ValueClass(kind)}) is not False
-            for had, more in self._events(kind, lacking, present=True)
+            for fields, field_guess in self._events(kind, lacking, present=True)
             for event, guess in self._events(kind, [path for path in self.paths if path not in lacking])
         )
 
-    def _holds_whatever_kind(self, event: Mapping[Path, ValueClass], guess: Mapping[Leaf, bool]) -> bool:
+    def _holds_at_every_kind(self, event: Mapping[Path, ValueClass], guess: Mapping[Leaf, bool]) -> bool:
         return all(
             evaluate_predicate(self.predicate, {**event, KIND: ValueClass(kind)}, guess) for kind in KINDS
         )
@@ -87,8 +87,8 @@ class _VacuitySearch:
         self, lacking: list[Path], event: Mapping[Path, ValueClass], guess: Mapping[Leaf, bool]
     ) -> bool:
         return any(
-            evaluate_predicate(self.predicate, {**event, **had}, {**guess, **more}) is False
-            for had, more in self._events(None, lacking, present=True)
+            evaluate_predicate(self.predicate, {**event, **fields}, {**guess, **field_guess}) is False
+            for fields, field_guess in self._events(None, lacking, present=True)
         )
 
     def _events(
@@ -105,8 +105,8 @@ class _VacuitySearch:
             used = [leaf for leaf in self.tested if leaf.path in paths]
             unsure = [leaf for leaf in used if evaluate_leaf(leaf, event[leaf.path]) is None]
             for guess in product((False, True), repeat=len(unsure)):
-                self.answers += len(self.tested)
-                if self.answers > ANSWERS_MAX:
+                self.evaluations += len(self.tested)
+                if self.evaluations > EVALUATIONS_MAX:
                     return
                 yield event, dict(zip(unsure, guess, strict=True))
 

@@ -206,7 +206,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if not names:
         return "none is defined"
     shown = ", ".join(f"`{name}`" for name in names[:10])
-    return f"known names: {shown}" + (" and others" if len(names) > 10 else "")
+    return f"known: {shown}" + (" and others" if len(names) > 10 else "")
 
 
 def _line_with_caret(location: Location) -> list[str]:

@@ -23,7 +23,7 @@ Model = TypeVar("Model")
 # ---- the schemas of fields; `editors` is added to the JSON Schema
 
 
-def _number(value: object) -> object:
+def _to_number(value: object) -> object:
     """Convert a version's digits to a number: all scalars of a document are text."""
     return (
         int(value)
@@ -32,7 +32,7 @@ def _number(value: object) -> object:
     )
 
 
-def _nothing(value: object) -> object:
+def _to_section(value: object) -> object:
     """Convert a section without entries (`transitions:` and nothing under it) to an empty one."""
     return {} if value is None else value
 
@@ -41,7 +41,7 @@ def _choice(choices: type[Enum]) -> CoreSchema:
     return core_schema.enum_schema(choices, list(choices), sub_type="str", strict=False)
 
 
-def _several(*schemas: CoreSchema) -> CoreSchema:
+def _any_of_or_null(*schemas: CoreSchema) -> CoreSchema:
     """Return a schema of any of these forms, or null."""
     return core_schema.nullable_schema(core_schema.union_schema([*schemas]))
 
@@ -53,11 +53,15 @@ EXPRESSION = core_schema.str_schema(metadata={"editors": {"type": ["string", "bo
 
 TEXTS = core_schema.list_schema(TEXT)
 SESSION = core_schema.list_schema(TEXTS)
-SESSIONS = _several(SESSION, core_schema.list_schema(SESSION))
-SLICE = _several(TEXT, TEXTS, core_schema.list_schema(TEXTS))
-SECTION = core_schema.no_info_before_validator_function(_nothing, core_schema.dict_schema(TEXT, EXPRESSION))
+SESSIONS = _any_of_or_null(SESSION, core_schema.list_schema(SESSION))
+SLICE = _any_of_or_null(TEXT, TEXTS, core_schema.list_schema(TEXTS))
+SECTION = core_schema.no_info_before_validator_function(
+    _to_section, core_schema.dict_schema(TEXT, EXPRESSION)
+)
 SEVERITIES = core_schema.dict_schema(TEXT, _choice(Severity))
-VERSION = core_schema.no_info_before_validator_function(_number, core_schema.int_schema(ge=1, le=VERSION_MAX))
+VERSION = core_schema.no_info_before_validator_function(
+    _to_number, core_schema.int_schema(ge=1, le=VERSION_MAX)
+)
 
 
 def _accepts(schema: CoreSchema, description: str) -> dict[str, object]:
@@ -138,13 +142,13 @@ class RuleEntry:
     steps: str | None = field(
         default=None,
         metadata=_accepts(
-            _several(EXPRESSION), "The events that the rule sees: a Boolean formula over propositions."
+            _any_of_or_null(EXPRESSION), "The events that the rule sees: a Boolean formula over propositions."
         ),
     )
     applies_to: str | None = field(
         default=None,
         metadata=_accepts(
-            _several(EXPRESSION),
+            _any_of_or_null(EXPRESSION),
             "The condition under which the rule applies to a session: a formula without future operators.",
         ),
     )

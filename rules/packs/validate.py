@@ -139,7 +139,7 @@ def _value_error(kind: str, path: KeyPath, given: object) -> tuple[str, str, str
     if kind == "enum" and written:
         field = "severity" if path[0] == "severities" else path[-1]
         choices = ", ".join(f"`{value.value}`" for value in (Severity if field == "severity" else Recover))
-        return "TRL213", f"unknown {field} {written}", f"write one of {choices}"
+        return "TRL213", f"unknown value {written} of `{field}`", f"write one of {choices}"
     if path[-1:] == ("version",):
         message = f"invalid version {written}" if written else f"`version` cannot be {_yaml_kind(given)}"
         return "TRL212", message, f"write a whole number from 1 to {VERSION_MAX}"

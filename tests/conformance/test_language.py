@@ -1,4 +1,4 @@
-"""The language manual, executed: every block and table of docs/language.md says what happens."""
+"""The language manual, executed: every block and table of docs/language.md is tested."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MANUAL = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: the words after its fence, its lines, and the line of the manual where it begins."""
+    """A fenced block: its info string, its lines, and its first line in the manual."""
 
     info: str
     lines: tuple[str, ...]
@@ -66,7 +66,7 @@ def each(kind: str) -> pytest.MarkDecorator:
 
 
 def test_every_block_of_the_manual_is_run() -> None:
-    """No block is of a kind that nothing executes, and none is overlooked."""
+    """A test runs every kind of block, and every block is found."""
     kinds = [block.info.split()[0] for block in BLOCKS]
     assert set(kinds) == {"yaml", "label", "trace", "same", "error", "session", "witness"}
     assert len(kinds) == FENCES
@@ -75,7 +75,7 @@ def test_every_block_of_the_manual_is_run() -> None:
 
 @each("trace")
 def test_a_trace_gets_the_verdicts_that_the_manual_shows(block: Block) -> None:
-    """`propositions | verdict` after the formula; `-` is an event without any; `close` ends the session."""
+    """The lines are `propositions | verdict`; `-` is an event without any; `close` ends the session."""
     options = dict(line.split(": ") for line in block.lines if line.startswith("recover: "))
     formula, *steps = [line for line in block.lines if not line.startswith("recover: ")]
     monitor = Monitor(formula, **options)
@@ -89,15 +89,15 @@ def test_a_trace_gets_the_verdicts_that_the_manual_shows(block: Block) -> None:
 
 
 @each("same")
-def test_formulas_that_the_manual_calls_the_same_are_one_tree(block: Block) -> None:
-    """All lines of the block read as equal formulas."""
+def test_formulas_that_the_manual_calls_the_same_are_equal(block: Block) -> None:
+    """All lines of the block parse to equal formulas."""
     assert len({parse_formula(line) for line in block.lines}) == 1
     assert len(block.lines) > 1
 
 
 @each("label")
-def test_a_question_gets_the_answer_that_the_manual_shows(block: Block) -> None:
-    """An event as JSON, then questions about it: `predicate => true, false or unknown`."""
+def test_a_condition_gets_the_value_that_the_manual_shows(block: Block) -> None:
+    """The block has an event as JSON, then `predicate => true, false or unknown`."""
     answers = {"true": True, "false": False, "unknown": None}
     event: Mapping[str, object] = {}
     for line in filter(None, block.lines):
@@ -110,7 +110,7 @@ def test_a_question_gets_the_answer_that_the_manual_shows(block: Block) -> None:
 
 @each("error")
 def test_a_mistake_gets_the_error_that_the_manual_shows(block: Block) -> None:
-    """`formula:` or `predicate:` and the whole message, character by character."""
+    """The block has `formula:` or `predicate:`, then the exact message."""
     lines = list(block.lines)
     pairs: list[tuple[Snippet, Snippet]] = []
     while lines[0].startswith("operators: "):
@@ -128,7 +128,7 @@ def test_a_mistake_gets_the_error_that_the_manual_shows(block: Block) -> None:
 
 
 @each("yaml")
-def test_the_examples_of_the_manuals_packs_come_out_as_they_say(block: Block) -> None:
+def test_the_examples_of_the_manuals_packs_pass(block: Block) -> None:
     """Every pack is accepted, and its examples pass."""
     for rule in _pack(block).rules:
         runs = list(run_examples(rule, compile_rule(rule)))
@@ -138,7 +138,7 @@ def test_the_examples_of_the_manuals_packs_come_out_as_they_say(block: Block) ->
 
 @each("session")
 def test_a_session_gets_the_verdicts_that_the_manual_shows(block: Block) -> None:
-    """Events as JSON, each with what is found there, by a rule of the pack above or of the one named."""
+    """The block has events as JSON, each with its verdicts of a rule of the pack above or the named one."""
     expected: list[tuple[int | str, str]] = []
     events: list[dict[str, Any]] = []
     for line in block.lines:
@@ -161,7 +161,7 @@ def test_a_session_gets_the_verdicts_that_the_manual_shows(block: Block) -> None
 
 @each("witness")
 def test_a_verdict_gets_the_witness_that_the_manual_shows(block: Block) -> None:
-    """A formula, the propositions at each event, then the witness of the verdict at the last one.
+    """The block has a formula, the propositions at each event, then the witness of the last verdict.
 
     `event N | true there | residual`; for a past condition, its text, its value and the event, or `-`.
     """
@@ -177,15 +177,15 @@ def test_a_verdict_gets_the_witness_that_the_manual_shows(block: Block) -> None:
     assert shown == [line for line in lines if "|" in line]
 
 
-def test_the_tables_of_comparisons_are_what_happens() -> None:
-    """Every cell of the tables under "How values compare": `yes` is true, `no` false, nothing unknown."""
+def test_the_tables_of_comparisons_are_right() -> None:
+    """Every cell of the tables under "How values compare": `yes` is true, `no` is false, none is unknown."""
     cells = 0
     for field, kind in (("args", "tool_call"), ("result", "tool_result")):
         for rows in _tables(f"`{field}` is"):
-            questions = [parse_predicate(cell.strip("`")) for cell in rows[0][1:]]
-            told = [re.match(r"`(.*?)`( \(broken\))?$", first) for first, *_ in rows[2:]]
-            events = [{"kind": kind, "tool": "t", field: written[1]} for written in told if written]
-            found = answers(questions, event_rows(events))
+            conditions = [parse_predicate(cell.strip("`")) for cell in rows[0][1:]]
+            matches = [re.match(r"`(.*?)`( \(broken\))?$", first) for first, *_ in rows[2:]]
+            events = [{"kind": kind, "tool": "t", field: written[1]} for written in matches if written]
+            found = answers(conditions, event_rows(events))
             for (first, *expected), *given in zip(rows[2:], *found, strict=True):
                 assert given == [{"yes": True, "no": False}[cell] for cell in expected], first
                 cells += len(given)
@@ -193,8 +193,8 @@ def test_the_tables_of_comparisons_are_what_happens() -> None:
     assert cells >= 300
 
 
-def test_the_table_of_spellings_reads_alike_in_words_and_in_signs() -> None:
-    """What stands beside each other in the table of operators is the same formula."""
+def test_words_and_signs_of_the_table_are_the_same_operators() -> None:
+    """Words and signs in one row of the table parse to the same formula."""
     for _, words, signs in _table("", "words", "letters and signs")[2:]:
         groups = zip(words.split(" · "), signs.split(" · "), strict=False)
         for word, group in groups:
@@ -205,7 +205,7 @@ def test_the_table_of_spellings_reads_alike_in_words_and_in_signs() -> None:
 
 
 def test_the_words_and_limits_are_those_of_the_language() -> None:
-    """The list of reserved words is complete, and the limits' values are the ones that hold."""
+    """The list of reserved words is complete, and the limits have their values."""
     section = MANUAL.split("## Reserved words")[1].split("A name starts")[0]
     assert set(re.findall(r"`(\w+)`", section)) == RESERVED
     limits = [int(cell.replace(",", "")) for _, cell in _table("limit", "value")[2:]]
@@ -233,12 +233,12 @@ def test_the_limits_of_machines_are_those_of_the_compiler() -> None:
     values = [int(cell.replace(",", "")) for _, cell in rows]
     assert values == [*astuple(DEFAULT), TABLE_LETTERS_MAX]
     sources = "".join(path.read_text("utf-8") for path in sorted((ROOT / "rules/compiler").glob("*.py")))
-    told = set(re.findall(r'exceeded\([^,()]+, "(.+?)"', sources))
-    assert told == {name for cell, _ in rows for name in re.findall(r"`(.+?)`", cell) if name != "next"}
+    named = set(re.findall(r'exceeded\([^,()]+, "(.+?)"', sources))
+    assert named == {name for cell, _ in rows for name in re.findall(r"`(.+?)`", cell) if name != "next"}
 
 
 def test_a_left_side_about_the_future_applies_from_the_first_event() -> None:
-    """The rule that the manual shows under `applies_to` applies at once, one about the present does not."""
+    """The rule under `applies_to` applies at once; a rule about the present does not."""
     for text, applies in (("always (eventually refund -> once agrees)", True), ("always (a -> F b)", False)):
         assert f"`{text}`" in MANUAL or not applies
         machine = compile_formula(parse_formula(text))
@@ -246,14 +246,14 @@ def test_a_left_side_about_the_future_applies_from_the_first_event() -> None:
 
 
 def test_the_manuals_table_of_fields_is_complete() -> None:
-    """Every field that a predicate may ask about stands in the table, and no other."""
+    """The table has exactly the fields of predicates."""
     from tracline.rules.model.fields import FIELDS
 
     named = [re.findall(r"`(\w+)`", row[0]) for row in _table("field", "holds")[2:]]
     assert sorted(name for names in named for name in names) == sorted(FIELDS)
 
 
-def test_links_inside_the_manual_lead_somewhere() -> None:
+def test_links_inside_the_manual_have_targets() -> None:
     """Every `#anchor` is a heading."""
     anchors = {
         re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-")
@@ -263,12 +263,12 @@ def test_links_inside_the_manual_lead_somewhere() -> None:
 
 
 def _table(*header: str) -> list[list[str]]:
-    """The rows, as cells, of the first table whose first header cells are these."""
+    """Return the rows, as cells, of the first table with these first header cells."""
     return _tables(*header)[0]
 
 
 def _tables(*header: str) -> list[list[list[str]]]:
-    """The rows, as cells, of each table whose first header cells are these."""
+    """Return the rows, as cells, of each table with these first header cells."""
     tables: list[list[list[str]]] = []
     inside = False
     for line in MANUAL.splitlines():
@@ -284,7 +284,7 @@ def _tables(*header: str) -> list[list[list[str]]]:
 
 
 def _event(line: str) -> dict[str, Any]:
-    """The event of a line of JSON; `args` and `result` may be written as what their text holds."""
+    """Return the event of a line of JSON, whose `args` and `result` may be JSON values instead of text."""
     event: dict[str, Any] = json.loads(line)
     for name in ("args", "result"):
         if name in event and not isinstance(event[name], str):
@@ -297,7 +297,7 @@ def _pack(block: Block) -> RuleSet:
 
 
 def _rule(block: Block) -> tuple[Rule, RuleSet]:
-    """The rule that a session block names, of the nearest pack above it or of the one it names."""
+    """Return the rule that a session block names, of the nearest pack above it or of the named one."""
     _, rule_id, *rest = block.info.split()
     packs = [_pack(each) for each in BLOCKS if each.info.startswith("yaml") and each.line < block.line]
     chosen = [pack for pack in packs if pack.rules[0].pack == rest[1]] if rest else packs[-1:]
@@ -306,7 +306,7 @@ def _rule(block: Block) -> tuple[Rule, RuleSet]:
 
 
 def _seen(rule: Rule, rule_set: RuleSet, events: Sequence[Mapping[str, Any]]) -> list[SteppedEvent]:
-    """The events as the rule meets them."""
+    """Return the events as the rule sees them."""
     keys = Labeler(RuleSet((rule,), rule_set.sources))
     slices = keys.label(event_rows(events).lazy()).collect().to_dicts()
     seen: list[SteppedEvent] = []
@@ -327,7 +327,7 @@ def _seen(rule: Rule, rule_set: RuleSet, events: Sequence[Mapping[str, Any]]) ->
 
 
 def _passes(rule: Rule, true: frozenset[str], unknown: frozenset[str]) -> bool | None:
-    """Return whether `steps` lets the event through, None where that hangs on what is unknown."""
+    """Return whether `steps` includes the event; None if that depends on unknown propositions."""
     if rule.steps is None:
         return True
     cases = [

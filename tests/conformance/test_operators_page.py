@@ -1,4 +1,4 @@
-"""The page on shipped operators says what the library holds."""
+"""The page on shipped operators shows the library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracline.rules.packs.yaml_document import data, read_document
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 
 
-def test_every_operator_stands_on_the_page_with_its_formula() -> None:
+def test_the_page_has_every_operator_with_its_formula() -> None:
     """The page's table has the library's heads and bodies, in its order."""
     library = data(read_document(OPERATORS_FILE.read_text("utf-8"), OPERATORS_FILE.name).root)
     assert isinstance(library, dict)
@@ -24,8 +24,8 @@ def test_every_operator_stands_on_the_page_with_its_formula() -> None:
     assert rows == [(head, body) for head, body in operators.items()]
 
 
-def test_what_the_page_says_of_names() -> None:
-    """A call expands to the formula of the table, and the library's bits cannot be named by a pack."""
+def test_names_are_expanded_and_bits_are_reserved() -> None:
+    """A call expands to the formula of the table, and a pack cannot use the library's bits."""
     text = "pack: x\npropositions: {p: nested}\nrules:\n  - {id: r, formula: always holds_at_odd(p)}\n"
     (rule,) = pack_text(text).rules
     assert rule.formula == parse_formula("always historically (tracline_odd -> p)")

@@ -1,4 +1,4 @@
-"""What `tracline check` prints, word for word."""
+"""The exact output of `tracline check`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ rules:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with the packs."""
+    """Return a working folder with the packs."""
     (tmp_path / "errors.yaml").write_text(ERRORS)
     (tmp_path / "warnings.yaml").write_text(WARNINGS)
     (tmp_path / "extends.yaml").write_text(EXTENDS)
@@ -82,7 +82,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: str) -> tuple[int, str]:
-    """Exit code and standard output of `tracline check`, which writes nothing to standard error."""
+    """Return the exit code and standard output of `tracline check`; standard error must be empty."""
     result = CliRunner().invoke(tracline, ["check", *words])
     assert result.stderr == ""
     return result.exit_code, result.stdout
@@ -90,7 +90,7 @@ def run(*words: str) -> tuple[int, str]:
 
 @pytest.mark.usefixtures("folder")
 def test_errors(snapshot: Snapshot) -> None:
-    """All errors of a pack at once, each with place, code, caret and hint, and exit code 2."""
+    """All errors of a pack are shown at once, with location, code, caret and hint; the exit code is 2."""
     code, out = run("errors.yaml", "no-such-pack")
     assert code == 2
     snapshot("check/errors.txt", out)
@@ -98,7 +98,7 @@ def test_errors(snapshot: Snapshot) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_warnings(snapshot: Snapshot) -> None:
-    """Every warning, and exit code 0."""
+    """Every warning is shown; the exit code is 0."""
     code, out = run("warnings.yaml")
     assert code == 0
     snapshot("check/warnings.txt", out)
@@ -106,7 +106,7 @@ def test_warnings(snapshot: Snapshot) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_json(snapshot: Snapshot) -> None:
-    """The same as JSON, errors and warnings told apart by their level."""
+    """JSON has the same errors and warnings, with their level."""
     code, out = run("errors.yaml", "--format", "json")
     assert code == 2
     assert {problem["level"] for problem in json.loads(out)["problems"]} == {"error"}
@@ -117,7 +117,7 @@ def test_json(snapshot: Snapshot) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_errors_of_a_pack_that_extends_another(snapshot: Snapshot) -> None:
-    """What it cannot take or replace, all at once, and what it does replace."""
+    """Errors of inheritance are shown at once, with the inherited and replaced names."""
     code, out = run("extends.yaml")
     assert code == 2
     snapshot("check/extends.txt", out)
@@ -125,7 +125,7 @@ def test_errors_of_a_pack_that_extends_another(snapshot: Snapshot) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_a_folder_with_one_bad_pack() -> None:
-    """Where a pack has errors no warnings are told: what a rule with errors uses would seem unused."""
+    """A pack with errors has no warnings: names that only an invalid rule uses would seem unused."""
     code, out = run(os.curdir)
     assert code == 2
     assert "warning:" not in out

@@ -245,7 +245,7 @@ def test_a_hint_has_the_nearest_known_word_or_the_known_words() -> None:
     """A similar word is suggested, ignoring case; otherwise the known words are listed."""
     assert did_you_mean("refnd", ["refund", "reply"]) == "did you mean `refund`?"
     assert did_you_mean("OK", ["ok"]) == "did you mean `ok`?"
-    assert did_you_mean("zzz", ["b", "a"]) == "known names: `a`, `b`"
+    assert did_you_mean("zzz", ["b", "a"]) == "known: `a`, `b`"
     assert did_you_mean("zzz", []) == "none is defined"
     assert did_you_mean("zzz", [f"n{i:02}" for i in range(20)]).endswith("and others")
 
