@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 KAFKA := .kafka
 COLLECTOR := .collector
-FAST_TESTS := tests/unit tests/snapshots tests/conformance
+FAST_TESTS := tests/unit tests/snapshots tests/conformance tests/kafka/test_client_contract.py
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Some images set it: then every process that a test starts would compile the project anew.

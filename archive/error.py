@@ -1,27 +1,27 @@
-"""Errors of the world that reading or writing history meets: a code, where, what is wrong, what to do."""
+"""Expected errors of reading and writing sources and archives: a code, the place, what is wrong, a hint."""
 
 from __future__ import annotations
 
 CODES: dict[str, str] = {
-    "TRL401": "a source is not there, or holds nothing that can be read",
-    "TRL402": "event Parquet lacks a column or has one of another type",
-    "TRL403": "an archive's manifest and its files do not agree",
-    "TRL404": "a source was imported before, with other settings",
-    "TRL405": "a time zone that there is not",
-    "TRL406": "an output folder that holds something else",
-    "TRL407": "an archive that does not say by which rules its events were judged",
-    "TRL408": "a rule set that an archive lacks, or that is not what its name says",
-    "TRL409": "a file of an archive that cannot be written",
-    "TRL411": "a source without spans, of which instrumentations are asked for",
-    "TRL410": "a session that a source does not hold",
+    "TRL401": "a source does not exist, or contains nothing readable",
+    "TRL402": "a column of event Parquet is missing or has the wrong type",
+    "TRL403": "an archive's manifest contradicts its files",
+    "TRL404": "a source was imported before, with another time zone",
+    "TRL405": "an unknown time zone",
+    "TRL406": "an output folder with other content",
+    "TRL407": "an archive that does not name the rules that judged its events",
+    "TRL408": "a rule set that is missing from an archive, or does not match its digest",
+    "TRL409": "a file of an archive cannot be written",
+    "TRL410": "an unknown session",
+    "TRL411": "a source without spans, for `tracline doctor`",
 }
-"""The codes of this room; each has a test that triggers it."""
+"""The codes of sources and archives; a test triggers each."""
 
 
 class SourceError(Exception):
-    """A source or an archive that cannot be worked on at all; rows and messages are rejected one by one.
+    """An error of a whole source or archive; single rows and messages are rejected instead.
 
-    `str(error)` is `where: CODE what` and the hint on a line of its own, without anything of the content.
+    `str(error)` is `where: CODE what`, with the hint on a separate line, and quotes no content.
     """
 
     def __init__(self, code: str, where: str, what: str, hint: str) -> None:

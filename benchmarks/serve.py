@@ -28,7 +28,7 @@ from tracline.stream.ingest.request import ExportRequest
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.serve.rows import add_changes
 from tracline.stream.serve.store import StoreChanges, open_store
-from tracline.stream.stages.judge import Bench, Worker
+from tracline.stream.stages.judge import RuleSetJudge, Worker
 
 from tests.support.otlp_requests import requests
 
@@ -40,7 +40,7 @@ def main() -> None:
     """Run the benchmark and print its table."""
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     bodies, count = _bodies(wanted)
-    worker = Worker(Bench(compile_rule_set(load_packs(shipped_packs()))))
+    worker = Worker(RuleSetJudge(compile_rule_set(load_packs(shipped_packs()))))
     spent: dict[str, float] = {}
     verdicts = 0
     with tempfile.TemporaryDirectory() as folder:

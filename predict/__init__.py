@@ -1,1 +1,1 @@
-"""What will likely happen: a detector of risen rates, and the distributions that it needs."""
+"""The detection of risen rates, and the distributions that it needs; pure."""

@@ -1,8 +1,8 @@
-"""When a rate has risen: a Shiryaev-Roberts mixture e-detector over ticks of event time.
+"""Detection of a risen rate: a Shiryaev-Roberts mixture e-detector over ticks of event time.
 
-Each tick brings `violating` of `applicable` sessions. As long as every session violates with a probability
-of at most the tolerated rate, whatever came before it, `exp(log_e(...))` has an expectation of at most 1 in
-every tick and for every ratio r. Then
+Each tick has `violating` of `applicable` sessions. While every session violates with a probability of at most
+the tolerated rate, whatever came before it, `exp(log_e(...))` has an expectation of at most 1 in every tick
+and for every ratio r. Then
 
     M_r(t) = e_r(t) * (M_r(t-1) + 1),  M_r(0) = 0
     E(t)   = the mean of M_r(t) over the ratios
@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 RATIOS = (2.0, 3.0, 5.0, 10.0)
-"""How many times the tolerated rate the alternatives are."""
+"""The alternatives, as multiples of the tolerated rate."""
 
 NO_EVIDENCE = -math.inf
 """The logarithm of no evidence."""
@@ -28,12 +28,12 @@ NO_EVIDENCE = -math.inf
 
 @dataclass(frozen=True, slots=True)
 class DetectorSettings:
-    """How alarms are raised and resolved, in ticks in which some session counted; the least ratio is first.
+    """The settings of a detector, in ticks with sessions; the least ratio is first.
 
     `arl_ticks` is A, the least mean time between false alarms of one detector. While the rate stays at the
-    least ratio times the tolerated one or above, an alarm lasts `resolve_ticks` or more in the mean; after
-    so many ticks without a violation it is resolved. An alarm of which no session tells any more is resolved
-    after `stale_ticks` ticks without any. Fewer violating sessions than `violating_min` never raise one.
+    least ratio times the tolerated rate or above, an alarm lasts `resolve_ticks` or more in the mean; after
+    that many ticks without a violation it is resolved. An alarm without any session for `stale_ticks` ticks
+    is resolved. Fewer violating sessions than `violating_min` never raise an alarm.
     """
 
     ratios: tuple[float, ...] = RATIOS
@@ -44,17 +44,17 @@ class DetectorSettings:
 
     def __post_init__(self) -> None:
         assert 1 < self.ratios[0] <= min(self.ratios), (
-            "alternatives are above what is tolerated, the least first"
+            "alternatives are above the tolerated rate, the least first"
         )
         assert min(self.arl_ticks, self.resolve_ticks, self.stale_ticks) > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerated:
-    """The rate up to which nothing is wrong, and how much rates scatter from tick to tick.
+    """The tolerated rate, and its dispersion from tick to tick.
 
-    `dispersion` is the squared coefficient of variation of the rate of a tick, 0 where sessions of one tick
-    have nothing in common.
+    `dispersion` is the squared coefficient of variation of the rate of a tick, 0 where the sessions of a tick
+    are independent.
     """
 
     rate: float
@@ -67,12 +67,12 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True)
 class DetectorState:
-    """Where one detector stands: plain data, which `memory.py` writes down.
+    """The state of one detector, as plain data.
 
     `evidence` is log M of each ratio, empty before the first tick. `drift` is the cumulative sum of log e of
-    the least ratio, held at 0 from below; the counts are those since it last was 0, the likeliest time of a
-    change (Page, 1954), and go on while an alarm lasts. `recovery` is the logarithm of the evidence that
-    the alarm is over, `silent` counts ticks of an alarm since any session counted.
+    the least ratio, bounded below by 0; the counts are those since it last was 0, the likeliest time of a
+    change (Page, 1954), and continue during an alarm. `recovery` is the logarithm of the evidence that the
+    alarm is over, `silent` the number of ticks without sessions during an alarm.
     """
 
     evidence: tuple[float, ...] = ()
@@ -86,7 +86,7 @@ class DetectorState:
 
 
 class AlarmState(StrEnum):
-    """What has become of an alarm."""
+    """The state of an alarm."""
 
     FIRED = "fired"
     RESOLVED = "resolved"
@@ -94,10 +94,10 @@ class AlarmState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """An alarm that fires or is resolved: counts since the likely change, and what is tolerated.
+    """An alarm that fires or is resolved: the counts since the likely change, and the tolerated rate.
 
-    `log_evidence` is the natural logarithm of E when it fired, of the evidence that it is over when it is
-    resolved, and negative infinity when it is resolved because nothing more was heard.
+    `log_evidence` is the natural logarithm of E when it fires, of the evidence that it is over when it is
+    resolved, and negative infinity when it is resolved for lack of sessions.
     """
 
     state: AlarmState
@@ -109,17 +109,17 @@ class Alarm:
 
     @property
     def observed(self) -> float:
-        """The rate since the likely change."""
+        """Return the rate since the likely change."""
         return self.violating / self.applicable
 
 
 def step(
     state: DetectorState, violating: int, applicable: int, tolerated: Tolerated, settings: DetectorSettings
 ) -> tuple[DetectorState, Alarm | None]:
-    """Take in one tick: of `applicable` sessions, `violating` violate. Says when an alarm fires or resolves.
+    """Return the state after a tick of `violating` in `applicable` sessions, and an alarm that changes in it.
 
-    `tolerated` may differ from tick to tick, as long as it does not depend on the tick's own counts. A tick
-    without sessions changes nothing, but that an alarm that nobody speaks of any more comes to an end.
+    `tolerated` may differ from tick to tick, but must not depend on the tick's own counts. A tick without
+    sessions changes nothing except that it may end a stale alarm.
     """
     assert 0 <= violating <= applicable
     if not applicable:
@@ -132,13 +132,13 @@ def step(
 
 
 def log_e(violating: int, applicable: int, tolerated: Tolerated, ratio: float) -> float:
-    """The logarithm of the e-value of one tick for the alternative of `ratio` times the tolerated rate.
+    """Return the logarithm of a tick's e-value, for the alternative of `ratio` times the tolerated rate.
 
-    Without dispersion the likelihood ratio of Bernoulli trials; its expectation is at most 1 whenever each
-    session violates with a probability of at most the tolerated rate, given those before it. With dispersion
-    that of gamma-Poisson counts of that dispersion; it grows with the count and is convex in it, so its
-    expectation is at most 1 for every smaller rate and every lesser scatter, too, those of the Bernoulli
-    trials among them. The alternative never goes beyond the middle between the tolerated rate and 1.
+    Without dispersion it is the likelihood ratio of Bernoulli trials; its expectation is at most 1 whenever
+    each session violates with a probability of at most the tolerated rate, given those before it. With
+    dispersion it is that of gamma-Poisson counts; it grows with the count and is convex in it, so its
+    expectation is at most 1 for every smaller rate and dispersion, too, Bernoulli trials included. The
+    alternative is at most the middle between the tolerated rate and 1.
     """
     rate = tolerated.rate
     higher = min(ratio * rate, (1 + rate) / 2)
@@ -150,15 +150,15 @@ def log_e(violating: int, applicable: int, tolerated: Tolerated, ratio: float) -
 
 
 def mixture(evidence: Sequence[float]) -> float:
-    """log E: the logarithm of the mean of what the logarithms stand for; `NO_EVIDENCE` if empty."""
+    """Return log E, the logarithm of the mean of the exponentials; `NO_EVIDENCE` if empty."""
     top = max(evidence, default=NO_EVIDENCE)
     if top == NO_EVIDENCE:
         return NO_EVIDENCE
-    return top + math.log(sum(math.exp(one - top) for one in evidence) / len(evidence))
+    return top + math.log(sum(math.exp(log - top) for log in evidence) / len(evidence))
 
 
 def _count(state: DetectorState, violating: int, applicable: int, least: float) -> DetectorState:
-    """Enter the tick's counts; those from before a change are forgotten, unless an alarm lasts."""
+    """Add the tick's counts; drop those from before a change, except during an alarm."""
     drift = state.drift + least
     if drift <= 0 and not state.firing:
         return DetectorState(state.evidence)
@@ -174,23 +174,23 @@ def _count(state: DetectorState, violating: int, applicable: int, least: float) 
 def _watch(
     state: DetectorState, logs: Sequence[float], tolerated: Tolerated, settings: DetectorSettings
 ) -> tuple[DetectorState, Alarm | None]:
-    """No alarm lasts: gather evidence for one."""
+    """Add evidence for an alarm, while there is none."""
     before = state.evidence if len(state.evidence) == len(logs) else (NO_EVIDENCE,) * len(logs)
     evidence = tuple(log + _plus_one(old) for log, old in zip(logs, before, strict=True))
-    told = mixture(evidence)
-    if told < math.log(settings.arl_ticks) or state.violating < settings.violating_min:
+    log_evidence = mixture(evidence)
+    if log_evidence < math.log(settings.arl_ticks) or state.violating < settings.violating_min:
         return replace(state, evidence=evidence), None
-    alarm = _alarm(AlarmState.FIRED, state, tolerated, told)
+    alarm = _alarm(AlarmState.FIRED, state, tolerated, log_evidence)
     return replace(state, evidence=(), firing=True, recovery=NO_EVIDENCE, silent=0), alarm
 
 
 def _recover(
     state: DetectorState, least: float, tolerated: Tolerated, settings: DetectorSettings
 ) -> tuple[DetectorState, Alarm | None]:
-    """An alarm lasts: gather evidence that it is over; then everything begins anew.
+    """Add evidence that the alarm is over; once it suffices, restart from an empty state.
 
-    That is the e-detector of the reverse: the likelihood ratio turned round has an expectation of at most 1
-    whenever the rate is that of the least ratio or above.
+    This is the reverse e-detector: the inverse likelihood ratio has an expectation of at most 1 whenever the
+    rate is that of the least ratio or above.
     """
     recovery = _plus_one(state.recovery) - least
     if recovery < math.log(settings.resolve_ticks):
@@ -201,7 +201,7 @@ def _recover(
 def _silence(
     state: DetectorState, tolerated: Tolerated, settings: DetectorSettings
 ) -> tuple[DetectorState, Alarm | None]:
-    """A tick in which no session counted."""
+    """Return the state after a tick without sessions."""
     if not state.firing:
         return state, None
     if state.silent + 1 < settings.stale_ticks:
@@ -209,10 +209,10 @@ def _silence(
     return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated, NO_EVIDENCE)
 
 
-def _alarm(turn: AlarmState, state: DetectorState, tolerated: Tolerated, told: float) -> Alarm:
-    return Alarm(turn, state.ticks, state.violating, state.applicable, tolerated.rate, told)
+def _alarm(kind: AlarmState, state: DetectorState, tolerated: Tolerated, log_evidence: float) -> Alarm:
+    return Alarm(kind, state.ticks, state.violating, state.applicable, tolerated.rate, log_evidence)
 
 
 def _plus_one(log: float) -> float:
-    """log(M + 1), from log M."""
+    """Return log(M + 1), from log M."""
     return max(log, 0.0) + math.log1p(math.exp(-abs(log)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 SHAPE_MAX = 1e6
-"""Larger shapes are taken for this one: their scatter is below a thousandth of the mean."""
+"""The greatest shape used: at larger ones the deviation is below a thousandth of the mean."""
 
 _TERMS_MAX = 10_000
 _STEPS = 64
@@ -13,10 +13,9 @@ _TINY = 1e-300
 
 
 def quantile(probability: float, shape: float, mean: float) -> float:
-    """The value that a gamma variable of that shape and mean stays below with that probability.
+    """Return the value that a gamma variable of that shape and mean stays below with that probability.
 
-    By bisection of the logarithm, since the distribution function grows with it and shapes below 1 crowd
-    their mass at 0.
+    Bisect the logarithm of the value, since shapes below 1 concentrate their mass at 0.
     """
     assert 0 < probability < 1
     assert shape > 0
@@ -34,10 +33,10 @@ def quantile(probability: float, shape: float, mean: float) -> float:
 
 
 def below(x: float, shape: float) -> float:
-    """The regularised lower incomplete gamma function P(shape, x): how much of unit scale lies below x.
+    """Return the regularised lower incomplete gamma function P(shape, x).
 
-    Its power series where x < shape + 1, else one minus the continued fraction of the rest (Abramowitz and
-    Stegun, 6.5.29 and 6.5.31; evaluated by Lentz's method).
+    Use the power series where x < shape + 1, else one minus the continued fraction (Abramowitz and Stegun,
+    6.5.29 and 6.5.31; evaluated by Lentz's method).
     """
     if x <= 0:
         return 0.0
@@ -64,14 +63,14 @@ def _fraction(x: float, shape: float) -> float:
     for n in range(1, _TERMS_MAX):
         a = n * (shape - n)
         b += 2
-        d = 1 / (_away(a * d + b))
-        c = _away(b + a / c)
+        d = 1 / (_nonzero(a * d + b))
+        c = _nonzero(b + a / c)
         result *= c * d
         if abs(c * d - 1) < 1e-16:
             break
     return result
 
 
-def _away(value: float) -> float:
-    """The value, or a tiny one instead of 0: Lentz's method divides by it."""
+def _nonzero(value: float) -> float:
+    """Return the value, or a tiny one instead of 0, since Lentz's method divides by it."""
     return value if abs(value) > _TINY else _TINY

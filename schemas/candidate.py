@@ -98,7 +98,7 @@ class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "
 
     @property
     def key(self) -> str:
-        """Return the key of this span in the `within` of others."""
+        """Return the key of this span in `within`."""
         return role_key(self.role, self.trace_id, self.span_id)
 
 

@@ -21,7 +21,7 @@ from .time import rfc3339
 
 
 class Kind(StrEnum):
-    """The kind of an event, in the order in which kinds sort at one place (`end` is no event and sorts last)."""
+    """The kind of an event, in the sort order of kinds at one place (`end` is no event and sorts last)."""
 
     USER = "user"
     ASSISTANT = "assistant"

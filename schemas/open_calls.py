@@ -43,8 +43,8 @@ class OpenCalls:
     def answer(self, call_id: str | None, tool: str | None, *, strict: bool) -> OpenCall | None:
         """Return the call that a result answers, and close it.
 
-        With `strict` a result with an id answers a call with that id or none; otherwise an id that no open call
-        has is ignored, as if the result had none.
+        With `strict` a result with an id answers a call with that id or none; otherwise an id that no open
+        call has is ignored.
         """
         found = self._of_id(call_id) if call_id is not None else None
         if found is None and not (strict and call_id is not None):

@@ -1,4 +1,4 @@
-"""The content of one span for an agent's session, in terms that no dialect owns.
+"""The content of one span for an agent's session, in one form for all dialects.
 
 The dialects (`schemas/dialects/`) read the content of spans; session assembly makes events of it.
 """

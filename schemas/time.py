@@ -8,11 +8,13 @@ from datetime import UTC, datetime, timedelta, tzinfo
 NS = 1_000_000_000
 """Nanoseconds in a second."""
 
+NS_MIN, NS_MAX = -(2**63), 2**63 - 1
+"""The first and the last nanosecond that 64 bits hold, in the years 1677 and 2262."""
+
 EVENT_TIME_MIN = -9_214_560_000 * NS
-"""The first nanosecond of 1678: no event is before it, so that every time has a text that others can read."""
+"""The first nanosecond of 1678: no event is earlier, so that common readers accept the text of every time."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NS_MIN, _NS_MAX = -(2**63), 2**63 - 1
 _TEXT = re.compile(
     r"(\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d{1,12}))? ?(Z|z|UTC|[+-]\d{2}:?\d{2})?",
     re.ASCII,
@@ -49,7 +51,7 @@ def parse_time(value: object, zone: tzinfo = UTC) -> int | None:
         ns = round(value * 1_000_000) * _unit(abs(value)) // 1_000_000
     else:
         return None
-    return ns if ns is not None and _NS_MIN <= ns <= _NS_MAX else None
+    return ns if ns is not None and NS_MIN <= ns <= NS_MAX else None
 
 
 def _unit(size: float) -> int:

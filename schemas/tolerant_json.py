@@ -34,7 +34,7 @@ def read_json(data: bytes) -> object:
 
 
 def read_json_exactly(data: bytes) -> object:
-    """Return the value as `read_json` does, but integers of up to 128 bits keep all their digits; a tenth as fast."""
+    """Return the value as `read_json` does, with all digits of integers up to 128 bits; a tenth as fast."""
     return _tolerantly(data, _long_integer)
 
 

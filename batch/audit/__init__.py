@@ -1,1 +1,1 @@
-"""Audits: judging an archive by rules, and counting what was found."""
+"""Audits: judging an archive by rules, and counting the verdicts."""

@@ -1,8 +1,8 @@
-"""The audit of a live archive by the rule sets that judged it: every event by the one that it names.
+"""The audit of a live archive by the rule sets that judged it: each event by the set that it names.
 
-Where rules change while sessions run, an occurrence ends under the rules it began with, or goes on under
-others with empty history. Both is in the archive: consecutive events of an occurrence with one rule set are
-a segment, judged by that set alone, and only the segment that an `end` row belongs to closes.
+If rules change while a session runs, its occurrence ends under its first rules, or continues under others
+with an empty history. The archive records both: consecutive events of an occurrence with one rule set are a
+segment, judged by that set alone, and only the segment with the `end` row closes.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from .sorted_runs import Runs
 from .summary import COUNTS, AuditTally, summary
 
 _NO_TIME = -(1 << 63)
-"""A last time that closes nothing: in a live archive every close has its row."""
+"""A last time that closes no session: in a live archive every close has a row."""
 _NO_RULES = RuleSet((), {})
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedRuleSet:
-    """A rule set of an archive: how many events it judged, the time of the first, the files they are in."""
+    """A rule set of an archive: the number of events that it judged, the first time, and their files."""
 
     digest: str
     rule_set: RuleSet
@@ -54,142 +54,141 @@ class ArchivedRuleSet:
 
 
 def audit_as_judged(
-    archive: str | Path, out: Path, terms: AuditOptions, progress: OnProgress = silent
+    archive: str | Path, out: Path, options: AuditOptions, on_progress: OnProgress = silent
 ) -> AuditResult:
     """Judge each event of a live archive by the rule set that judged it, and write the bundle `out`.
 
-    The rules are those in the archive's `rules/`. Verdicts of all sets stand together, in the order of any
-    bundle, and rules with the same pack and id are counted together. Raises SourceError as `audit`, TRL407
-    where events do not say their rule set, TRL408 where one is not in the archive; RuleError where one
-    cannot be read any more.
+    The rules are those in the archive's `rules/`. The bundle merges the verdicts of all sets in the usual
+    order, and counts rules with the same pack and id together. Raises SourceError like `audit`, TRL407 if an
+    event does not name its rule set, TRL408 if the archive lacks one, and RuleError if one cannot be read.
     """
     population = Population()
     with bundle.staged(out) as work:
         scratch = work / ".scratch"
         scratch.mkdir()
-        sets = _in_force(archive, prepare(archive, scratch, population, terms))
+        sets = _rule_sets(archive, prepare(archive, scratch, population, options))
         rules = _rules(sets)
-        tally = _population(sets, len(rules), scratch, terms, progress)
+        tally = _population(sets, len(rules), scratch, options, on_progress)
         runs = Runs(scratch)
-        for one in sets:
-            own = AuditTally(len(one.compiled.rules))
+        for rule_set in sets:
+            counts = AuditTally(len(rule_set.compiled.rules))
             known: WitnessCache = {}
-            for judged in _judging(one, scratch, terms, progress):
-                own.add(one.compiled, judged)
-                for record in records(one.compiled, judged, known):
+            for judged in _judged_batches(rule_set, scratch, options, on_progress):
+                counts.add(rule_set.compiled, judged)
+                for record in records(rule_set.compiled, judged, known):
                     runs.add(record)
-            _count(tally, own, [list(rules).index((rule.pack, rule.id)) for rule in one.compiled.rules])
+            places = [list(rules).index((rule.pack, rule.id)) for rule in rule_set.compiled.rules]
+            _merge(tally, counts, places)
         shown = [rule for rule, _ in rules.values()]
         examples = write_verdicts(work, runs, shown)
         tally.reject(str(archive), population)
         content = summary(shown, [digest for _, digest in rules.values()], tally, population)
-        content |= {"rule_sets": [_told(one) for one in sets]}
+        content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
         bundle.write_summary(work / bundle.SUMMARY, content)
         (work / bundle.RULES).mkdir()
-        for one in sets:
-            bundle.write_rules(work / bundle.RULES / one.digest, one.rule_set.sources)
+        for rule_set in sets:
+            bundle.write_rules(work / bundle.RULES / rule_set.digest, rule_set.rule_set.sources)
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples)
 
 
-def _in_force(archive: str | Path, parts: Sequence[SourceFile]) -> list[ArchivedRuleSet]:
-    """The rule sets that the events name, in the order of their first events."""
+def _rule_sets(archive: str | Path, parts: Sequence[SourceFile]) -> list[ArchivedRuleSet]:
+    """Return the rule sets that the events name, in the order of their first events."""
     found: dict[str, list[tuple[int, int, SourceFile]]] = {}
     for part in parts:
-        for digest, events, first in _named(archive, part):
+        for digest, events, first in _digests(archive, part):
             found.setdefault(digest, []).append((events, first, part))
     roots = list(dict.fromkeys(part.path.parent.parent for part in parts))
     sets: list[ArchivedRuleSet] = []
-    for digest, own in found.items():
+    for digest, uses in found.items():
         rule_set = read_rule_set(roots, digest)
-        events, first = sum(count for count, _, _ in own), min(time for _, time, _ in own)
-        files = tuple(part for _, _, part in own)
+        events, first = sum(count for count, _, _ in uses), min(time for _, time, _ in uses)
+        files = tuple(part for _, _, part in uses)
         sets.append(ArchivedRuleSet(digest, rule_set, compile_rule_set(rule_set), events, first, files))
-    return sorted(sets, key=lambda one: (one.first, one.digest))
+    return sorted(sets, key=lambda archived: (archived.first, archived.digest))
 
 
-def _named(archive: str | Path, part: SourceFile) -> list[tuple[str, int, int]]:
-    """The rule sets that the rows of a file name: digest, how many events, the first time."""
+def _digests(archive: str | Path, part: SourceFile) -> list[tuple[str, int, int]]:
+    """Return the rule sets that the rows of a file name: digest, number of events, first time."""
     if null_count(part, RULES_COLUMN):
-        what = f"holds events that do not say by which rules they were judged, as in {part.name}"
-        hint = (
-            "archives of tracline's live processes say so; name the rules with --rules, without --as-judged"
-        )
+        what = f"has events that do not name the rules that judged them, for example in {part.name}"
+        hint = "only archives of tracline's live processes name them; use --rules instead of --as-judged"
         raise SourceError("TRL407", str(archive), what, hint)
     rows = next(frames(part, max(row_count(part), 1), {RULES_COLUMN: pl.String()}))
     events = (pl.col("kind") != Kind.END.value).sum()
-    told = rows.group_by(RULES_COLUMN).agg(events.alias("events"), pl.col("time").min().to_physical())
+    uses = rows.group_by(RULES_COLUMN).agg(events.alias("events"), pl.col("time").min().to_physical())
     with reading([part]):
-        return list(told.collect(engine="streaming").iter_rows())
+        return list(uses.collect(engine="streaming").iter_rows())
 
 
 def _rules(sets: Sequence[ArchivedRuleSet]) -> dict[tuple[str, str], tuple[Rule, str]]:
-    """The rules of all sets by pack and id, each with its digest, as the last set that has it; by packs."""
+    """Return the rules of all sets by pack and id, each in its latest version, sorted by pack."""
     latest: dict[tuple[str, str], tuple[Rule, str]] = {}
-    for one in reversed(sets):
-        for rule, digest in zip(one.compiled.rules, one.compiled.digests, strict=True):
+    for rule_set in reversed(sets):
+        for rule, digest in zip(rule_set.compiled.rules, rule_set.compiled.digests, strict=True):
             latest.setdefault((rule.pack, rule.id), (rule, digest))
     return dict(sorted(latest.items(), key=lambda item: item[0][0]))
 
 
 def _population(
-    sets: Sequence[ArchivedRuleSet], rules: int, scratch: Path, terms: AuditOptions, progress: OnProgress
+    sets: Sequence[ArchivedRuleSet], rules: int, scratch: Path, options: AuditOptions, on_progress: OnProgress
 ) -> AuditTally:
-    """Return who was judged, whatever the rules: events and sessions, each once."""
-    parts = list(dict.fromkeys(part for one in sets for part in one.parts))
-    clock = Clock(last=_NO_TIME, idle=0, since=terms.since, until=terms.until)
+    """Count the judged events and sessions, each once, independently of the rules."""
+    parts = list(dict.fromkeys(part for rule_set in sets for part in rule_set.parts))
+    clock = Clock(last=_NO_TIME, idle=0, since=options.since, until=options.until)
     nothing = compile_rule_set(_NO_RULES)
     counted = AuditTally(0)
     folder = scratch / "population"
-    buckets = labelled(parts, nothing.labeler, folder, terms.as_of, partial(progress, "reading"))
+    buckets = labelled(parts, nothing.labeler, folder, options.as_of, partial(on_progress, "reading"))
     work = partial(judge, nothing, clock=clock, satisfied=False, cut=occurrences_of)
     found = (frame.collect(engine="streaming") for frame in buckets.frames)
-    for judged in in_threads(work, found, terms.threads):
+    for judged in in_threads(work, found, options.threads):
         counted.add(nothing, judged)
     counted.rules = rules
     counted.counts = {group: np.zeros((len(COUNTS), rules), dtype=np.int64) for group in counted.groups}
     return counted
 
 
-def _judging(
-    one: ArchivedRuleSet, scratch: Path, terms: AuditOptions, progress: OnProgress
+def _judged_batches(
+    rule_set: ArchivedRuleSet, scratch: Path, options: AuditOptions, on_progress: OnProgress
 ) -> Iterator[Judged]:
     """Label and judge the segments of a rule set, in no particular order."""
-    clock = Clock(last=_NO_TIME, idle=0, since=terms.since, until=terms.until)
+    clock = Clock(last=_NO_TIME, idle=0, since=options.since, until=options.until)
 
     def work(rows: pl.DataFrame) -> Judged:
-        # What is left out as later must not look like events of another set.
-        segments = until(in_segments(rows), terms.as_of)
-        return judge(one.compiled, segments, clock, satisfied=terms.satisfied, cut=segments_of)
+        # Rows after `as_of` must not look like events of another set, so they are removed after the cut.
+        segments = until(in_segments(rows), options.as_of)
+        return judge(rule_set.compiled, segments, clock, satisfied=options.satisfied, cut=segments_of)
 
-    folder, tell = scratch / f"set-{one.digest}", partial(progress, "labelling")
-    buckets = labelled(one.parts, one.compiled.labeler, folder, None, tell, judged_by=one.digest)
+    folder, on_rows = scratch / f"set-{rule_set.digest}", partial(on_progress, "labelling")
+    labeler, digest = rule_set.compiled.labeler, rule_set.digest
+    buckets = labelled(rule_set.parts, labeler, folder, None, on_rows, judged_by=digest)
     found = (frame.collect(engine="streaming") for frame in buckets.frames)
     done = 0
-    for judged in in_threads(work, found, terms.threads):
+    for judged in in_threads(work, found, options.threads):
         yield judged
         done += len(judged.labelled)
-        progress("judging", done, buckets.rows)
+        on_progress("judging", done, buckets.rows)
 
 
-def _count(tally: AuditTally, own: AuditTally, places: Sequence[int]) -> None:
-    """Add what the rules of one set found; `places` are those of its rules among all."""
-    for group, counts in own.counts.items():
+def _merge(tally: AuditTally, added: AuditTally, places: Sequence[int]) -> None:
+    """Add the counts of one rule set; `places` are the numbers of its rules among all rules."""
+    for group, counts in added.counts.items():
         zeros = np.zeros((len(COUNTS), tally.rules), dtype=np.int64)
         tally.counts.setdefault(group, zeros)[:, list(places)] += counts
-        # A later part of a session may have another agent than its first.
+        # A later segment of a session may have another agent than the first.
         tally.groups.setdefault(group, 0)
-    tally.crowded.update({places[number]: count for number, count in own.crowded.items()})
-    for why, count in own.unjudged.items():
-        tally.unjudged[replace(why, rule=places[why.rule])] += count
+    tally.crowded.update({places[number]: count for number, count in added.crowded.items()})
+    for reason, count in added.unjudged.items():
+        tally.unjudged[replace(reason, rule=places[reason.rule])] += count
 
 
-def _told(one: ArchivedRuleSet) -> Mapping[str, Any]:
-    """Return what a summary says of a rule set."""
+def _summary_of(rule_set: ArchivedRuleSet) -> Mapping[str, Any]:
+    """Return the entry of a rule set in the summary."""
     return {
-        "digest": one.digest,
-        "events": one.events,
-        "first_time": rfc3339(one.first),
-        "packs": sorted(one.rule_set.packs),
-        "rules": len(one.compiled.rules),
+        "digest": rule_set.digest,
+        "events": rule_set.events,
+        "first_time": rfc3339(rule_set.first),
+        "packs": sorted(rule_set.rule_set.packs),
+        "rules": len(rule_set.compiled.rules),
     }

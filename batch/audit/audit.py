@@ -1,4 +1,4 @@
-"""The audit: an archive and rules in, a bundle out."""
+"""The audit: judges an archive by rules and writes a bundle."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,36 +29,36 @@ from .sorted_runs import PlacedLine, Runs
 from .summary import AuditTally, rule_keys, summary
 
 EXAMPLES_MAX = 3
-"""Findings that an outcome keeps of each rule."""
+"""Findings per rule in a result."""
 
 TYPED_RECORDS = 10_000
-"""Records that are written as a row group of Parquet."""
+"""Records per row group of `verdicts.parquet`."""
 
 OnProgress = Callable[[str, int, int], None]
-"""Hears what is being done, how far it has come, and of how much (0 where that is not known yet)."""
+"""Called with the current step, the rows done, and the rows in all (0 if unknown)."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What was found. `examples` holds, by the rule's name in the summary, its first broken sessions."""
+    """The result of an audit. `examples` are the first broken sessions by the rule's name in the summary."""
 
     summary: Any
     population: Population
     examples: dict[str, list[Record]] = field(default_factory=dict[str, list[Record]])
 
 
-def silent(_what: str, _done: int, _of: int) -> None:
-    """Say nothing."""
+def silent(_step: str, _done: int, _total: int) -> None:
+    """Report no progress."""
 
 
 def audit(
-    archive: str | Path, rule_set: RuleSet, out: Path, terms: AuditOptions, progress: OnProgress = silent
+    archive: str | Path, rule_set: RuleSet, out: Path, options: AuditOptions, on_progress: OnProgress = silent
 ) -> AuditResult:
     """Judge the archive by the rules and write the bundle `out`.
 
-    The same archive and rules give the same bytes of verdicts for any number of threads and any order of
-    the files. Raises SourceError where the archive cannot be read or `out` is in the way, RuleError where
-    a rule runs into a limit; then nothing is written.
+    The bytes of the verdicts depend only on the archive and the rules, not on the number of threads or the
+    order of files. Raises SourceError if the archive cannot be read or `out` is no bundle, and RuleError if a
+    rule exceeds a limit; then nothing is written.
     """
     compiled = compile_rule_set(rule_set)
     population = Population()
@@ -65,7 +66,7 @@ def audit(
         scratch = work / ".scratch"
         scratch.mkdir()
         tally = AuditTally(len(compiled.rules))
-        runs = _judged(archive, compiled, scratch, terms, population, tally, progress)
+        runs = _judged(archive, compiled, scratch, options, population, tally, on_progress)
         examples = write_verdicts(work, runs, compiled.rules)
         tally.reject(str(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population)
@@ -76,17 +77,17 @@ def audit(
 
 
 def write_verdicts(work: Path, runs: Runs, rules: Sequence[Rule]) -> dict[str, list[Record]]:
-    """Write the files of verdicts into a bundle; gives the examples of each rule that has any."""
+    """Write the files of verdicts into a bundle, and return the examples of each rule that has any."""
     keys = {(r.pack, r.id): key for key, r in zip(rule_keys(rules), rules, strict=True)}
     examples: dict[str, list[Record]] = {}
     typed = bundle.typed_writer(work / bundle.TYPED_VERDICTS)
     with (work / bundle.VERDICTS).open("wb") as verdicts, typed as write_typed:
-        for some in _pieces(runs.merged(), TYPED_RECORDS):
-            lines = [text for _, text in some]
+        for block in _blocks(runs.merged(), TYPED_RECORDS):
+            lines = [text for _, text in block]
             verdicts.writelines(lines)
             write_typed(lines)
-            for at, text in some:
-                _keep(examples.setdefault(keys[at.pack, at.rule], []), at, text)
+            for at, text in block:
+                _add_example(examples.setdefault(keys[at.pack, at.rule], []), at, text)
     return examples
 
 
@@ -94,15 +95,15 @@ def _judged(
     archive: str | Path,
     compiled: CompiledRules,
     scratch: Path,
-    terms: AuditOptions,
+    options: AuditOptions,
     population: Population,
     tally: AuditTally,
-    progress: OnProgress,
+    on_progress: OnProgress,
 ) -> Runs:
-    """Read, label and judge; what was found is to be read before `scratch` is taken away."""
+    """Read, label and judge. The caller must read the runs before it removes `scratch`."""
     known: WitnessCache = {}
     runs = Runs(scratch)
-    for judged in judged_batches(archive, compiled, scratch, terms, population, progress):
+    for judged in judged_batches(archive, compiled, scratch, options, population, on_progress):
         tally.add(compiled, judged)
         for record in records(compiled, judged, known):
             runs.add(record)
@@ -113,47 +114,42 @@ def judged_batches(
     archive: str | Path,
     compiled: CompiledRules,
     scratch: Path,
-    terms: AuditOptions,
+    options: AuditOptions,
     population: Population,
-    progress: OnProgress = silent,
+    on_progress: OnProgress = silent,
     keep: Sequence[str] = JUDGED_COLUMNS,
 ) -> Iterator[Judged]:
-    """Read, label and judge an archive by whole sessions, in no particular order of them.
+    """Read, label and judge an archive by whole sessions, in no particular order.
 
-    `scratch` is an empty folder of the caller's. What is judged has the columns `keep`, those that judging
-    needs among them. Raises SourceError where there is nothing to read.
+    `scratch` is an empty folder of the caller. The results have the columns `keep`, which must include those
+    that judging needs. Raises SourceError if there is nothing to read.
     """
-    parts = prepare(archive, scratch, population, terms)
-
-    def told(rows: int, of: int) -> None:
-        progress("labelling", rows, of)
-
-    buckets = labelled(parts, compiled.labeler, scratch, terms.as_of, told, keep=keep)
-    last = buckets.last if terms.as_of is None else terms.as_of
-    clock = Clock(last=last or 0, idle=round(terms.idle_s * NS), since=terms.since, until=terms.until)
+    parts = prepare(archive, scratch, population, options)
+    on_rows = partial(on_progress, "labelling")
+    buckets = labelled(parts, compiled.labeler, scratch, options.as_of, on_rows, keep=keep)
+    last = buckets.last if options.as_of is None else options.as_of
+    clock = Clock(last=last or 0, idle=round(options.idle_s * NS), since=options.since, until=options.until)
     done = 0
 
-    def one(rows: pl.DataFrame) -> Judged:
-        return judge(compiled, rows, clock, satisfied=terms.satisfied)
-
+    work = partial(judge, compiled, clock=clock, satisfied=options.satisfied)
     frames = (frame.collect(engine="streaming") for frame in buckets.frames)
-    for judged in in_threads(one, frames, terms.threads):
+    for judged in in_threads(work, frames, options.threads):
         yield judged
         done += len(judged.labelled)
-        progress("judging", done, buckets.rows)
+        on_progress("judging", done, buckets.rows)
 
 
-def _pieces(found: Iterable[PlacedLine], size: int) -> Iterator[list[PlacedLine]]:
-    """Yield what was found, in lists of bounded length."""
+def _blocks(found: Iterable[PlacedLine], size: int) -> Iterator[list[PlacedLine]]:
+    """Yield the lines in lists of bounded length."""
     rest = iter(found)
-    while piece := list(islice(rest, size)):
-        yield piece
+    while block := list(islice(rest, size)):
+        yield block
 
 
 def in_threads(
     work: Callable[[pl.DataFrame], Judged], frames: Iterator[pl.DataFrame], threads: int
 ) -> Iterator[Judged]:
-    """The work done on each frame, as it is finished; no more than `threads` are begun and not yet used."""
+    """Yield the result for each frame as it finishes; at most `threads` frames are in progress."""
     with ThreadPoolExecutor(threads) as pool:
         running: set[Future[Judged]] = {pool.submit(work, frame) for frame in islice(frames, threads)}
         while running:
@@ -163,8 +159,8 @@ def in_threads(
                 running |= {pool.submit(work, frame) for frame in islice(frames, 1)}
 
 
-def _keep(examples: list[Record], at: RecordKey, text: bytes) -> None:
-    """Keep a record as an example if it is a breach in a session that has none among them yet."""
+def _add_example(examples: list[Record], at: RecordKey, text: bytes) -> None:
+    """Add a record to the examples if it is a breach in a session without an example."""
     if len(examples) == EXAMPLES_MAX or at.verdict not in (Verdict.VIOLATED, Verdict.UNMET):
         return
     known = {(example["session_id"], example["occurrence"]) for example in examples}

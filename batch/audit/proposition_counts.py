@@ -1,4 +1,4 @@
-"""How often each proposition of a rule set is true in an archive, with sample events."""
+"""Counts of the events at which each proposition of a rule set is true, with sample events."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ..sources.discover import Population, SourceFile
 from ..sources.event_files import reading, row_count, scan
 
 SAMPLES_MAX = 3
-"""Sample events of each proposition, from as many sessions."""
+"""Sample events per proposition, each from another session."""
 
 FEW_ROWS = 500
-"""A file of so many rows is labelled as live events are."""
+"""Files with at most this many rows are labelled like live events."""
 
 _SHOWN = ("session_id", "seq", "kind", "tool", "text", "args", "result", "error")
 
 
 @dataclass(slots=True)
 class PropositionCount:
-    """What was met of one proposition: events where it is true and unknown, sessions where it is ever true.
+    """The counts of one proposition: events where it is true and unknown, and sessions where it is ever true.
 
-    `samples` are the first events where it is true, of different sessions, as fields by name; `sampled` are
-    the numbers of these sessions.
+    `samples` are the first events where it is true, from different sessions; `sampled` are the numbers of
+    these sessions.
     """
 
     pack: str
@@ -44,7 +44,7 @@ class PropositionCount:
 
 @dataclass(frozen=True, slots=True)
 class PropositionCensus:
-    """What was counted: `end` rows are no events. `population` says what could not be read."""
+    """The counts of all propositions; `end` rows are not events. `population` has the rejects."""
 
     events: int
     sessions: int
@@ -53,18 +53,18 @@ class PropositionCensus:
 
 
 def census(
-    source: str | Path, rule_set: RuleSet, scratch: Path, terms: AuditOptions | None = None
+    source: str | Path, rule_set: RuleSet, scratch: Path, options: AuditOptions | None = None
 ) -> PropositionCensus:
-    """Count every proposition of the rules over a source; `scratch` is an empty folder for its own files.
+    """Count every proposition of the rules over a source; `scratch` is an empty folder of the caller.
 
-    Files are read one at a time. Raises SourceError where there is nothing to read.
+    The function reads one file at a time. Raises SourceError if there is nothing to read.
     """
     labels = Labeler(rule_set)
     counts = tuple(PropositionCount(pack, name) for pack, name in labels.propositions)
     population = Population()
     events = 0
     sessions: list[pl.DataFrame] = []
-    for part in prepare(source, scratch, population, terms):
+    for part in prepare(source, scratch, population, options):
         rows = _rows(part, labels)
         events += len(rows)
         wanted = [
@@ -73,14 +73,14 @@ def census(
         _sample(part, rows, counts, wanted)
         words = [pl.col(f"t{word}").bitwise_or() for word in range(labels.words)]
         sessions.append(rows.group_by("session").agg(words))
-    told = pl.concat(sessions) if sessions else pl.DataFrame({"session": []})
+    merged = pl.concat(sessions) if sessions else pl.DataFrame({"session": []})
     for bit, count in enumerate(counts):
-        count.sessions = told.filter(_bits(told, "t", bit))["session"].n_unique() if sessions else 0
-    return PropositionCensus(events, told["session"].n_unique(), counts, population)
+        count.sessions = merged.filter(_bits(merged, "t", bit))["session"].n_unique() if sessions else 0
+    return PropositionCensus(events, merged["session"].n_unique(), counts, population)
 
 
 def _rows(part: SourceFile, labels: Labeler) -> pl.DataFrame:
-    """Each event's row in the file, its session as a number, and its words."""
+    """Return each event's row number in the file, its session as a number, and its words of labels."""
     session = pl.struct("session_id", "occurrence").hash(0).alias("session")
     events = scan(part).with_row_index("row").with_columns(session).filter(pl.col("kind") != Kind.END.value)
     keep = ("row", "session")
@@ -97,7 +97,7 @@ def _bits(rows: pl.DataFrame, letter: str, bit: int) -> pl.Series:
 
 
 def _add(count: PropositionCount, true: pl.Series, unknown: pl.Series) -> pl.Series:
-    """Add a file's rows to a count; the same rows are returned, where it is true."""
+    """Add a file's rows to a count, and return `true`."""
     count.true += int(true.sum())
     count.unknown += int(unknown.sum())
     return true
@@ -106,7 +106,7 @@ def _add(count: PropositionCount, true: pl.Series, unknown: pl.Series) -> pl.Ser
 def _sample(
     part: SourceFile, rows: pl.DataFrame, counts: tuple[PropositionCount, ...], true: list[pl.Series]
 ) -> None:
-    """Give counts that want samples the first events of sessions that they have none of yet."""
+    """Add samples to the counts that need more, each from a session without a sample."""
     chosen: dict[int, list[int]] = {}
     for place, count in enumerate(counts):
         missing = SAMPLES_MAX - len(count.samples)
@@ -115,11 +115,11 @@ def _sample(
             first = rows.filter(new).unique("session", keep="first", maintain_order=True).head(missing)
             chosen[place] = first["row"].to_list()
             count.sampled.update(first["session"])
-    wanted = {row for some in chosen.values() for row in some}
+    wanted = {row for rows_of in chosen.values() for row in rows_of}
     if not wanted:
         return
     events = scan(part).select(_SHOWN).with_row_index("row").filter(pl.col("row").is_in(sorted(wanted)))
     with reading([part]):
         shown = {event.pop("row"): event for event in events.collect(engine="streaming").to_dicts()}
-    for place, some in chosen.items():
-        counts[place].samples.extend(shown[row] for row in some)
+    for place, rows_of in chosen.items():
+        counts[place].samples.extend(shown[row] for row in rows_of)

@@ -1,4 +1,4 @@
-"""Verdicts put in order: as many as memory may hold at a time, the rest on disk in sorted runs."""
+"""Sorting of verdicts in bounded memory: sorted runs on disk, merged at the end."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ...rules.engine.records import Record, RecordKey, line, record_key
 
 RUN_RECORDS = 50_000
 RUN_BYTES = 1 << 26
-"""Records, and bytes of their lines, that are sorted at a time."""
+"""Records, and bytes of their lines, that are sorted in memory."""
 RUNS_OPEN_MAX = 200
-"""Runs that are merged at a time, each an open file."""
+"""Runs that are merged at once, each an open file."""
 
 PlacedLine = tuple[RecordKey, bytes]
 """A record's place in a bundle, and its line."""
 
 
 class Runs:
-    """Records added in any order, told in that of their places. `folder` is for the runs alone.
+    """Records that are added in any order and read in that of their places; `folder` is for the runs alone.
 
-    Only places and lines are kept: a record is some forty objects, which Python would look through again
-    and again for garbage.
+    Only places and lines are stored: a record is about forty objects, which the garbage collector would scan
+    repeatedly.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,30 +35,30 @@ class Runs:
         self._count = 0
 
     def add(self, record: Record) -> None:
-        """Keep the line of a record."""
-        # A copy: what orjson gives keeps ten times the memory that it needs.
+        """Store the line of a record."""
+        # Copy: the buffer of orjson uses ten times the memory of the line.
         text = bytes(memoryview(line(record)))
         self._held.append((record_key(record), text))
         self._bytes += len(text)
         if len(self._held) >= RUN_RECORDS or self._bytes >= RUN_BYTES:
-            self._files.append(self._written(sorted(self._held)))
+            self._files.append(self._write(sorted(self._held)))
             self._held, self._bytes = [], 0
 
     def merged(self) -> Iterator[PlacedLine]:
-        """All that was added, in order."""
+        """Return all lines in order."""
         while len(self._files) > RUNS_OPEN_MAX:
-            some, self._files = self._files[:RUNS_OPEN_MAX], self._files[RUNS_OPEN_MAX:]
-            self._files.append(self._written(heapq.merge(*map(_read, some))))
-            for file in some:
+            merged, self._files = self._files[:RUNS_OPEN_MAX], self._files[RUNS_OPEN_MAX:]
+            self._files.append(self._write(heapq.merge(*map(_read, merged))))
+            for file in merged:
                 file.unlink()
         return heapq.merge(*map(_read, self._files), sorted(self._held))
 
-    def _written(self, told: Iterable[PlacedLine]) -> Path:
-        """A new run of these, which are in order: for each a line of its place and its own."""
+    def _write(self, ordered: Iterable[PlacedLine]) -> Path:
+        """Write a run of ordered lines: for each a line with its place, then the line."""
         file = self._folder / f"run-{self._count:06d}"
         self._count += 1
         with file.open("wb") as run:
-            for at, text in told:
+            for at, text in ordered:
                 run.write(orjson.dumps([*at], option=orjson.OPT_APPEND_NEWLINE))
                 run.write(text)
         return file

@@ -1,6 +1,6 @@
-"""When rules came to apply to sessions of an archive, were first violated, could not be judged; and closes.
+"""The status history of an archive: when a rule first applied to a session, was violated or unjudged; closes.
 
-These are what the live side says of sessions (`session_status`), in the order in which it would have said it.
+These are the statuses that the live pipeline sends, in the same order.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ SCHEMA = {
     "agent": pl.String,
     "time": pl.Int64,
 }
-"""Columns of the frame; times are nanoseconds since the epoch, `said` that of the event or of the close."""
+"""Columns of the frame. Times are nanoseconds since the epoch; `said` is that of the event or the close."""
 
 APPLIED, VIOLATED, UNJUDGED, CLOSED = "applied", "violated", "unjudged", "closed"
 _TURN = {APPLIED: 0, VIOLATED: 1, UNJUDGED: 2, CLOSED: 3}
 
 
 def status_history(
-    archive: str | Path, compiled: CompiledRules, scratch: Path, terms: AuditOptions, population: Population
+    archive: str | Path, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
 ) -> pl.DataFrame:
-    """A row for each thing first said of an occurrence, by `said`, with the columns of `SCHEMA`.
+    """Return a row for each new status of an occurrence, sorted by `said`, with the columns of `SCHEMA`.
 
-    `scratch` is an empty folder of the caller's. Raises SourceError where there is nothing to read.
+    `scratch` is an empty folder of the caller. Raises SourceError if there is nothing to read.
     """
     parts = [
         part
-        for judged in judged_batches(archive, compiled, scratch, terms, population)
-        for part in _standings(compiled, judged, round(terms.idle_s * NS))
+        for judged in judged_batches(archive, compiled, scratch, options, population)
+        for part in _statuses(compiled, judged, round(options.idle_s * NS))
     ]
     turn = pl.col("status").replace_strict(_TURN, return_dtype=pl.Int8)
     rows = pl.concat([pl.DataFrame(schema=SCHEMA), *parts])
     return rows.sort("said", turn, "session_id", "occurrence", "pack", "rule")
 
 
-def _standings(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[pl.DataFrame]:
-    """Yield what is said of a bucket's sessions."""
+def _statuses(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[pl.DataFrame]:
+    """Yield the statuses of a bucket's sessions."""
     times, closes = _times(judged), _closes(judged, idle)
     columns, places = applied_at(compiled, judged)
     yield _rows(compiled, judged, APPLIED, columns, places, times[places])
@@ -71,9 +71,9 @@ def _standings(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[p
 
 
 def _times(judged: Judged) -> I64:
-    """The time of each event, or the latest of those judged before it in its session, if that is later."""
-    told = pl.DataFrame({"time": numbers(judged.column("time")), "slot": _slots(judged)})
-    return told.select(pl.col("time").cum_max().over("slot"))["time"].to_numpy()
+    """Return the time of each event, or that of an earlier event of its session if that is later."""
+    times = pl.DataFrame({"time": numbers(judged.column("time")), "slot": _slots(judged)})
+    return times.select(pl.col("time").cum_max().over("slot"))["time"].to_numpy()
 
 
 def _slots(judged: Judged) -> I64:
@@ -82,32 +82,32 @@ def _slots(judged: Judged) -> I64:
 
 
 def _closes(judged: Judged, idle: int) -> I64:
-    """When each session closes: at its `end` row, or `idle` after its last event."""
+    """Return the time at which each session closes: that of its `end` row, or `idle` after its last event."""
     first = judged.sessions.bounds[:-1]
-    places = ["session_id", "occurrence"]
-    own = pl.DataFrame([judged.column(name, first) for name in places])
-    ends = judged.labelled.filter(pl.col("kind") == Kind.END.value).group_by(places).agg(pl.col("time").min())
-    said = own.join(ends, on=places, how="left", maintain_order="left")["time"]
+    keys = ["session_id", "occurrence"]
+    sessions = pl.DataFrame([judged.column(name, first) for name in keys])
+    ends = judged.labelled.filter(pl.col("kind") == Kind.END.value).group_by(keys).agg(pl.col("time").min())
+    marked = sessions.join(ends, on=keys, how="left", maintain_order="left")["time"]
     last = np.maximum.reduceat(numbers(judged.column("time")), first) if len(first) else first
     idle_out = pl.Series(last) + idle
-    return said.to_physical().cast(pl.Int64).fill_null(idle_out).to_numpy()
+    return marked.to_physical().cast(pl.Int64).fill_null(idle_out).to_numpy()
 
 
 def _rows(
-    compiled: CompiledRules, judged: Judged, status: str, columns: I64 | I32 | None, places: I64, said: I64
+    compiled: CompiledRules, judged: Judged, status: str, columns: I64 | I32 | None, places: I64, at: I64
 ) -> pl.DataFrame:
-    """Rows of `SCHEMA`: of which rule by its column, null for a close, at which event, said when."""
+    """Return rows of `SCHEMA`: rules by column (None for a close), the places of events, and times."""
     events = [judged.column(name, places) for name in ("session_id", "occurrence", "agent", "time")]
-    rows = pl.DataFrame(events).with_columns(pl.col("occurrence", "time").to_physical(), said=said)
+    rows = pl.DataFrame(events).with_columns(pl.col("occurrence", "time").to_physical(), said=at)
     rows = rows.with_columns(pl.lit(status).alias("status"))
     rules = [None] * len(places) if columns is None else compiled.program.order[columns]
-    told = pl.DataFrame({"number": pl.Series(rules, dtype=pl.Int64)})
-    named = told.join(_named(compiled), on="number", how="left", maintain_order="left").drop("number")
-    return pl.concat([rows, named], how="horizontal").select(*SCHEMA)
+    numbered = pl.DataFrame({"number": pl.Series(rules, dtype=pl.Int64)})
+    fields = numbered.join(_rule_fields(compiled), on="number", how="left", maintain_order="left")
+    return pl.concat([rows, fields.drop("number")], how="horizontal").select(*SCHEMA)
 
 
-def _named(compiled: CompiledRules) -> pl.DataFrame:
-    """Return what a row says of its rule, by the rule's number."""
+def _rule_fields(compiled: CompiledRules) -> pl.DataFrame:
+    """Return the fields of a row about its rule, by the rule's number."""
     rules = compiled.rules
     return pl.DataFrame(
         {

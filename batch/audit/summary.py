@@ -1,4 +1,4 @@
-"""The summary of an audit: who was judged, how often each rule was broken, by agent and by day."""
+"""The summary of an audit: the population, and how often each rule was broken, by agent and by day."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ COUNTS = (
     "sessions_applicable",
     "sessions_unjudged",
 )
-"""What is counted for each rule.
+"""The counts of each rule.
 
-`violations`, `unmet` and `satisfactions` count verdicts; those at history events are left out, here and in
-the rest. `sessions_violating` have a violation or something unmet. `sessions_applicable`, of which they are
-a part, are those that the rule applies to and that it could judge to their end, so the rate of a rule is
-the one over the other. `sessions_unjudged` have a record that says so; some may be violating, too.
+`violations`, `unmet` and `satisfactions` count verdicts. No count includes verdicts at history events.
+`sessions_violating` have a violation or an unmet verdict. `sessions_applicable` include them and the sessions
+that the rule applies to and judged to their end; the rate of a rule is the first divided by the second.
+`sessions_unjudged` have an unjudged record; they may also be violating.
 """
 
 CROWDED = "sessions_over_slices_max"
-"""Of the unjudged sessions, how many have more slices than a rule may have in one session."""
+"""The unjudged sessions that exceed the limit of slices of a rule in one session."""
 
 Counts = NDArray[np.int64]
 
 NO_AGENT = ""
-"""The name under which sessions count where none of their events says an agent."""
+"""The agent of sessions in which no event names one."""
 
 AGENTS_MAX = 1_000
-"""Agents with counts of their own; the sessions of further ones count under `OTHER_AGENTS`."""
+"""Agents with separate counts; the sessions of further agents count under `OTHER_AGENTS`."""
 OTHER_AGENTS = "(other agents)"
 
 
 @dataclass(slots=True)
 class AuditTally:
-    """What has been counted so far. `counts` has a row per `COUNTS` and a column per rule.
+    """The counts so far. `counts` has a row per `COUNTS` and a column per rule.
 
-    A session counts whole under its own agent, the first that its events name, and under the day (UTC) on
-    which its occurrence began. `conflicting` names rejected rows while there is room: session, seq, event id.
+    A session counts under the first agent that its events name, and under the day (UTC) on which its
+    occurrence began. `conflicting` lists the first rejected rows: session, seq, event id.
     """
 
     rules: int
@@ -81,22 +81,22 @@ class AuditTally:
         self.duplicates += judged.order.duplicates
         self.conflicts += len(judged.order.conflicts)
         rows = judged.labelled.select("session_id", "seq", "event_id")[judged.order.conflicts]
-        # The least of all are among the least of each bucket, whatever the order of buckets.
+        # The smallest rows of all buckets are among the smallest of each, in any order of buckets.
         least = heapq.nsmallest(REJECTS_KEPT_MAX, rows.iter_rows())
         self.conflicting = sorted([*self.conflicting, *least])[:REJECTS_KEPT_MAX]
         groups, slots = _groups(judged)
-        told = _by_group(compiled, judged, slots, len(groups))
+        by_group = _by_group(compiled, judged, slots, len(groups))
         sizes = np.bincount(slots[sessions.counted], minlength=len(groups)).tolist()
         for number, group in enumerate(groups):
             self.groups[group] += sizes[number]
             counts = self.counts.setdefault(group, np.zeros((len(COUNTS), self.rules), dtype=np.int64))
-            counts[:, compiled.program.order] += told[:, number]
+            counts[:, compiled.program.order] += by_group[:, number]
         crowded = judged.found.columns[judged.found.kinds == kernel_loop.FOUND_SLICES]
         self.crowded.update(compiled.program.order[crowded].tolist())
         self.unjudged.update(unjudged_in(compiled, judged))
 
     def reject(self, source: str, population: Population) -> None:
-        """Enter the rows that conflict with others into the population, as rejected from `source`."""
+        """Add the conflicting rows to the population as rejects of `source`."""
         for session_id, seq, event_id in self.conflicting:
             place, text = f"session {session_id}, seq {seq}", f"event {event_id} claims the place of another"
             population.reject(Reject(source, place, "row-conflict", text))
@@ -104,7 +104,7 @@ class AuditTally:
 
 
 def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, population: Population) -> Any:
-    """The content of `summary.json`, ready for canonical JSON."""
+    """Return the content of `summary.json` for canonical JSON."""
     agents, unjudged = _capped(tally), reasons_by_rule(tally.unjudged)
     keys = rule_keys(rules)
     rejected, spans = population.rejected, population.census
@@ -148,13 +148,13 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, po
 
 
 def rule_keys(rules: Sequence[Rule]) -> tuple[str, ...]:
-    """The rules' names in a summary: the id, or `pack/id` where several packs have a rule of that id."""
+    """Return the rules' names in a summary: the id, or `pack/id` if several packs have that id."""
     shared = Counter(rule.id for rule in rules)
     return tuple(rule.id if shared[rule.id] == 1 else f"{rule.pack}/{rule.id}" for rule in rules)
 
 
 def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) -> Counts:
-    """The `COUNTS` by group and column; `groups` says which group each slot is in."""
+    """Return the `COUNTS` by group and column; `groups` has the group of each slot."""
     violated, unmet, dead = violation_findings(judged), unmet_findings(judged), unjudged_findings(judged)
     violating: NDArray[np.bool_] = np.zeros(judged.memory.state.shape, dtype=np.bool_)
     violating[violated.slots, violated.columns] = True
@@ -176,7 +176,7 @@ def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) 
 
 
 def _count(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, ...], each: Any = None) -> Counts:
-    """A table of how often each row and column is named (or of the sums of `each`)."""
+    """Return a table of how often each pair of row and column occurs (or of the sums of `each`)."""
     flat = rows.astype(np.int64) * shape[1] + columns
     return np.bincount(flat, each, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
 
@@ -188,7 +188,7 @@ def _sums(groups: I64, marked: Mask, count: int) -> Counts:
 
 
 def _groups(judged: Judged) -> tuple[list[tuple[str, str]], I64]:
-    """The (agent, day) groups of a bucket, and the number of each slot's group."""
+    """Return the (agent, day) groups of a bucket, and the number of each slot's group."""
     begins = judged.sessions.bounds[:-1]
     sessions = pl.DataFrame({"agent": agents_of(judged), "begin": judged.column("occurrence", begins)})
     keyed = sessions.select(pl.col("agent").fill_null(NO_AGENT), day=day_of(pl.col("begin")))
@@ -198,17 +198,17 @@ def _groups(judged: Judged) -> tuple[list[tuple[str, str]], I64]:
 
 
 def agents_of(judged: Judged) -> pl.Series:
-    """Return the agent of each slot: that of its first event that names one, null where none does."""
+    """Return the agent of each slot: that of its first event that names one, else null."""
     begins = judged.sessions.bounds[:-1]
     named = np.flatnonzero(judged.labelled["agent"].is_not_null().to_numpy()[judged.order.rows])
-    # The first named row of each session; past its end where it has none.
+    # The first row of each session that names an agent; past its end if there is none.
     first = np.append(named, len(judged.codes))[np.searchsorted(named, begins)]
     has = first < judged.sessions.bounds[1:]
     return judged.column("agent", np.where(has, first, begins))
 
 
 def _capped(tally: AuditTally) -> frozenset[str]:
-    """The agents that keep counts of their own: those with the most sessions, equal ones by name."""
+    """Return the agents with separate counts: those with the most sessions, ties by name."""
     sessions: Counter[str] = Counter()
     for (agent, _), count in tally.groups.items():
         sessions[agent] += count
@@ -219,7 +219,7 @@ def _capped(tally: AuditTally) -> frozenset[str]:
 def _split(
     tally: AuditTally, number: int, part: int, kept: frozenset[str] | None
 ) -> dict[str, dict[str, int]]:
-    """One rule's counts by the first or second part of the groups, those that are all zero left out."""
+    """Return one rule's counts by agent (`part` 0) or day (1), without those that are all zero."""
     parts: dict[str, Counts] = {}
     for group, counts in tally.counts.items():
         name = group[part] if kept is None or group[part] in kept else OTHER_AGENTS

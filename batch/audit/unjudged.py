@@ -1,4 +1,4 @@
-"""Why rules are unjudged: what was missing, in how many sessions, and what to set."""
+"""Reasons why rules are unjudged: the missing content, the number of sessions, and the setting to change."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ...rules.labels.missing import MISSING, missing_of
 from ...schemas.instrumentations.missing import Missing
 
 REASONS_MAX = 100
-"""Reasons that are counted for each rule, those of the most sessions; each scope makes another reason."""
+"""Reasons listed per rule, those of the most sessions; each scope is a separate reason."""
 OTHER_REASONS = "other reasons"
 
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """Why a rule, by its number in the rule set, is unjudged; `missing` where something was not captured."""
+    """A reason why a rule (by its number) is unjudged; `missing` if content was not captured."""
 
     rule: int
     reason: str
@@ -31,7 +31,7 @@ class Unjudged:
 
 
 def unjudged_in(compiled: CompiledRules, judged: Judged) -> Counter[Unjudged]:
-    """Return why rules are unjudged in a bucket, and in how many sessions."""
+    """Count the sessions of a bucket by the reason why a rule is unjudged."""
     found = unjudged_findings(judged)
     rules = pl.Series("rule", compiled.program.order[found.columns], pl.Int64)
     rows = judged.labelled.select(MISSING, is_over=pl.col("seq") > kernel.EVENTS_MAX)
@@ -47,18 +47,22 @@ def unjudged_in(compiled: CompiledRules, judged: Judged) -> Counter[Unjudged]:
 
 
 def reasons_by_rule(reasons: Counter[Unjudged]) -> dict[int, list[dict[str, Any]]]:
-    """Return the reasons of each rule as a summary has them, those of the most sessions first."""
+    """Return the reasons of each rule for the summary, those of the most sessions first."""
     found: dict[int, list[tuple[int, Unjudged]]] = {}
-    for why, count in reasons.items():
-        found.setdefault(why.rule, []).append((count, why))
-    return {rule: list(_ranked(own)) for rule, own in found.items()}
+    for reason, count in reasons.items():
+        found.setdefault(reason.rule, []).append((count, reason))
+    return {rule: list(_ranked(reasons)) for rule, reasons in found.items()}
 
 
-def _ranked(own: list[tuple[int, Unjudged]]) -> Iterable[dict[str, Any]]:
-    own.sort(key=lambda one: (-one[0], one[1].reason, (one[1].missing and one[1].missing.scope) or ""))
-    for count, why in own[:REASONS_MAX]:
-        yield _reason(count, why.reason, why.missing)
-    if more := sum(count for count, _ in own[REASONS_MAX:]):
+def _ranked(reasons: list[tuple[int, Unjudged]]) -> Iterable[dict[str, Any]]:
+    def key(counted: tuple[int, Unjudged]) -> tuple[int, str, str]:
+        count, unjudged = counted
+        return -count, unjudged.reason, (unjudged.missing and unjudged.missing.scope) or ""
+
+    reasons.sort(key=key)
+    for count, unjudged in reasons[:REASONS_MAX]:
+        yield _reason(count, unjudged.reason, unjudged.missing)
+    if more := sum(count for count, _ in reasons[REASONS_MAX:]):
         yield _reason(more, OTHER_REASONS, None)
 
 

@@ -1,1 +1,1 @@
-"""Bundles of verdicts that a third party can read."""
+"""Bundles of verdicts for third parties."""

@@ -1,1 +1,1 @@
-"""Imports: chat logs and span dumps written as an archive of event Parquet."""
+"""Imports of chat logs and span dumps to an archive of event Parquet."""

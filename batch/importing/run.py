@@ -1,4 +1,4 @@
-"""`tracline import`: chat logs and span dumps into an archive, each source once."""
+"""`tracline import`: convert chat logs and span dumps to an archive, each source once."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from ..sources.discover import FileFormat, Population, Reject, SourceFile, disco
 from .small_sources import SMALL_ROWS, SmallChats, rows_by_file, together
 
 SPAN_ROWS = 50_000
-"""Rows of candidates after which a file of the archive is full (a request is never split)."""
+"""Rows of candidates per file of the archive (a request is never split)."""
 
 
 @dataclass(slots=True)
 class ImportResult:
-    """What an import did: what it read, the files that it wrote, the sources that it had imported before.
+    """The result of an import: the population, the files written, and the sources that were known.
 
-    `spans` counts those of `population.rows` that are spans.
+    `spans` is how many of `population.rows` are spans.
     """
 
     population: Population
@@ -43,40 +43,43 @@ class ImportResult:
     known: list[str] = field(default_factory=list[str])
 
 
+def silent(_name: str) -> None:
+    """Report no file."""
+
+
 def import_source(
     source: str | Path,
     out: Path,
     timezone: str = "UTC",
     scope: Sequence[str] = (),
-    tell: Callable[[str], None] | None = None,
+    on_file: Callable[[str], None] = silent,
 ) -> ImportResult:
-    """Read the chat logs and span dumps of a source and write their events into the archive at `out`.
+    """Read the chat logs and span dumps of a source and write their events to the archive at `out`.
 
-    `timezone` (an IANA name) is that of times without an offset, `scope` are the resource attributes that
-    go before a span's session id. A source file that was imported whole, told by its content, is not read
-    again; one of which something was rejected, or no span is read, is, and one whose import was cut off is
-    finished. A
-    conversation that the archive has from another source is a duplicate; one with the id and start of
-    another one there is rejected. Spans become candidates: their sessions may go on in tomorrow's file, and
-    are put together when the archive is judged. `tell` hears the name of each file when its turn comes.
-    Raises SourceError for a source or a time zone that is not there, for a source that was imported with
-    another time zone, and OSError.
+    `timezone` (an IANA name) is that of times without an offset; `scope` are the resource attributes that
+    prefix a span's session id. A file that was imported whole, identified by its content, is not read again.
+    A file with rejects or without a readable span is read again, and an interrupted import is resumed. A
+    conversation that the archive has from another source is a duplicate; one with the id and start of another
+    conversation there is rejected. Spans become candidates, because their sessions may continue in the next
+    file; an audit assembles the sessions. `on_file` is called with the name of each file before it is read.
+    Raises SourceError for an unknown source or time zone, and for a source that was imported with another
+    time zone; also OSError.
     """
     zone = zone_of(timezone)
     imported = ImportResult(Population())
-    parts = _sources(source, out, imported.population)
+    parts = _readable(source, out, imported.population)
     with archive_writer(out) as archive:
         new: dict[FileFormat, list[tuple[SourceFile, ManifestSource]]] = {
             FileFormat.CHAT: [],
             FileFormat.SPANS: [],
         }
-        for part, origin, is_whole in _origins(parts, timezone, archive.manifest):
-            if is_whole:
+        for part, source_id, is_finished in _identified(parts, timezone, archive.manifest):
+            if is_finished:
                 imported.known.append(part.name)
             else:
-                new[part.format].append((part, origin))
-        _import_chats(new[FileFormat.CHAT], archive, imported, zone, tell)
-        _import_spans(new[FileFormat.SPANS], archive, imported, scope, tell)
+                new[part.format].append((part, source_id))
+        _import_chats(new[FileFormat.CHAT], archive, imported, zone, on_file)
+        _import_spans(new[FileFormat.SPANS], archive, imported, scope, on_file)
     return imported
 
 
@@ -85,29 +88,28 @@ def _import_chats(
     archive: ArchiveWriter,
     imported: ImportResult,
     zone: ZoneInfo,
-    tell: Callable[[str], None] | None,
+    on_file: Callable[[str], None],
 ) -> None:
     """Write the judged events of chat logs, small ones together."""
-    met = shared_ids([part for part, _ in new], zone)
-    _add_archived(met, archive.root, archive.manifest, to_be_read={origin.sha256 for _, origin in new})
+    known = shared_ids([part for part, _ in new], zone)
+    _add_archived(known, archive.root, archive.manifest, to_be_read={source.sha256 for _, source in new})
     small = SmallChats(archive)
-    for part, origin in new:
-        if tell is not None:
-            tell(part.name)
+    for part, source in new:
+        on_file(part.name)
         rejected = imported.population.rejected.total()
-        batches = chat_batches(part, imported.population, met, zone)
+        batches = chat_batches(part, imported.population, known, zone)
         first = next(batches, None)
         is_small = first is None or (first.size < SMALL_ROWS and not first.is_full)
         if is_small and imported.population.rejected.total() == rejected:
-            imported.written.extend(small.add(origin, first))
+            imported.written.extend(small.add(source, first))
             continue
-        # What is a repeat here may stand in those: they are in the archive before this one is.
+        # A duplicate in this file may be of a small one: small ones must be in the archive first.
         imported.written.extend(small.write())
         for batch in chain([first] if first else [], batches):
             offsets = (batch.first, batch.last)
-            imported.written.extend(archive.write(event_frame(batch.events), origin, offsets))
+            imported.written.extend(archive.write(event_frame(batch.events), source, offsets))
         if imported.population.rejected.total() == rejected:
-            archive.finish(origin)
+            archive.finish(source)
     imported.written.extend(small.write())
 
 
@@ -116,31 +118,31 @@ def _import_spans(
     archive: ArchiveWriter,
     imported: ImportResult,
     scope: Sequence[str],
-    tell: Callable[[str], None] | None,
+    on_file: Callable[[str], None],
 ) -> None:
-    """Write the candidates of span dumps, which are resolved all together: a trace may stand in several."""
+    """Write the candidates of span dumps, resolved together: a trace may be in several dumps."""
     if not new:
         return
     rejected, before = imported.population.rejected.total(), imported.population.rows
     with TemporaryDirectory() as folder:
         scratch = Path(folder)
-        told = resolved([part for part, _ in new], imported.population, scratch / "traces", scope)
-        for number, some in enumerate(told):
-            numbers = {"file": [one.file for one in some], "request": [one.request for one in some]}
-            each = pl.Series([len(one.candidate.claims) for one in some])
+        blocks = resolved([part for part, _ in new], imported.population, scratch / "traces", scope)
+        for number, block in enumerate(blocks):
+            numbers = {"file": [item.file for item in block], "request": [item.request for item in block]}
+            each = pl.Series([len(item.candidate.claims) for item in block])
             places = pl.DataFrame(numbers, {"file": pl.Int64, "request": pl.Int64}).select(
                 pl.all().repeat_by(each).explode(empty_as_null=False)
             )
-            frame = candidate_frame([one.candidate for one in some]).hstack(places)
+            frame = candidate_frame([item.candidate for item in block]).hstack(places)
             frame.write_ipc(scratch / f"{number:06d}.ipc")
         imported.spans = imported.population.rows - before
-        for part, origin in new:
-            archive.count(origin, imported.population.spans_in(part.name))
+        for part, source in new:
+            archive.count(source, imported.population.spans_in(part.name))
         held = pl.scan_ipc(scratch / "*.ipc")
         if imported.population.rejected.total() == rejected:
-            _write_whole_dumps(held, new, archive, imported, tell)
+            _write_whole_dumps(held, new, archive, imported, on_file)
         else:
-            _write_dumps(held, new, archive, imported, tell)
+            _write_dumps(held, new, archive, imported, on_file)
 
 
 def _write_whole_dumps(
@@ -148,27 +150,26 @@ def _write_whole_dumps(
     new: Sequence[tuple[SourceFile, ManifestSource]],
     archive: ArchiveWriter,
     imported: ImportResult,
-    tell: Callable[[str], None] | None,
+    on_file: Callable[[str], None],
 ) -> None:
-    """Write the candidates of dumps of which nothing was rejected, small ones together."""
+    """Write the candidates of dumps without rejects, small ones together."""
     rows = rows_by_file(held, len(new))
     for begin, last in together(rows, SPAN_ROWS):
         members = [number for number in range(begin, last + 1) if rows[number]]
         if len(members) > 1:
             for part, _ in new[begin : last + 1]:
-                if tell is not None:
-                    tell(part.name)
-            own = held.filter(pl.col("file").is_between(begin, last)).drop("file", "request")
-            origins = [new[number][1] for number in members]
-            imported.written.extend(archive.write_combined(own.collect(engine="streaming"), origins))
+                on_file(part.name)
+            candidates = held.filter(pl.col("file").is_between(begin, last)).drop("file", "request")
+            sources = [new[number][1] for number in members]
+            imported.written.extend(archive.write_combined(candidates.collect(engine="streaming"), sources))
         else:
-            _write_dumps(held, new[begin : last + 1], archive, imported, tell, begin)
+            _write_dumps(held, new[begin : last + 1], archive, imported, on_file, begin)
         for number in range(begin, last + 1):
-            part, origin = new[number]
+            part, source = new[number]
             is_entered = len(members) > 1 and rows[number]
-            # Another release may read what this one does not.
+            # A later release may read spans that this one does not.
             if not is_entered and not imported.population.spans_in(part.name).is_unread:
-                archive.finish(origin)
+                archive.finish(source)
 
 
 def _write_dumps(
@@ -176,21 +177,20 @@ def _write_dumps(
     new: Sequence[tuple[SourceFile, ManifestSource]],
     archive: ArchiveWriter,
     imported: ImportResult,
-    tell: Callable[[str], None] | None,
+    on_file: Callable[[str], None],
     begin: int = 0,
 ) -> None:
-    """Write the candidates of dumps, of which the first has the number `begin`, into files of their own."""
-    for number, (part, origin) in enumerate(new, begin):
-        if tell is not None:
-            tell(part.name)
-        own = held.filter(pl.col("file") == number)
-        for first, last in _ranges(own):
-            rows = own.filter(pl.col("request").is_between(first, last)).drop("file", "request")
-            imported.written.extend(archive.write(rows.collect(), origin, (first, last)))
+    """Write the candidates of each dump to separate files; `begin` is the number of the first dump."""
+    for number, (part, source) in enumerate(new, begin):
+        on_file(part.name)
+        candidates = held.filter(pl.col("file") == number)
+        for first, last in _ranges(candidates):
+            rows = candidates.filter(pl.col("request").is_between(first, last)).drop("file", "request")
+            imported.written.extend(archive.write(rows.collect(), source, (first, last)))
 
 
 def _ranges(rows: pl.LazyFrame) -> Iterator[tuple[int, int]]:
-    """The requests of a file from its first on, in ranges of which none has many more rows than it may."""
+    """Yield ranges of a file's requests, each with about `SPAN_ROWS` rows."""
     counts = rows.group_by("request").len().sort("request").collect(engine="streaming")
     first = size = 0
     for request, count in counts.iter_rows():
@@ -203,51 +203,51 @@ def _ranges(rows: pl.LazyFrame) -> Iterator[tuple[int, int]]:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The time zone of an IANA name. Raises SourceError where there is none."""
+    """Return the time zone of an IANA name. Raises SourceError (TRL405) for an unknown one."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        hint = "use a name of the IANA data base, such as UTC, Europe/Berlin or America/New_York"
-        raise SourceError("TRL405", "--timezone", "there is no time zone of that name", hint) from None
+        hint = "use a name of the IANA database, such as UTC, Europe/Berlin or America/New_York"
+        raise SourceError("TRL405", "--timezone", "unknown time zone", hint) from None
 
 
-def _sources(source: str | Path, out: Path, population: Population) -> list[SourceFile]:
-    """The chat logs and span dumps of a source, which must not be the archive itself."""
+def _readable(source: str | Path, out: Path, population: Population) -> list[SourceFile]:
+    """Return the chat logs and span dumps of a source, which must not contain the archive."""
     target, root = out.resolve(), Path(source).resolve()
     if target == root or root in target.parents:
-        hint = "name an --out that is not inside the source"
-        raise SourceError("TRL401", str(out), "lies inside the source that is to be imported", hint)
+        hint = "choose an --out outside the source"
+        raise SourceError("TRL401", str(out), "is inside the source", hint)
     found: list[SourceFile] = []
     for part in discover(source, population):
         if part.format is not FileFormat.PARQUET:
             found.append(part)
         else:
-            text = "is event Parquet already, which audit reads as it is"
+            text = "is event Parquet, which `tracline audit` reads directly"
             population.reject(Reject(part.name, "whole file", "source-kind", text))
     return found
 
 
-def _origins(
+def _identified(
     parts: Sequence[SourceFile], timezone: str, manifest: Manifest
 ) -> Iterator[tuple[SourceFile, ManifestSource, bool]]:
-    """Each file with its origin, and whether the archive has its content whole.
+    """Yield each file with its manifest source, and whether the archive contains all of it.
 
-    Raises SourceError where another time zone read it.
+    Raises SourceError (TRL404) if it was imported with another time zone.
     """
-    told = (*manifest.finished, *(entry.source for entry in manifest.entries))
-    zones = {origin.sha256: origin.timezone for origin in told}
-    whole = {origin.sha256 for origin in manifest.finished}
+    archived = (*manifest.finished, *(entry.source for entry in manifest.entries))
+    zones = {source.sha256: source.timezone for source in archived}
+    finished = {source.sha256 for source in manifest.finished}
     for part in parts:
-        origin = ManifestSource(part.name, digest_of(part.path), timezone)
-        zone = zones.get(origin.sha256, timezone)
+        source = ManifestSource(part.name, digest_of(part.path), timezone)
+        zone = zones.get(source.sha256, timezone)
         if zone != timezone:
             hint = f"use --timezone {zone}, or import into another archive"
             raise SourceError("TRL404", part.name, f"was imported with --timezone {zone} before", hint)
-        yield part, origin, origin.sha256 in whole
+        yield part, source, source.sha256 in finished
 
 
-def _add_archived(met: KnownConversations, out: Path, manifest: Manifest, to_be_read: set[str]) -> None:
-    """Add the conversations that the archive has, by their `end` rows."""
+def _add_archived(known: KnownConversations, out: Path, manifest: Manifest, to_be_read: set[str]) -> None:
+    """Add the archive's conversations, which its `end` rows list."""
     for again in (False, True):
         files = [
             out / entry.file
@@ -270,4 +270,4 @@ def _add_archived(met: KnownConversations, out: Path, manifest: Manifest, to_be_
             .iter_rows()
         )
         for session_id, occurrence, digest in ends:
-            met.archived(session_id, occurrence, digest, told=not again)
+            known.add_archived(session_id, occurrence, digest, is_read_again=again)

@@ -1,4 +1,4 @@
-"""Small sources that an import writes into the archive together: a file a day for all, not one for each."""
+"""Small sources that an import writes to the archive together: one file per day for all of them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ...schemas.frames.events import event_frame
 from ..prepare.chat_frames import FRAME_CHARS_MAX, FRAME_EVENTS_MAX, ChatBatch
 
 SMALL_ROWS = 1_000
-"""Events of a source from which on it has files of its own: then a file costs little beside its content."""
+"""Minimum events of a source with separate files: then the cost of a file is small."""
 MEMBERS_MAX = 10_000
-"""Sources that are written together at most."""
+"""Maximum number of sources that are written together."""
 
 
 @dataclass(slots=True)
 class SmallChats:
-    """Chat logs that were read and are not written yet; `write` writes them."""
+    """Chat logs that were read but not yet written; `write` writes them."""
 
     archive: ArchiveWriter
     members: list[tuple[ManifestSource, ChatBatch | None]] = field(
@@ -29,9 +29,9 @@ class SmallChats:
     size: int = 0
     chars: int = 0
 
-    def add(self, origin: ManifestSource, batch: ChatBatch | None) -> list[ManifestEntry]:
-        """Add a whole chat log, None where nothing of it is to be judged; entries where that wrote files."""
-        self.members.append((origin, batch))
+    def add(self, source: ManifestSource, batch: ChatBatch | None) -> list[ManifestEntry]:
+        """Add a whole chat log (None if it has no events), and return the entries of files written."""
+        self.members.append((source, batch))
         if batch is not None:
             self.size += batch.size
             self.chars += batch.chars
@@ -39,26 +39,26 @@ class SmallChats:
         return self.write() if full or len(self.members) >= MEMBERS_MAX else []
 
     def write(self) -> list[ManifestEntry]:
-        """Write what was added, and enter that it is in the archive whole."""
+        """Write the added sources, and enter that they are finished."""
         members, self.members, self.size, self.chars = self.members, [], 0, 0
-        told = [(origin, batch) for origin, batch in members if batch is not None]
+        filled = [(source, batch) for source, batch in members if batch is not None]
         entries: list[ManifestEntry] = []
-        if len(told) == 1:
-            (origin, batch), *_ = told
-            entries = self.archive.write(event_frame(batch.events), origin, (batch.first, batch.last))
-        elif told:
-            events = event_frame([event for _, batch in told for event in batch.events])
-            entries = self.archive.write_combined(events, [origin for origin, _ in told])
-        for origin, batch in members:
-            if batch is None or len(told) == 1:
-                self.archive.finish(origin)
+        if len(filled) == 1:
+            (source, batch), *_ = filled
+            entries = self.archive.write(event_frame(batch.events), source, (batch.first, batch.last))
+        elif filled:
+            events = event_frame([event for _, batch in filled for event in batch.events])
+            entries = self.archive.write_combined(events, [source for source, _ in filled])
+        for source, batch in members:
+            if batch is None or len(filled) == 1:
+                self.archive.finish(source)
         return entries
 
 
 def together(rows: Sequence[int], rows_max: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges (first, last) of dumps that are written at once, given how many rows each has.
+    """Yield the ranges (first, last) of dumps to write together, given the rows of each.
 
-    A dump that is not small is a range of its own.
+    A dump that is not small is a separate range.
     """
     first = size = 0
     for number, count in enumerate(rows):
@@ -75,7 +75,7 @@ def together(rows: Sequence[int], rows_max: int) -> Iterator[tuple[int, int]]:
 
 
 def rows_by_file(candidates: pl.LazyFrame, files: int) -> list[int]:
-    """Return how many rows each of the files has in `candidates`, by its column `file`."""
+    """Return the number of rows of each file in `candidates`, by the column `file`."""
     counted = candidates.group_by("file").len().collect(engine="streaming")
     rows: dict[int, int] = dict(counted.iter_rows())
     return [rows.get(number, 0) for number in range(files)]

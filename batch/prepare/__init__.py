@@ -1,1 +1,1 @@
-"""Preparing any source for judging: candidates spilled by session, then events in order."""
+"""Preparation of any source for judging: by session, in order, in bounded memory."""

@@ -1,4 +1,4 @@
-"""Labelling an archive in one pass over its files, and holding the labelled events by session, bounded."""
+"""Labelling of an archive in one pass, and buckets of labelled events by session, in bounded memory."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ..sources.event_files import reading, row_count
 from . import spill
 
 OnRows = Callable[[int, int], None]
-"""Hears how many rows were worked on, and how many there are."""
+"""Called with the number of labelled rows and of all rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Labelled events, whole sessions in each bucket; each is to be collected before the next is asked for.
+    """Labelled events in buckets of whole sessions; collect each bucket before taking the next.
 
-    `rows` counts all of them. `last` is the latest time, None without any row.
+    `rows` counts all events. `last` is the latest time, None if there are no rows.
     """
 
     frames: Iterable[pl.LazyFrame]
@@ -38,15 +38,15 @@ def labelled(
     labeler: Labeler,
     scratch: Path,
     as_of: int | None,
-    told: OnRows,
+    on_rows: OnRows,
     judged_by: str | None = None,
     keep: Sequence[str] = JUDGED_COLUMNS,
 ) -> Buckets:
-    """The labelled events of all parts up to the time `as_of`, by buckets of sessions.
+    """Label the events of all parts up to the time `as_of`, and return them in buckets of sessions.
 
-    They have the columns `keep`. With `judged_by` only those that were judged by the rule set of that digest.
-    Few enough rows stay in memory; more are written to `scratch`. Raises SourceError naming a file of which
-    something is damaged.
+    They have the columns `keep`. `judged_by` selects the events that the rule set of that digest judged. A
+    small number of rows stays in memory; more are written to `scratch`. Raises SourceError with the name of a
+    damaged file.
     """
     rows = sum(map(row_count, parts))
     folder = scratch / "labelled"
@@ -54,25 +54,27 @@ def labelled(
     read = 0
     fields = list(dict.fromkeys([*keep, *labeler.fields]))
     more = None if judged_by is None else {RULES_COLUMN: pl.String()}
-    for number, some in enumerate(spill.passes(parts, more)):
-        own = some.frame if judged_by is None else some.frame.filter(pl.col(RULES_COLUMN) == judged_by)
-        with reading(some.parts):
-            # Attributes are many and seldom asked for: only where something is missing are they read.
-            if own.select(HAS_GAPS).collect(engine="streaming").item():
-                own = own.select(*{*fields, *FIELDS}).with_columns(missing_column())
+    for number, one_pass in enumerate(spill.passes(parts, more)):
+        frame = (
+            one_pass.frame if judged_by is None else one_pass.frame.filter(pl.col(RULES_COLUMN) == judged_by)
+        )
+        with reading(one_pass.parts):
+            # Attributes are large and rarely needed: they are read only if content is missing.
+            if frame.select(HAS_GAPS).collect(engine="streaming").item():
+                frame = frame.select(*{*fields, *FIELDS}).with_columns(missing_column())
             else:
-                own = own.with_columns(NOTHING)
-            events = until(own.select(*fields, MISSING), as_of)
-            if len(some.parts) > 1:
-                # Polars would ask every question of each small file for itself, which takes longer than all.
+                frame = frame.with_columns(NOTHING)
+            events = until(frame.select(*fields, MISSING), as_of)
+            if len(one_pass.parts) > 1:
+                # Polars would evaluate every expression on each small file, which takes longer.
                 events = events.collect(engine="streaming").rechunk().lazy()
             labels = labeler.label(events, keep=(*keep, MISSING))
             if rows <= spill.BUCKET_ROWS:
                 held.append(labels.collect(engine="streaming").lazy())
             else:
                 spill.write_buckets(labels, folder / f"{number:05d}", spill.bucket_count(rows, 0))
-        read += some.rows
-        told(read, rows)
+        read += one_pass.rows
+        on_rows(read, rows)
     files = sorted(folder.rglob("*.ipc"))
     if not held and not files:
         return Buckets((), 0, None)
@@ -87,11 +89,11 @@ Frame = TypeVar("Frame", pl.LazyFrame, pl.DataFrame)
 
 
 def until(events: Frame, as_of: int | None) -> Frame:
-    """The events up to the time `as_of`."""
+    """Select the events up to the time `as_of`."""
     return events if as_of is None else events.filter(pl.col("time").to_physical() <= as_of)
 
 
 def _extent(frame: pl.LazyFrame) -> tuple[int, int | None]:
-    """Return how many rows there are, and the latest time."""
-    told = frame.select(pl.len(), pl.col("time").max().to_physical()).collect(engine="streaming")
-    return told.row(0)
+    """Return the number of rows, and the latest time."""
+    extent = frame.select(pl.len(), pl.col("time").max().to_physical()).collect(engine="streaming")
+    return extent.row(0)

@@ -1,4 +1,4 @@
-"""Chat logs as event frames: a bounded number of whole conversations at a time, each told once."""
+"""Chat logs as event frames: a bounded number of whole conversations at a time, without duplicates."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..sources.discover import Population, Reject, SourceFile
 from .session_ids import Fate, KnownConversations, renamed
 
 FRAME_EVENTS_MAX = 50_000
-"""Events after which a frame is full (a conversation is never split)."""
+"""Events per frame (a conversation is never split)."""
 FRAME_CHARS_MAX = 1 << 26
-"""Characters of text, arguments and results after which a frame is full."""
+"""Characters of text, arguments and results per frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,58 +40,57 @@ class ChatBatch:
 
 @dataclass(slots=True)
 class _Filling:
-    """The events of a frame that is being filled; `size` and `chars` count what was left out of it, too."""
+    """The events of a frame that is being filled; `size` and `chars` also count dropped conversations."""
 
     events: list[Event] = field(default_factory=list[Event])
     size: int = 0
     chars: int = 0
 
-    def add(self, told: _Conversation) -> None:
+    def add(self, conversation: _Conversation) -> None:
         """Add a conversation."""
-        self.size += len(told.decoded.events)
-        self.chars += sum(
-            len(e.text or "") + len(e.args or "") + len(e.result or "") for e in told.decoded.events
-        )
-        if told.is_kept:
-            self.events.extend(told.decoded.events)
+        events = conversation.decoded.events
+        self.size += len(events)
+        self.chars += sum(len(e.text or "") + len(e.args or "") + len(e.result or "") for e in events)
+        if conversation.is_new:
+            self.events.extend(events)
 
     @property
     def is_full(self) -> bool:
-        """Return whether nothing more should be added."""
+        """Return whether the frame is full."""
         return self.size >= FRAME_EVENTS_MAX or self.chars >= FRAME_CHARS_MAX
 
     def batch(self, first: int, last: int) -> ChatBatch:
-        """Return the events as a batch of the conversations with these numbers."""
+        """Return a batch of the conversations with these numbers."""
         return ChatBatch(self.events, first, last, self.size, self.chars, self.is_full)
 
 
 @dataclass(frozen=True, slots=True)
 class _Conversation:
-    """A conversation of a file by its number there, and whether its events are to be judged."""
+    """A conversation with its number in the file; the events of one that `is_new` are judged."""
 
     number: int
     decoded: DecodedConversation
-    is_kept: bool
+    is_new: bool
 
 
 def chat_batches(
-    part: SourceFile, population: Population, met: KnownConversations, zone: tzinfo = UTC
+    part: SourceFile, population: Population, known: KnownConversations, zone: tzinfo = UTC
 ) -> Iterator[ChatBatch]:
-    """The events of one chat log, in batches of bounded size; what cannot be read is counted.
+    """Yield the events of one chat log in batches of bounded size, and count rejects.
 
-    A conversation with the id and the messages of one met before is counted as a duplicate. One that shares
-    its id and start with others is renamed, or rejected where an archive has the id already. Where a batch
-    ends depends on the file alone: a batch that is made again replaces what it made before.
+    A conversation with the id and the messages of an earlier one is counted as a duplicate. One that shares
+    its id and start with others is renamed, or rejected if an archive has the id. The end of a batch depends
+    only on the file: a batch that is read again has the same range.
     """
     filling = _Filling()
     first = number = 0
-    for told in _conversations(part, population, met, zone):
-        number = told.number
-        filling.add(told)
+    for conversation in _conversations(part, population, known, zone):
+        number = conversation.number
+        filling.add(conversation)
         if filling.is_full:
             if filling.events:
                 yield filling.batch(first, number)
-                # Ranges follow each other, over batches that were left out whole: a gap is a loss.
+                # Ranges are contiguous, including batches without events: a gap would look like a loss.
                 first = number + 1
             filling = _Filling()
     if filling.events:
@@ -99,13 +98,13 @@ def chat_batches(
 
 
 def chat_frames(
-    parts: Sequence[SourceFile], population: Population, met: KnownConversations, zone: tzinfo = UTC
+    parts: Sequence[SourceFile], population: Population, known: KnownConversations, zone: tzinfo = UTC
 ) -> Iterator[pl.DataFrame]:
-    """The events of chat logs as `chat_batches` tells them, many small files to a frame."""
+    """Yield the same events as `chat_batches`, with many small files per frame."""
     filling = _Filling()
     for part in parts:
-        for told in _conversations(part, population, met, zone):
-            filling.add(told)
+        for conversation in _conversations(part, population, known, zone):
+            filling.add(conversation)
             if filling.is_full:
                 if filling.events:
                     yield event_frame(filling.events)
@@ -115,9 +114,9 @@ def chat_frames(
 
 
 def _conversations(
-    part: SourceFile, population: Population, met: KnownConversations, zone: tzinfo
+    part: SourceFile, population: Population, known: KnownConversations, zone: tzinfo
 ) -> Iterator[_Conversation]:
-    """The conversations of one chat log that have events, counted."""
+    """Yield and count the conversations of one chat log that have events."""
     for number, found in enumerate(read_conversations(part.path)):
         if isinstance(found, InputFlaw):
             population.flaw(part.name, found)
@@ -130,21 +129,19 @@ def _conversations(
         if not decoded.events:
             population.empty += not decoded.flaws
             continue
-        fate = met.meet(decoded, found)
+        fate = known.add(decoded, found)
         if fate is Fate.RENAMED:
             decoded = decode(found, zone, renamed(decoded))
-        yield _Conversation(
-            number, decoded, is_kept=_count(fate, decoded, population, part.name, found.place)
-        )
+        yield _Conversation(number, decoded, is_new=_count(fate, decoded, population, part.name, found.place))
 
 
 def _count(fate: Fate, decoded: DecodedConversation, population: Population, file: str, place: str) -> bool:
-    """Count a conversation by what becomes of it; whether it is to be judged."""
+    """Count a conversation by its fate, and return whether its events are new."""
     if fate is Fate.DUPLICATE:
         population.duplicates += 1
         return False
     if fate is Fate.TAKEN:
-        text = "has id and start of another conversation in the archive; give it another id, or a new archive"
+        text = "has the id and start of another conversation in the archive; use another id or a new archive"
         population.reject(Reject(file, place, "chat-id-taken", text))
         return False
     population.renamed += fate is Fate.RENAMED

@@ -1,4 +1,4 @@
-"""What an audit depends on beside the archive and the rules."""
+"""The options of an audit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import UTC, tzinfo
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """How a source is read and judged; times in nanoseconds since the epoch.
+    """The options for reading and judging a source; times are nanoseconds since the epoch.
 
-    Reading: `zone` is that of times in chat logs without one, `scope` the resource attributes that go before
-    a span's session id. Both: `idle_s` seconds without an event close a session; `as_of` is the time as of
-    which all is judged, so that later rows are not looked at, nor spans that end later. Judging: verdicts
-    outside `since` and `until` are left out, `satisfied` asks for satisfied and held ones, too.
+    Reading: `zone` is that of times in chat logs without one; `scope` are the resource attributes that prefix
+    a span's session id. Both: `idle_s` seconds without an event close a session; rows after `as_of`, and
+    spans that end later, are ignored. Judging: verdicts before `since` or from `until` on are omitted;
+    `satisfied` adds satisfied and held verdicts.
     """
 
     since: int | None = None

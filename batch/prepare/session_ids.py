@@ -1,4 +1,4 @@
-"""What conversations are called: the log's own id, unless different conversations at one time have it."""
+"""Session ids of conversations: the id in the log, unless different conversations share it and the start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUFFIX_DIGITS = 16
 
 
 class Fate(Enum):
-    """What becomes of a conversation: told under its own id or under `renamed`, or not told."""
+    """The fate of a conversation: judged under its own id or a new one, a duplicate, or rejected."""
 
     OWN = auto()
     RENAMED = auto()
@@ -34,97 +34,101 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KnownConversations:
-    """What is known of conversations before they are read, and which were told since.
+    """The conversations that are known before a log is read, and those seen since.
 
-    A key is a short hash of a session id and a start: a million conversations stay near 100 MB. `clashing`
-    are the keys that different conversations share, `kept` those of conversations that have their own id
-    in an archive, with their digests. `tellers` says, of conversations that headers tell differently, which
-    one counts.
+    A key is a short hash of a session id and a start: a million conversations need about 100 MB. `clashing`
+    are the keys that different conversations share. `archived` are the keys of conversations that an archive
+    has under their own id, with their digests. `headers` selects one of several copies of a conversation
+    that differ in their headers.
     """
 
     clashing: set[bytes] = field(default_factory=set[bytes])
-    kept: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
-    tellers: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
-    told: set[bytes] = field(default_factory=set[bytes])
+    archived: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
+    headers: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
+    seen: set[bytes] = field(default_factory=set[bytes])
 
-    def archived(self, session_id: str, occurrence: int, digest: str, *, told: bool) -> None:
-        """A conversation that an archive has. `told` is false where its source is to be read once more."""
-        key = _key(_own(session_id, digest), occurrence)
-        if session_id == _own(session_id, digest):
-            self.kept[key] = bytes.fromhex(digest)
+    def add_archived(self, session_id: str, occurrence: int, digest: str, *, is_read_again: bool) -> None:
+        """Add a conversation of an archive; it is a duplicate in a log unless its source `is_read_again`."""
+        own_id = session_id.removesuffix(_suffix(digest))
+        key = _key(own_id, occurrence)
+        if session_id == own_id:
+            self.archived[key] = bytes.fromhex(digest)
         else:
             self.clashing.add(key)
-        if told:
-            self.told.add(_telling(key, digest))
+        if not is_read_again:
+            self.seen.add(_with_digest(key, digest))
 
-    def meet(self, decoded: DecodedConversation, conversation: RecordedConversation) -> Fate:
-        """What becomes of a conversation, which is met now. The order of meeting decides nothing but which
-        of two equal ones is the duplicate.
+    def add(self, decoded: DecodedConversation, conversation: RecordedConversation) -> Fate:
+        """Add a conversation of a log and return its fate.
+
+        The order of calls only decides which of two equal conversations is the duplicate.
         """
         key = _key(decoded.session_id, decoded.events[0].occurrence)
-        telling = _telling(key, decoded.digest)
-        if self.tellers.get(telling, who := _who(conversation)) != who or telling in self.told:
+        copy = _with_digest(key, decoded.digest)
+        header = _header(conversation)
+        if self.headers.get(copy, header) != header or copy in self.seen:
             return Fate.DUPLICATE
-        kept = self.kept.get(key)
-        if kept is not None and kept != bytes.fromhex(decoded.digest):
+        archived = self.archived.get(key)
+        if archived is not None and archived != bytes.fromhex(decoded.digest):
             return Fate.TAKEN
-        self.told.add(telling)
-        return Fate.RENAMED if kept is None and key in self.clashing else Fate.OWN
+        self.seen.add(copy)
+        return Fate.RENAMED if archived is None and key in self.clashing else Fate.OWN
 
 
 def renamed(decoded: DecodedConversation) -> str:
-    """The id of a conversation whose own is shared: `~` and digits of its digest are put behind that."""
-    return f"{decoded.session_id}~{decoded.digest[:_SUFFIX_DIGITS]}"
+    """Return the new id of a conversation that shares its id: the id, `~` and digits of its digest."""
+    return decoded.session_id + _suffix(decoded.digest)
 
 
 def shared_ids(parts: Sequence[SourceFile], zone: tzinfo) -> KnownConversations:
-    """Read the chat logs once for ids alone: which are shared by different conversations of one start.
+    """Read the chat logs for ids only, and return those that different conversations of one start share.
 
-    So an id means the same whatever the order of the files. Files of which an id is shared are decoded.
+    Without this pass, the id of a conversation would depend on the order of the files. Only files with a
+    shared id are decoded.
     """
-    ids, whole, files = array("Q"), array("Q"), array("Q")
+    ids, copies, files = array("Q"), array("Q"), array("Q")
     for number, part in enumerate(parts):
-        for conversation, session_id, digest in _named(part):
+        for conversation, session_id, digest in _identified(part):
             ids.append(_short(session_id))
-            whole.append(_short(f"{digest}/{_who(conversation).decode()}/{session_id}"))
+            copies.append(_short(f"{digest}/{_header(conversation).decode()}/{session_id}"))
             files.append(number)
-    shared, places = _shared(np.array(ids, dtype=np.uint64), np.array(whole, dtype=np.uint64))
-    met = KnownConversations()
+    shared, places = _shared(np.array(ids, dtype=np.uint64), np.array(copies, dtype=np.uint64))
+    known = KnownConversations()
     digests: dict[bytes, str] = {}
     for number in np.unique(np.array(files, dtype=np.uint64)[places]):
-        for conversation, session_id, _ in _named(parts[int(number)]):
+        for conversation, session_id, _ in _identified(parts[int(number)]):
             if _short(session_id) not in shared:
                 continue
             decoded = decode(conversation, zone)
             if decoded.events:
                 key = _key(session_id, decoded.events[0].occurrence)
-                telling = _telling(key, decoded.digest)
-                met.tellers[telling] = min(_who(conversation), met.tellers.get(telling, b"~"))
+                copy = _with_digest(key, decoded.digest)
+                known.headers[copy] = min(_header(conversation), known.headers.get(copy, b"~"))
                 if digests.setdefault(key, decoded.digest) != decoded.digest:
-                    met.clashing.add(key)
-    return met
+                    known.clashing.add(key)
+    return known
 
 
-def _shared(ids: U64, whole: U64) -> tuple[set[int], NDArray[np.bool_]]:
-    """The ids that stand beside different wholes, and their places."""
-    pairs = np.unique(np.stack([ids, whole]), axis=1)
-    told, count = np.unique(pairs[0], return_counts=True)
-    shared = told[count > 1]
+def _shared(ids: U64, copies: U64) -> tuple[set[int], NDArray[np.bool_]]:
+    """Return the ids of several different copies, and their places."""
+    pairs = np.unique(np.stack([ids, copies]), axis=1)
+    distinct, count = np.unique(pairs[0], return_counts=True)
+    shared = distinct[count > 1]
     return set(shared.tolist()), np.isin(ids, shared)
 
 
-def _named(part: SourceFile) -> Iterator[tuple[RecordedConversation, str, str]]:
+def _identified(part: SourceFile) -> Iterator[tuple[RecordedConversation, str, str]]:
     for found in read_conversations(part.path):
-        if not isinstance(found, InputFlaw) and (named := identity(found)) is not None:
-            yield found, *named
+        if not isinstance(found, InputFlaw) and (identified := identity(found)) is not None:
+            yield found, *identified
 
 
-def _own(session_id: str, digest: str) -> str:
-    return session_id.removesuffix(f"~{digest[:_SUFFIX_DIGITS]}")
+def _suffix(digest: str) -> str:
+    return f"~{digest[:_SUFFIX_DIGITS]}"
 
 
-def _who(conversation: RecordedConversation) -> bytes:
-    """Return who told a conversation, as a text that has an order."""
+def _header(conversation: RecordedConversation) -> bytes:
+    """Return the agent, model and service in a conversation's header, as text with an order."""
     return orjson.dumps(origin_fields(conversation.header))
 
 
@@ -132,7 +136,7 @@ def _key(session_id: str, occurrence: int) -> bytes:
     return hashlib.blake2b(f"{occurrence}/{session_id}".encode(), digest_size=16).digest()
 
 
-def _telling(key: bytes, digest: str) -> bytes:
+def _with_digest(key: bytes, digest: str) -> bytes:
     return hashlib.blake2b(key + bytes.fromhex(digest), digest_size=16).digest()
 
 

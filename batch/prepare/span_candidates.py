@@ -1,4 +1,4 @@
-"""Span dumps as candidates: spans are held by trace, which may stand in many requests and files."""
+"""Span dumps as candidates: spans are grouped by trace, which may be in many requests and files."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ..sources.discover import Population, Reject, SourceFile
 from ..sources.span_files import requests
 
 MEMORY_BYTES = 1 << 25
-"""Bytes of span dumps, as they are on disk, up to which all their spans are held in memory."""
+"""Maximum bytes of span dumps on disk whose spans are all in memory."""
 BUCKET_BYTES = 1 << 24
 BUCKETS_MAX = 200
-"""Files of spans that are written at a time."""
+"""Files of spans that are written at once."""
 
 _LENGTH_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedSpan:
-    """A span of a dump: the numbers of its file and of its request there, both from 0."""
+    """A span of a dump, with the numbers of its file and of its request there, both from 0."""
 
     file: int
     request: int
@@ -41,22 +41,22 @@ class LocatedSpan:
 
 @dataclass(frozen=True, slots=True)
 class _TraceEntry:
-    """What the dumps hold of a trace: one of its spans, or a log record of it."""
+    """A span of a trace, or a log record of it."""
 
     span: LocatedSpan | None = None
     record: LogRecord | None = None
 
     @property
     def trace_id(self) -> str:
-        """Return the trace that it is of."""
-        of = self.record or (self.span and self.span.heard)
-        assert of is not None, "an entry is a span or a log record"
-        return of.trace_id
+        """Return the id of the trace."""
+        content = self.record or (self.span and self.span.heard)
+        assert content is not None, "an entry is a span or a log record"
+        return content.trace_id
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedCandidate:
-    """A candidate, and where its span stood."""
+    """A candidate, with the numbers of its span's file and request."""
 
     file: int
     request: int
@@ -75,14 +75,13 @@ def resolved(
     as_of: int | None = None,
     claim_log: ClaimLog | None = None,
 ) -> Iterator[list[LocatedCandidate]]:
-    """The candidates of all dumps, whole traces at a time, those that tell nothing left out.
+    """Yield the candidates of all dumps with a claim, whole traces at a time.
 
-    Log records add to their spans, wherever both stand. Spans (also by scope), records and what cannot be
-    read are counted, and as gaps the spans whose parent never came. As of a time (ns since the epoch) the
-    candidates are of the spans that had ended; one that does not say itself whose it is waits until all above
-    it have ended, as it does live. More spans than memory holds are written to `scratch`, which is not there
-    yet and is gone afterwards. What spans of one session leave to others of their traces is reported to
-    `claim_log`.
+    Log records add to their spans, wherever both are. The population counts spans (also by scope), records,
+    rejects, and as gaps the spans whose parent is missing. With `as_of` (ns since the epoch) the candidates
+    are those of the spans that had ended; a span that does not name its session waits until all spans above
+    it have ended, as it does live. Spans beyond memory are written to `scratch`, a folder that must not exist
+    and is deleted afterwards. `claim_log` collects the claims of one session that other spans make instead.
     """
     size = sum(part.path.stat().st_size for part in parts)
     found = _found(parts, population, scope)
@@ -92,10 +91,11 @@ def resolved(
     scratch.mkdir()
     count = min(BUCKETS_MAX, size // BUCKET_BYTES + 1)
     paths = [scratch / f"{number:03d}.traces" for number in range(count)]
-    with _appending(paths) as files:
-        for one in found:
-            data = _ENCODER.encode(one)
-            files[crc32(one.trace_id.encode()) % count].write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
+    with _writing(paths) as files:
+        for entry in found:
+            data = _ENCODER.encode(entry)
+            bucket = files[crc32(entry.trace_id.encode()) % count]
+            bucket.write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
     for path in paths:
         yield list(_resolved(_read(path), parts, population, as_of, claim_log))
         path.unlink()
@@ -105,7 +105,7 @@ def resolved(
 def _found(
     parts: Sequence[SourceFile], population: Population, scope: Sequence[str]
 ) -> Iterator[_TraceEntry]:
-    """Every span and log record of the dumps; what cannot be read is counted."""
+    """Yield every span and log record of the dumps, and count rejects."""
     read = 0
     for file, part in enumerate(parts):
         census = population.spans_in(part.name)
@@ -131,7 +131,7 @@ def _resolved(
     as_of: int | None,
     claim_log: ClaimLog | None,
 ) -> Iterator[LocatedCandidate]:
-    """The candidates of whole traces."""
+    """Yield the candidates of whole traces."""
     spans: dict[str, list[LocatedSpan]] = {}
     records: dict[str, list[LogRecord]] = {}
     for entry in entries:
@@ -139,70 +139,72 @@ def _resolved(
             spans.setdefault(entry.span.heard.trace_id, []).append(entry.span)
         if entry.record is not None:
             records.setdefault(entry.record.trace_id, []).append(entry.record)
-    population.log_records.unjoined += sum(len(own) for name, own in records.items() if name not in spans)
-    for trace_id, told in spans.items():
+    population.log_records.unjoined += sum(len(rest) for name, rest in records.items() if name not in spans)
+    for trace_id, in_trace in spans.items():
         if trace_id in records:
-            told = _joined(told, records[trace_id], population)
-        trace = _trace(told)
+            in_trace = _joined(in_trace, records[trace_id], population)
+        trace = _trace(in_trace)
         population.gaps += orphans(trace)
         population.cut_links += cut_links(trace)
         if as_of is not None:
-            trace, told = _as_of(trace, told, as_of)
+            trace, in_trace = _as_of(trace, in_trace, as_of)
         inside = trace.coverage()
-        for one in told:
-            candidate = candidate_of(trace, one.heard, inside)
+        for located in in_trace:
+            candidate = candidate_of(trace, located.heard, inside)
             if not isinstance(candidate, Candidate):
-                place = f"request {one.request + 1}, span {one.heard.span_id}"
-                population.reject(Reject(parts[one.file].name, place, candidate.code, candidate.text))
+                place = f"request {located.request + 1}, span {located.heard.span_id}"
+                population.reject(Reject(parts[located.file].name, place, candidate.code, candidate.text))
                 continue
             if claim_log is not None and candidate.session_id == claim_log.session_id:
-                left = omitted_claims(trace, one.heard, inside)
+                left = omitted_claims(trace, located.heard, inside)
                 claim_log.leave(DropReason.OTHER_SPAN, candidate.span_key, candidate, left)
             if candidate.claims:
-                yield LocatedCandidate(one.file, one.request, candidate)
+                yield LocatedCandidate(located.file, located.request, candidate)
 
 
 def _joined(
     spans: Sequence[LocatedSpan], records: Iterable[LogRecord], population: Population
 ) -> list[LocatedSpan]:
-    """Return the spans of a trace with their log records; those that add to no span are counted."""
+    """Add log records to the spans of a trace, and count the records that add to no span."""
     by_span: dict[str, list[LogRecord]] = {}
     for record in records:
         by_span.setdefault(record.span_id, []).append(record)
-    adding = {one.heard.span_id for one in spans if one.heard.content.role is not SpanRole.OTHER}
-    population.log_records.unjoined += sum(len(own) for name, own in by_span.items() if name not in adding)
+    joinable = {span.heard.span_id for span in spans if span.heard.content.role is not SpanRole.OTHER}
+    population.log_records.unjoined += sum(
+        len(rest) for name, rest in by_span.items() if name not in joinable
+    )
     return [
-        replace(one, heard=join_records(one.heard, by_span[one.heard.span_id]))
-        if one.heard.content.lacks and one.heard.span_id in by_span
-        else one
-        for one in spans
+        replace(span, heard=join_records(span.heard, by_span[span.heard.span_id]))
+        if span.heard.content.lacks and span.heard.span_id in by_span
+        else span
+        for span in spans
     ]
 
 
-def _as_of(whole: Trace, told: Sequence[LocatedSpan], as_of: int) -> tuple[Trace, list[LocatedSpan]]:
-    """The trace of the spans that had ended, and those that had gone on by then, as live."""
-    ended = [one for one in told if one.heard.ended <= as_of]
-    settled = [one.heard for one in ended if whole.settled(one.heard) <= as_of]
-    waiting = [one.heard for one in ended if whole.settled(one.heard) > as_of]
-    # Of those that ask what is above them only what has ended counts: a root would hold up all inside it.
+def _as_of(whole: Trace, spans: Sequence[LocatedSpan], as_of: int) -> tuple[Trace, list[LocatedSpan]]:
+    """Return the trace of the spans that had ended, and the spans that the live pipeline had released."""
+    ended = [span for span in spans if span.heard.ended <= as_of]
+    settled = [span.heard for span in ended if whole.settled(span.heard) <= as_of]
+    waiting = [span.heard for span in ended if whole.settled(span.heard) > as_of]
+    # A span that depends on spans above it waits only for ended ones: a root would delay its whole trace.
     waiting += [
-        one.heard
-        for one in told
-        if one.heard.ended > as_of >= one.heard.began and whole.is_self_described(one.heard)
+        span.heard
+        for span in spans
+        if span.heard.ended > as_of >= span.heard.began and whole.is_self_described(span.heard)
     ]
-    going = {id(one) for one in unblocked(settled, waiting)}
-    return _trace(ended), [one for one in ended if id(one.heard) in going]
+    released = {id(heard) for heard in unblocked(settled, waiting)}
+    return _trace(ended), [span for span in ended if id(span.heard) in released]
 
 
-def _trace(told: Iterable[LocatedSpan]) -> Trace:
+def _trace(spans: Iterable[LocatedSpan]) -> Trace:
     trace = Trace()
-    for one in told:
-        trace.add(one.heard)
+    for span in spans:
+        trace.add(span.heard)
     return trace
 
 
 @contextmanager
-def _appending(paths: Sequence[Path]) -> Generator[list[BinaryIO]]:
+def _writing(paths: Sequence[Path]) -> Generator[list[BinaryIO]]:
     with ExitStack() as stack:
         yield [stack.enter_context(path.open("wb")) for path in paths]
 

@@ -1,4 +1,4 @@
-"""More rows than memory holds: read a bounded number at a time, and held on disk by whole sessions."""
+"""Rows beyond memory: read in bounded passes, and stored on disk by whole sessions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..sources.discover import SourceFile
 from ..sources.event_files import bytes_of, frames, row_count
 
 PASS_BYTES = 1 << 26
-"""Bytes of event Parquet, unpacked, that are read at a time; several times as many are in memory."""
+"""Unpacked bytes of event Parquet per pass; several times as many are in memory."""
 PASS_ROWS = 500_000
 PASS_PARTS = 100
 BUCKET_BYTES = 1 << 26
-"""Bytes of rows that a bucket holds on average."""
+"""Average bytes of rows per bucket."""
 BUCKET_ROWS = 250_000
 BUCKETS_MAX = 256
-"""Buckets that are written at a time, each an open file."""
+"""Buckets that are written at once, each an open file."""
 
 _LARGE = 2
 _DEPTH_MAX = 8
@@ -27,7 +27,7 @@ _DEPTH_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Rows that are read at once: from which files, how many, and as a frame."""
+    """Rows that are read at once: their files, their number and the frame."""
 
     parts: tuple[SourceFile, ...]
     rows: int
@@ -35,10 +35,10 @@ class Pass:
 
 
 def passes(parts: Iterable[SourceFile], more: Mapping[str, pl.DataType] | None = None) -> Iterator[Pass]:
-    """All rows of the files as `frames` gives them: large files in pieces, small ones together."""
+    """Yield all rows of the files: large files in several passes, small ones together."""
     held: list[tuple[SourceFile, int, pl.LazyFrame]] = []
     size = rows = 0
-    for part, count, share, frame in _pieces(parts, more or {}):
+    for part, count, share, frame in _slices(parts, more or {}):
         if held and (size + share > PASS_BYTES or rows + count > PASS_ROWS or len(held) >= PASS_PARTS):
             yield _together(held)
             held, size, rows = [], 0, 0
@@ -49,10 +49,10 @@ def passes(parts: Iterable[SourceFile], more: Mapping[str, pl.DataType] | None =
         yield _together(held)
 
 
-def _pieces(
+def _slices(
     parts: Iterable[SourceFile], more: Mapping[str, pl.DataType]
 ) -> Iterator[tuple[SourceFile, int, int, pl.LazyFrame]]:
-    """The files in pieces of which none is too large for a pass: file, rows, bytes, frame."""
+    """Yield slices of the files, each small enough for a pass: file, rows, bytes, frame."""
     for part in parts:
         rows, size = row_count(part), bytes_of(part)
         each = max(1, min(PASS_ROWS, rows * PASS_BYTES // max(size, 1)))
@@ -68,12 +68,12 @@ def _together(held: Sequence[tuple[SourceFile, int, pl.LazyFrame]]) -> Pass:
 
 
 def bucket_count(rows: int, size: int) -> int:
-    """Return how many buckets rows of so many bytes are best held in."""
+    """Return the number of buckets for so many rows and bytes."""
     return min(BUCKETS_MAX, max(rows // BUCKET_ROWS, size // BUCKET_BYTES) + 1)
 
 
 def write_buckets(frame: pl.LazyFrame, folder: Path, count: int, seed: int = 0) -> None:
-    """Write whole sessions to `count` buckets in a folder each, as they are in memory: read once, soon."""
+    """Write whole sessions to `count` buckets, a folder each, uncompressed: they are read once, soon."""
     bucket = (pl.col("session_id").hash(seed) % count).alias("bucket")
     folders = pl.PartitionBy(folder, key="bucket", include_key=False)
     frame.with_columns(bucket).sink_ipc(
@@ -82,14 +82,14 @@ def write_buckets(frame: pl.LazyFrame, folder: Path, count: int, seed: int = 0) 
 
 
 def read_buckets(folder: Path, depth: int = 1) -> Iterator[pl.LazyFrame]:
-    """The buckets of all folders in `folder` to which `write_buckets` wrote, each session in one of them.
+    """Yield the buckets that `write_buckets` wrote to folders in `folder`, each session in one bucket.
 
-    A bucket that came out too large is divided, unless it is one session. Each is taken away when the next
-    is asked for.
+    A bucket that is too large is divided, unless it is one session. Each is deleted before the next one.
     """
     buckets: dict[str, list[Path]] = {}
-    for own in sorted(folder.glob("*/bucket=*")):
-        buckets.setdefault(own.name, []).extend(sorted(own.iterdir()))
+    for bucket in sorted(folder.glob("*/bucket=*")):
+        buckets.setdefault(bucket.name, []).extend(sorted(bucket.iterdir()))
+
     for name, files in buckets.items():
         frame = pl.scan_ipc(files, hive_partitioning=False)
         rows = frame.select(pl.len()).collect().item()

@@ -1,1 +1,1 @@
-"""Finding and reading the files of a source, each in its format."""
+"""Discovery and reading of the files of a source, each in its format."""

@@ -1,4 +1,4 @@
-"""Chat logs from files: conversations in JSON, whole or by lines, plain or compressed."""
+"""Chat logs in files: conversations as JSON or JSON lines, plain or compressed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .open import open_bytes
 
 
 def read_conversations(path: Path) -> Iterator[RecordedConversation | InputFlaw]:
-    """The conversations of one chat log in the file's order, one at a time, and what cannot be read of it.
+    """Yield the conversations of one chat log in the file's order, and its flaws.
 
-    A file of JSON lines is read line by line: each is a conversation (a list of messages or an object that
-    holds one), or a message; messages are put together by the session they name, or are one conversation
-    where they name none. Any other file is one JSON value and is read whole.
+    A file of JSON lines is read line by line. A line is a conversation (a list of messages, or an object with
+    one) or a message; messages are grouped by the session that they name, and form one conversation if they
+    name none. Any other file is one JSON value and is read whole.
     """
     try:
         if is_lines(path, read_json):
@@ -34,14 +34,14 @@ def read_conversations(path: Path) -> Iterator[RecordedConversation | InputFlaw]
         try:
             value = read_json(data.removeprefix(BOM))
         except ValueError:
-            # Lines of which the first is broken: the others can still be read, each by itself.
+            # JSON lines with a broken first line: the other lines can be read.
             if not mostly_lines(data, read_json):
                 raise
             yield from _lines_of(path)
             return
         if is_object(value) and is_message(value):
-            # JSON lines of which there is one.
-            yield from _put({}, value, 1).values()
+            # A single JSON line.
+            yield from _add({}, value, 1).values()
             return
         yield from conversations(value)
     except ValueError as error:
@@ -56,7 +56,7 @@ def _lines_of(path: Path) -> Iterator[RecordedConversation | InputFlaw]:
 
 
 def _by_lines(stream: BinaryIO) -> Iterator[RecordedConversation | InputFlaw]:
-    told: dict[str, RecordedConversation] = {}
+    by_session: dict[str, RecordedConversation] = {}
     held = 0
     for found in lines(stream):
         if isinstance(found, InputFlaw):
@@ -74,22 +74,20 @@ def _by_lines(stream: BinaryIO) -> Iterator[RecordedConversation | InputFlaw]:
             continue
         held += len(line)
         if held > JSON_BYTES_MAX:
-            text = (
-                f"messages by lines go on for more than {JSON_BYTES_MAX} bytes; write a conversation a line"
-            )
+            text = f"messages on lines exceed {JSON_BYTES_MAX} bytes; write one conversation per line"
             yield InputFlaw(place, "json-size", text)
             break
-        _put(told, value, number)
-    yield from told.values()
+        _add(by_session, value, number)
+    yield from by_session.values()
 
 
-def _put(
-    told: dict[str, RecordedConversation], message: dict[str, object], number: int
+def _add(
+    by_session: dict[str, RecordedConversation], message: dict[str, object], number: int
 ) -> dict[str, RecordedConversation]:
-    """Add a message that stands on a line of its own to the conversation that it names."""
+    """Add the message of one line to the conversation that it names."""
     header = {key: message[key] for key in SESSION_KEYS if key != "id" and key in message}
     key = repr(next(iter(header.values()), None))
-    if key not in told:
-        told[key] = RecordedConversation([], header, f"session from line {number}")
-    told[key].messages.append(message)
-    return told
+    if key not in by_session:
+        by_session[key] = RecordedConversation([], header, f"session from line {number}")
+    by_session[key].messages.append(message)
+    return by_session

@@ -1,4 +1,4 @@
-"""Finding the files of a source, told by their content, and counting what is met in them."""
+"""Discovery of the files of a source by their content, and the population that reading counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...schemas.otlp.decoded import Decoded
 from ..evidence.bundle import IN_EVERY_BUNDLE
 
 REJECTS_KEPT_MAX = 1_000
-"""Rejects that a population keeps one by one; further ones are counted by code only."""
+"""Rejects that a population lists; further ones are only counted by code."""
 
 _MAGIC = {b"PAR1": "parquet", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
@@ -31,7 +31,7 @@ _SNIFFED_BYTES = 4_096
 
 
 class FileFormat(StrEnum):
-    """What a file holds, told by its first bytes."""
+    """The format of a file, detected from its first bytes."""
 
     PARQUET = "parquet"
     CHAT = "chat"
@@ -49,7 +49,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """Something that could not be read: the file and place in it, a stable code, what is wrong with it."""
+    """Unreadable input: the file and the place in it, a stable code, and a text."""
 
     file: str
     position: str
@@ -59,10 +59,11 @@ class Reject:
 
 @dataclass(slots=True)
 class LogRecords:
-    """How many log records the dumps hold, by what became of them.
+    """The number of log records in the dumps by outcome.
 
-    `content` hold message content and name their span. Of these `unjoined` add to no span: it is not there,
-    or is no model's call, agent or tool. `unlinked` hold content and name no span. `passed_over` hold none.
+    `content` records have message content and a span id. Of these, `unjoined` records add to no span: it is
+    missing, or is not a model call, agent or tool. `unlinked` records have content and no span id.
+    `passed_over` records have no content.
     """
 
     content: int = 0
@@ -79,16 +80,15 @@ class LogRecords:
 
 @dataclass(slots=True)
 class Population:
-    """What was met while reading: nothing that was read or left out is missing here.
+    """The counts of everything that was read, dropped or rejected.
 
     `rows` are rows of event Parquet, messages of chat logs and spans of dumps. `events` counts judged events
-    (no `end` rows) by kind. `duplicates` are conversations told twice and repeated events. `instructions` are
-    system and developer messages, `empty` conversations without any event; neither is an error. `gaps` counts
-    ranges of offsets that a manifest lacks, and spans whose parent never came; `cut_links` parents that are
-    not followed, because they go in circles. `skipped` names files that do not claim to be telemetry.
-    `watermark` is the least one of the live sources that an archive is of, in nanoseconds since the epoch.
-    `spans` are those of the dumps, by file, and those of imported dumps as the manifests have them.
-    `metrics` counts resources of metrics, which are passed over.
+    (not `end` rows) by kind. `duplicates` are repeated conversations and events. `instructions` are system
+    and developer messages, `empty` conversations without an event; neither is an error. `gaps` counts ranges
+    of offsets that a manifest lacks, and spans whose parent is missing; `cut_links` counts parents that form
+    a cycle. `skipped` lists files that are not telemetry. `watermark` is the lowest one of the archive's live
+    sources, in nanoseconds since the epoch. `spans` are those of the dumps by file, and those of imported
+    dumps from the manifests. `metrics` counts ignored metric resources.
     """
 
     files: int = 0
@@ -115,17 +115,17 @@ class Population:
         return sum_of(self.spans.values())
 
     def spans_in(self, file: str) -> SpanCensus:
-        """Return the census of a dump's spans, to be added to."""
+        """Return the census of a dump's spans, for adding to it."""
         return self.spans.setdefault(file, SpanCensus())
 
     def reject(self, reject: Reject) -> None:
-        """Count what could not be read, and keep it while there is room."""
+        """Count a reject, and list it while there is room."""
         self.rejected[reject.code] += 1
         if len(self.rejects) < REJECTS_KEPT_MAX:
             self.rejects.append(reject)
 
     def reject_many(self, counts: Mapping[str, int], first: Sequence[Reject]) -> None:
-        """Count by code what could not be read, of which `first` are the first ones."""
+        """Count rejects by code, and list the `first` ones while there is room."""
         self.rejected.update(counts)
         self.rejects.extend(first[: max(REJECTS_KEPT_MAX - len(self.rejects), 0)])
 
@@ -135,51 +135,50 @@ class Population:
 
 
 def discover(source: str | Path, population: Population) -> tuple[SourceFile, ...]:
-    """The files of a source (a file, a folder with all below it, or a glob), ordered by name.
+    """Return the files of a source (a file, a folder with its subfolders, or a glob), ordered by name.
 
-    A file is known by its content. One that is neither Parquet nor JSON is rejected when its suffix says it
-    were, or when it is the source itself; else it is skipped (a README beside the data) and named in the
-    population, as is a folder that is a bundle. What cannot be opened is rejected, and so is a link to a
-    folder, which is not followed. Hidden files are not looked at. Of an archive, the files in its manifest
-    are read; others are rejected. An archive may list none, and an empty JSON file is a dump without spans.
-    Raises SourceError when there is nothing to read, or a file of the manifest is missing or has another
-    size.
+    The content determines the format. A file that is neither Parquet nor JSON is rejected if it has such a
+    suffix or is the source itself; otherwise it is skipped (a README beside the data) and listed in the
+    population, as is a folder that is a bundle. Files that cannot be opened are rejected, and so are links to
+    folders. Hidden files are ignored. In an archive, files that the manifest does not list are rejected. A
+    manifest may list none, and an empty JSON file is a dump without spans. Raises SourceError if there is
+    nothing to read, or a file of the manifest is missing or has another size.
     """
     files = _files(source, population)
     found = _listed(files, population, whole=Path(source).is_dir())
     parts: list[SourceFile] = []
     for path, name in found:
         try:
-            told = sniff(path)
+            format = sniff(path)
         except OSError:
             population.reject(Reject(name, "whole file", "source-closed", "cannot be opened"))
             continue
         claims = path.name.lower().endswith(_DATA_SUFFIXES)
-        if not _is_utf8(path) and (told is not None or claims):
-            text = "has a name, or stands in a folder with one, that is not UTF-8: rename it"
+        if not _is_utf8(path) and (format is not None or claims):
+            text = "has a path that is not UTF-8: rename the file or folder"
             population.reject(Reject(name, "whole file", "source-name", text))
-        elif told is not None:
-            parts.append(SourceFile(path, name, told))
+        elif format is not None:
+            parts.append(SourceFile(path, name, format))
         elif claims or Path(source).is_file():
-            text = "is neither event Parquet nor a chat log in JSON nor a dump of spans"
+            text = "is not event Parquet, a chat log in JSON or a span dump"
             population.reject(Reject(name, "whole file", "source-kind", text))
         else:
             population.skipped.append(name)
     is_archive = any(path.name == MANIFEST for path, _ in files)
     if not parts and not population.rejects and not is_archive:
-        hint = "name a file, a folder or a glob of event Parquet, of chat logs in JSON, or of OTLP dumps"
-        raise SourceError("TRL401", str(source), "holds neither event Parquet nor chat logs nor spans", hint)
+        hint = "choose a file, a folder or a glob of event Parquet, chat logs in JSON, or OTLP dumps"
+        raise SourceError("TRL401", str(source), "contains no event Parquet, chat logs or spans", hint)
     population.files += len(parts)
     return tuple(parts)
 
 
 def sniff(path: Path) -> FileFormat | None:
-    """What a file holds by its first bytes, or None where it is no telemetry; looks through compression."""
+    """Return the format of a file by its first bytes, decompressed, or None if it is not telemetry."""
     compression, start = head(path)
     if compression == "parquet":
         return FileFormat.PARQUET
     if not start and compression is None and path.name.lower().endswith(_JSON_SUFFIXES):
-        # The collector's file exporter makes its file before the first span comes.
+        # The collector's file exporter creates its file before the first span arrives.
         return FileFormat.SPANS
     from .span_files import holds_spans
 
@@ -191,7 +190,7 @@ def sniff(path: Path) -> FileFormat | None:
 
 
 def head(path: Path) -> tuple[str | None, bytes]:
-    """A file's compression (`parquet` for one that is Parquet) and its first bytes, decompressed."""
+    """Return a file's compression (`parquet` for Parquet) and its first bytes, decompressed."""
     with path.open("rb") as file:
         start = file.read(_SNIFFED_BYTES)
     compression = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
@@ -207,10 +206,10 @@ def head(path: Path) -> tuple[str | None, bytes]:
 
 
 def _listed(found: list[tuple[Path, str]], population: Population, *, whole: bool) -> list[tuple[Path, str]]:
-    """The files without the manifests, and in their folders without what those do not list.
+    """Return the files without the manifests, and reject files of archives that no manifest lists.
 
-    A manifest that is being added to may list more than was found just before; of a `whole` archive that is
-    read, too. Files of which not all of a range were entered are as if they were not there.
+    A live manifest may list files that were written after `found`; they are added if the archive is read
+    `whole`. Files of an unfinished range are ignored.
     """
     roots = {path.parent: name.removesuffix(MANIFEST) for path, name in found if path.name == MANIFEST}
     listed: dict[Path, str] = {}
@@ -231,30 +230,30 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
             path = root / entry.file
             size = path.stat().st_size if path.is_file() else None
             if size != entry.bytes:
-                what = "is not there" if size is None else f"has {size} bytes and not {entry.bytes}"
-                hint = "restore the file, or delete the archive and make it again"
+                what = "does not exist" if size is None else f"has {size} bytes instead of {entry.bytes}"
+                hint = "restore the file, or delete the archive and write it again"
                 raise SourceError("TRL403", str(root / MANIFEST), f"lists {entry.file}, which {what}", hint)
-    kept: list[tuple[Path, str]] = []
+    files: list[tuple[Path, str]] = []
     late = listed.keys() - {path for path, _ in found} if whole else ()
     for path, name in sorted([*found, *((path, listed[path]) for path in late)], key=lambda pair: pair[1]):
         if path.name == MANIFEST or path.name in unfinished:
             continue
         if not path.is_file():
-            # A pipe would be waited for; a link may lead nowhere.
+            # Opening a pipe would block; a link may be broken.
             population.skipped.append(name)
             continue
         if _is_rule_set(path, roots):
             continue
         if path not in listed and any(root in path.parents for root in roots):
-            text = "is not in the archive's manifest: its writing was cut off; run what wrote it again"
+            text = "is not in the archive's manifest: writing it was interrupted; run the writer again"
             population.reject(Reject(name, "whole file", "archive-unlisted", text))
         else:
-            kept.append((path, name))
-    return kept
+            files.append((path, name))
+    return files
 
 
 def _is_rule_set(path: Path, roots: Container[Path]) -> bool:
-    """Whether it is one of an archive's rule sets, which are no telemetry; a copy may have no manifest."""
+    """Return whether a file is a rule set of an archive; a copied archive may have no manifest."""
     if path.parent.name != RULE_SETS:
         return False
     if path.parents[1] in roots:
@@ -277,8 +276,8 @@ def _files(source: str | Path, population: Population) -> list[tuple[Path, str]]
         root = Path(os.path.commonpath([file.parent for file in found])) if found else path
         found = list(_outside_bundles(found, root, population))
     else:
-        hint = "check the path; a glob must be quoted, or the shell expands it"
-        raise SourceError("TRL401", text, "there is no such file or folder", hint)
+        hint = "check the path; quote a glob, or the shell expands it"
+        raise SourceError("TRL401", text, "no such file or folder", hint)
     names = [(file, _name_of(file, root)) for file in found]
     visible = [(file, name) for file, name in names if not any(part[0] == "." for part in name.split("/"))]
     return sorted(visible, key=lambda pair: pair[1])
@@ -290,7 +289,7 @@ def _name_of(path: Path, root: Path) -> str:
 
 
 def _is_utf8(path: Path) -> bool:
-    """Return whether the path is text; Parquet's readers and the archive's manifest take no other."""
+    """Return whether the path is UTF-8, which Parquet readers and the manifest require."""
     try:
         os.fsencode(path).decode()
     except UnicodeDecodeError:
@@ -299,13 +298,13 @@ def _is_utf8(path: Path) -> bool:
 
 
 def _below(root: Path, population: Population) -> Iterator[Path]:
-    """The files in a folder and all below it, but for hidden folders and bundles."""
+    """Yield the files in a folder and its subfolders, except hidden folders and bundles."""
 
-    def closed(error: OSError) -> None:
+    def on_error(error: OSError) -> None:
         name = _name_of(Path(error.filename), root)
         population.reject(Reject(name, "whole folder", "source-closed", "cannot be listed"))
 
-    for folder, inner, files in os.walk(root, onerror=closed):
+    for folder, inner, files in os.walk(root, onerror=on_error):
         here = Path(folder)
         if IN_EVERY_BUNDLE.issubset(files):
             population.skipped.append(f"{_name_of(here, root)}/")
@@ -314,14 +313,14 @@ def _below(root: Path, population: Population) -> Iterator[Path]:
         inner[:] = sorted(name for name in inner if name[0] != ".")
         for name in inner:
             if (here / name).is_symlink():
-                told = _name_of(here / name, root)
-                text = "is a link to a folder, which is not followed: name the folder itself"
-                population.reject(Reject(told, "whole folder", "source-link", text))
+                text = "is a link to a folder, which is not followed: use the folder itself"
+                link = _name_of(here / name, root)
+                population.reject(Reject(link, "whole folder", "source-link", text))
         yield from (here / file for file in files)
 
 
 def _outside_bundles(files: Iterable[Path], root: Path, population: Population) -> Iterator[Path]:
-    """The files of which no folder from `root` on is a bundle."""
+    """Yield the files that are in no bundle below `root`."""
     bundles: dict[Path, bool] = {}
     for file in files:
         folders = [folder for folder in file.parents if folder == root or root in folder.parents]

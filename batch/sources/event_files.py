@@ -1,4 +1,4 @@
-"""Event Parquet as others write it: columns checked and completed, rows that cannot be judged named."""
+"""Event Parquet from any writer: columns are checked and completed, invalid rows are rejected."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 from ...archive.error import SourceError
 from ...schemas.event import Content
 from ...schemas.frames.events import EVENT_SCHEMA, REQUIRED, TIME
-from ...schemas.otlp.decoded import TIME_MAX
-from ...schemas.time import EVENT_TIME_MIN
+from ...schemas.time import EVENT_TIME_MIN, NS_MAX
 from .discover import REJECTS_KEPT_MAX, Population, Reject, SourceFile
 
 _DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
@@ -24,18 +23,18 @@ _TIMES = ("time", "occurrence")
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
 _INVALID = {
     "row-session": "has no session_id",
-    "row-time": "has no time, or an occurrence that is none, between 1678 and 2262",
-    "row-kind": "has a kind that is none of user, assistant, tool_call, tool_result, unknown, end",
-    "row-content": "has a content that is none of captured, absent, truncated, redacted",
-    "row-seq": "has a seq that is no number from 1 to 4294967295",
+    "row-time": "has no time, or no valid occurrence, between 1678 and 2262",
+    "row-kind": "has a kind other than user, assistant, tool_call, tool_result, unknown, end",
+    "row-content": "has a content other than captured, absent, truncated, redacted",
+    "row-seq": "has a seq that is not a number from 1 to 4294967295",
 }
 
 
 @contextmanager
 def reading(parts: Sequence[SourceFile]) -> Generator[None]:
-    """Yield what Polars says of a damaged file while these are read, as a SourceError (TRL401) that names it.
+    """Convert an error of Polars on a damaged file to a SourceError (TRL401) that names the file.
 
-    Everything lazy that reads the files is to be collected or written inside.
+    Collect or write all lazy frames of these files inside.
     """
     try:
         yield
@@ -49,25 +48,25 @@ def reading(parts: Sequence[SourceFile]) -> Generator[None]:
 
 
 def row_count(part: SourceFile) -> int:
-    """The rows of a Parquet file, from its footer."""
+    """Return the number of rows of a Parquet file, from its footer."""
     return int(_footer(part).num_rows)
 
 
 def bytes_of(part: SourceFile) -> int:
-    """The size of a Parquet file's rows, unpacked, from its footer; repeated texts count once."""
+    """Return the unpacked size of a Parquet file's rows, from its footer; repeated texts count once."""
     footer = _footer(part)
     return sum(int(footer.row_group(group).total_byte_size) for group in range(footer.num_row_groups))
 
 
 def null_count(part: SourceFile, name: str) -> int:
-    """The rows of a Parquet file that have nothing in that column: all, where it has no such column."""
+    """Return the number of nulls in a column of a Parquet file; without the column, that of all rows."""
     footer = _footer(part)
     index = next((i for i in range(footer.num_columns) if footer.schema.column(i).path == name), None)
     if index is None:
         return int(footer.num_rows)
-    told = [footer.row_group(group).column(index).statistics for group in range(footer.num_row_groups)]
-    if all(about is not None and about.has_null_count for about in told):
-        return sum(about.null_count for about in told)
+    statistics = [footer.row_group(group).column(index).statistics for group in range(footer.num_row_groups)]
+    if all(column is not None and column.has_null_count for column in statistics):
+        return sum(column.null_count for column in statistics)
     counted: Any = pl.scan_parquet(part.path, hive_partitioning=False).select(pl.col(name).null_count())
     with reading([part]):
         return int(counted.collect(engine="streaming").item())
@@ -75,26 +74,26 @@ def null_count(part: SourceFile, name: str) -> int:
 
 def _footer(part: SourceFile) -> Any:
     try:
-        about = part.path.stat()
-        return _footer_of(part.path, about.st_size, about.st_mtime_ns)
+        status = part.path.stat()
+        return _footer_of(part.path, status.st_size, status.st_mtime_ns)
     except (OSError, ValueError):
         raise _damaged(part) from None
 
 
 @lru_cache(maxsize=64)
 def _footer_of(path: Path, _size: int, _changed_ns: int) -> Any:
-    """A file's footer, which is asked for a dozen times while its rows are checked."""
+    """Return a file's footer; checking the rows needs it a dozen times."""
     parquet: Any = pq
     return parquet.ParquetFile(path).metadata
 
 
 def _damaged(part: SourceFile) -> SourceError:
-    hint = "the file is damaged or cut off: write it again"
-    return SourceError("TRL401", part.name, "is not readable as Parquet", hint)
+    hint = "the file is damaged or truncated: write it again"
+    return SourceError("TRL401", part.name, "cannot be read as Parquet", hint)
 
 
 def columns_of(part: SourceFile) -> dict[str, pl.DataType]:
-    """The columns of a Parquet file. Raises SourceError where it is damaged."""
+    """Return the columns of a Parquet file. Raises SourceError if it is damaged."""
     try:
         return dict(pl.read_parquet_schema(part.path))
     except (OSError, pl.exceptions.PolarsError):
@@ -102,12 +101,11 @@ def columns_of(part: SourceFile) -> dict[str, pl.DataType]:
 
 
 def scan(part: SourceFile) -> pl.LazyFrame:
-    """The rows of a file that can be judged, with exactly the columns of the event frame.
+    """Return the valid rows of a file, with exactly the columns of the event frame.
 
-    A column that the file lacks is null, or its default: `content` is `captured`, the flags are false (so
-    are their nulls). Times without a zone are UTC. Raises SourceError naming file and column where a
-    required one is missing or one has another type. What is damaged inside shows only when the rows are
-    read: see `reading`.
+    A missing column is null or has its default: `content` is `captured`, the flags are false (also instead of
+    null). Times without a zone are UTC. Raises SourceError with the file and column if a required column is
+    missing or a column has another type. Damaged pages only show when the rows are read: see `reading`.
     """
     return next(frames(part, max(row_count(part), 1)))
 
@@ -115,9 +113,9 @@ def scan(part: SourceFile) -> pl.LazyFrame:
 def frames(
     part: SourceFile, rows: int, more: Mapping[str, pl.DataType] | None = None
 ) -> Iterator[pl.LazyFrame]:
-    """The rows of a file as `scan` gives them, so many (before bad ones are left out) to a frame.
+    """Yield the same rows as `scan`, in frames of at most `rows` rows.
 
-    `more` are columns that are wanted beside those of events, null where the file lacks them.
+    `more` are further columns, which are null if the file lacks them.
     """
     columns, bad = _columns(part, more or {}), _bad(part)
     for first in range(0, max(row_count(part), 1), rows):
@@ -126,9 +124,9 @@ def frames(
 
 
 def reject_rows(part: SourceFile, population: Population) -> None:
-    """Count the rows of a file, and each that cannot be judged, with its number (from 1) in the file.
+    """Count the rows of a file, and reject each invalid row with its number (from 1) in the file.
 
-    Raises SourceError as `scan` does, and where what is looked at is damaged.
+    Raises SourceError like `scan`, and if a checked column is damaged.
     """
     columns, bad = _columns(part, {}), _bad(part)
     reasons = [pl.when(is_bad).then(pl.lit(code)) for code, is_bad in bad.items()]
@@ -140,17 +138,17 @@ def reject_rows(part: SourceFile, population: Population) -> None:
             first: Any = rejected.head(REJECTS_KEPT_MAX).collect(engine="streaming")
             if first.height:
                 counts: Any = rejected.group_by("code").len().sort("code").collect(engine="streaming")
-                told = [
+                listed = [
                     Reject(part.name, f"row {row}", code, _INVALID[code]) for row, code in first.iter_rows()
                 ]
-                population.reject_many(dict(counts.iter_rows()), told)
+                population.reject_many(dict(counts.iter_rows()), listed)
     population.rows += row_count(part)
 
 
 def _bad(part: SourceFile) -> dict[str, pl.Expr]:
-    """For each way in which a row of this file may not be judged, whether it is so.
+    """Return the expressions that detect invalid rows of a file, by code.
 
-    Files of our own writing say in their footers that none is: their rows are not looked at for it.
+    The footers of tracline's own files rule out all of them, so that their rows are not checked.
     """
     found = columns_of(part)
     unsure = {
@@ -171,23 +169,23 @@ def _bad(part: SourceFile) -> dict[str, pl.Expr]:
 
 
 def _columns(part: SourceFile, more: Mapping[str, pl.DataType]) -> list[pl.Expr]:
-    """The columns of the event frame, from those that the file has."""
+    """Return the columns of the event frame as expressions on the columns of the file."""
     found = columns_of(part)
     for name in REQUIRED:
         if name not in found:
             hint = f"event Parquet needs at least the columns {', '.join(REQUIRED)}"
-            raise SourceError("TRL402", part.name, f"lacks the column {name}", hint)
+            raise SourceError("TRL402", part.name, f"has no column {name}", hint)
     wanted = {**EVENT_SCHEMA, **more}
     columns = {name: _column(part, name, found.get(name), dtype) for name, dtype in wanted.items()}
     if "occurrence" in found and _may_be_no_time(part, "occurrence"):
-        # Null would be an occurrence that the row does not name: it has no time, so it is rejected.
+        # A null occurrence would mean that the row has none; a null time rejects the row instead.
         is_none = pl.col("occurrence").is_not_null() & columns["occurrence"].is_null()
         columns["time"] = pl.when(~is_none).then(columns["time"]).alias("time")
     return list(columns.values())
 
 
 def _may_be_no_time(part: SourceFile, name: str) -> bool:
-    """Return whether a row may have a time in that column that no event can have, by the file's footer."""
+    """Return whether a row may have an invalid time in that column, by the file's footer."""
     found = columns_of(part).get(name)
     if found is None or found == pl.Null:
         return False
@@ -195,38 +193,40 @@ def _may_be_no_time(part: SourceFile, name: str) -> bool:
 
 
 def _least(part: SourceFile, name: str) -> int:
-    """Return the least number in a column, or one below every time where the footer does not have it."""
+    """Return the minimum of a column, or a number below every time if the footer does not have it."""
     footer = _footer(part)
     index = next((i for i in range(footer.num_columns) if footer.schema.column(i).path == name), None)
     if index is None:
         return EVENT_TIME_MIN - 1
     groups = (footer.row_group(number) for number in range(footer.num_row_groups))
-    told = [(group.num_rows, group.column(index).statistics) for group in groups]
+    statistics = [(group.num_rows, group.column(index).statistics) for group in groups]
+    if any(column is None for _, column in statistics):
+        return EVENT_TIME_MIN - 1
     known = [
-        about.min_raw if about.has_min_max else EVENT_TIME_MIN - 1
-        for rows, about in told
-        if about is not None and not (about.has_null_count and about.null_count == rows)
+        column.min_raw if column.has_min_max else EVENT_TIME_MIN - 1
+        for rows, column in statistics
+        if not (column.has_null_count and column.null_count == rows)
     ]
-    return min(known, default=0) if all(about is not None for _, about in told) else EVENT_TIME_MIN - 1
+    return min(known, default=0)
 
 
 def _column(part: SourceFile, name: str, found: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
     if found is None or found == pl.Null:
         return _absent(name, wanted)
     if not _fits(found, wanted):
-        hint = f"write it as {wanted}, or leave the column out if nothing is known"
+        hint = f"write it as {wanted}, or omit the column if its values are unknown"
         raise SourceError("TRL402", part.name, f"has the column {name} as {found}, not as {wanted}", hint)
     column = pl.col(name)
     if isinstance(wanted, pl.Datetime) and isinstance(found, pl.Datetime):
         zoned = column.dt.replace_time_zone("UTC") if found.time_zone is None else column
         utc = zoned.dt.convert_time_zone("UTC")
         if found.time_unit == "ns" and not _may_be_no_time(part, name):
-            # Only where the footer does not say that all are: a comparison costs as much as reading them.
+            # The footer rules out invalid times: a comparison would cost as much as reading the column.
             return utc
-        # Nanoseconds in 64 bits reach to 2262: what lies outside would wrap around. Polars gives no year of
-        # a number that is too far away.
+        # Nanoseconds in 64 bits reach to 2262: later times would wrap around, and Polars gives no year of a
+        # number that is too large.
         unit = {"ns": 1, "us": 1_000, "ms": 1_000_000}[found.time_unit]
-        is_time = column.to_physical().is_between(EVENT_TIME_MIN // unit, TIME_MAX // unit)
+        is_time = column.to_physical().is_between(EVENT_TIME_MIN // unit, NS_MAX // unit)
         return pl.when(is_time).then(utc).dt.cast_time_unit("ns").alias(name)
     if isinstance(wanted, pl.Enum) and found != wanted:
         word = column.cast(pl.String)
@@ -234,10 +234,10 @@ def _column(part: SourceFile, name: str, found: pl.DataType | None, wanted: pl.D
     if name in _DEFAULTS:
         return column.fill_null(pl.lit(_DEFAULTS[name], wanted))
     if name == "seq" and found != wanted:
-        # A number that does not fit is no place; null would make a candidate of the row.
+        # 0 rejects a number that does not fit; null would turn the row into a candidate.
         return pl.when(column.is_not_null()).then(column.cast(wanted, strict=False).fill_null(0)).alias(name)
     if isinstance(wanted, pl.Map) and isinstance(found, pl.List):
-        # A map holds no null and no key that is null.
+        # A map has no null entry and no null key.
         entry = pl.element()
         column = column.list.eval(entry.filter(entry.struct.field("key").is_not_null()))
     return column if found == wanted else column.cast(wanted, strict=False)
@@ -245,7 +245,7 @@ def _column(part: SourceFile, name: str, found: pl.DataType | None, wanted: pl.D
 
 @lru_cache
 def _absent(name: str, wanted: pl.DataType) -> pl.Expr:
-    """A column that the file lacks; making one costs as much as reading a small file."""
+    """Return a column that the file lacks; creating one costs as much as reading a small file."""
     return pl.lit(_DEFAULTS.get(name), wanted).alias(name)
 
 

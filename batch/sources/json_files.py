@@ -1,4 +1,4 @@
-"""Files of JSON values, however people write them: one value, one a line, or one behind another."""
+"""Files of JSON values: one value, one per line, or several indented ones in sequence."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ...schemas.chat.find import InputFlaw
 from .open import open_bytes
 
 JSON_BYTES_MAX = 1 << 30
-"""Bytes of a file that is one JSON value, and so is read whole; larger logs go as JSON lines."""
+"""Maximum bytes of a file with one JSON value, which is read whole; larger logs must be JSON lines."""
 LINE_BYTES_MAX = 1 << 26
-"""Bytes of one line of JSON lines."""
+"""Maximum bytes of a JSON line."""
 WHOLE = "whole file"
 """The position of a file's only value."""
 
@@ -22,15 +22,15 @@ BOM = b"\xef\xbb\xbf"
 
 _LINES_TRIED = 20
 _CLOSED = re.compile(rb"^[}\]][ \t\r]*$", re.MULTILINE)
-"""The end of an indented value: its last bracket alone on a line, not indented."""
+"""The end of an indented value: an unindented bracket alone on a line."""
 
 
 def json_values(path: Path, read: Callable[[bytes], object]) -> Iterator[tuple[str, object] | InputFlaw]:
-    """The values of a file, each with its position (`line 3`, or `whole file`), and what cannot be read.
+    """Yield the values of a file, each with its position (`line 3`, or `whole file`), and its flaws.
 
-    `read` makes a value of one JSON text or raises ValueError. Lines are read one by one. Any other file is
-    read whole: it is one value, or indented ones one behind another, as consoles print them.
-    Raises ValueError where it is neither, and what `open_bytes` raises.
+    `read` parses one JSON text or raises ValueError. Lines are read one by one. Any other file is read whole:
+    it is one value, or indented values in sequence, as consoles print them. Raises ValueError if it is
+    neither, and the errors of `open_bytes`.
     """
     if not is_lines(path, read):
         with closing(open_bytes(path)) as stream:
@@ -43,9 +43,9 @@ def json_values(path: Path, read: Callable[[bytes], object]) -> Iterator[tuple[s
             yield WHOLE, read(data)
             return
         except ValueError:
-            pieces = _pieces(data)
-            if len(pieces) > 1:
-                yield from _each(pieces, read)
+            texts = _texts(data)
+            if len(texts) > 1:
+                yield from _each(texts, read)
                 return
             if not mostly_lines(data, read):
                 raise
@@ -53,14 +53,14 @@ def json_values(path: Path, read: Callable[[bytes], object]) -> Iterator[tuple[s
         yield from _lines(stream, read)
 
 
-def first_piece(data: bytes) -> bytes:
-    """The data up to the first closing bracket that stands alone on a line, or all of it."""
+def first_text(data: bytes) -> bytes:
+    """Return the data up to the first closing bracket alone on a line, or all of it."""
     match = _CLOSED.search(data)
     return data[: match.end()] if match else data
 
 
 def is_lines(path: Path, read: Callable[[bytes], object]) -> bool:
-    """Whether the first line that is not blank is a whole object or array, and another line follows it."""
+    """Return whether the first line that is not blank is an object or array, and another line follows."""
     with closing(open_bytes(path)) as stream:
         rest = iter(lambda: stream.readline(LINE_BYTES_MAX), b"")
         first = next((line for line in rest if line.strip()), b"")
@@ -68,7 +68,7 @@ def is_lines(path: Path, read: Callable[[bytes], object]) -> bool:
 
 
 def mostly_lines(data: bytes, read: Callable[[bytes], object]) -> bool:
-    """Return whether half of the first lines are whole values: then the first one is only broken."""
+    """Return whether half of the first lines are values: then only the first one is broken."""
     tried = [line for line in data.split(b"\n", _LINES_TRIED)[:_LINES_TRIED] if line.strip()]
     return 2 * sum(_is_whole(line, read) for line in tried) >= len(tried) > 1
 
@@ -80,25 +80,25 @@ def _is_whole(line: bytes, read: Callable[[bytes], object]) -> bool:
         return False
 
 
-def _pieces(data: bytes) -> list[tuple[int, bytes]]:
-    """The parts of the data up to each closing bracket that stands alone, with their lines."""
-    pieces: list[tuple[int, bytes]] = []
+def _texts(data: bytes) -> list[tuple[int, bytes]]:
+    """Return the JSON texts up to each closing bracket alone on a line, with their line numbers."""
+    texts: list[tuple[int, bytes]] = []
     start, line = 0, 1
     for end in (*(match.end() for match in _CLOSED.finditer(data)), len(data)):
-        piece = data[start:end]
-        if piece.strip():
-            blank = len(piece) - len(piece.lstrip())
-            pieces.append((line + piece.count(b"\n", 0, blank), piece))
-        line += piece.count(b"\n")
+        text = data[start:end]
+        if text.strip():
+            blank = len(text) - len(text.lstrip())
+            texts.append((line + text.count(b"\n", 0, blank), text))
+        line += text.count(b"\n")
         start = end
-    return pieces
+    return texts
 
 
 def _each(
-    pieces: list[tuple[int, bytes]], read: Callable[[bytes], object]
+    texts: list[tuple[int, bytes]], read: Callable[[bytes], object]
 ) -> Iterator[tuple[str, object] | InputFlaw]:
-    for line, piece in pieces:
-        yield _value(f"line {line}", piece, read)
+    for line, text in texts:
+        yield _value(f"line {line}", text, read)
 
 
 def _lines(stream: BinaryIO, read: Callable[[bytes], object]) -> Iterator[tuple[str, object] | InputFlaw]:
@@ -107,7 +107,7 @@ def _lines(stream: BinaryIO, read: Callable[[bytes], object]) -> Iterator[tuple[
 
 
 def lines(stream: BinaryIO) -> Iterator[tuple[int, bytes] | InputFlaw]:
-    """The lines of a stream that are not blank, each with its number from 1; a flaw for one too long."""
+    """Yield the lines of a stream that are not blank, each with its number from 1, or a flaw if too long."""
     number = 0
     while line := stream.readline(LINE_BYTES_MAX + 1):
         number += 1

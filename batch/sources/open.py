@@ -1,4 +1,4 @@
-"""Files as streams of bytes, unpacked where they are compressed, and never without bound."""
+"""Files as byte streams, decompressed up to a limit."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, BinaryIO
 import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 
 RATIO_MAX = 1_000
-"""How many times its own size a compressed file may unpack to."""
+"""Maximum ratio of the decompressed size to the size of a file."""
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """The file's content as a stream, decompressed where it is gzip or zstd by its first bytes.
+    """Open a file as a stream, decompressed if its first bytes are those of gzip or zstd.
 
-    Reading raises ValueError past `RATIO_MAX` times the file's size, OSError where the data is damaged.
+    Reading raises ValueError beyond `RATIO_MAX` times the file's size, and OSError for damaged data.
     """
     with path.open("rb") as file:
         start = file.read(4)
@@ -26,11 +26,11 @@ def open_bytes(path: Path) -> BinaryIO:
     else:
         return path.open("rb")
     source: Any = pa.input_stream(str(path), compression=compression)  # pyright: ignore
-    return io.BufferedReader(_Unpacked(source, path.stat().st_size * RATIO_MAX), 1 << 20)
+    return io.BufferedReader(_Decompressed(source, path.stat().st_size * RATIO_MAX), 1 << 20)
 
 
-class _Unpacked(io.RawIOBase):
-    """A decompressed stream that refuses to grow without bound."""
+class _Decompressed(io.RawIOBase):
+    """A decompressed stream with a size limit."""
 
     def __init__(self, source: Any, bytes_max: int) -> None:
         super().__init__()
@@ -38,11 +38,11 @@ class _Unpacked(io.RawIOBase):
         self._left = bytes_max
 
     def readable(self) -> bool:
-        """It is made for reading."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read into the buffer; ValueError once more came out than is allowed."""
+        """Read into the buffer. Raises ValueError if the stream exceeds its limit."""
         data: bytes = self._source.read(len(buffer))
         self._left -= len(data)
         if self._left < 0:
@@ -51,6 +51,6 @@ class _Unpacked(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Close the compressed file too."""
+        """Close the stream and the compressed file."""
         self._source.close()
         super().close()

@@ -1,4 +1,4 @@
-"""Span dumps from files: the collector's file exporter, single requests, and what SDKs write as JSON."""
+"""Span dumps in files: output of the collector's file exporter, single requests, and JSON dumps of SDKs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...schemas.chat.find import InputFlaw, is_object
 from ...schemas.otlp.decode import decode_json, decode_request, is_span_dump, read_span_json
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.framing import REQUEST_BYTES_MAX, Frame, Layout, frames, layout_of
-from .json_files import BOM, JSON_BYTES_MAX, WHOLE, first_piece, json_values
+from .json_files import BOM, JSON_BYTES_MAX, WHOLE, first_text, json_values
 from .open import open_bytes
 
 _HEAD_BYTES = 4_096
@@ -23,11 +23,11 @@ _JSON_STARTS = (b"{", b"[")
 
 
 def requests(path: Path) -> Iterator[tuple[str, Decoded]]:
-    """The requests of a file, decoded one at a time, each with its position: `line 3`, `byte 4711`.
+    """Yield the decoded requests of a file, each with its position: `line 3`, `byte 4711`.
 
-    It is plain, gzip or zstd, and in it stand requests in protobuf or zstd behind their lengths, one request
-    in protobuf, JSON lines, or a JSON value. The places of flaws begin with the position. What cannot be
-    read of the file itself is a request without spans that has that flaw; nothing is raised for it.
+    The file is plain, gzip or zstd. It contains length-delimited requests in protobuf or zstd, one request in
+    protobuf, JSON lines, or a JSON value. The places of flaws begin with the position. A flaw of the file
+    itself is yielded as a request without spans; nothing is raised for it.
     """
     try:
         with closing(open_bytes(path)) as stream:
@@ -49,9 +49,9 @@ def requests(path: Path) -> Iterator[tuple[str, Decoded]]:
 
 
 def holds_spans(path: Path, start: bytes) -> bool:
-    """Whether a file that begins with these bytes (unpacked, thousands of them) holds spans, by its content.
+    """Return whether a file that starts with these (decompressed) bytes contains spans.
 
-    JSON may keep what tells it from a chat log far inside; then more of the file is read, or all of it.
+    If the start does not distinguish JSON from a chat log, more of the file is read, up to all of it.
     """
     if layout_of(start) is not None:
         return True
@@ -105,7 +105,7 @@ def _flawed(flaw: InputFlaw) -> tuple[str, Decoded]:
 
 
 def _placed(decoded: Decoded, position: str) -> Decoded:
-    """The request with its position before the places of its flaws."""
+    """Return the request with its position before the places of its flaws."""
     if not decoded.flaws:
         return decoded
     above = "" if position == WHOLE else f"{position}, "
@@ -117,17 +117,17 @@ def _placed(decoded: Decoded, position: str) -> Decoded:
 
 
 def _beginning(head: bytes, *, whole: bool) -> object:
-    """The first value of a JSON text, as far as it goes in these bytes; None where none can be read.
+    """Return the first value of a JSON text as far as these bytes contain it; None if it cannot be read.
 
     `whole` is whether the bytes are all of the text.
     """
-    for text in (head.lstrip().partition(b"\n")[0], first_piece(head), head if whole else b""):
+    for text in (head.lstrip().partition(b"\n")[0], first_text(head), head if whole else b""):
         try:
             return read_span_json(text)
         except ValueError:
             continue
     try:
-        # A character that was cut in two is left out.
+        # Ignore a character that was cut in two.
         return cast("object", from_json(head.decode(errors="ignore"), allow_partial="trailing-strings"))
     except ValueError:
         return next(filter(is_span_dump, map(_value, head.split(b"\n", _LINES_TRIED)[:_LINES_TRIED])), None)
@@ -141,7 +141,8 @@ def _value(line: bytes) -> object:
 
 
 def _is_chat(value: object) -> bool:
-    """Return whether what a file begins with is enough to know a chat log."""
+    """Return whether the first value of a file identifies it as a chat log."""
+
     if is_object(value):
         return bool({"messages", "traj", "simulations", "role"} & value.keys())
     members = cast("list[object]", value)[:1] if isinstance(value, list) else []

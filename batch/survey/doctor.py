@@ -25,7 +25,7 @@ _EVENT = ("kind", "content", "session_id", "trace_id", "call_id")
 
 
 def diagnose(
-    source: str | Path, scratch: Path, population: Population, terms: AuditOptions | None = None
+    source: str | Path, scratch: Path, population: Population, options: AuditOptions | None = None
 ) -> list[Diagnosed]:
     """Return the instrumentations of the spans in a source, by scope and version.
 
@@ -39,7 +39,7 @@ def diagnose(
         raise SourceError("TRL411", str(source), what, hint)
     found = Instrumentations()
     senders = _senders(spans, found)
-    for part in prepare(source, scratch, population, terms):
+    for part in prepare(source, scratch, population, options):
         if part.path.is_relative_to(scratch):
             with reading([part]):
                 _add_events(scan(part), senders, found)

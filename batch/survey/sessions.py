@@ -78,7 +78,7 @@ def sessions(
     source: str | Path,
     scratch: Path,
     population: Population,
-    terms: AuditOptions | None = None,
+    options: AuditOptions | None = None,
     rule_set: RuleSet | None = None,
 ) -> Iterator[SessionLine]:
     """Yield every occurrence of the sessions of a source in brief, by session id and time.
@@ -86,10 +86,10 @@ def sessions(
     With rules each has its verdicts, those of an audit. `scratch` is an empty folder of the caller's, which
     is to stay until all was read. Raises SourceError where there is nothing to read.
     """
-    terms, known = terms or AuditOptions(), WitnessCache()
+    options, known = options or AuditOptions(), WitnessCache()
     compiled = compile_rule_set(rule_set or RuleSet((), {}))
     runs, briefs = Runs(scratch), list[pl.DataFrame]()
-    for judged in judged_batches(source, compiled, scratch, terms, population, keep=_KEPT):
+    for judged in judged_batches(source, compiled, scratch, options, population, keep=_KEPT):
         briefs.append(_briefs(judged))
         for record in records(compiled, judged, known):
             runs.add(record)
@@ -105,7 +105,7 @@ def session(
     session_id: str,
     scratch: Path,
     population: Population,
-    terms: AuditOptions | None = None,
+    options: AuditOptions | None = None,
     rule_set: RuleSet | None = None,
     *,
     repeats: bool = False,
@@ -116,15 +116,15 @@ def session(
     too. `scratch` is an empty folder of the caller's. Raises SourceError where there is nothing to read, or
     no session of that id (TRL410).
     """
-    terms, claim_log = terms or AuditOptions(), ClaimLog(session_id)
-    parts = prepare(source, scratch, population, terms, claim_log)
-    rows, last = _read(session_id, parts, terms.as_of)
+    options, claim_log = options or AuditOptions(), ClaimLog(session_id)
+    parts = prepare(source, scratch, population, options, claim_log)
+    rows, last = _read(session_id, parts, options.as_of)
     if rows.is_empty():
-        raise _unknown(source, session_id, parts, terms.as_of)
+        raise _unknown(source, session_id, parts, options.as_of)
     compiled = compile_rule_set(rule_set or RuleSet((), {}))
     fields = list(dict.fromkeys([*_KEPT, *compiled.labeler.fields]))
     labelled = compiled.labeler.label(rows.lazy().select(fields), keep=_KEPT).collect()
-    judged = judge(compiled, labelled, Clock(last=last, idle=round(terms.idle_s * NS)), satisfied=False)
+    judged = judge(compiled, labelled, Clock(last=last, idle=round(options.idle_s * NS)), satisfied=False)
     found = Runs(scratch)
     for record in records(compiled, judged, {}):
         found.add(record)
@@ -139,7 +139,7 @@ def session(
     return SessionView(
         occurrences=tuple(_lines(_briefs(judged).sort("occurrence"), None)),
         events=tuple(events),
-        dropped=tuple(_every_dropped(claim_log, rows, judged, terms.as_of)) if repeats else (),
+        dropped=tuple(_every_dropped(claim_log, rows, judged, options.as_of)) if repeats else (),
         was_judged=bool(claim_log.is_empty and rows["span_id"].is_not_null().any()),
     )
 

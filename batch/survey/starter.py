@@ -86,7 +86,7 @@ def _reason(rule: Rule, missing: set[str]) -> str | None:
 
 
 def judge_draft(
-    source: str | Path, written: str, scratch: Path, terms: AuditOptions
+    source: str | Path, written: str, scratch: Path, options: AuditOptions
 ) -> tuple[PropositionCensus, AuditResult, tuple[Rule, ...]]:
     """Return what a pack and the other shipped ones find in the source, and the rules that were judged."""
     own = pack_text(written)
@@ -96,8 +96,8 @@ def judge_draft(
     both = RuleSet((*own.rules, *others.rules), {**own.sources, **others.sources})
     for folder in ("census", "audit"):
         (scratch / folder).mkdir()
-    counts = census(source, own, scratch / "census", terms)
-    return counts, audit(source, both, scratch / "audit" / "bundle", terms), both.rules
+    counts = census(source, own, scratch / "census", options)
+    return counts, audit(source, both, scratch / "audit" / "bundle", options), both.rules
 
 
 # ---- as text

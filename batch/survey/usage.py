@@ -52,13 +52,13 @@ class SourceUsage:
     population: Population
 
 
-def usage(source: str | Path, scratch: Path, terms: AuditOptions) -> SourceUsage:
+def usage(source: str | Path, scratch: Path, options: AuditOptions) -> SourceUsage:
     """Return the usage of a source; `scratch` is an empty folder for files of its own.
 
     Raises SourceError where there is nothing to read.
     """
     population = Population()
-    parts = prepare(source, scratch, population, terms)
+    parts = prepare(source, scratch, population, options)
     kinds, agents = Counter[str](), Counter[str | None]()
     arguments: dict[str, Counter[str]] = {}
     sessions: list[pl.DataFrame] = []

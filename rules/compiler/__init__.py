@@ -1,1 +1,1 @@
-"""From a resolved rule to a flat table: one pass, one file, one list of passes."""
+"""The compiler: a list of passes from a resolved rule to a flat table, one pass in each file."""

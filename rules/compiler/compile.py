@@ -42,10 +42,10 @@ _NO_TRANSITIONS: Mapping[str, Formula] = MappingProxyType({})
 
 
 def compile_rule(rule: Rule) -> Machine:
-    """The machine of a rule.
+    """Return the machine of a rule.
 
     Raises:
-        RuleError: the rule runs into a named limit (`compiler.limits`).
+        RuleError: the rule exceeds a named limit (`compiler.limits`).
     """
     return compile_counted(rule)[0]
 
@@ -54,7 +54,7 @@ def compile_rules(rules: Sequence[Rule]) -> tuple[Machine, ...]:
     """Return the machines of the rules of a set.
 
     Raises:
-        RuleError: a rule runs into a named limit, or they take too much work together (TRL302).
+        RuleError: a rule exceeds a named limit, or the rules take too much work together (TRL302).
     """
     machines: list[Machine] = []
     spent = 0
@@ -68,10 +68,10 @@ def compile_rules(rules: Sequence[Rule]) -> tuple[Machine, ...]:
 
 
 def compile_counted(rule: Rule) -> tuple[Machine, int]:
-    """Return the machine of a rule and the steps of work in it, whether it was compiled before or not.
+    """Return the machine of a rule and the steps of work to compile it, also where it is in the cache.
 
     Raises:
-        RuleError: the rule runs into a named limit (`compiler.limits`).
+        RuleError: the rule exceeds a named limit (`compiler.limits`).
     """
     transitions = tuple(sorted(rule.transitions.items()))
     name = f"{rule.pack}/{rule.id}"
@@ -79,10 +79,10 @@ def compile_counted(rule: Rule) -> tuple[Machine, int]:
 
 
 def compile_within(work: Work, formula: Formula, transitions: Mapping[str, Formula]) -> Machine:
-    """Return the machine of a formula that never begins again, its steps counted into `work` as well.
+    """Return the machine of a formula that never restarts, and add its steps to `work`.
 
     Raises:
-        TooLarge: the formula runs into a named limit, or `work` into its own.
+        TooLarge: the formula exceeds a named limit, or `work` exceeds its own.
     """
     bits = tuple(sorted(transitions.items()))
     machine, spent = _compiled(formula, bits, Recover.NONE, None, work.rule, DEFAULT)
@@ -99,13 +99,13 @@ def compile_formula(
     name: str = "formula",
     limits: CompilerLimits = DEFAULT,
 ) -> Machine:
-    """The machine of a formula whose operators are expanded.
+    """Return the machine of a formula whose operators are expanded.
 
-    `transitions` are the right sides of the transition bits it names, `applies_to` replaces the antecedent
-    that decides whether it applies, and `name` is what an error calls it.
+    `transitions` are the right sides of the transition bits that it names, `applies_to` replaces the
+    antecedent that decides whether it applies, and `name` is its name in errors.
 
     Raises:
-        RuleError: it runs into one of the `limits`.
+        RuleError: the formula exceeds one of the `limits`.
     """
     return _compiled(formula, tuple(sorted(transitions.items())), recover, applies_to, name, limits)[0]
 
@@ -154,11 +154,11 @@ def _machine(
 
 
 def _table(subject: Subject, graph: MachineGraph, letters: Alphabet, formula: Formula) -> Machine:
-    shown = [
+    visible = [
         (closing(subject, state), _asked(subject, state), tuple(outputs))
         for state, outputs in zip(graph.states, graph.output, strict=True)
     ]
-    block = blocks(shown, graph.next, subject.work)
+    block = blocks(visible, graph.next, subject.work)
     first = [block.index(number) for number in range(max(block) + 1)]
     next_rows = [[block[target] for target in graph.next[s]] for s in first]
     output_rows = [graph.output[s] for s in first]
@@ -172,13 +172,13 @@ def _table(subject: Subject, graph: MachineGraph, letters: Alphabet, formula: Fo
         letters=letters_of(letters.classes, tuple(merged), 1 << len(letters.propositions)),
         next=tuple(tuple(row[c] for c in column) for row in next_rows),
         output=tuple(tuple(row[c] for c in column) for row in output_rows),
-        closing=tuple(shown[s][0] for s in first),
+        closing=tuple(visible[s][0] for s in first),
         residual=_texts(subject, [graph.states[s] for s in first], formula),
     )
 
 
 def _asked(subject: Subject, state: MachineState) -> int | str:
-    """What a state shows of its residual: final verdicts as words, an invariant always its own rule."""
+    """Return the condition on the next event: a number, or `true`, `false` or `rule` as a word."""
     if state.final:
         return "false" if state.final == table.VIOLATED else "true"
     return "rule" if state.residual == INVARIANT else subject.residuals.asked(state.residual)

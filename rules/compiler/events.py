@@ -1,4 +1,4 @@
-"""What each letter means to a rule after some history."""
+"""Events: the values of a rule's formulas at each letter, after a history."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Value = Callable[[Formula], bool]
 
 
 class Events:
-    """For a memory, every letter's values and the memory after it, found once."""
+    """A cache of every letter's values and successor memory, for each memory."""
 
     def __init__(self, alphabet: Alphabet, history: History, work: Work) -> None:
         self._history = history
         self._work = work
         self._cost = 1 + sum(node.size for node in history.nodes)
         self._known: dict[HistoryMemory, list[tuple[HistoryMemory, Value]]] = {}
-        # By letter, the values of the formulas that the event alone decides.
+        # The values, by letter, of the formulas that the event alone decides.
         self._truths = [
             {formula: bool(letters >> letter & 1) for formula, letters in alphabet.truth.items()}
             for letter in range(len(alphabet))
         ]
 
     def __call__(self, memory: HistoryMemory) -> list[tuple[HistoryMemory, Value]]:
-        """For every letter, in order, the memory after it and the values of future-free formulas at it."""
+        """Return for every letter, in order, the memory after it and the values of future-free formulas."""
         events = self._known.get(memory)
         if events is None:
             self._work.spend(self._cost * len(self._truths))
@@ -37,7 +37,7 @@ class Events:
         return events
 
     def reachable(self) -> list[HistoryMemory]:
-        """The memories that some finite word leads to, the start first."""
+        """Return the memories that finite words lead to, the start first."""
         found = {self._history.start: None}
         for memory in (ordered := [self._history.start]):
             for after, _ in self(memory):

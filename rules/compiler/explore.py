@@ -18,7 +18,7 @@ from .limits import Work, exceeded
 from .residual import Residuals
 
 INVARIANT = -1
-"""In place of a residual: the body is judged at every event."""
+"""The residual of an invariant, whose body is judged at every event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class MachineState:
 
 @dataclass(frozen=True, slots=True)
 class MachineGraph:
-    """The reachable states in the order in which they were met, with a row of edges and outputs each."""
+    """The reachable states in the order of discovery, each with a row of edges and a row of outputs."""
 
     states: list[MachineState] = field(default_factory=list[MachineState])
     next: list[list[int]] = field(default_factory=list[list[int]])
@@ -43,7 +43,7 @@ class MachineGraph:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Everything the search needs to know about one rule."""
+    """The input of the exploration of one rule."""
 
     body: Formula | None
     """An invariant's body; None for an ordinary rule."""
@@ -59,7 +59,7 @@ class Subject:
 
 
 def explore(subject: Subject) -> MachineGraph:
-    """The graph of a rule's machine, state 0 first."""
+    """Return the graph of a rule's machine, state 0 first."""
     return _Exploration(subject).run()
 
 
@@ -69,7 +69,7 @@ class _Exploration:
         self._graph = MachineGraph()
         self._number: dict[MachineState, int] = {}
         self._pairs: set[tuple[int, HistoryMemory]] = set()
-        # A final state answers the same for ever; its history matters only where it decides applicability.
+        # A final state always has the same verdict; its history matters only where it decides applicability.
         self._final_remembers = has_past(subject.applies) or not names(subject.applies).isdisjoint(
             subject.history.transitions
         )
@@ -78,7 +78,7 @@ class _Exploration:
         graph = self._graph
         self._visit(MachineState(self._subject.start, self._subject.history.start))
         work = self._subject.work
-        for state in graph.states:  # grows while it is walked
+        for state in graph.states:  # the loop appends states
             events = self._subject.events(state.memory)
             if len(events) * len(graph.states) > work.limits.edges_max:
                 hint = "split the rule, or put propositions that only stand together into one"
@@ -129,12 +129,12 @@ class _Exploration:
 
 
 def closing(subject: Subject, state: MachineState) -> Verdict | None:
-    """The finite-trace reading when the session ends in that state."""
+    """Return the finite-trace reading of a session that ends in that state."""
     if state.final or not state.seen:
         return None
     if state.residual == INVARIANT:
         return Verdict.HELD
     if subject.residuals.at_end(state.residual):
         return Verdict.HELD
-    asked_nothing = state.after_satisfied and subject.decider.same(state.residual, subject.start)
-    return Verdict.HELD if asked_nothing else Verdict.UNMET
+    is_unchanged = state.after_satisfied and subject.decider.same(state.residual, subject.start)
+    return Verdict.HELD if is_unchanged else Verdict.UNMET

@@ -1,8 +1,8 @@
-"""History: what past operators and transition bits remember, as one small memory per session.
+"""History: the memory of past operators and transition bits.
 
-The summary monitor of past-time LTL (Havelund and Rosu, 2002; Cohen and Peled, sec. 5): the value of a past
-formula *now* follows from the event and from what was true *before*, so one memory cell per operator is
-enough. Bounded operators and `at_most` count instead of remembering one bit for each step.
+It is the summary monitor of past-time LTL (Havelund and Rosu, 2002; Cohen and Peled, sec. 5): the value of a
+past formula *now* follows from the event and from the values *before* it, so one memory cell per operator
+suffices. Bounded operators and `at_most` count instead of storing one bit for each step.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ HistoryMemory = tuple[int, ...]
 """One cell per remembering node: a bit, a saturating counter, or a shift register."""
 
 Now = dict[Formula, bool]
-"""Values at the current event, filled as they are asked for."""
+"""The values at the current event that have been computed so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The remembering nodes of a rule and the cells that hold their past.
+    """The past nodes of a rule and the memory cells that hold their past.
 
-    `nodes` are the distinct past subformulas, in an order that does not matter; cell `i` of a memory
-    belongs to `nodes[i]`. `transitions` gives the right side of each transition bit.
+    `nodes` are the distinct past subformulas, in any order; cell `i` of a memory belongs to `nodes[i]`.
+    `transitions` maps each transition bit to its right side.
     """
 
     nodes: tuple[Formula, ...]
@@ -33,31 +33,32 @@ class History:
 
     @property
     def start(self) -> HistoryMemory:
-        """The memory before a session's first event."""
+        """Return the memory before a session's first event."""
         return tuple(_start(node) for node in self.nodes)
 
     def evaluator(
         self, memory: HistoryMemory, truth: Callable[[Formula], bool | None]
     ) -> Callable[[Formula], bool]:
-        """The value now of any future-free formula, at an event.
+        """Return a function from future-free formulas to their values at an event.
 
-        `truth` answers for the formulas it knows from the event alone (at least every proposition that
-        stands outside of those) and None for the others.
+        `truth` returns the values of the formulas that the event alone decides (at least of every proposition
+        outside those formulas), and None for the others.
         """
         now: Now = {}
 
         def value(formula: Formula) -> bool:
             known = now.get(formula)
             if known is None:
-                answer = truth(formula)
-                known = self._now(formula, memory, value) if answer is None else answer
+                known = truth(formula)
+                if known is None:
+                    known = self._now(formula, memory, value)
                 now[formula] = known
             return known
 
         return value
 
     def after(self, memory: HistoryMemory, value: Callable[[Formula], bool]) -> HistoryMemory:
-        """The memory after the event at which `value` gives the values."""
+        """Return the memory after the event whose values `value` returns."""
         return tuple(_remember(node, cell, value) for node, cell in zip(self.nodes, memory, strict=True))
 
     def _now(self, formula: Formula, memory: HistoryMemory, value: Callable[[Formula], bool]) -> bool:
@@ -85,7 +86,7 @@ class History:
 
 
 def history(formulas: Iterable[Formula], transitions: Mapping[str, Formula]) -> History:
-    """The history that `formulas` read, with that of the transition bits."""
+    """Return the history that `formulas` and the transition bits read."""
     nodes: dict[Formula, None] = {}
     for formula in (*formulas, *transitions.values()):
         for node in walk(formula):
@@ -96,7 +97,7 @@ def history(formulas: Iterable[Formula], transitions: Mapping[str, Formula]) -> 
 
 
 def _span(node: Formula) -> tuple[int, int]:
-    """A bounded operator's delay and width: `O[a,b] p` looks `b - a` steps back from `a` steps ago."""
+    """Return a bounded operator's delay and width: `O[a,b] p` covers `b - a` steps before `a` steps ago."""
     assert node.bounds is not None
     return node.bounds[0], node.bounds[1] - node.bounds[0]
 
@@ -127,7 +128,7 @@ def _steps(node: Formula) -> int:
 
 
 def _pack(distance: int, register: int, span: tuple[int, int]) -> int:
-    """A bounded operator's cell: a delay line of `span[0]` bits above the distance to the last change."""
+    """Return a bounded operator's cell: a delay line of `span[0]` bits above the distance to a change."""
     return register * (span[1] + 2) + distance
 
 
@@ -156,7 +157,7 @@ def _past_now(node: Formula, cell: int, value: Callable[[Formula], bool]) -> boo
 
 
 def _window(node: Formula, cell: int, value: Callable[[Formula], bool]) -> bool:
-    """`O[0,w] p` (or `H[0,w] p`) now, from the distance to the last p (or not p) in the cell."""
+    """Return `O[0,w] p` (or `H[0,w] p`) now, from the distance to the last p (or not p) in the cell."""
     width = _span(node)[1]
     distance = cell % (width + 2)
     if node.op is Op.ONCE:

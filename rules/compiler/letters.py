@@ -1,4 +1,4 @@
-"""Letters: the classes of events that a rule cannot tell apart.
+"""Letters: the classes of events that a rule cannot distinguish.
 
 A rule reads its propositions only through its maximal propositional subformulas. Two words (assignments
 of the propositions) with the same values of all of those are one letter. Truth tables are Python integers
@@ -18,8 +18,8 @@ from .limits import Work, exceeded
 class Alphabet:
     """The letters of one rule.
 
-    `classes[letter]` is the set of its words as an integer with a bit per word; `truth[f]` the set of
-    letters (again as bits) at which the propositional formula `f` is true.
+    `classes[letter]` is the set of the letter's words, as an integer with a bit per word. `truth[f]` is the
+    set of letters, as bits too, at which the propositional formula `f` is true.
     """
 
     propositions: tuple[str, ...]
@@ -31,13 +31,13 @@ class Alphabet:
 
 
 def is_propositional(formula: Formula, bits: Iterable[str]) -> bool:
-    """Whether only propositions and Boolean operators stand in it (transition bits are no propositions)."""
+    """Return whether a formula has only propositions and Boolean operators, and no transition bits."""
     bits = frozenset(bits)
     return all(node.op in BOOLEAN and node.name not in bits for node in walk(formula))
 
 
 def alphabet(formulas: Iterable[Formula], bits: Iterable[str], work: Work) -> Alphabet:
-    """The coarsest letters that all maximal propositional subformulas of `formulas` can be read from."""
+    """Return the coarsest letters that decide all maximal propositional subformulas of `formulas`."""
     bits = frozenset(bits)
     tests: dict[Formula, None] = {}
     for formula in formulas:
@@ -74,7 +74,7 @@ def _collect(formula: Formula, bits: frozenset[str], tests: dict[Formula, None])
 
 
 def _column(index: int, size: int) -> int:
-    """The words in which proposition `index` is true: blocks of `2**index` zeros and ones in turn."""
+    """Return the words in which proposition `index` is true: blocks of `2**index` zeros and ones in turn."""
     block = 1 << index
     ones = ((1 << block) - 1) << block
     width = 2 * block
@@ -85,7 +85,7 @@ def _column(index: int, size: int) -> int:
 
 
 def _table(formula: Formula, columns: dict[str, int], everything: int) -> int:
-    """The words at which a propositional formula is true."""
+    """Return the words at which a propositional formula is true."""
     args = [_table(arg, columns, everything) for arg in formula.args]
     match formula.op:
         case Op.TRUE:
@@ -109,7 +109,7 @@ def _table(formula: Formula, columns: dict[str, int], everything: int) -> int:
 
 
 def letters_of(classes: tuple[int, ...], merged: tuple[int, ...], word_count: int) -> bytes:
-    """The letter of every word, `merged` giving the final letter of each class."""
+    """Return the letter of every word, given the final letter of each class in `merged`."""
     letters = bytearray(word_count)
     for block, letter in zip(classes, merged, strict=True):
         while block:

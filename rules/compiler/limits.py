@@ -1,4 +1,4 @@
-"""The named limits of the compiler, and the one error that says which rule ran into which."""
+"""The named limits of the compiler, and the error of a rule that exceeds one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..model.problem import Problem, RuleError
 
 @dataclass(frozen=True, slots=True)
 class CompilerLimits:
-    """How large a rule's machine, and the search for it, may become."""
+    """The limits of a rule's machine and of the search for it."""
 
     propositions_max: int = 16
     """Propositions of one rule; a word has a bit for each."""
@@ -20,9 +20,9 @@ class CompilerLimits:
     pending_max: int = 300
     """Obligations that one residual may hold."""
     letters_max: int = 1_024
-    """Letter classes that the search tells apart."""
+    """Letter classes in the search."""
     states_max: int = 1_000
-    """Pairs of a residual and a history that the search meets."""
+    """Pairs of a residual and a history in the search."""
     edges_max: int = 100_000
     """States of the machine, before it is minimised, times letter classes."""
     tableau_max: int = 50_000
@@ -42,19 +42,19 @@ RULES_STEPS_MAX = 100_000_000
 
 
 class TooLarge(RuleError):
-    """A rule, or a search about it, that runs into a named limit of size or of work.
+    """An error of a rule, or a search about it, that exceeds a named limit of size or of work.
 
-    `spent` is the work that was done until then, where it is known.
+    `spent` is the work done until then, where it is known.
     """
 
     spent: int = 0
 
 
 class Work:
-    """The work that the searches about one rule have done, in steps: what a pass repeats, never seconds.
+    """The work that the searches about one rule have done, counted in steps.
 
-    So a rule compiles on every machine or on none. A step is a few operations of Python; what takes longer
-    counts as several.
+    Steps are not seconds, so that a rule compiles on every machine or on none. A step is a few operations of
+    Python; longer ones count as several steps.
     """
 
     __slots__ = ("limits", "rule", "spent")
@@ -65,7 +65,7 @@ class Work:
         self.spent = 0
 
     def spend(self, steps: int) -> None:
-        """Count steps. Raises TooLarge where there are more than the limit."""
+        """Count steps. Raises TooLarge beyond the limit."""
         self.spent += steps
         if self.spent > self.limits.steps_max:
             hint = "use smaller bounds and fewer operators inside each other, or split the rule"
@@ -73,12 +73,12 @@ class Work:
 
 
 def exceeded(rule: str, name: str, limit: int, hint: str) -> TooLarge:
-    """The error for a rule that does not fit under the limit of that name."""
+    """Return the error for a rule that exceeds the limit of that name."""
     message = f"rule {rule} is too large to compile: more than {limit} of {name}"
     return TooLarge((Problem("TRL301", message, hint, None),))
 
 
 def too_much_together(rules: int) -> TooLarge:
-    """Return the error for a rule set whose rules are too much work together."""
+    """Return the error for a rule set whose rules take too much work together."""
     message = f"the {rules} rules take more than {RULES_STEPS_MAX} steps of work to compile"
     return TooLarge((Problem("TRL302", message, "use fewer rules, or smaller bounds", None),))

@@ -1,7 +1,7 @@
-"""Minimisation: states and letters that nothing can tell apart become one.
+"""Minimisation: equivalent states, and equivalent letters, become one.
 
-Moore's partition refinement. The first partition separates what a state shows: its closing reading, its
-residual and its row of outputs; `eventually p` would otherwise close wrongly after a restart.
+It is Moore's partition refinement. The first partition separates states by closing reading, residual and row
+of outputs; `eventually p` would otherwise close wrongly after a restart.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Hashable, Sequence
 from .limits import Work
 
 
-def blocks(shown: Sequence[Hashable], rows: Sequence[Sequence[int]], work: Work) -> list[int]:
-    """The block of each state, numbered in the order of the states; state 0 is in block 0.
+def blocks(visible: Sequence[Hashable], rows: Sequence[Sequence[int]], work: Work) -> list[int]:
+    """Return the block of each state, numbered in the order of the states; state 0 is in block 0.
 
-    `shown[s]` is what tells states apart at once and `rows[s]` the successor for each letter.
+    States with different `visible[s]` are never equivalent; `rows[s]` has the successor for each letter.
     """
-    block = _numbered(shown)
+    block = _numbered(visible)
     edges = sum(map(len, rows))
     while True:
         work.spend(1 + (len(rows) + edges) // 4)
@@ -27,7 +27,7 @@ def blocks(shown: Sequence[Hashable], rows: Sequence[Sequence[int]], work: Work)
 
 
 def columns(rows: Sequence[Sequence[Hashable]]) -> list[int]:
-    """The class of each column: columns that agree in every row share one."""
+    """Return the class of each column: columns that agree in every row share a class."""
     return _numbered([tuple(column) for column in zip(*rows, strict=True)])
 
 

@@ -1,9 +1,9 @@
 """Negation normal form over four temporal nodes, hash-consed, `next` pushed to the leaves.
 
-Nodes are small integers of one `Nodes` table. A leaf is a maximal future-free subformula: its value is
-known at each event (from the event and the history), so nothing inside it is ever postponed. `X` and `N`
-are the strong and the weak next, which differ at the end of a finite trace only; `U` is until and `R`
-release. Every rewrite here keeps the meaning on infinite words *and* on non-empty finite ones.
+Nodes are small integers of one `Nodes` table. A leaf is a maximal future-free subformula: the event and the
+history decide its value, so nothing inside it is ever postponed. `X` and `N` are the strong and the weak
+next, which differ only at the end of a finite trace; `U` is until and `R` release. Every rewrite preserves
+the meaning on infinite words *and* on non-empty finite ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .limits import Work, exceeded
 
 
 class NodeKind(Enum):
-    """What a node of the normal form is."""
+    """The kind of a node of the normal form."""
 
     TRUE = "true"
     FALSE = "false"
@@ -59,7 +59,7 @@ class Nodes:
         self._delay: list[int] = []
         self._negation: dict[int, int] = {}
         self.of_formula: dict[tuple[Formula, bool], int] = {}
-        """The node of each formula (and sign) that was brought into normal form."""
+        """The node of each formula (and sign) in normal form."""
         self._make(NodeKind.TRUE)
         self._make(NodeKind.FALSE)
 
@@ -78,7 +78,7 @@ class Nodes:
             self.args.append(args)
             self.leaf.append(None if leaf is None else (leaf, sign))
             self._delay.append(self._delay[args[0]] + 1 if kind in (NodeKind.X, NodeKind.N) else 0)
-            # One step more than the rule looks ahead: all of it is asked of the next event first.
+            # A start obligation adds a step: `initial` asks the whole rule of the next event.
             if self._delay[number] > self._limits.delay_max + 1:
                 hint = "an exact or very late step is seldom what is meant; use smaller bounds"
                 raise exceeded(self._rule, "steps of delay", self._limits.delay_max, hint)
@@ -86,21 +86,21 @@ class Nodes:
 
     @property
     def leaves(self) -> tuple[Formula, ...]:
-        """The distinct formulas that stand as leaves."""
+        """Return the distinct formulas of leaves."""
         return tuple({leaf[0]: None for leaf in self.leaf if leaf is not None})
 
     def literal(self, formula: Formula, sign: bool) -> int:
-        """A future-free formula, or its negation."""
+        """Return the node of a future-free formula, or of its negation."""
         if formula.op in (Op.TRUE, Op.FALSE):
             return TRUE if (formula.op is Op.TRUE) is sign else FALSE
         return self._make(NodeKind.LEAF, leaf=formula, sign=sign)
 
     def all_of(self, args: Iterable[int]) -> int:
-        """The conjunction."""
+        """Return the node of the conjunction."""
         return self._join(NodeKind.AND, FALSE, TRUE, args)
 
     def any_of(self, args: Iterable[int]) -> int:
-        """The disjunction."""
+        """Return the node of the disjunction."""
         return self._join(NodeKind.OR, TRUE, FALSE, args)
 
     def _join(self, kind: NodeKind, zero: int, unit: int, args: Iterable[int]) -> int:
@@ -118,7 +118,7 @@ class Nodes:
         return flat.pop() if len(flat) == 1 else self._make(kind, tuple(sorted(flat)))
 
     def following(self, node: int, strong: bool) -> int:
-        """`next` (or `weak_next`) of a node, pushed through `and` and `or` to the leaves."""
+        """Return `next` (or `weak_next`) of a node, pushed through `and` and `or` to the leaves."""
         if node == (FALSE if strong else TRUE):
             return node
         match self.kind[node]:
@@ -130,7 +130,7 @@ class Nodes:
                 return self._make(NodeKind.X if strong else NodeKind.N, (node,))
 
     def until(self, left: int, right: int) -> int:
-        """`left until right`."""
+        """Return the node of `left until right`."""
         if right in (TRUE, FALSE) or left == FALSE:
             return right
         if self.kind[right] is NodeKind.U and self.args[right][0] == left:
@@ -138,7 +138,7 @@ class Nodes:
         return self._make(NodeKind.U, (left, right))
 
     def release(self, left: int, right: int) -> int:
-        """`left release right`."""
+        """Return the node of `left release right`."""
         if right in (TRUE, FALSE) or left == TRUE:
             return right
         if self.kind[right] is NodeKind.R and self.args[right][0] == left:
@@ -146,7 +146,7 @@ class Nodes:
         return self._make(NodeKind.R, (left, right))
 
     def negation(self, node: int) -> int:
-        """The node of the negation, by the dualities."""
+        """Return the node of the negation, by the dualities."""
         known = self._negation.get(node)
         if known is not None:
             return known
@@ -154,13 +154,13 @@ class Nodes:
         if kind is NodeKind.LEAF:
             leaf = self.leaf[node]
             assert leaf is not None
-            other = self.literal(leaf[0], not leaf[1])
+            negated = self.literal(leaf[0], not leaf[1])
         else:
             args = [self.negation(arg) for arg in self.args[node]]
-            other = self._rebuild(_DUAL[kind], args)
-        self._negation[node] = other
-        self._negation[other] = node
-        return other
+            negated = self._rebuild(_DUAL[kind], args)
+        self._negation[node] = negated
+        self._negation[negated] = node
+        return negated
 
     def _rebuild(self, kind: NodeKind, args: list[int]) -> int:
         match kind:
@@ -183,7 +183,7 @@ class Nodes:
 
 
 def normal_form(formula: Formula, nodes: Nodes, sign: bool = True) -> int:
-    """The node of a formula (of its negation where `sign` is false)."""
+    """Return the node of a formula, or of its negation where `sign` is false."""
     known = nodes.of_formula.get((formula, sign))
     if known is None:
         known = _form(formula, nodes, sign) if has_future(formula) else nodes.literal(formula, sign)
@@ -233,7 +233,7 @@ def _temporal(formula: Formula, nodes: Nodes, sign: bool) -> int:
 
 
 def _binary(op: Op, left: int, right: int, sign: bool, nodes: Nodes) -> int:
-    """A binary operator over arguments that are negated already where `sign` is false."""
+    """Return the node of a binary operator; where `sign` is false, its arguments are negated already."""
     if not sign:
         op = _DUAL_OP[op]  # not (p U q)  =  (not p) R (not q);  not (p W q)  =  (not p) M (not q)
     match op:
@@ -264,7 +264,7 @@ def _delayed(node: int, steps: int, strong: bool, nodes: Nodes) -> int:
 
 
 def _within(node: int, bounds: tuple[int, int], eventually: bool, nodes: Nodes) -> int:
-    """`F[a,b]` as nested `next`, `G[a,b]` as nested `weak_next`, each written out by distance."""
+    """Return `F[a,b]` as nested `next`, or `G[a,b]` as nested `weak_next`, one part for each distance."""
     low, high = bounds
     node = _delayed(node, low, eventually, nodes)
     parts = [node]

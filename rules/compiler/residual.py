@@ -1,11 +1,10 @@
-"""Residuals: what is left of a rule after some events, canonical, and their progression.
+"""Residuals: the rest of a rule after some events, in canonical form, and their progression.
 
 A residual is a monotone Boolean function of *obligations*, the `X` and `N` nodes of the normal form: what
-must (or, weakly, would have to) hold from the next event on. It is kept as a reduced ordered decision
-diagram, so that equal functions are one number: `F[0,15] q and F[0,14] q` absorbs into the latter by
-itself. Node `f` with variable `x` stands for `low or (x and high)`, where `low` implies `high`. The latest
-variable stands first: the residuals of `F[0,n] q`, each with a step less than the one before, then share
-all but one node.
+must (or, weakly, would have to) hold from the next event on. It is a reduced ordered decision diagram, so
+that equal functions are one number: `F[0,15] q and F[0,14] q` becomes the latter by absorption. Node `f` with
+variable `x` is `low or (x and high)`, where `low` implies `high`. The latest variable is at the root: the
+residuals of `F[0,n] q`, each one step shorter than the one before, then share all but one node.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Residuals:
         self._ends: dict[int, bool] = {FALSE: False, TRUE: True}
 
     def node(self, variable: int, low: int, high: int) -> int:
-        """`low or (variable and high)`, for parts whose own variables are all smaller."""
+        """Return `low or (variable and high)`, for parts whose variables are all smaller."""
         if low == high:
             return low
         key = (variable, low, high)
@@ -61,11 +60,11 @@ class Residuals:
         return number
 
     def single(self, variable: int) -> int:
-        """The function that is just this variable: as an obligation, the residual that asks only for it."""
+        """Return the function of just this variable: the residual with this obligation only."""
         return self.node(variable, FALSE, TRUE)
 
     def both(self, f: int, g: int) -> int:
-        """The conjunction of two residuals."""
+        """Return the conjunction of two residuals."""
         if f in (g, FALSE) or g == TRUE:
             return f
         if f == TRUE or g == FALSE:
@@ -78,7 +77,7 @@ class Residuals:
         return known
 
     def either(self, f: int, g: int) -> int:
-        """The disjunction of two residuals."""
+        """Return the disjunction of two residuals."""
         if f in (g, TRUE) or g == FALSE:
             return f
         if f == FALSE or g == TRUE:
@@ -91,7 +90,7 @@ class Residuals:
         return known
 
     def _split(self, f: int, g: int) -> tuple[int, int, int, int, int]:
-        """The first variable of the two, and both parts of each on it."""
+        """Return the first variable of the two, and both cofactors of each for it."""
         self._work.spend(2)
         x = max(self.variable[f], self.variable[g])
         f_low, f_high = (self.low[f], self.high[f]) if self.variable[f] == x else (f, f)
@@ -99,7 +98,7 @@ class Residuals:
         return x, f_low, f_high, g_low, g_high
 
     def dual(self, f: int) -> int:
-        """`and` and `or` exchanged: its prime implicants are the prime implicates of `f`."""
+        """Return `f` with `and` and `or` exchanged; its prime implicants are the prime implicates of `f`."""
         known = self._dual.get(f)
         if known is None:
             # the dual of  low or (x and high)  is  dual(high) or (x and dual(low))
@@ -109,7 +108,7 @@ class Residuals:
         return known
 
     def asked(self, f: int) -> int:
-        """Return what the next event is asked, strong and weak obligations no longer told apart.
+        """Return the condition on the next event, without the difference of strong and weak obligations.
 
         The result's variables are the nodes *under* the `X` and `N`; it is only compared and printed.
         """
@@ -124,7 +123,7 @@ class Residuals:
         return known
 
     def at_end(self, f: int) -> bool:
-        """The finite-trace reading when no event follows: weak obligations are met, strong ones are not."""
+        """Return the finite-trace reading at the end: weak obligations hold, strong ones do not."""
         known = self._ends.get(f)
         if known is None:
             weak = self.nodes.kind[self.variable[f]] is NodeKind.N
@@ -133,7 +132,7 @@ class Residuals:
         return known
 
     def primes(self, f: int) -> Iterator[frozenset[int]]:
-        """The prime implicants: the least sets of variables that make `f` true, smaller branches first."""
+        """Yield the prime implicants: the least sets of variables that make `f` true."""
         if f == TRUE:
             yield frozenset()
             return
@@ -148,7 +147,7 @@ class Residuals:
                 yield rest | {x}
 
     def holds(self, f: int, true: frozenset[int]) -> bool:
-        """The value of `f` where exactly the variables in `true` are."""
+        """Return the value of `f` where exactly the variables in `true` are true."""
         while f > TRUE:
             f = self.high[f] if self.variable[f] in true else self.low[f]
         return f == TRUE
@@ -164,7 +163,7 @@ class Progression:
         self._of_residual: dict[int, int] = {FALSE: FALSE, TRUE: TRUE}
 
     def residual(self, f: int) -> int:
-        """prg(f): each obligation of `f` replaced by the progression of what it asks."""
+        """Return prg(f): each obligation of `f` replaced by the progression of its node."""
         known = self._of_residual.get(f)
         if known is None:
             r = self._residuals
@@ -174,7 +173,7 @@ class Progression:
         return known
 
     def node(self, node: int) -> int:
-        """The residual that is left of a normal-form node after the event."""
+        """Return the residual of a normal-form node after the event."""
         known = self._of_node.get(node)
         if known is None:
             known = self._of_node[node] = self._progress(node)
@@ -213,7 +212,7 @@ class Progression:
 
 
 def initial(residuals: Residuals, node: int) -> int:
-    """The residual of an instance that has seen nothing: all of the rule is asked of its first event."""
+    """Return the residual of an instance before its first event: the whole rule is an obligation."""
     nodes = residuals.nodes
     match nodes.kind[node]:
         case NodeKind.TRUE if node == TRUE_NODE:

@@ -1,4 +1,4 @@
-"""The shape of a rule: is it an invariant, and when does it apply to a session?"""
+"""The shape of a rule: the body of an invariant, and the antecedent that makes a rule apply."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ..model.formula import TRUE, Formula, Op, has_future, has_past, names
 
 
 def invariant_body(formula: Formula, bits: Collection[str]) -> Formula | None:
-    """Return what an invariant asks of every event, or None where the rule is an ordinary one.
+    """Return the condition of an invariant on every event, or None where the rule is not an invariant.
 
-    An invariant has a past operator (or a transition bit) and no future operator but at most one outermost
-    unbounded `always`. Its body is the formula less one outermost unbounded `always` or `historically`.
+    An invariant has a past operator (or a transition bit) and no future operator except at most one outermost
+    unbounded `always`. Its body is the formula without an outermost unbounded `always` or `historically`.
     """
     wrapped = formula.op in (Op.ALWAYS, Op.HISTORICALLY) and formula.bounds is None
     body = formula.args[0] if wrapped else formula
@@ -20,10 +20,10 @@ def invariant_body(formula: Formula, bits: Collection[str]) -> Formula | None:
 
 
 def antecedent(formula: Formula) -> Formula:
-    """What makes a rule apply: the antecedent of its outermost implication, else `true` (the first event).
+    """Return the antecedent of the rule's outermost implication, else `true` (the rule applies at once).
 
-    Looked for under one outermost `always` or `historically`, with step bounds or without; an antecedent
-    about the future does not count.
+    The implication may be under one outermost `always` or `historically`, with step bounds or without. An
+    antecedent with future operators does not count.
     """
     inner = formula.args[0] if formula.op in (Op.ALWAYS, Op.HISTORICALLY) else formula
     return inner.args[0] if inner.op is Op.IMPLIES and not has_future(inner.args[0]) else TRUE

@@ -1,7 +1,7 @@
-"""Residuals as text: of the spellings found the shortest, then the first in the alphabet.
+"""Residuals as text: the shortest of several spellings, then the first in the alphabet.
 
-Spellings come from the rule as written (its own subformulas), from folding `q or next q` back into
-`eventually[0,1] q`, and from implications; past parts stand as written.
+Spellings come from the subformulas of the rule as written, from folding `q or next q` into
+`eventually[0,1] q`, and from implications. Past parts are as written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .normal import NodeKind, Nodes
 from .residual import FALSE, TRUE, Residuals
 
 CLAUSES_MAX = 64
-"""Clauses of one normal form that are still written out; beyond, the other one is taken if it has fewer."""
+"""Clauses of a normal form that is written out; above it, only the normal form with fewer clauses is."""
 
 
 def _length_and_text(formula: Formula) -> tuple[int, str]:
@@ -33,7 +33,7 @@ def _negated(formula: Formula) -> Formula:
 
 
 def _cost(formula: Formula) -> int:
-    """Return the steps of writing a formula down."""
+    """Return the steps of work to write a formula."""
     return 1 + formula.size // 4
 
 
@@ -52,7 +52,7 @@ class Wording:
             self._written.setdefault(node, []).append(formula if sign else _negated(formula))
 
     def text(self, asked: int) -> str:
-        """The text of what the next event is asked (`Residuals.asked`)."""
+        """Return the text of a condition on the next event (`Residuals.asked`)."""
         formula = self._function(asked)
         self._work.spend(_cost(formula))
         return to_text(formula)
@@ -64,7 +64,7 @@ class Wording:
         return self._shortest([*candidates, self._factored(f)])
 
     def _factored(self, f: int) -> Formula:
-        """Variables that every model needs (or that alone suffice) stand outside of the rest."""
+        """Return the function, with the variables factored out that all models need or that suffice alone."""
         r = self._residuals
         support = self._support(f)
         self._work.spend(1 + len(support) * len(support) // 4)
@@ -79,15 +79,12 @@ class Wording:
             return self._join(Op.OR, enough, [] if rest == FALSE else [self._function(rest)])
         implicants = list(islice(r.primes(f), CLAUSES_MAX + 1))
         implicates = list(islice(r.primes(r.dual(f)), CLAUSES_MAX + 1))
-        few = (
-            min(len(implicants), len(implicates))
-            if max(len(implicants), len(implicates)) > CLAUSES_MAX
-            else 0
-        )
+        fewer, more = sorted((len(implicants), len(implicates)))
+        clauses_max = more if more <= CLAUSES_MAX else fewer
         spellings: list[Formula] = []
-        if not few or len(implicants) == few:
+        if len(implicants) <= clauses_max:
             spellings.append(self._joined(Op.OR, [self._join(Op.AND, sorted(c), []) for c in implicants]))
-        if not few or len(implicates) == few:
+        if len(implicates) <= clauses_max:
             spellings.append(self._joined(Op.AND, [self._join(Op.OR, sorted(c), []) for c in implicates]))
         return self._shortest(spellings)
 
@@ -104,7 +101,7 @@ class Wording:
         return frozenset(found)
 
     def _restricted(self, f: int, fixed: frozenset[int], *, value: bool) -> int:
-        """The function with these variables fixed."""
+        """Return the function with these variables fixed to `value`."""
         r = self._residuals
         known: dict[int, int] = {TRUE: TRUE, FALSE: FALSE}
 
@@ -119,9 +116,9 @@ class Wording:
         return of(f)
 
     def _join(self, op: Op, nodes: Iterable[int], more: list[Formula]) -> Formula:
-        """`and` or `or` of nodes and formulas; runs of delayed copies are folded into step bounds."""
+        """Return `and` or `or` of nodes and formulas, with runs of delayed copies folded into step bounds."""
         members = set(nodes)
-        # p R q implies q, and q implies p U q: beside them, q says nothing.
+        # p R q implies q, and q implies p U q: next to them, q is redundant.
         wide = NodeKind.R if op is Op.AND else NodeKind.U
         members -= {self._nodes.args[node][1] for node in members if self._nodes.kind[node] is wide}
         plain, folded = self._folded(op, sorted(members))
@@ -143,7 +140,7 @@ class Wording:
         return min(found, key=_length_and_text)
 
     def _joined(self, op: Op, parts: Iterable[Formula]) -> Formula:
-        """Return `and` or `or` of one or more parts, in the alphabet's order."""
+        """Return `and` or `or` of one or more parts, in alphabetical order."""
         found = set(parts)
         self._work.spend(sum(map(_cost, found)))
         ordered = sorted(found, key=to_text)
@@ -153,7 +150,7 @@ class Wording:
         return result
 
     def _folded(self, op: Op, members: list[int]) -> tuple[list[int], list[Formula]]:
-        """Members that stay, and `F[a,b]` (in `or`) or `G[a,b]` (in `and`) for runs of two or more delays."""
+        """Return the members outside runs of delays, and `F[a,b]` (`or`) or `G[a,b]` (`and`) for each run."""
         kind = NodeKind.X if op is Op.OR else NodeKind.N
         runs: dict[int, dict[int, int]] = {}
         for node in members:

@@ -20,7 +20,7 @@ _WITH_DOUBLES = r"^(?:-?[0-9]+(?:\.[0-9]|e)|\{|\[)"
 
 
 def nearest(document: pl.Expr, found: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
-    """Return `found`, the text that Polars found at a path of the document, with correctly rounded numbers."""
+    """Return `found`, the text that Polars found at a path of the document, with the nearest doubles."""
     correct = _correction(tuple(steps))
     return pl.struct(document.alias("document"), found.alias("found")).map_batches(
         correct, return_dtype=pl.String, is_elementwise=True

@@ -1,1 +1,1 @@
-"""The reference semantics, which tests compare the machines with and no product module imports."""
+"""The reference semantics. Tests compare the machines with it; no product module imports it."""

@@ -1,7 +1,7 @@
 """The reference's LTL3: progression of a rule and of its negation, completed by a search for a continuation.
 
-Belongs to `rules/reference/semantics.py` and, like it, is never imported by production code: short, slow,
-and written from the definitions (TRAC, Table 1; Bauer, Leucker and Schallhart, 2006; Emerson and Lei, 1986).
+Like `rules/reference/semantics.py`, no product module imports it. It is short, slow, and follows the
+definitions (TRAC, Table 1; Bauer, Leucker and Schallhart, 2006; Emerson and Lei, 1986).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Truth = Callable[[Formula], bool]
 
 
 def steps(f: Formula) -> int:
-    """The n of `X[n]`, `N[n]`, `Y[n]`, `Z[n]`, and the b of bounds `[a,b]`."""
+    """Return the n of `X[n]`, `N[n]`, `Y[n]`, `Z[n]`, and the b of bounds `[a,b]`."""
     return f.bounds[1] if f.bounds else 1
 
 
 def boolean(f: Formula, true: Truth) -> bool:
-    """A Boolean operator's value from those of its operands."""
+    """Return a Boolean operator's value from those of its operands."""
     match f.op, f.args:
         case Op.TRUE, _:
             return True
@@ -45,18 +45,18 @@ def boolean(f: Formula, true: Truth) -> bool:
             raise AssertionError(f)
 
 
-# --- History: what past operators remember, one event at a time ------------------------------------
+# --- History: the memory of past operators ----------------------------------------------------------
 
 PastMemory = tuple[tuple[int | None, ...], ...]
 
 
 @dataclass(frozen=True)
 class PastSummary:
-    """The summary of a session's past (its now and pre bits) as far as some formulas can see it.
+    """The summary of a session's past (its now and pre bits) that a formula's past operators read.
 
-    `parts` are the subformulas without future operators. A memory holds for each its latest values, newest
-    first and None where the session was shorter: as many as some operator looks back. The value of
-    `at_most[k] p` is the number of p so far, up to k + 1; that of the others is their truth.
+    `parts` are the subformulas without future operators. A memory holds for each part as many of its latest
+    values as an operator looks back, newest first, and None before the session's start. The value of
+    `at_most[k] p` is the number of p so far, up to k + 1; that of other parts is their truth.
     """
 
     parts: tuple[Formula, ...]
@@ -66,7 +66,7 @@ class PastSummary:
 
     @staticmethod
     def of(formula: Formula, transitions: Transitions) -> PastSummary:
-        """The history that this formula and the transition bits can see."""
+        """Return the summary that this formula and the transition bits read."""
         nodes = dict.fromkeys(chain.from_iterable(map(walk, (formula, *transitions.values()))))
         parts = tuple(f for f in nodes if not has_future(f))
         depth = dict.fromkeys(parts, 0)
@@ -81,16 +81,16 @@ class PastSummary:
 
     @property
     def start(self) -> PastMemory:
-        """Return what is remembered before the first event."""
+        """Return the memory before the first event."""
         return tuple((None,) * depth for depth in self.depth)
 
     def now(self, memory: PastMemory, label: Label) -> Truth:
-        """The truth of the parts at the next event, whose label is given."""
+        """Return the truth of the parts at the next event, which has that label."""
         value = self._values(memory, label)
         return lambda f: _is_true(f, value(f))
 
     def after(self, memory: PastMemory, label: Label) -> PastMemory:
-        """Return what is remembered once an event with that label has passed."""
+        """Return the memory after an event with that label."""
         value = self._values(memory, label)
         return tuple(
             (value(f), *old)[:depth] if depth else ()
@@ -98,7 +98,7 @@ class PastSummary:
         )
 
     def reachable(self) -> set[PastMemory]:
-        """Every memory that some session leaves behind, the empty one's included."""
+        """Return the memories after all sessions, including the empty one."""
         found, todo = {self.start}, [self.start]
         while todo:
             memory = todo.pop()
@@ -122,7 +122,7 @@ class PastSummary:
             return _is_true(p, value(p))
 
         def ago(p: Formula, a: int, b: int) -> list[bool]:
-            """The truth of p at those of the events a..b ago that there were."""
+            """Return the truth of p at the existing events of those a..b ago."""
             back = [value(p) if a == 0 else None, *memory[self.parts.index(p)]]
             return [_is_true(p, v) for v in back[a : b + 1] if v is not None]
 
@@ -152,19 +152,19 @@ def _is_true(f: Formula, value: int) -> bool:
 
 
 def subsets(items: Collection[str]) -> Iterable[frozenset[str]]:
-    """All subsets, smaller ones first, in a fixed order."""
+    """Return all subsets, smaller ones first, in a fixed order."""
     ordered = sorted(items)
     return map(frozenset, chain.from_iterable(combinations(ordered, n) for n in range(len(ordered) + 1)))
 
 
-# --- Progression (TRAC, Table 1), kept as a disjunction of conjunctions -----------------------------
+# --- Progression (TRAC, Table 1), as a disjunction of conjunctions ----------------------------------
 
 
 @dataclass(frozen=True)
 class Demand:
-    """That a formula be true (or, with `wanted` false, be false) at the next event.
+    """A demand that a formula be true (or, with `wanted` false, be false) at the next event.
 
-    A `strong` one fails when no event follows, a weak one does not.
+    A `strong` demand fails where no event follows, a weak one does not.
     """
 
     formula: Formula
@@ -173,10 +173,10 @@ class Demand:
 
 
 Clause = frozenset[Demand]
-"""Demands that must all be met. A residual is a set of clauses, of which one must be met."""
+"""Demands that must all hold. A residual is a set of clauses, of which one must hold."""
 
 Choice = tuple[Clause, Clause]
-"""One way to meet demands here: what it leaves to the next event, and which promises it puts off."""
+"""One way to satisfy demands here: the demands left for the next event, and the promises postponed."""
 
 NO_DEMAND: Clause = frozenset()
 DONE: frozenset[Choice] = frozenset({(NO_DEMAND, NO_DEMAND)})
@@ -192,16 +192,16 @@ def _either(left: frozenset[Choice], right: frozenset[Choice]) -> frozenset[Choi
 
 
 def _least(choices: frozenset[Choice]) -> frozenset[Choice]:
-    """Without the choices that leave and put off all that another one does, and more."""
+    """Return the choices without those that leave and postpone at least what another choice does."""
     return frozenset(
         (a, b) for a, b in choices if not any((c, d) != (a, b) and c <= a and d <= b for c, d in choices)
     )
 
 
 def progress(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
-    """The ways in which `f` can be true (or false) here, given the truth of what has no future in it.
+    """Return the ways in which `f` can be true (or false) here, given the truth of future-free subformulas.
 
-    Falsity follows from truth by duality: `and` and `or`, strong and weak, change places.
+    Falsity follows from truth by duality: it exchanges `and` and `or`, strong and weak.
     """
     if not has_future(f):
         return DONE if now(f) == wanted else NEVER
@@ -212,7 +212,7 @@ def progress(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
         return progress(p, wanted, now)
 
     def ahead(p: Formula) -> frozenset[Choice]:
-        """Leave p to the next event: a promise put off, if it is this very formula and must come true."""
+        """Leave p for the next event, and postpone a promise if p is `f` itself and must become true."""
         demand = frozenset({Demand(p, wanted, strong)})
         return frozenset({(demand, demand if strong and p is f else NO_DEMAND)})
 
@@ -249,7 +249,7 @@ def progress(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
 
 
 def _meet(clause: Clause, now: Truth) -> frozenset[Choice]:
-    """The ways to meet all demands of a clause here."""
+    """Return the ways to satisfy all demands of a clause here."""
     result = DONE
     for demand in clause:
         result = _both(result, progress(demand.formula, demand.wanted, now))
@@ -264,7 +264,7 @@ def _only(f: Formula, wanted: bool) -> frozenset[Clause]:
 
 Node = tuple[Clause, PastMemory]
 Graph = dict[Node, list[tuple[Clause, Node]]]
-"""For each node its edges: the promises put off, and the node after one more event."""
+"""The edges of each node: the promises postponed, and the node after one more event."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ class InstanceState:
 
 
 class Meaning:
-    """One formula's LTL3 verdicts. It keeps what it has decided, which depends on the state alone."""
+    """The LTL3 verdicts of one formula, with a cache of decisions."""
 
     def __init__(self, formula: Formula, transitions: Transitions = NO_TRANSITIONS) -> None:
         self.formula = formula
@@ -286,22 +286,22 @@ class Meaning:
         self._whole: dict[tuple[frozenset[Clause], frozenset[Clause]], bool] = {}
 
     def begin(self, memory: PastMemory) -> InstanceState:
-        """An instance that begins at the next event of a session that left this memory."""
+        """Return an instance that begins at the next event after this memory."""
         return InstanceState(_only(self.formula, True), _only(self.formula, False), memory)
 
     def step(self, state: InstanceState, label: Label) -> InstanceState:
-        """The instance after an event: both residuals progressed, the history moved on."""
+        """Return the instance after an event, with both residuals progressed and a new memory."""
         now = self.history.now(state.memory, label)
 
         def progressed(clauses: frozenset[Clause]) -> frozenset[Clause]:
             left = {leaves for clause in clauses for leaves, _ in _meet(clause, now)}
-            return frozenset(clause for clause in left if not any(other < clause for other in left))
+            return frozenset(clause for clause in left if not any(weaker < clause for weaker in left))
 
         asked, refused = progressed(state.asked), progressed(state.refused)
         return InstanceState(asked, refused, self.history.after(state.memory, label))
 
     def verdict(self, state: InstanceState) -> Verdict:
-        """`violated` if no infinite continuation satisfies the formula, `satisfied` if every one does."""
+        """Return `violated` if no infinite continuation satisfies the formula, `satisfied` if all do."""
         if not any(self.continues((clause, state.memory)) for clause in state.asked):
             return Verdict.VIOLATED
         if not any(self.continues((clause, state.memory)) for clause in state.refused):
@@ -309,10 +309,10 @@ class Meaning:
         return Verdict.PENDING
 
     def is_whole(self, state: InstanceState) -> bool:
-        """Return whether what is asked of the next event is the whole formula again.
+        """Return whether the residual is equivalent to the whole formula.
 
-        It is when no non-empty word, finite or infinite, tells the residual from the formula, after
-        whatever history (past parts stand in both as written and are read where the word is).
+        It is where the residual and the formula agree on every non-empty word, finite or infinite, after
+        every history (both have the same past parts, which read that history).
         """
         key = state.asked, state.refused
         if key not in self._whole:
@@ -323,11 +323,11 @@ class Meaning:
         return self._whole[key]
 
     def continues(self, node: Node) -> bool:
-        """Return whether some infinite word, after this history, meets the demands.
+        """Return whether an infinite word, after this history, satisfies the demands.
 
-        It does when there is an infinite path on which no promise is put off for ever: the node is in the
+        It does where an infinite path exists on which no promise is postponed for ever: the node is in the
         greatest set whose members can, for every promise and inside the set, reach an edge that does
-        not put it off (Emerson and Lei, 1986).
+        not postpone it (Emerson and Lei, 1986).
         """
         if node not in self._continues:
             graph = self._graph(node)
@@ -336,17 +336,17 @@ class Meaning:
             while len(live) != before:
                 before = len(live)
                 for promise in promises or {None}:
-                    kept = {
+                    fulfilling = {
                         source
                         for source in live
                         if any(promise not in put_off and target in live for put_off, target in graph[source])
                     }
-                    live = _reaching(kept, live, graph)
-            self._continues |= {other: other in live for other in graph}
+                    live = _reaching(fulfilling, live, graph)
+            self._continues |= {source: source in live for source in graph}
         return self._continues[node]
 
     def _can_end(self, node: Node) -> bool:
-        """Return whether some finite, non-empty word, after this history, meets the demands."""
+        """Return whether a finite, non-empty word, after this history, satisfies the demands."""
         left = (clause for edges in self._graph(node).values() for _, (clause, _) in edges)
         return any(not any(demand.strong for demand in clause) for clause in left)
 
@@ -370,7 +370,7 @@ class Meaning:
 
 
 def _reaching(goal: set[Node], inside: set[Node], graph: Graph) -> set[Node]:
-    """The nodes from which the goal can be reached without leaving a set."""
+    """Return the nodes that reach the goal inside a set."""
     found = set(goal)
     while True:
         more = {n for n in inside - found if any(target in found for _, target in graph[n])}

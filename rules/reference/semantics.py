@@ -1,7 +1,7 @@
-"""What rules mean: the reference semantics, short and slow, written from the definitions.
+"""The reference semantics of rules: short and slow, from the definitions.
 
-Production code never imports it; tests compare everything with it. Positions count from 1. A label is the
-collection of propositions that are true at an event. `meaning_ltl3` holds the search for continuations.
+No product module imports it; tests compare everything with it. Positions count from 1. A label is the
+collection of propositions that are true at an event. `ltl3` searches for continuations.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def holds(
 def holds_forever(
     formula: Formula, prefix: Sequence[Label], loop: Sequence[Label], positions: Sequence[int]
 ) -> list[bool]:
-    """Whether the formula is true at each of some positions of the infinite word `prefix loop loop loop ...`.
+    """Return whether the formula is true at these positions of the infinite word `prefix loop loop loop ...`.
 
-    Past operators tell the rounds of the loop apart. But what they remember is finite and follows from what
-    they remembered one event before and the label there: once the memory before a round equals that before
-    an earlier one, the rounds in between repeat for ever, and they are the loop for the past too.
+    Past operators may differ between rounds of the loop. But their memory is finite and follows from the
+    memory one event before and the label there: once the memory before a round equals that before an earlier
+    round, the rounds in between repeat for ever, and are the loop for the past too.
     """
     history = PastSummary.of(formula, NO_TRANSITIONS)
     memory = history.start
@@ -50,7 +50,7 @@ def holds_forever(
 
 @dataclass
 class _Word:
-    """A word whose last position is followed by the position `back`, or by none where that is 0."""
+    """A word whose last position precedes the position `back`, or no position where that is 0."""
 
     labels: Sequence[Label]
     back: int
@@ -111,13 +111,13 @@ class _Word:
                 raise AssertionError(f)
 
     def _onward(self, i: int) -> Iterable[int]:
-        """The positions from i on, in the order in which they are first met."""
+        """Yield the positions from i on, each once."""
         yield from range(i, len(self.labels) + 1)
         if self.back:
             yield from range(self.back, i)
 
     def _within(self, i: int, f: Formula) -> Iterable[int]:
-        """Those of the positions i+a..i+b that exist."""
+        """Yield the existing positions of i+a..i+b."""
         a, b = f.bounds or (1, 1)
         for distance in range(b + 1):
             if distance >= a:
@@ -139,9 +139,9 @@ def _and(p: Formula, q: Formula) -> Formula:
 
 
 def invariant_body(formula: Formula, transitions: Transitions = NO_TRANSITIONS) -> Formula | None:
-    """Return what an invariant asks at every event; None where the rule is an ordinary one.
+    """Return the condition of an invariant on every event; None where the rule is not an invariant.
 
-    An invariant has a past operator (a transition bit counts as one) and no future one but at most an
+    An invariant has a past operator (a transition bit counts as one) and no future operator except at most an
     outermost unbounded `always`. Its body lacks one outermost unbounded `always` or `historically`.
     """
     strippable = formula.op in (Op.ALWAYS, Op.HISTORICALLY) and formula.bounds is None
@@ -154,10 +154,10 @@ def invariant_body(formula: Formula, transitions: Transitions = NO_TRANSITIONS) 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict after each event (a final one goes on), and the reading at the close.
+    """A verdict after each event (a final verdict repeats), and the reading at the close.
 
     `closing` is `held`, `unmet`, or None where no pending instance has seen an event. `recorded` holds the
-    positions whose verdict is written down: those at which an instance was decided.
+    positions at which an instance was decided, which have a verdict record.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -167,10 +167,10 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Run:
-    """A rule's run over a session so far: what `advance` needs to go on and `close` to end.
+    """A rule's run over a session so far, which `advance` continues and `close` ends.
 
     `instance` is the pending instance (after a restart the one that begins at the next event), `start` the
-    position where it begins; `final` is a verdict that stays.
+    position where it begins; `final` is a verdict that never changes.
     """
 
     instance: InstanceState
@@ -181,12 +181,12 @@ class Run:
 
 
 def begin(meaning: Meaning) -> Run:
-    """A run before the first event."""
+    """Return a run before the first event."""
     return Run(meaning.begin(meaning.history.start), 1, 0, False, None)
 
 
 def advance(meaning: Meaning, run: Run, label: Label, recover: Recover) -> tuple[Verdict, Run]:
-    """One turn of the loop of TRAC (Algorithm 1) or TRAC_R (Algorithm 2): the verdict and the run after."""
+    """Run the loop of TRAC (Algorithm 1) or TRAC_R (Algorithm 2) once; return the verdict and the new run."""
     position = run.position + 1
     if run.final is not None:
         return run.final, Run(run.instance, run.start, position, run.after_satisfied, run.final)
@@ -194,25 +194,25 @@ def advance(meaning: Meaning, run: Run, label: Label, recover: Recover) -> tuple
     body = invariant_body(meaning.formula, meaning.history.transitions)
     if body is None:
         verdict = meaning.verdict(instance)
-    else:  # judged where it stands: never completed, never satisfied
+    else:  # judged at each event: never completed, never satisfied
         now = meaning.history.now(run.instance.memory, label)
         verdict = Verdict.PENDING if now(body) else Verdict.VIOLATED
     if verdict is Verdict.PENDING:
         return verdict, Run(instance, run.start, position, run.after_satisfied, None)
     restarts = recover is Recover.BOTH or (recover is Recover.VIOLATION and verdict is Verdict.VIOLATED)
-    fresh = meaning.begin(instance.memory)  # obligations restart, history goes on
+    fresh = meaning.begin(instance.memory)  # obligations restart, the history continues
     final = None if restarts else verdict
     return verdict, Run(fresh, position + 1, position, verdict is Verdict.SATISFIED, final)
 
 
 def close(meaning: Meaning, run: Run, trace: Sequence[Label]) -> Verdict | None:
-    """The reading of the pending instance when the session, whose trace this is, ends here."""
+    """Return the reading of the pending instance where the session, which has this trace, ends here."""
     if run.final is not None or run.start > run.position:
         return None
     transitions = meaning.history.transitions
     if invariant_body(meaning.formula, transitions) is not None:
         return Verdict.HELD
-    if run.after_satisfied and meaning.is_whole(run.instance):  # asked nothing since
+    if run.after_satisfied and meaning.is_whole(run.instance):  # no obligation since the verdict
         return Verdict.HELD
     return Verdict.HELD if holds(meaning.formula, trace, run.start, transitions) else Verdict.UNMET
 
@@ -224,7 +224,7 @@ def judge(
     recover: Recover = Recover.BOTH,
     transitions: Transitions = NO_TRANSITIONS,
 ) -> Judgement:
-    """Return what the rule says of a whole session: after each event, and at its close."""
+    """Return the rule's judgement of a whole session: after each event, and at its close."""
     meaning = Meaning(formula, transitions)
     run, verdicts, recorded = begin(meaning), list[Verdict](), list[int]()
     for label in trace:
@@ -243,7 +243,7 @@ def applies_at(
     applies_to: Formula | None = None,
     transitions: Transitions = NO_TRANSITIONS,
 ) -> tuple[int, ...]:
-    """The positions that make the rule apply to the session; it does from the first of them on.
+    """Return the positions that make the rule apply; it applies from the first of them on.
 
     They are those where `applies_to` is true, else those where the antecedent of the outermost implication
     (under one outermost `always` or `historically`) is, if that has no future operator, else the first.
@@ -256,15 +256,15 @@ def applies_at(
     return tuple(i for i in range(1, len(trace) + 1) if holds(applies_to, trace, i, transitions))
 
 
-# --- One rule over one session's events: steps, slices, what is unjudged ----------------------------
+# --- One rule over one session's events: steps, slices, unjudged events -----------------------------
 
 
 @dataclass(frozen=True)
 class LabelledEvent:
-    """What the labels of one event are: the propositions true and unknown at it, and its slice's value.
+    """The labels of one event: the propositions true and unknown at it, and its slice's value.
 
-    `slice` is None where the event carries no value; `slice_unknown` where it may carry one that was not
-    captured, or carries an array or object.
+    `slice` is None where the event carries no value. `slice_unknown` is true where it may carry one that was
+    not captured, or carries an array or object.
     """
 
     true: frozenset[str]
@@ -275,7 +275,7 @@ class LabelledEvent:
 
 @dataclass(frozen=True, order=True)
 class SessionFinding:
-    """A verdict to be written down: at which event (from 0) of the session, for which slice."""
+    """A recorded verdict, with the event (from 0) of the session and the slice."""
 
     event: int
     slice: str
@@ -292,27 +292,27 @@ class SessionJudgement:
 
 
 def judge_session(rule: Rule, events: Sequence[LabelledEvent], *, closed: bool = True) -> SessionJudgement:
-    """What the rule has to say of a session (with slices: one run per value, on a trace of its own)."""
+    """Return the findings of the rule in a session; with slices, each value has a run on its own trace."""
     stepped, stop = _stepped(rule, events)
     values = dict.fromkeys(events[i].slice for i in stepped) if rule.for_each else {}
     values.pop(None, None)
     findings, applies = set[SessionFinding](), list[int]()
     for value in (*values, None):
-        mine = [i for i in stepped if not rule.for_each or events[i].slice in (value, None)]
-        trace = [events[i].true for i in mine]
+        places = [i for i in stepped if not rule.for_each or events[i].slice in (value, None)]
+        trace = [events[i].true for i in places]
         found = judge(rule.formula, trace, recover=rule.recover, transitions=rule.transitions)
-        spoken = [(mine[at - 1], found.verdicts[at - 1]) for at in found.recorded]
+        verdicts = [(places[at - 1], found.verdicts[at - 1]) for at in found.recorded]
         if closed and stop is None and found.closing is not None:
-            spoken.append((mine[-1], found.closing))
-        own = [i for i in mine if not rule.for_each or events[i].slice == value]
-        if value is not None:  # its verdicts count from its first own event
-            spoken = [(i, verdict) for i, verdict in spoken if i >= own[0]]
-        elif rule.for_each:  # the slice of no value, only until there is another
-            others = min((i for i in stepped if events[i].slice is not None), default=len(events))
-            spoken = [(i, v) for i, v in spoken if i < others and v is Verdict.VIOLATED]
-        findings |= {SessionFinding(i, value or "", value is not None, verdict) for i, verdict in spoken}
+            verdicts.append((places[-1], found.closing))
+        if value is not None:  # its verdicts count from the first event with this value
+            first = next(i for i in places if events[i].slice == value)
+            verdicts = [(i, verdict) for i, verdict in verdicts if i >= first]
+        elif rule.for_each:  # the run without a value reports violations, and only before the first value
+            first = min((i for i in stepped if events[i].slice is not None), default=len(events))
+            verdicts = [(i, v) for i, v in verdicts if i < first and v is Verdict.VIOLATED]
+        findings |= {SessionFinding(i, value or "", value is not None, verdict) for i, verdict in verdicts}
         at = applies_at(rule.formula, trace, applies_to=rule.applies_to, transitions=rule.transitions)
-        applies += [mine[i - 1] for i in at]
+        applies += [places[i - 1] for i in at]
     if stop is not None:
         findings.add(SessionFinding(stop, "", False, Verdict.UNJUDGED))
     applies += [f.event for f in findings if f.verdict is Verdict.VIOLATED]
@@ -320,7 +320,7 @@ def judge_session(rule: Rule, events: Sequence[LabelledEvent], *, closed: bool =
 
 
 def _stepped(rule: Rule, events: Sequence[LabelledEvent]) -> tuple[list[int], int | None]:
-    """The events that the rule steps on, up to the first that leaves it unjudged, and that one."""
+    """Return the events that the rule steps on, before the first that makes it unjudged, and the latter."""
     asked = (rule.formula, rule.applies_to, *rule.transitions.values())
     used = frozenset[str]().union(*(names(f) for f in asked if f is not None))
     stepped: list[int] = []
@@ -335,9 +335,9 @@ def _stepped(rule: Rule, events: Sequence[LabelledEvent]) -> tuple[list[int], in
 
 
 def kleene(formula: Formula, event: LabelledEvent) -> bool | None:
-    """A Boolean formula's truth where some propositions are unknown: None if it cannot be told.
+    """Return a Boolean formula's truth where propositions may be unknown; None is unknown.
 
-    By the operators' tables (Kleene's strong logic): `p or not p` is unknown where p is.
+    The operators have the tables of Kleene's strong logic: `p or not p` is unknown where p is.
     """
     match formula.op, [kleene(p, event) for p in formula.args]:
         case Op.PROP, _:

@@ -1,7 +1,7 @@
-"""The kernel said slowly: one rule over one session in plain Python, one event after another.
+"""The kernel's specification: one rule over one session in plain Python, one event after another.
 
-This is the definition that `rules/engine/kernel.py` is held to. Nothing in an audit depends on its speed, so
-it keeps dictionaries and names; it reads the same machine tables, `Machine.step` and `Machine.closing`.
+Tests compare `rules/engine/kernel.py` and `rules/engine/stepper.py` with it. It is slow and uses dictionaries
+and names; it reads the same machine tables, `Machine.step` and `Machine.closing`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ SLICES_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SteppedEvent:
-    """One event as one rule meets it.
+    """One event as one rule reads it.
 
-    `true` names the propositions that hold. `steps` is whether the rule's `steps` lets it through, None
-    where that is unknown. `unknown` says that something else the rule asks about was not captured.
-    `value` is the event's slice value, None where it carries none; `value_unknown` says that it has one
-    which cannot be read.
+    `true` names the propositions that hold. `steps` is the value of the rule's `steps`, None where that is
+    unknown. `unknown` is true where another proposition of the rule is unknown. `value` is the event's slice
+    value, None where it carries none; `value_unknown` is true where it has one that cannot be read.
     """
 
     true: frozenset[str]
@@ -35,7 +34,7 @@ class SteppedEvent:
 
 @dataclass(frozen=True, slots=True)
 class SteppedFinding:
-    """A verdict: the event's place in the session (from 0), the slice, and what was found there."""
+    """A verdict, with the event's place in the session (from 0) and the slice."""
 
     at: int
     slice: str | None
@@ -44,7 +43,7 @@ class SteppedFinding:
 
 @dataclass(frozen=True, slots=True)
 class SlowJudgement:
-    """Everything that one rule says of one session."""
+    """The judgement of one session by one rule."""
 
     findings: tuple[SteppedFinding, ...]
     closing: tuple[SteppedFinding, ...]
@@ -54,7 +53,7 @@ class SlowJudgement:
 
 @dataclass(slots=True)
 class _SliceRun:
-    """One run of the machine over the events of one slice."""
+    """The run of the machine over the events of one slice."""
 
     state: int
     last: int
@@ -63,7 +62,7 @@ class _SliceRun:
 def judge_slowly(
     machine: Machine, events: Sequence[SteppedEvent], *, sliced: bool = False, slices_max: int = SLICES_MAX
 ) -> SlowJudgement:
-    """What the rule of this machine says of a whole session, with its closing; satisfactions included."""
+    """Return the judgement of a whole session by the rule of this machine, satisfactions included."""
     valueless = _SliceRun(state=0, last=-1)
     slices: dict[str, _SliceRun] = {}
     findings: list[SteppedFinding] = []
@@ -72,8 +71,8 @@ def judge_slowly(
         if event.steps is False:
             continue
         value = event.value if sliced else None
-        crowded = value is not None and value not in slices and len(slices) == slices_max
-        if event.steps is None or event.unknown or (sliced and event.value_unknown) or crowded:
+        is_full = value is not None and value not in slices and len(slices) == slices_max
+        if event.steps is None or event.unknown or (sliced and event.value_unknown) or is_full:
             findings.append(SteppedFinding(at, None, Verdict.UNJUDGED))
             return SlowJudgement(tuple(findings), (), applies, judged=False)
         if value is not None and value not in slices:

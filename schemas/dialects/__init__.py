@@ -1,6 +1,6 @@
-"""Dialects: from a span as it was sent to what it says of a session, in words that no dialect owns.
+"""Dialects: from spans in any convention to their content, in one form.
 
-Each module reads one convention. A span may speak several at once; what the first leaves out the others fill.
+Each module reads one convention. A span may follow several at once; later ones fill the gaps of the first.
 """
 
 from __future__ import annotations
@@ -21,61 +21,61 @@ from .session_key import session_of
 from .span_facts import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
 
 _READERS = (vercel.read, openinference.read, openllmetry.read, observations.read, mastra.read, genai.read)
-"""Who is asked first: GenAI's names also stand on the spans of the others."""
+"""In order of preference: spans of the other conventions also have GenAI's attributes."""
 _EMPTY = Half(())
-"""What a model said that failed before it said anything."""
+"""The output of a model that failed before it answered."""
 
 
 def read_content(span: Span) -> SpanContent:
-    """Return what a span says of a session, itself; what it inherits from others is not here.
+    """Return the content of a span, without anything inherited from other spans.
 
-    Never raises for what a span may hold: what cannot be read is told as content that is not there.
+    Never raises for any span: what cannot be read is content that is absent or truncated.
     """
-    said, error = _said(span), error_of(span)
+    found, error = _read(span), error_of(span)
     is_whole = not (span.dropped_attributes or span.dropped_events)
     session, own_conversation = session_of(span.attributes)
-    output = _EMPTY if error is not None and said.output is ABSENT and is_whole else said.output
+    output = _EMPTY if error is not None and found.output is ABSENT and is_whole else found.output
     return SpanContent(
-        role=said.role,
+        role=found.role,
         session=session,
-        agent=said.agent or agent_of(span.attributes),
-        model=said.model,
+        agent=found.agent or agent_of(span.attributes),
+        model=found.model,
         service=service_of(span.resource),
         nested=truth_of(span.attributes.get(NESTED)),
-        input=said.input.messages,
+        input=found.input.messages,
         output=output.messages,
-        content=worst(said.input.content, output.content),
-        call=None if said.call is None else marked_if_cut(said.call),
-        result=_result(said, error) if is_whole else said.result,
+        content=worst(found.input.content, output.content),
+        call=None if found.call is None else marked_if_cut(found.call),
+        result=_result(found, error) if is_whole else found.result,
         error=error,
         ends=truth_of(span.attributes.get(END)) is True,
         own_conversation=own_conversation,
-        response_id=response_of(span) if said.role is SpanRole.CHAT else None,
+        response_id=response_of(span) if found.role is SpanRole.CHAT else None,
         attributes=attributes_of(span),
-        lacks=said.lacks,
+        lacks=found.lacks,
     )
 
 
-def _said(span: Span) -> DialectReading:
-    said: DialectReading | None = None
+def _read(span: Span) -> DialectReading:
+    reading: DialectReading | None = None
     for read in _READERS:
         found = read(span)
         if found is not None:
-            said = found if said is None else said.filled(found)
-            if not said.has_gaps:
+            reading = found if reading is None else reading.filled(found)
+            if not reading.has_gaps:
                 break
-    if said is None:
+    if reading is None:
         return DialectReading(SpanRole.OTHER)
-    said = replace(said, output=own_output(said.role, said.output))
+    reading = replace(reading, output=own_output(reading.role, reading.output))
     if span.scope in scopes.ADK:
-        result = None if said.result is None else marked_if_failed(said.result)
-        said = replace(said, input=marked_in(said.input), result=result)
-    return said
+        result = None if reading.result is None else marked_if_failed(reading.result)
+        reading = replace(reading, input=marked_in(reading.input), result=result)
+    return reading
 
 
-def _result(said: DialectReading, error: str | None) -> ToolResult | None:
-    """Return what a tool returned: one that failed where content is captured returned nothing."""
-    call, result = said.call, said.result
+def _result(found: DialectReading, error: str | None) -> ToolResult | None:
+    """Return a tool's result; a failed run has a captured, empty one where content is captured."""
+    call, result = found.call, found.result
     failed = error is not None and call is not None and call.content is Content.CAPTURED
     if failed and result is not None and result.content is Content.ABSENT:
         return replace(result, content=Content.CAPTURED)

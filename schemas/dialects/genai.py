@@ -31,11 +31,11 @@ _RESULTS = (
     *(otel.TOOL_RESULT, fw.TOOL_OUTPUT, fw.ANY_AGENT_OUTPUT, fw.PYDANTIC_TOOL_RESPONSE),
     *(fw.ADK_TOOL_RESPONSE, oi.OUTPUT_VALUE, fw.OUTPUT),
 )
-"""Where a tool's span may say what it was given and gave back, in order of preference."""
+"""Attributes of a tool's arguments and of its result, in order of preference."""
 
 
 def read(span: Span) -> DialectReading | None:
-    """Return what a span says by OpenTelemetry's conventions; None where it does not speak by them."""
+    """Read a span by OpenTelemetry's conventions; return None where it does not follow them."""
     attributes = span.attributes
     operation = string_of(attributes.get(otel.OPERATION))
     if operation == otel.TOOL_OPERATION or (operation is None and otel.TOOL_NAME in attributes):
@@ -46,23 +46,23 @@ def read(span: Span) -> DialectReading | None:
     if operation is None and not _has_any(attributes):
         return None
     is_agent = operation in otel.AGENT_OPERATIONS
-    heard, said = input_of(span), output_of(span)
+    asked, answered = input_of(span), output_of(span)
     is_known = operation in otel.MODEL_OPERATIONS or operation == fw.ANY_AGENT_OPERATION
-    if not (is_agent or is_known or heard is not ABSENT or said is not ABSENT or _answered(attributes)):
+    if not (is_agent or is_known or asked is not ABSENT or answered is not ABSENT or _answered(attributes)):
         return DialectReading(SpanRole.OTHER)
     model = attributes.get(otel.RESPONSE_MODEL) or attributes.get(otel.REQUEST_MODEL)
     part = SpanRole.AGENT if is_agent else SpanRole.CHAT
-    return DialectReading(part, model=string_of(model), input=heard, output=said)
+    return DialectReading(part, model=string_of(model), input=asked, output=answered)
 
 
 def input_of(span: Span) -> Half:
-    """Return what the model was told, from where the span says it first."""
+    """Return the model's input from the first place on the span that has it."""
     names = (otel.INPUT_MESSAGES, fw.ADK_REQUEST)
     return _half_of(span, names, span_events.input_of, (old.PROMPT, _INPUTS), Role.USER)
 
 
 def output_of(span: Span) -> Half:
-    """Return what the model said, from where the span says it first."""
+    """Return the model's output from the first place on the span that has it."""
     names = (otel.OUTPUT_MESSAGES, fw.ADK_RESPONSE)
     return _half_of(span, names, span_events.output_of, (old.COMPLETION, _OUTPUTS), Role.ASSISTANT)
 
@@ -74,9 +74,9 @@ def _half_of(
     older: tuple[str, Sequence[str]],
     speaker: Role,
 ) -> Half:
-    """Return a half from its messages, else from events, else from what older conventions flattened or wrote out.
+    """Return a half from its messages, else from events, else from attributes of older conventions.
 
-    Where attributes are missing, what stands in the place of messages may not be all that they told.
+    Where attributes are missing, the older ones may not have all messages.
     """
     attributes = span.attributes
     for name in names:
@@ -102,7 +102,7 @@ def _first_worded(attributes: Mapping[str, Value], names: Sequence[str], speaker
 
 
 def _tool(span: Span) -> DialectReading:
-    """Return a tool's run; what its attributes do not tell may stand in span events, as messages."""
+    """Return a tool's run; span events may have what its attributes lack, as messages."""
     attributes = span.attributes
     if attributes.get(fw.LANGSMITH_KIND) == fw.LANGSMITH_TOOL:
         return _langsmith_tool(attributes)
@@ -112,17 +112,17 @@ def _tool(span: Span) -> DialectReading:
         attributes, _RESULTS, _returned_parts if span.scope in scopes.TEXT_PARTS else _returned
     )
     answer = ToolResult(call_id, tool, body, None, given)
-    said = DialectReading(SpanRole.TOOL, call=ToolCall(call_id, tool, args, asked), result=answer)
-    if not (span.events and said.has_gaps):
-        return said
-    call, told = span_events.run_of(span.events)
+    run = DialectReading(SpanRole.TOOL, call=ToolCall(call_id, tool, args, asked), result=answer)
+    if not (span.events and run.has_gaps):
+        return run
+    call, answer = span_events.run_of(span.events)
     if call is not None:
         call = replace(call, call_id=call_id or call.call_id, tool=tool or call.tool)
-    return said.filled(DialectReading(SpanRole.TOOL, call=call, result=told))
+    return run.filled(DialectReading(SpanRole.TOOL, call=call, result=answer))
 
 
 def _is_other_run(attributes: Mapping[str, Value]) -> bool:
-    """Return whether a span is LangSmith's of a chain or the like, which holds what models inside it say."""
+    """Return whether a span is LangSmith's of a chain or the like, with the messages of models inside it."""
     kind = attributes.get(fw.LANGSMITH_KIND)
     return kind is not None and kind not in (fw.LANGSMITH_MODEL, fw.LANGSMITH_TOOL)
 
@@ -132,9 +132,9 @@ def _langsmith_tool(attributes: Mapping[str, Value]) -> DialectReading:
     tool, call_id = string_of(attributes.get(otel.TOOL_NAME)), name_of(attributes.get(otel.TOOL_CALL_ID))
     given, back = attributes.get(old.PROMPT), attributes.get(old.COMPLETION)
     args, asked = (None, Content.ABSENT) if given is None else arguments(given)
-    told = parsed_if_nested(back)
-    if is_object(told) and [*told] == [fw.LANGSMITH_OUTPUT]:
-        back = told[fw.LANGSMITH_OUTPUT]
+    opened = parsed_if_nested(back)
+    if is_object(opened) and [*opened] == [fw.LANGSMITH_OUTPUT]:
+        back = opened[fw.LANGSMITH_OUTPUT]
     answer = tool_result(back, tool)
     return DialectReading(
         SpanRole.TOOL, call=ToolCall(call_id or answer.call_id, tool, args, asked), result=answer
@@ -142,9 +142,9 @@ def _langsmith_tool(attributes: Mapping[str, Value]) -> DialectReading:
 
 
 def _returned(value: Value) -> tuple[str | None, Content]:
-    """Read what a tool returned; text that some write as JSON, in quotes, without these."""
-    told = unquoted(value)
-    return result(told if isinstance(told, str) else value)
+    """Read a tool's result; text in quotes, as JSON has it, loses these."""
+    opened = unquoted(value)
+    return result(opened if isinstance(opened, str) else value)
 
 
 def _returned_parts(value: Value) -> tuple[str | None, Content]:
@@ -156,19 +156,19 @@ def _value(
     names: tuple[str, ...],
     as_text: Callable[[Value], tuple[str | None, Content]],
 ) -> tuple[str | None, Content]:
-    """Return what the first of the attributes that is there holds."""
+    """Return the text of the first of the attributes that is there."""
     name = next((name for name in names if not _is_nothing(attributes, name)), None)
     return (None, Content.ABSENT) if name is None else as_text(attributes[name])
 
 
 def _is_nothing(attributes: Mapping[str, Value], name: str) -> bool:
-    """Return whether an attribute is not there, could not be read, or stands for what was not captured."""
+    """Return whether an attribute is missing, unreadable, or a placeholder for uncaptured content."""
     value = attributes.get(name)
     return value is None or (value == fw.ADK_NOTHING and name.startswith(fw.ADK_PREFIX))
 
 
 def _has_any(attributes: Mapping[str, Value]) -> bool:
-    """Return whether a span without an operation's name still speaks of a model."""
+    """Return whether a span without an operation's name has attributes of a model."""
     return (
         old.PROMPT in attributes
         or f"{old.COMPLETION}.0.role" in attributes
@@ -181,5 +181,5 @@ def _has_any(attributes: Mapping[str, Value]) -> bool:
 
 
 def _answered(attributes: Mapping[str, Value]) -> bool:
-    """Return whether a model answered, whatever its operation is called."""
+    """Return whether a model answered, in any operation."""
     return otel.FINISH_REASONS in attributes or otel.OUTPUT_TOKENS in attributes

@@ -16,50 +16,50 @@ from .parts.values import is_object, parsed_if_nested
 AGENT = "Agent.run"
 """The name of an agent's span; Haystack's agents call models without spans of their own."""
 _IN, _OUT = "messages", ("replies", "messages")
-"""Where a component's input and output have messages."""
+"""Fields of a component's input and output with messages."""
 _ROLE = re.compile(r"ChatMessage\(_role=<ChatRole\.\w+: '(\w+)'>")
 _BEHIND = ", _name="
-"""What stands behind the content: the name, and whatever the model's provider said of the message."""
+"""The text after the content: the name, and the metadata of the model's provider."""
 _CHARS_MAX = 100_000
 
 
 def read_agent(span: Span) -> DialectReading:
-    """Read an agent's run: what it was asked, and all that was said, called and returned."""
+    """Read an agent's run: its input, and all messages, calls and results."""
     return DialectReading(SpanRole.AGENT, input=input_of(span), output=output_of(span))
 
 
 def input_of(span: Span) -> Half:
-    """Return the messages that a component was given; absent where there are none."""
-    told = parsed_if_nested(span.attributes.get(oi.INPUT_VALUE))
-    return _half(told.get(_IN), Role.USER) if is_object(told) else ABSENT
+    """Return the messages of a component's input; absent where there are none."""
+    opened = parsed_if_nested(span.attributes.get(oi.INPUT_VALUE))
+    return _half(opened.get(_IN), Role.USER) if is_object(opened) else ABSENT
 
 
 def output_of(span: Span) -> Half:
-    """Return the messages that a component gave back; absent where there are none."""
-    told = parsed_if_nested(span.attributes.get(oi.OUTPUT_VALUE))
-    name = next((name for name in _OUT if name in told), None) if is_object(told) else None
-    return ABSENT if name is None or not is_object(told) else _half(told[name], Role.ASSISTANT)
+    """Return the messages of a component's output; absent where there are none."""
+    opened = parsed_if_nested(span.attributes.get(oi.OUTPUT_VALUE))
+    name = next((name for name in _OUT if name in opened), None) if is_object(opened) else None
+    return ABSENT if name is None or not is_object(opened) else _half(opened[name], Role.ASSISTANT)
 
 
 def _half(value: Value, speaker: Role) -> Half:
-    if not isinstance(value, list) or not all(isinstance(one, str) and _ROLE.match(one) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) and _ROLE.match(item) for item in value):
         return ABSENT
     try:
-        found = [_message(one) for one in value if isinstance(one, str)]
+        found = [_message(item) for item in value if isinstance(item, str)]
     except (KeyError, ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return TRUNCATED
     return listed(found, speaker) if found else ABSENT
 
 
 def _message(text: str) -> Value:
-    """Return a message as the models' interfaces have it. Raises ValueError where it cannot be read."""
+    """Return a message as the models' interfaces have it; raise ValueError where it cannot be read."""
     head, behind, _ = text.rpartition(_BEHIND)
     if not behind or len(text) > _CHARS_MAX:
         raise ValueError("is no whole message")
     made = ast.parse(_ROLE.sub(r"ChatMessage(_role='\1'", head, count=1) + ")", mode="eval").body
     fields = _fields(made)
     content = fields["_content"]
-    parts = [_part(one) for one in content.elts] if isinstance(content, ast.List) else []
+    parts = [_part(item) for item in content.elts] if isinstance(content, ast.List) else []
     return {"role": cast("str", ast.literal_eval(fields["_role"])), "content": parts}
 
 
@@ -86,9 +86,9 @@ def _call(node: ast.expr) -> dict[str, Value]:
 
 
 def _result(node: ast.expr) -> Value:
-    """Return what a tool gave back: a value, or parts of a message."""
-    if isinstance(node, ast.List) and any(isinstance(one, ast.Call) for one in node.elts):
-        return [_part(one) for one in node.elts]
+    """Return a tool's result: a value, or parts of a message."""
+    if isinstance(node, ast.List) and any(isinstance(item, ast.Call) for item in node.elts):
+        return [_part(item) for item in node.elts]
     return _value(node)
 
 
@@ -97,7 +97,7 @@ def _value(node: ast.expr) -> Value:
 
 
 def _fields(node: ast.expr) -> dict[str, ast.expr]:
-    """Return what an object was made of. Raises ValueError for anything else."""
+    """Return the constructor's keywords of an object; raise ValueError for anything else."""
     if not isinstance(node, ast.Call):
         raise ValueError("is no object")
-    return {one.arg: one.value for one in node.keywords if one.arg is not None}
+    return {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}

@@ -29,7 +29,7 @@ class Names:
     model: str
     models: frozenset[str]
     quotes_text: bool
-    """Whether text is JSON, too, in quotes."""
+    """True where text is written as JSON, in quotes."""
 
 
 _CONVENTIONS = (
@@ -40,7 +40,7 @@ _TOOL, _AGENT = frozenset({lf.TOOL, ml.TOOL}), frozenset({lf.AGENT, ml.AGENT})
 
 
 def read(span: Span) -> DialectReading | None:
-    """Read what a span says by the attributes of Langfuse or MLflow; None where it has none of them."""
+    """Read a span by the attributes of Langfuse or MLflow; return None where it has no such attributes."""
     for names in _CONVENTIONS:
         kind = unquoted(span.attributes.get(names.type))
         if isinstance(kind, str):
@@ -60,7 +60,7 @@ def _observation(span: Span, kind: str, names: Names) -> DialectReading:
         agent=string_of(span.name) if is_agent else None,
         model=string_of(unquoted(attributes.get(names.model))),
         input=_half(attributes, names.input, names, Role.USER, ABSENT),
-        # What an agent gives back is often the state of a program.
+        # An agent's output is often the state of a program.
         output=_half(attributes, names.output, names, Role.ASSISTANT, ABSENT if is_agent else None),
     )
 
@@ -68,7 +68,7 @@ def _observation(span: Span, kind: str, names: Names) -> DialectReading:
 def _half(
     attributes: Mapping[str, Value], name: str, names: Names, speaker: Role, unread: Half | None
 ) -> Half:
-    """Read messages, or just text; JSON without messages in it is `unread`, else what was said."""
+    """Read messages, or just text; JSON without messages is `unread`, or a message where that is None."""
     value = attributes.get(name)
     if names.quotes_text and isinstance(value, str) and isinstance(text := unquoted(value), str):
         return spoken(text, speaker) if text else ABSENT

@@ -1,4 +1,4 @@
-"""Mastra's own spans: a generation has the conversation, its steps have what the model said in each call."""
+"""Mastra's spans: a generation has the conversation, its steps have the model's output of each call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .parts.values import is_object, parsed_if_nested
 
 
 def read(span: Span) -> DialectReading | None:
-    """Read an agent's run or a model's call; None for other spans, and where there are messages beside."""
+    """Read an agent's run or a model's call; None for other spans, and those with standard messages."""
     attributes = span.attributes
     kind = attributes.get(ma.TYPE)
     if not isinstance(kind, str) or kind not in ma.OUTPUT or otel.INPUT_MESSAGES in attributes:
@@ -33,7 +33,7 @@ def read(span: Span) -> DialectReading | None:
 
 
 def _inference(span: Span) -> DialectReading:
-    """Read a call of a model whose calls of tools are left out of the messages that it tells."""
+    """Read a model's call; its messages lack the tool calls."""
     reasons = span.attributes.get(otel.FINISH_REASONS)
     called = reasons is not None and ma.CALLED_TOOLS in str(reasons)
     model = span.attributes.get(otel.RESPONSE_MODEL) or span.attributes.get(otel.REQUEST_MODEL)
@@ -41,19 +41,21 @@ def _inference(span: Span) -> DialectReading:
 
 
 def _output(value: Value) -> Half:
-    """Return what was said, and the calls, of an object with both."""
-    told = parsed_if_nested(value)
-    if not is_object(told):
+    """Return the text and the calls of an object with both."""
+    opened = parsed_if_nested(value)
+    if not is_object(opened):
         return ABSENT if value is None else worded(value, Role.ASSISTANT)
-    text, calls, parts = told.get("text"), told.get("toolCalls"), Parts()
+    text, calls, parts = opened.get("text"), opened.get("toolCalls"), Parts()
     if isinstance(text, str) and (text or not calls):
-        parts.say(text)
-    parts.calls.extend(call_of(one) for one in (calls if isinstance(calls, list) else []) if is_object(one))
+        parts.add_text(text)
+    parts.calls.extend(
+        call_of(call) for call in (calls if isinstance(calls, list) else []) if is_object(call)
+    )
     if text is None and not parts.calls:
         return ABSENT
     return Half((Message(Role.ASSISTANT, parts.text, tuple(parts.calls), content=parts.content),))
 
 
 def _model(value: Value) -> str | None:
-    told = parsed_if_nested(value)
-    return string_of(told.get(ma.MODEL_ID)) if is_object(told) else None
+    opened = parsed_if_nested(value)
+    return string_of(opened.get(ma.MODEL_ID)) if is_object(opened) else None

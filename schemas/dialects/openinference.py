@@ -25,13 +25,13 @@ _EMPTY = Half(())
 
 
 def read(span: Span) -> DialectReading | None:
-    """Return what a span says by OpenInference's conventions; None where it does not speak by them."""
+    """Read a span by OpenInference's conventions; return None where it does not follow them."""
     attributes = span.attributes
     kind = attributes.get(oi.KIND)
     if not isinstance(kind, str):
         if not any(key.startswith(_MESSAGES) for key in attributes):
             return None
-        # The kind is set first, and so is what an SDK forgets first where there are too many attributes.
+        # The kind is set first, so an SDK drops it first where there are too many attributes.
         kind = oi.LLM
     if kind.upper() == oi.LLM:
         if not _is_model_call(span):
@@ -44,7 +44,7 @@ def read(span: Span) -> DialectReading | None:
             output=_sure(span, _output(span)),
         )
     if kind.upper() == oi.TOOL or (kind.upper() == oi.AGENT and oi.TOOL_NAME in attributes):
-        # LangChain's spans are an agent's where the name of the tool has that in it.
+        # LangChain's instrumentation calls a tool with `agent` in its name an agent.
         return DialectReading(SpanRole.OTHER) if _is_hand_off(span) else _tool(span)
     if kind.upper() == oi.AGENT:
         names = (oi.AGENT_NAME, oi.GRAPH_NODE_NAME, oi.GRAPH_NODE_ID)
@@ -73,41 +73,41 @@ def _is_hand_off(span: Span) -> bool:
 
 
 def _started(span: Span) -> ToolCall | None:
-    """Return the call that a node of LangGraph was given to run, with the id that the tool's span lacks."""
+    """Return the call that a LangGraph node runs, with the id that the tool's span lacks."""
     if span.scope != scopes.LANGCHAIN:
         return None
-    told = parsed_if_nested(span.attributes.get(oi.INPUT_VALUE))
-    only = told[0] if isinstance(told, list) and len(told) == 1 else told
+    opened = parsed_if_nested(span.attributes.get(oi.INPUT_VALUE))
+    only = opened[0] if isinstance(opened, list) and len(opened) == 1 else opened
     call = only.get("tool_call", only) if is_object(only) else None
     is_call = is_object(call) and call.get("type") == "tool_call" and "args" in call
     return call_of(call) if is_call and is_object(call) else None
 
 
 def _sure(span: Span, half: Half) -> Half:
-    """Return what a model was told or said, if nothing of it can be missing.
+    """Return a half of a model's conversation, if nothing of it can be missing.
 
-    The messages are many attributes, and without them a value may tell the text and not the calls.
+    The messages are many attributes; without them a value may have the text and not the calls.
     """
     return TRUNCATED if span.dropped_attributes and half is not ABSENT else half
 
 
 def _has_no_input(span: Span) -> bool:
-    """Whether a model that spoke was told nothing: a flattened list without members leaves no attribute.
+    """Return whether a model that answered had no input: a flattened empty list leaves no attribute.
 
-    Where inputs are hidden, `input.value` stays and says so. A span that lost its kind, or anything, may have
-    lost them.
+    Where inputs are hidden, `input.value` remains with a placeholder. A span that lost its kind, or any
+    attribute, may have lost its input.
     """
     attributes = span.attributes
     if oi.KIND not in attributes or span.dropped_attributes:
         return False
-    told = (oi.INPUT_MESSAGES, oi.PROMPTS, "input.", "gen_ai.")
+    inputs = (oi.INPUT_MESSAGES, oi.PROMPTS, "input.", "gen_ai.")
     return any(name.startswith(oi.OUTPUT_MESSAGES) for name in attributes) and not any(
-        name.startswith(told) for name in attributes
+        name.startswith(inputs) for name in attributes
     )
 
 
 def _input(span: Span) -> Half:
-    """Return what the model, or the agent, was told: JSON that holds no messages is no message."""
+    """Return the input of the model or the agent; JSON without messages is no message."""
     if span.scope == scopes.HAYSTACK and (found := haystack.input_of(span)) is not ABSENT:
         return found
     found = _listed(span, (oi.INPUT_MESSAGES, oi.PROMPTS, "prompt"), Role.USER)
@@ -117,10 +117,10 @@ def _input(span: Span) -> Half:
 
 
 def _output(span: Span, unread: Half | None = None) -> Half:
-    """Return what the model, or the agent, said.
+    """Return the output of the model or the agent.
 
-    A model may answer in JSON; where the type says that a value was written as JSON it is what a program
-    made, a response or a request, and its words are only those of the messages in it.
+    A model may answer in JSON. A value with the type JSON was serialized by a program, as a response or a
+    request, and only the messages in it count.
     """
     if span.scope == scopes.HAYSTACK and (found := haystack.output_of(span)) is not ABSENT:
         return found
@@ -160,8 +160,8 @@ def _texts(span: Span, prefix: str, wrapper: str) -> list[Value] | None:
     found = flattened(span, prefix)
     if found is None:
         return None
-    inner = [one.get(wrapper, one) if is_object(one) else one for one in found]
-    return [one.get("text") if is_object(one) else one for one in inner]
+    inner = [item.get(wrapper, item) if is_object(item) else item for item in found]
+    return [item.get("text") if is_object(item) else item for item in inner]
 
 
 def _tool(span: Span) -> DialectReading:
@@ -179,16 +179,16 @@ def _tool(span: Span) -> DialectReading:
 
 
 def _tool_named(span: Span) -> str:
-    """Return what a tool's span is called, without what DSPy's integration puts behind the tool's name."""
+    """Return the name of a tool's span, without the method that DSPy's integration appends."""
     name, method, _ = span.name.rpartition(".")
     is_method = span.scope == scopes.DSPY and span.name.endswith(scopes.DSPY_METHODS)
     return name if is_method and method else span.name
 
 
 def _arguments(span: Span, name: str, value: Value) -> tuple[str | None, Content]:
-    """Read what a tool was given.
+    """Read a tool's arguments.
 
-    Some write the call of the function that runs it. LangChain's integration writes the only argument
+    Some instrumentations write the call of the function that runs it. LangChain's writes a single argument
     without its name, which then is not known.
     """
     if span.scope in scopes.FUNCTIONS_CALLED:
@@ -196,12 +196,12 @@ def _arguments(span: Span, name: str, value: Value) -> tuple[str | None, Content
         names = schema.get("properties", schema) if is_object(schema) else {}
         return arguments(called_arguments(value, [*names] if is_object(names) else []))
     if span.scope == scopes.LANGCHAIN and name == oi.INPUT_VALUE and value not in REDACTIONS:
-        told = parsed_if_nested(value)
-        return arguments(value) if is_object(told) else (None, Content.ABSENT)
+        opened = parsed_if_nested(value)
+        return arguments(value) if is_object(opened) else (None, Content.ABSENT)
     return arguments(value)
 
 
 def _is_schema(value: Value) -> bool:
-    """Return whether the parameters are those that the tool takes, not those that it was given."""
-    told = parsed_if_nested(value)
-    return is_object(told) and "properties" in told
+    """Return whether the parameters are the tool's schema, not its arguments."""
+    opened = parsed_if_nested(value)
+    return is_object(opened) and "properties" in opened

@@ -21,7 +21,7 @@ from .parts.values import arguments, is_object, parsed_if_nested
 
 
 def read(span: Span) -> DialectReading | None:
-    """Return what a span says by OpenLLMetry's conventions; None where it does not speak by them."""
+    """Read a span by OpenLLMetry's conventions; return None where it does not follow them."""
     attributes = span.attributes
     kind = attributes.get(tl.KIND)
     if kind == tl.TOOL:
@@ -48,15 +48,15 @@ def read(span: Span) -> DialectReading | None:
 
 
 def flat_half(span: Span, prefix: str, speaker: Role) -> Half:
-    """Return the messages that were flattened behind a prefix; absent where there are none."""
+    """Return the messages that were flattened under a prefix; absent where there are none."""
     try:
         found = flattened(span, prefix)
     except Cut:
         return TRUNCATED
     if found is None:
         return ABSENT
-    opened = [_opened(one) for one in found]
-    if any(one is not other for one, other in zip(found, opened, strict=True)):
+    opened = [_opened(message) for message in found]
+    if any(new is not message for message, new in zip(found, opened, strict=True)):
         opened = list(unforged(zip(found, opened, repeat(speaker))))
     return flat_listed(opened, speaker)
 
@@ -66,17 +66,17 @@ def _output(span: Span) -> Half:
 
 
 def _litellm(span: Span) -> Half:
-    """Read LiteLLM's answer, which tells calls where choices belong, and text where OpenTelemetry has it."""
-    said = listed(span.attributes.get(otel.OUTPUT_MESSAGES), Role.ASSISTANT)
+    """Read LiteLLM's answer, which has calls in place of choices, and text where OpenTelemetry has it."""
+    answer = listed(span.attributes.get(otel.OUTPUT_MESSAGES), Role.ASSISTANT)
     try:
         found = flattened(span, tl.COMPLETION) or []
     except Cut:
         return TRUNCATED
-    calls = [call_of(one) for one in found if is_object(one) and is_object(one.get("function_call"))]
+    calls = [call_of(item) for item in found if is_object(item) and is_object(item.get("function_call"))]
     if not calls:
-        return _output(span) if said is ABSENT else said
-    texts = [message.text for message in said.messages or () if message.text]
-    texts += [text for one in found if is_object(one) and isinstance(text := one.get("content"), str)]
+        return _output(span) if answer is ABSENT else answer
+    texts = [message.text for message in answer.messages or () if message.text]
+    texts += [text for item in found if is_object(item) and isinstance(text := item.get("content"), str)]
     return Half((Message(Role.ASSISTANT, texts[0] if texts else None, tuple(map(marked_if_cut, calls))),))
 
 
@@ -86,7 +86,7 @@ def _model_half(span: Span, prefixes: tuple[str, ...], speaker: Role) -> Half:
 
 
 def _opened(message: Value) -> Value:
-    """Return a message whose content was a list of parts, which stands there as JSON."""
+    """Return a message with its content, a list of parts as JSON text, parsed."""
     if not is_object(message):
         return message
     content = parsed_if_nested(message.get("content"))
@@ -104,16 +104,16 @@ def _tool(attributes: Mapping[str, Value]) -> DialectReading:
 
 
 def _entity_half(value: Value, speaker: Role) -> Half:
-    """Return what an agent was given or gave back, where that is a message or just text."""
-    told = unquoted(value)
+    """Return an agent's input or output, where that is a message or just text."""
+    opened = unquoted(value)
     if (
-        is_object(told)
-        and is_object(kwargs := told.get("kwargs"))
-        and isinstance(args := told.get("args"), list)
+        is_object(opened)
+        and is_object(kwargs := opened.get("kwargs"))
+        and isinstance(args := opened.get("args"), list)
     ):
-        # The wrapping of a function that was called with them.
-        told = args[0] if len(args) == 1 and not kwargs else kwargs
-    if isinstance(told, str):
-        # It was JSON once. What looks like JSON now is what somebody wrote.
-        return spoken(told, speaker) if told else ABSENT
-    return worded(told, speaker, unread=ABSENT)
+        # These are the arguments of a function call.
+        opened = args[0] if len(args) == 1 and not kwargs else kwargs
+    if isinstance(opened, str):
+        # It was parsed from JSON once; text that still looks like JSON is an author's.
+        return spoken(opened, speaker) if opened else ABSENT
+    return worded(opened, speaker, unread=ABSENT)

@@ -1,4 +1,4 @@
-"""Whose session a span says it belongs to."""
+"""The session key of a span."""
 
 from __future__ import annotations
 
@@ -50,27 +50,27 @@ SESSION_KEYS = (
 )
 """Attributes that hold a session's key, in order of preference.
 
-What names a conversation goes before what may name a longer visit: `session.id` is also what browsers call
-one (OpenTelemetry, `docs/general/session.md`), and OpenInference a conversation. Then what an application
-says of its spans: OpenLLMetry's association properties, the AI SDK's metadata and (since version 7) runtime
-context, LangSmith's metadata (of which LangSmith takes `session_id`, `conversation_id` and `thread_id` for a
-thread), Mastra's and LiteLLM's metadata. Then frameworks' own: Langfuse (`langfuse.session.id`, read before
+An id of a conversation precedes one that may be of a longer visit: `session.id` is a browser's visit
+(OpenTelemetry, `docs/general/session.md`) or a conversation (OpenInference). Then come the attributes of
+applications: OpenLLMetry's association properties, the AI SDK's metadata and (since version 7) runtime
+context, LangSmith's metadata (LangSmith takes `session_id`, `conversation_id` and `thread_id` for a thread),
+Mastra's and LiteLLM's metadata. Then those of frameworks: Langfuse (`langfuse.session.id`, read before
 `session.id` there, too), MLflow, Google's ADK, and the threads of Azure's and OpenAI's agents.
 `langsmith.trace.session_id` is last, since LangSmith's own kits write the id of a whole experiment there; its
 documentation calls it the session of related traces.
 
-A resource is not asked: it describes a process, and that serves many sessions.
+A resource's attributes do not count: it describes a process, and that serves many sessions.
 """
 
 
 CONVERSATIONS = frozenset({opentelemetry_1_41.CONVERSATION, frameworks.ADK_SESSION, *_THREADS})
-"""Keys that frameworks set by themselves, of which a sub-agent's run may have one of its own."""
+"""Keys that frameworks set by themselves; a sub-agent's run may have a separate one."""
 
 
 def session_of(attributes: Mapping[str, Value]) -> tuple[str | None, bool]:
-    """Return the session key that a span's attributes say, and whether it is one of `CONVERSATIONS`.
+    """Return the session key in a span's attributes, and whether it is one of `CONVERSATIONS`.
 
-    None where there is none, or one too long to be one.
+    None where there is none, or it is too long.
     """
     for name in SESSION_KEYS:
         if name in attributes and (key := _key(name, attributes[name])) is not None:
@@ -84,8 +84,8 @@ def _key(name: str, value: Value) -> str | None:
 
 
 def _of_metadata(value: Value) -> str | None:
-    """Return the key in OpenInference's metadata, JSON text, where LangSmith looks for a thread."""
+    """Return the key in OpenInference's metadata, JSON text, under LangSmith's names of a thread."""
     if not isinstance(value, str) or not any(name in value for name in _LANGSMITH_NAMES):
         return None
-    told = parsed_if_nested(value)
-    return first_name(told, _LANGSMITH_NAMES) if is_object(told) else None
+    opened = parsed_if_nested(value)
+    return first_name(opened, _LANGSMITH_NAMES) if is_object(opened) else None

@@ -1,4 +1,4 @@
-"""What a span says of itself in any dialect: its error, its agent, its service, its other attributes."""
+"""Facts of a span in any dialect: its error, its agent, its service, its other attributes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .parts.message_parts import name_of
 from .parts.values import is_object, parsed_if_nested
 
 END = "tracline.session.end"
-"""Whether the session is over when the span ends."""
+"""The attribute for: the session is over when the span ends."""
 NESTED = "tracline.nested"
-"""Whether the span, and all below it, belongs to a sub-agent."""
+"""The attribute for: the span, and all below it, belongs to a sub-agent."""
 UNNAMED_ERROR = "error"
-"""The error type of a span that failed and does not say how."""
+"""The error type of a failed span without one."""
 
 _NO_ERROR = (None, "", False)
 _AGENTS = (otel.AGENT_NAME, oi.AGENT_NAME, ai.FUNCTION, fw.LANGSMITH_AGENT)
@@ -70,7 +70,7 @@ CONTENTS = frozenset(
         ),
     ]
 )
-"""Attributes that hold what was said, called or returned, and what was searched for it."""
+"""Attributes with the content of messages, calls and results, and of searches for them."""
 _LEFT_OUT = COLUMNS | CONTENTS
 _CONTENT_PREFIXES = (
     *(f"{prefix}.{digit}" for prefix in (tl.PROMPT, tl.COMPLETION) for digit in range(10)),
@@ -83,8 +83,8 @@ _CONTENT_PREFIXES = (
 def error_of(span: Span) -> str | None:
     """Return the error type of a span; None where it did not fail.
 
-    Without `error.type` it is that of the last exception of a span that failed. One that was recorded
-    and overcome is no failure, unless it is said to have left the span.
+    Without `error.type` it is that of the last exception of a failed span. A recorded exception of another
+    span is no failure, unless it escaped the span.
     """
     given = span.attributes.get(otel.ERROR_TYPE)
     failed = span.failed or span.attributes.get(lf.LEVEL) == lf.ERROR
@@ -98,25 +98,25 @@ def error_of(span: Span) -> str | None:
 
 
 def agent_of(attributes: Mapping[str, Value]) -> str | None:
-    """Return the agent that a span of any part names."""
+    """Return the agent named on a span of any role."""
     for name in _AGENTS:
         if name in attributes and (agent := string_of(attributes[name])):
             return agent
     metadata = attributes.get(oi.METADATA)
     if not isinstance(metadata, str) or oi.LANGCHAIN_AGENT not in metadata:
         return None
-    told = parsed_if_nested(metadata)
-    return string_of(told.get(oi.LANGCHAIN_AGENT)) if is_object(told) else None
+    opened = parsed_if_nested(metadata)
+    return string_of(opened.get(oi.LANGCHAIN_AGENT)) if is_object(opened) else None
 
 
 def service_of(resource: Mapping[str, Value]) -> str | None:
-    """Return the service that sent a span; None where nobody named it."""
+    """Return the service that sent a span; None where it has no name."""
     name = string_of(resource.get(otel.SERVICE_NAME))
     return None if name is None or name.split(":")[0] == otel.SERVICE_UNKNOWN else name
 
 
 def truth_of(value: Value) -> bool | None:
-    """Return what an attribute says is so or not so."""
+    """Return the truth value of an attribute; None where it is none."""
     if isinstance(value, str):
         return {"true": True, "false": False}.get(value.lower())
     return value if isinstance(value, bool) else None
@@ -150,5 +150,5 @@ def _plain(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
 
 
 def _is_short(text: str) -> bool:
-    """Return whether an attribute's name or text is neither too long nor one that UTF-8 cannot carry."""
+    """Return whether an attribute's name or text is short enough, and UTF-8 can carry it."""
     return len(text) <= ATTRIBUTE_CHARS_MAX and (text.isascii() or encode(text) is not None)

@@ -1,4 +1,4 @@
-"""The Vercel AI SDK's telemetry: an outer span for what was asked of it, an inner one for each model call."""
+"""The Vercel AI SDK's telemetry: an outer span for each request, an inner one for each model call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .parts.values import REDACTIONS, arguments, is_object, result
 
 
 def read(span: Span) -> DialectReading | None:
-    """Return what a span says by the AI SDK's telemetry; None where it does not speak by it."""
+    """Read a span of the AI SDK's telemetry; return None for any other span."""
     attributes = span.attributes
     operation = attributes.get(ai.OPERATION)
     if not isinstance(operation, str) or not operation.startswith(ai.PREFIX):
@@ -39,7 +39,7 @@ def read(span: Span) -> DialectReading | None:
 
 
 def _output(span: Span) -> Half:
-    """Return what the model said: text, calls, and an object as the JSON text that it is."""
+    """Return the model's output: text, calls, and an object as JSON text."""
     attributes, parts = span.attributes, Parts()
     text = _first(attributes, (*ai.RESPONSE_TEXT, *ai.RESPONSE_OBJECT))
     calls = _first(attributes, ai.RESPONSE_CALLS)
@@ -48,13 +48,12 @@ def _output(span: Span) -> Half:
     if span.dropped_attributes and (text is None or calls is None):
         return TRUNCATED
     if text is not None:
-        said, content = result(text)
-        parts.content = content
-        parts.texts = [] if said is None else [said]
-    told = unquoted(calls)
-    if isinstance(told, str):
-        return REDACTED if told in REDACTIONS else TRUNCATED
-    for call in told if isinstance(told, list) else [told] if told else []:
+        body, parts.content = result(text)
+        parts.texts = [] if body is None else [body]
+    opened = unquoted(calls)
+    if isinstance(opened, str):
+        return REDACTED if opened in REDACTIONS else TRUNCATED
+    for call in opened if isinstance(opened, list) else [opened] if opened else []:
         if is_object(call):
             parts.calls.append(call_of(call))
         else:

@@ -13,7 +13,7 @@ from ..event import Content, Event, Kind
 
 TIME = pl.Datetime("ns", "UTC")
 KIND = pl.Enum([kind.value for kind in Kind])
-"""Categories stand in sorting order: `user` first, `end` last."""
+"""Categories in sort order: `user` first, `end` last."""
 CONTENT = pl.Enum([content.value for content in Content])
 
 EVENT_SCHEMA: dict[str, pl.DataType] = {

@@ -1,1 +1,1 @@
-"""Instrumentations by scope: the spans that came of each, what it lacks, and what mends it."""
+"""Instrumentations by scope: their spans, what these lack, and the settings that mend it."""

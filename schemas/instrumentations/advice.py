@@ -1,4 +1,4 @@
-"""What users of an instrumentation set so that its telemetry can be audited.
+"""The settings with which an instrumentation's telemetry can be audited.
 
 Read in the documentation and sources of each:
 
@@ -27,7 +27,7 @@ Read in the documentation and sources of each:
 - openlit/openlit: `sdk/python/src/openlit/otel/tracing.py`
 - langchain-ai/langsmith-sdk: `python/langsmith/_internal/otel/_otel_exporter.py`
 
-What was tried stands in `tests/frameworks/frameworks.toml`, and a test holds the two together.
+`tests/frameworks/frameworks.toml` has what was tried, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from types import MappingProxyType
 class Advice:
     """The settings of one instrumentation.
 
-    `content` is what has its spans hold messages, and `session` how its users say which conversation a turn
-    belongs to; a text that begins with "none" says that there is no such setting. `logs` is whether messages
-    may go to log records: then those must be exported beside the spans.
+    `content` makes its spans hold messages, `session` assigns a turn to a conversation; a text that begins
+    with "none" means that there is no such setting. `logs` is whether messages may go to log records: then
+    those must be exported beside the spans.
     """
 
     content: str
@@ -195,11 +195,11 @@ _BY_SCOPE = MappingProxyType(
         ),
     }
 )
-"""By the scope's whole name, or by what it begins with, up to a dot or slash."""
+"""By the scope's whole name, or by a prefix up to a dot or slash."""
 
 
 def advice_for(scope: str) -> Advice | None:
-    """Return what users of the instrumentation with that scope set, None where it is not known."""
+    """Return the settings of the instrumentation with that scope, None where they are not known."""
     name = scope
     while name and name not in _BY_SCOPE:
         name = name[: max(name.rfind(".", 0, -1), name.rfind("/", 0, -1)) + 1]

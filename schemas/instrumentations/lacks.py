@@ -7,17 +7,15 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from ..chat.message import string_of
 from ..dialects.session_key import SESSION_KEYS
 from ..event import Content, Kind
 from ..span import Span
 from ..span_content import SpanContent, SpanRole
 from .advice import Advice, advice_for
+from .census import scope_name
 
 SCOPES_MAX = 200
 """Instrumentations, by scope and version, with counts of their own; further ones count as `OTHERS`."""
-NAME_CHARS_MAX = 200
-"""Characters of a scope's name and version; longer ones are cut."""
 OTHERS = "(others)", ""
 
 _OF_TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
@@ -26,32 +24,32 @@ _OF_AGENTS = (
     *("gen_ai.", "openinference.", "traceloop.", "llm.", "ai.", "input.value", "output.value"),
     *("langfuse.", "langsmith.", "mlflow."),
 )
-"""What the attributes of spans about models, tools and agents begin with."""
+"""Prefixes of the attributes of spans about models, tools and agents."""
 
 
 class Lack(StrEnum):
-    """What an instrumentation lacks: stable words, which `docs/spans.md` explains."""
+    """The deficiency of an instrumentation; `docs/spans.md` explains these stable words."""
 
     UNREAD = "unread"
-    """Spans that look like those of models, tools or agents, none of which is read."""
+    """Spans that look like those of models, tools or agents, but are not read."""
     CONTENT = "content"
-    """Events without what was said, called or returned."""
+    """Events without text, arguments or result."""
     LOG_RECORDS = "log-records"
     """Content is missing that this instrumentation writes to log records, and none came."""
     SESSION = "session"
-    """Events whose session no span says: it is the trace."""
+    """Events of spans without a session: it is the trace."""
     CALL_IDS = "call-ids"
     """Calls and results without the id of their call."""
     LIMITS = "limits"
-    """Spans whose attributes or events were dropped, and events whose text was cut off."""
+    """Spans with dropped attributes or events, and events with truncated text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosed:
     """One instrumentation, by scope and version: how many spans it sent, and how many events come from them.
 
-    `setting` has a line for each lack, in their order: how much it concerns, and what mends it. It is empty
-    where nothing lacks.
+    `setting` has a line for each lack, in their order: how much it affects, and the setting that mends it. It
+    is empty where nothing is lacking.
     """
 
     scope: str
@@ -94,8 +92,8 @@ class Instrumentations:
     _counts: list[_Counts] = field(default_factory=list[_Counts])
 
     def add(self, span: Span, content: SpanContent) -> int:
-        """Count a span with what it says, and return the number of its instrumentation."""
-        number = self._number(_name(span.scope), _name(span.scope_version))
+        """Count a span with its content, and return the number of its instrumentation."""
+        number = self._number(scope_name(span.scope), scope_name(span.scope_version))
         counts = self._counts[number]
         counts.spans += 1
         counts.dropping += bool(span.dropped_attributes or span.dropped_events)
@@ -110,8 +108,8 @@ class Instrumentations:
     ) -> None:
         """Count an event that comes from a span of the instrumentation with that number.
 
-        Where no span says the session, its id is that of the trace, behind the resource attributes that go
-        before it.
+        Where no span names the session, its id is that of the trace, after the resource attributes of the
+        scope.
         """
         if kind is Kind.END:
             return
@@ -142,13 +140,13 @@ class Instrumentations:
         return Diagnosed(scope, version, counts.spans, counts.events, tuple(found), setting)
 
 
-def as_json(one: Diagnosed) -> dict[str, Any]:
+def as_json(diagnosed: Diagnosed) -> dict[str, Any]:
     """Return an instrumentation as the member of a JSON array."""
-    return asdict(one) | {"lacks": [lack.value for lack in one.lacks]}
+    return asdict(diagnosed) | {"lacks": [lack.value for lack in diagnosed.lacks]}
 
 
 def _lacks(counts: _Counts, advice: Advice | None, *, log_records: bool) -> Iterator[tuple[Lack, str]]:
-    """Yield what an instrumentation lacks, with how much of what it sent that concerns."""
+    """Yield what an instrumentation lacks, each with how much of its telemetry that affects."""
     events = f"of {counts.events:,} events"
     if counts.unread and not counts.read:
         yield Lack.UNREAD, f"{counts.unread:,} of {counts.spans:,} spans"
@@ -164,18 +162,13 @@ def _lacks(counts: _Counts, advice: Advice | None, *, log_records: bool) -> Iter
         yield Lack.LIMITS, f"{counts.dropping:,} of {counts.spans:,} spans, {counts.truncated:,} {events}"
 
 
-def _name(text: str) -> str:
-    """Return a scope's name or version as text of bounded length."""
-    return string_of(text[:NAME_CHARS_MAX]) or ""
-
-
 def _is_of_agents(name: str) -> bool:
-    """Return whether an attribute is about models, tools or agents; one that only says the session is not."""
+    """Return whether an attribute is about models, tools or agents; a session id alone is not."""
     return name.startswith(_OF_AGENTS) and name not in SESSION_KEYS
 
 
 def _setting(lack: Lack, advice: Advice | None) -> str:
-    """Return what mends a lack, by the instrumentation's advice where there is any."""
+    """Return the setting that mends a lack, from the instrumentation's advice where there is any."""
     if advice is not None and lack is Lack.CONTENT:
         return advice.content
     if advice is not None and lack is Lack.SESSION:

@@ -1,4 +1,4 @@
-"""What was missing at an event that a rule could not judge, and the setting that has it captured."""
+"""The content missing at an event that a rule could not judge, and the setting that captures it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ..event import Content
 from .advice import advice_for
 
 LIMITS = "raise the SDK's limits, OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT and OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
-"""What to do where content was cut off."""
-_SAID = {
+"""The setting for content that was cut off."""
+_STATES = {
     Content.ABSENT: "not captured",
     Content.TRUNCATED: "cut off",
     Content.REDACTED: "redacted",
@@ -20,7 +20,7 @@ _ASSIGNMENT = re.compile(r"[A-Z][A-Z0-9_]*=")
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What an event lacks: how (`content`), which `field` in words, and by which instrumentation scope.
+    """A missing field of an event: its state (`content`), its name in words, and the instrumentation scope.
 
     `scope` is None where the event does not name one, as those of chat logs.
     """
@@ -31,12 +31,12 @@ class Missing:
 
     @property
     def reason(self) -> str:
-        """Return what is missing, in words: `message text not captured`."""
-        return f"{self.field} {_SAID.get(self.content, 'not known')}"
+        """Return the missing field in words: `message text not captured`."""
+        return f"{self.field} {_STATES.get(self.content, 'not known')}"
 
     @property
     def setting(self) -> str | None:
-        """Return what to set so that it is captured, None where that is not known."""
+        """Return the setting that captures it, None where that is not known."""
         if self.content is Content.TRUNCATED:
             return LIMITS
         advice = advice_for(self.scope) if self.scope and self.content is Content.ABSENT else None
@@ -46,6 +46,6 @@ class Missing:
 
 
 def with_setting(reason: str, scope: str | None, setting: str | None) -> str:
-    """Return the reason with what to do about it: `message text not captured (SCOPE: set NAME=true)`."""
-    told = ": ".join(part for part in (scope, setting) if part)
-    return f"{reason} ({told})" if told else reason
+    """Return the reason with its setting: `message text not captured (SCOPE: set NAME=true)`."""
+    hint = ": ".join(part for part in (scope, setting) if part)
+    return f"{reason} ({hint})" if hint else reason

@@ -1,1 +1,1 @@
-"""Spans out of OTLP and SDK dumps, in protobuf and JSON."""
+"""Decoding of spans and log records from OTLP and SDK dumps, in protobuf and JSON."""

@@ -21,37 +21,41 @@ DEPTH_MAX = 24
 Pair = TypeVar("Pair")
 
 
-def from_protobuf(pairs: Iterable[KeyValue], count: int, place: Place, reading: Decoding) -> dict[str, Value]:
-    """Return the attributes of a message, of which there are `count`; what cannot be read of them is told."""
+def from_protobuf(
+    pairs: Iterable[KeyValue], count: int, place: Place, decoding: Decoding
+) -> dict[str, Value]:
+    """Return the attributes of a message, of which there are `count`; unreadable ones become flaws."""
     try:
-        # Most values are text: asking for it first costs a third of asking which kind there is.
-        told = {pair.key: (value := pair.value).string_value or _of_any(value, 0) for pair in pairs}
+        # Most values are text: a look at that first costs a third of a look-up of the kind.
+        attributes = {pair.key: (value := pair.value).string_value or _of_any(value, 0) for pair in pairs}
     except Unreadable:
-        told = {}
-    if len(told) != count or "" in told:
-        return _one_by_one(pairs, lambda pair: pair.key, lambda pair: _of_any(pair.value, 0), place, reading)
-    return told
+        attributes = {}
+    if len(attributes) != count or "" in attributes:
+        return _one_by_one(pairs, lambda pair: pair.key, lambda pair: _of_any(pair.value, 0), place, decoding)
+    return attributes
 
 
-def from_json(value: object, place: Place, reading: Decoding) -> dict[str, Value]:
+def from_json(value: object, place: Place, decoding: Decoding) -> dict[str, Value]:
     """Return the attributes of a JSON object: OTLP's list of keys and values, or a plain object."""
     if value is None:
         return {}
     if isinstance(value, list):
         items = cast("list[object]", value)
-        told = _quickly(items)
-        return told if told is not None else _one_by_one(items, _key, _any_of_pair, place, reading)
+        attributes = _quickly(items)
+        return (
+            attributes if attributes is not None else _one_by_one(items, _key, _any_of_pair, place, decoding)
+        )
     if is_object(value):
         return _one_by_one(
-            value.items(), lambda pair: text_of(pair[0]), lambda pair: plain(pair[1]), place, reading
+            value.items(), lambda pair: text_of(pair[0]), lambda pair: plain(pair[1]), place, decoding
         )
-    reading.lost += 1
-    reading.flaw(place, "otlp-value", "has attributes that are neither a list nor an object")
+    decoding.lost += 1
+    decoding.flaw(place, "otlp-value", "has attributes that are neither a list nor an object")
     return {}
 
 
 def text_of(value: object) -> str:
-    """Return the text; Unreadable where it is none, or none that UTF-8 can carry."""
+    """Return the text; raise Unreadable where it is none, or UTF-8 cannot carry it."""
     if not isinstance(value, str):
         raise Unreadable("otlp-value", "is not text where text belongs")
     if not value.isascii():
@@ -63,7 +67,7 @@ def text_of(value: object) -> str:
 
 
 def integer_of(value: object) -> int:
-    """Return a whole number, also as decimal text or as a float without a fraction; Unreadable where it is none."""
+    """Return a whole number, also from decimal text or a float without a fraction; else raise Unreadable."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -74,19 +78,19 @@ def integer_of(value: object) -> int:
 
 
 def value_of_protobuf(value: AnyValue) -> Value:
-    """Return what an AnyValue holds, None where it holds nothing; raises Unreadable."""
+    """Return the value of an AnyValue, None for an empty one; raise Unreadable where it has none."""
     return _of_any(value, 0)
 
 
 def value_of_json(value: object) -> Value:
-    """Return what an AnyValue in JSON holds, or the value itself in plain JSON; raises Unreadable."""
+    """Return the value of an AnyValue in JSON, or of plain JSON; raise Unreadable where it has none."""
     if is_object(value) and len(value) == 1 and next(iter(value)) in (*_SCALARS, *_NESTED):
         return _any(value, 0)
     return plain(value)
 
 
 def plain(value: object, depth: int = 0) -> Value:
-    """Return a value as plain JSON has it; Unreadable where it is nested too deeply or UTF-8 cannot carry it."""
+    """Return a value of plain JSON; raise Unreadable for deep nesting and text that UTF-8 cannot carry."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, str):
@@ -105,13 +109,13 @@ def _one_by_one(
     key_of: Callable[[Pair], str],
     value_of: Callable[[Pair], Value],
     place: Place,
-    reading: Decoding,
+    decoding: Decoding,
 ) -> dict[str, Value]:
-    """Return the attributes that can be read; a value that cannot is None, so that its key is seen to be there.
+    """Return the attributes with a readable key, with None for an unreadable value.
 
-    Those without a key that can be read are counted as lost.
+    Attributes without a readable key are counted as lost.
     """
-    told: dict[str, Value] = {}
+    attributes: dict[str, Value] = {}
     for number, pair in enumerate(pairs, 1):
         value: Value = None
 
@@ -121,26 +125,26 @@ def _one_by_one(
         try:
             key = key_of(pair)
         except Unreadable as flaw:
-            reading.lost += 1
-            reading.flaw(at, flaw.code, flaw.text)
+            decoding.lost += 1
+            decoding.flaw(at, flaw.code, flaw.text)
             continue
         if not key:
-            reading.lost += 1
-            reading.flaw(at, "otlp-key", "has no key")
+            decoding.lost += 1
+            decoding.flaw(at, "otlp-key", "has no key")
             continue
         try:
             value = value_of(pair)
         except Unreadable as flaw:
-            reading.flaw(at, flaw.code, flaw.text)
-        if key in told and repr(told[key]) != repr(value):
+            decoding.flaw(at, flaw.code, flaw.text)
+        if key in attributes and repr(attributes[key]) != repr(value):
             text = "has the key of an earlier one and another value"
-            reading.flaw(at, "otlp-key", text)
-        told[key] = value
-    return told
+            decoding.flaw(at, "otlp-key", text)
+        attributes[key] = value
+    return attributes
 
 
 def _of_any(value: AnyValue, depth: int) -> Value:
-    """Return what an AnyValue holds, None where it holds nothing."""
+    """Return the value of an AnyValue, None for an empty one."""
     kind = value.WhichOneof("value")
     if kind is None:
         return None
@@ -156,19 +160,19 @@ def _of_any(value: AnyValue, depth: int) -> Value:
 
 
 def _quickly(items: list[object]) -> dict[str, Value] | None:
-    """Return the attributes of a list in which nothing is wrong, else None: most are, and most are ASCII text."""
-    told: dict[str, Value] = {}
+    """Return the attributes of a flawless list of ASCII text, as most are; else None."""
+    attributes: dict[str, Value] = {}
     try:
         for item in cast("list[dict[str, dict[str, object]]]", items):
             value = item["value"]
             text = value.get("stringValue")
-            told[cast("str", item["key"])] = (
+            attributes[cast("str", item["key"])] = (
                 text if isinstance(text, str) and text.isascii() and len(value) == 1 else _any(value, 0)
             )
-        keys = "".join(told)
+        keys = "".join(attributes)
     except (KeyError, TypeError, AttributeError, Unreadable):
         return None
-    return told if keys.isascii() and len(told) == len(items) and "" not in told else None
+    return attributes if keys.isascii() and len(attributes) == len(items) and "" not in attributes else None
 
 
 def _key(pair: object) -> str:
@@ -182,7 +186,7 @@ def _any_of_pair(pair: object, depth: int = 0) -> Value:
 
 
 def _any(value: object, depth: int) -> Value:
-    """Return what an AnyValue in JSON holds; Unreadable where it is none."""
+    """Return the value of an AnyValue in JSON; raise Unreadable where it is none."""
     if value is None:
         return None
     if not is_object(value) or len(value) > 1:
@@ -236,7 +240,7 @@ def _inner_list(value: object, depth: int) -> list[object]:
 
 
 def _double(value: object) -> float:
-    """Return a float, also as the texts that JSON needs for what it has no numbers for."""
+    """Return a float, also from the texts that JSON has for values that are no JSON numbers."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
             return float(value)
@@ -246,7 +250,7 @@ def _double(value: object) -> float:
     if text == "NaN":
         return nan
     if isinstance(value, NotJson) or text in ("Infinity", "-Infinity"):
-        # A `NotJson` that is no name is a number beyond doubles.
+        # A `NotJson` other than these names is a number beyond doubles.
         return -inf if str(text).startswith("-") else inf
     if isinstance(text, str) and len(text) <= 32:
         try:

@@ -1,7 +1,7 @@
-"""Requests one behind another in a stream of bytes, as the collector's file exporter writes them.
+"""Sequences of requests in a stream of bytes, as the collector's file exporter writes them.
 
-Each stands behind its length in 4 bytes, big-endian: requests in protobuf, or (with compression) zstd frames
-of one request each, in protobuf or JSON.
+Each request follows its length in 4 bytes, big-endian: requests in protobuf, or (with compression) zstd
+frames of one request each, in protobuf or JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .decoded import Unreadable
 REQUEST_BYTES_MAX = 1 << 26
 """Bytes of one request of a file, packed and unpacked."""
 REQUEST_RATIO_MAX = 1_000
-"""How many times its own size a compressed request may unpack to."""
+"""The largest ratio of an unpacked request to the compressed one."""
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -33,24 +33,24 @@ _TAGS = (b"\x0a", b"\x0a\x12", b"\x0a\x12\x1a")
 
 
 class Layout(StrEnum):
-    """How requests stand in a file that is no text."""
+    """The layout of requests in a binary file."""
 
     FRAMES = "frames"
-    """Each behind its length."""
+    """Each request follows its length."""
     REQUEST = "request"
-    """There is one, in protobuf."""
+    """The file is one request, in protobuf."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What stood behind a length, and the byte at which that length begins."""
+    """The bytes after a length, and the offset of that length."""
 
     offset: int
     data: bytes
 
 
 def layout_of(start: bytes) -> Layout | None:
-    """Return how requests stand in a file that begins with these bytes, or None where it is no such file."""
+    """Return the layout of a file that begins with these bytes, or None where it holds no requests."""
     size = int.from_bytes(start[:_LENGTH_BYTES], "big")
     inner = start[_LENGTH_BYTES:]
     if 0 < size <= REQUEST_BYTES_MAX and (inner.startswith(ZSTD_MAGIC) or _begins_request(inner, size)):
@@ -59,10 +59,10 @@ def layout_of(start: bytes) -> Layout | None:
 
 
 def frames(read: Callable[[int], bytes], bytes_max: int = REQUEST_BYTES_MAX) -> Iterator[Frame | InputFlaw]:
-    """What stands behind the lengths that `read` gives, which returns fewer bytes than asked at the end only.
+    """Yield the frames of a stream; `read` returns fewer bytes than requested only at its end.
 
-    Of a frame of more than `bytes_max` a flaw says where it is, and it is passed over. So it is with one that
-    the stream ends in, as after a crash of its writer; nothing can follow that one.
+    A frame of more than `bytes_max` is skipped and yields a flaw. So does a frame that the stream ends in, as
+    after a crash of its writer.
     """
     offset = 0
     while head := read(_LENGTH_BYTES):
@@ -86,8 +86,8 @@ def frames(read: Callable[[int], bytes], bytes_max: int = REQUEST_BYTES_MAX) -> 
 def unpacked(data: bytes, bytes_max: int = REQUEST_BYTES_MAX) -> bytes:
     """Return a request out of gzip or zstd by its first bytes; other bytes as they are.
 
-    Raises Unreadable where the compressed data is damaged or cut off, or where it unpacks to more than
-    `bytes_max` or `REQUEST_RATIO_MAX` times its size; it stops there.
+    Raises Unreadable where the compressed data is damaged or cut off, or as soon as it unpacks to more than
+    `bytes_max` or `REQUEST_RATIO_MAX` times its size.
     """
     limit = min(bytes_max, REQUEST_RATIO_MAX * len(data))
     if data.startswith(ZSTD_MAGIC):
@@ -96,7 +96,7 @@ def unpacked(data: bytes, bytes_max: int = REQUEST_BYTES_MAX) -> bytes:
 
 
 def _skip(read: Callable[[int], bytes], size: int) -> int:
-    """Pass over that many bytes; how many there were."""
+    """Skip up to `size` bytes; return how many there were."""
     left = size
     while left and (data := read(min(left, _SKIPPED_BYTES))):
         left -= len(data)
@@ -104,7 +104,7 @@ def _skip(read: Callable[[int], bytes], size: int) -> int:
 
 
 def _from_zstd(data: bytes, limit: int) -> bytes:
-    """Return the content of the one frame; where it says no size itself, room for all that is allowed is taken."""
+    """Return the content of a zstd frame; a frame without a size gets a buffer of `limit` bytes."""
     unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES_MAX)
     try:
         size = zstandard.frame_content_size(data)
@@ -114,7 +114,7 @@ def _from_zstd(data: bytes, limit: int) -> bytes:
     except zstandard.ZstdError:
         raise _fault_of_zstd(data, limit) from None
     if size < 0:
-        # Of such a frame the library does not look at what follows it.
+        # The library does not check for bytes after such a frame.
         again = unpacker.decompressobj()
         again.decompress(data)
         if again.unused_data:
@@ -134,9 +134,9 @@ def _fault_of_zstd(data: bytes, limit: int) -> Unreadable:
 
 
 def inflated(data: bytes, limit: int, name: str, wbits: int) -> bytes:
-    """Data in one of zlib's formats, unpacked: `wbits` is zlib's, `name` what errors call the format.
+    """Return data unpacked from one of zlib's formats: `wbits` is zlib's, `name` is for errors.
 
-    Raises Unreadable for what is damaged, cut off, followed by something, or unpacks to more than `limit`.
+    Raises Unreadable for data that is damaged, cut off, followed by other bytes, or unpacks beyond `limit`.
     """
     part = zlib.decompressobj(wbits=wbits)
     try:
@@ -151,7 +151,7 @@ def inflated(data: bytes, limit: int, name: str, wbits: int) -> bytes:
 
 
 def _begins_request(data: bytes, size: int) -> bool:
-    """Return whether the bytes begin a TracesData of at most that size: three messages in one another."""
+    """Return whether the bytes begin a TracesData of at most that size, by its three nested messages."""
     at = 0
     for tags in _TAGS:
         if at >= len(data) or data[at] not in tags:
@@ -166,7 +166,7 @@ def _begins_request(data: bytes, size: int) -> bool:
 
 
 def _length(data: bytes, at: int) -> tuple[int, int]:
-    """Return the varint at that place and where it ends; zero bytes stand for what is not there."""
+    """Return the varint at an offset and the offset of its end; missing bytes count as zero."""
     value = shift = 0
     while shift < 35:
         byte = data[at] if at < len(data) else 0

@@ -1,4 +1,4 @@
-"""One span in JSON, in any of the spellings that OTLP's writers and the SDKs' dumps have.
+"""One span in JSON, in any spelling of OTLP's writers and the SDKs' dumps.
 
 OTLP has `traceId` (hex; base64 where protobuf's own JSON mapping wrote it) and `startTimeUnixNano`. Python's
 SDK has `context.trace_id` (`0x` and hex, or an integer), `start_time` (ISO 8601 or nanoseconds) and
@@ -15,9 +15,9 @@ from typing import cast
 
 from ..chat.find import is_object
 from ..span import Span, SpanEvent, Value
-from ..time import NS, parse_time
+from ..time import NS, NS_MAX, parse_time
 from .attributes import from_json, integer_of, text_of
-from .decoded import TIME_MAX, Decoding, Place, Unreadable
+from .decoded import BAD_PARENT_ID, BAD_SPAN_ID, BAD_TRACE_ID, Decoding, Place, Unreadable
 
 _CONTEXTS = ("context", "spanContext", "span_context")
 TRACE_IDS = ("traceId", "trace_id")
@@ -61,42 +61,39 @@ def decode_span(
     resource: Mapping[str, Value] | None,
     scope: tuple[str, str],
     place: Place,
-    reading: Decoding,
+    decoding: Decoding,
 ) -> None:
-    """Add the span to what was read; it names its resource and scope itself where `resource` is None.
+    """Add the span; where `resource` is None the span has its resource and scope itself.
 
     A scope is its name and its version.
     """
     if not is_object(value):
-        reading.rejected += 1
-        reading.flaw(place, "otlp-shape", "is not an object")
+        decoding.reject(place, "otlp-shape", "is not an object")
         return
     ids = _ids(value)
     trace_id, span_id = hex_id(first(ids, TRACE_IDS), 16), hex_id(first(ids, SPAN_IDS), 8)
     if trace_id is None:
-        reading.rejected += 1
-        reading.flaw(place, "otlp-trace-id", "has a trace id that is not 16 bytes, or all zero")
+        decoding.reject(place, *BAD_TRACE_ID)
         return
     if span_id is None:
-        reading.rejected += 1
-        reading.flaw(place, "otlp-span-id", "has a span id that is not 8 bytes, or all zero")
+        decoding.reject(place, *BAD_SPAN_ID)
         return
     if resource is None:
-        resource = decode_resource(value.get("resource"), place, reading)
-        scope = decode_scope(first(value, _SCOPES), place, reading)
-    attributes, dropped = _attributes(value, place, reading)
-    events, dropped_events = _events(value, place, reading)
-    reading.spans.append(
+        resource = decode_resource(value.get("resource"), place, decoding)
+        scope = decode_scope(first(value, _SCOPES), place, decoding)
+    attributes, dropped = _attributes(value, place, decoding)
+    events, dropped_events = _events(value, place, decoding)
+    decoding.spans.append(
         Span(
             trace_id,
             span_id,
-            _parent(value, place, reading),
-            _name(value, place, reading),
-            time_of(value, STARTS, place, reading),
-            time_of(value, _ENDS, place, reading),
+            _parent(value, place, decoding),
+            _name(value, place, decoding),
+            time_of(value, STARTS, place, decoding),
+            time_of(value, _ENDS, place, decoding),
             attributes,
             events,
-            _failed(value.get("status"), place, reading),
+            _failed(value.get("status"), place, decoding),
             resource,
             scope[0],
             dropped,
@@ -106,22 +103,22 @@ def decode_span(
     )
 
 
-def decode_resource(value: object, place: Place, reading: Decoding) -> dict[str, Value]:
+def decode_resource(value: object, place: Place, decoding: Decoding) -> dict[str, Value]:
     """Return the attributes of a resource, empty where there is none."""
     if value is None:
         return {}
     if not is_object(value):
-        reading.flaw(place, "otlp-value", "has a resource that is not an object")
+        decoding.flaw(place, "otlp-value", "has a resource that is not an object")
         return {}
-    return from_json(first(value, ("attributes", "_attributes")), place, reading)
+    return from_json(first(value, ("attributes", "_attributes")), place, decoding)
 
 
-def decode_scope(value: object, place: Place, reading: Decoding) -> tuple[str, str]:
+def decode_scope(value: object, place: Place, decoding: Decoding) -> tuple[str, str]:
     """Return the name and the version of an instrumentation scope, empty where there is none."""
     if not is_object(value):
         return NO_SCOPE
     version = value.get("version")
-    return _name(value, place, reading), version if isinstance(version, str) else ""
+    return _name(value, place, decoding), version if isinstance(version, str) else ""
 
 
 def hex_id(value: object, size: int) -> str | None:
@@ -151,12 +148,12 @@ def _bytes_of(text: str, size: int) -> bytes | None:
 
 
 def _ids(value: dict[str, object]) -> dict[str, object]:
-    """Return the object in which a span's ids stand: itself, or its context."""
+    """Return the object with a span's ids: the span, or its context."""
     context = first(value, _CONTEXTS)
     return context if is_object(context) and first(value, TRACE_IDS) is None else value
 
 
-def _parent(value: dict[str, object], place: Place, reading: Decoding) -> str | None:
+def _parent(value: dict[str, object], place: Place, decoding: Decoding) -> str | None:
     given = first(value, _PARENT_IDS)
     if given is None:
         parent = first(value, _PARENTS)
@@ -165,23 +162,23 @@ def _parent(value: dict[str, object], place: Place, reading: Decoding) -> str | 
         return None
     parent_id = hex_id(given, 8)
     if parent_id is None and not _is_zero(given):
-        reading.flaw(place, "otlp-parent-id", "has a parent id that is not 8 bytes")
+        decoding.flaw(place, *BAD_PARENT_ID)
     return parent_id
 
 
 def _is_zero(given: object) -> bool:
-    """Return whether an id that is none is all zero, as some write where there is no parent."""
+    """Return whether an invalid id is all zero, as some writers have it for no parent."""
     return given == 0 or (isinstance(given, str) and _bytes_of(given, 8) == bytes(8))
 
 
-def _name(value: Mapping[str, object], place: Place, reading: Decoding) -> str:
+def _name(value: Mapping[str, object], place: Place, decoding: Decoding) -> str:
     name = value.get("name")
     if name is None:
         return ""
     try:
         return text_of(name)
     except Unreadable as flaw:
-        reading.flaw(place, flaw.code, "has a name that is no text, or none that UTF-8 can carry")
+        decoding.flaw(place, flaw.code, "has a name that is no text, or none that UTF-8 can carry")
         return ""
 
 
@@ -189,9 +186,9 @@ def time_of(
     value: Mapping[str, object],
     names: tuple[tuple[str, str], tuple[str, str]],
     place: Place,
-    reading: Decoding,
+    decoding: Decoding,
 ) -> int:
-    """Return a time in nanoseconds, 0 where it is not said; the first names are OTLP's, which count nanoseconds."""
+    """Return a time in nanoseconds, 0 without one; the first names are OTLP's, in nanoseconds."""
     try:
         given = first(value, names[0])
         if given is not None:
@@ -200,9 +197,9 @@ def time_of(
             ns = _sdk_time(first(value, names[1]))
     except Unreadable:
         ns = -1
-    if 0 <= ns <= TIME_MAX:
+    if 0 <= ns <= NS_MAX:
         return ns
-    reading.flaw(place, "otlp-time", "has a time that is none, or is not between 1970 and 2262")
+    decoding.flaw(place, "otlp-time", "has a time that is none, or is not between 1970 and 2262")
     return 0
 
 
@@ -219,57 +216,59 @@ def _sdk_time(given: object) -> int:
     return -1 if ns is None else ns
 
 
-def _attributes(value: Mapping[str, object], place: Place, reading: Decoding) -> tuple[dict[str, Value], int]:
-    """Return the attributes of a span or an event, and how many more there were."""
-    lost = reading.lost
-    attributes = from_json(value.get("attributes"), place, reading)
-    return attributes, count_of(value, _LOST_ATTRIBUTES, place, reading) + reading.lost - lost
+def _attributes(
+    value: Mapping[str, object], place: Place, decoding: Decoding
+) -> tuple[dict[str, Value], int]:
+    """Return the attributes of a span or an event, and how many were dropped or lost."""
+    lost = decoding.lost
+    attributes = from_json(value.get("attributes"), place, decoding)
+    return attributes, count_of(value, _LOST_ATTRIBUTES, place, decoding) + decoding.lost - lost
 
 
-def count_of(value: Mapping[str, object], names: tuple[str, ...], place: Place, reading: Decoding) -> int:
-    """Return how many were dropped; one where that cannot be read."""
+def count_of(value: Mapping[str, object], names: tuple[str, ...], place: Place, decoding: Decoding) -> int:
+    """Return a count of dropped items; 1 where it cannot be decoded."""
     given = first(value, names)
     if given is None:
         return 0
     try:
         return max(0, integer_of(given))
     except Unreadable as flaw:
-        reading.flaw(place, flaw.code, "counts what was dropped by what is no number")
+        decoding.flaw(place, flaw.code, "counts what was dropped by what is no number")
         return 1
 
 
 def _events(
-    value: Mapping[str, object], place: Place, reading: Decoding
+    value: Mapping[str, object], place: Place, decoding: Decoding
 ) -> tuple[tuple[SpanEvent, ...], int]:
-    """Return a span's events, and how many more there were."""
-    dropped, events = count_of(value, _LOST_EVENTS, place, reading), value.get("events")
+    """Return a span's events, and how many were dropped."""
+    dropped, events = count_of(value, _LOST_EVENTS, place, decoding), value.get("events")
     if not events:
         return (), dropped
     if not isinstance(events, list):
-        reading.flaw(place, "otlp-value", "has span events that are no list")
+        decoding.flaw(place, "otlp-value", "has span events that are no list")
         return (), dropped + 1
-    told: list[SpanEvent] = []
+    decoded: list[SpanEvent] = []
     for number, event in enumerate(cast("list[object]", events), 1):
 
         def inner(n: int = number) -> str:
             return f"{place()}, event {n}"
 
         if not is_object(event):
-            reading.flaw(inner, "otlp-value", "is not an object")
+            decoding.flaw(inner, "otlp-value", "is not an object")
             dropped += 1
             continue
-        name, time = _name(event, inner, reading), time_of(event, _TIMES, inner, reading)
-        told.append(SpanEvent(name, time, *_attributes(event, inner, reading)))
+        name, time = _name(event, inner, decoding), time_of(event, _TIMES, inner, decoding)
+        decoded.append(SpanEvent(name, time, *_attributes(event, inner, decoding)))
         dropped += not name
-    return tuple(told), dropped
+    return tuple(decoded), dropped
 
 
-def _failed(status: object, place: Place, reading: Decoding) -> bool:
-    """Whether a status is an error: its code is 2, or a name of it such as `STATUS_CODE_ERROR` or `error`."""
+def _failed(status: object, place: Place, decoding: Decoding) -> bool:
+    """Return whether a status is an error: code 2, or a name such as `STATUS_CODE_ERROR` or `error`."""
     code = first(status, _CODES) if is_object(status) else status
     if isinstance(code, str):
         return code.upper().endswith("ERROR")
     if code is None or isinstance(code, (int, float)):
         return code == 2
-    reading.flaw(place, "otlp-value", "has a status that is none")
+    decoding.flaw(place, "otlp-value", "has a status that is none")
     return False

@@ -1,7 +1,7 @@
-"""What can be kept of a request in protobuf that does not parse as a whole.
+"""The salvage of a request in protobuf that does not parse as a whole.
 
-Parsers refuse all of a message for one piece of text that is not UTF-8, as a text becomes that was cut to a
-number of bytes. Here the least part that holds the damage is taken out and the rest put together again.
+A parser rejects a whole message for one text that is not UTF-8, such as a text cut to a number of bytes.
+This module removes the smallest part around the damage and puts the rest together again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .decoded import Decoding
 from .wire import BYTES, WireField, fields_of
 
 FIELDS_MAX = 1_000_000
-"""Fields of a damaged request that are looked at (some seconds' work) before it is given up as a whole."""
+"""Fields of a damaged request that are examined (some seconds' work) before the whole request is rejected."""
 
 _CHILDREN: dict[type[Message], dict[int, tuple[str, type[Message]]]] = {
     TracesData: {1: ("resource", ResourceSpans)},
@@ -53,52 +53,52 @@ _TEXTS: dict[type[Message], frozenset[int]] = {
     ScopeLogs: frozenset({3}),
     LogRecord: frozenset({3}),
 }
-"""Texts that a message can do without."""
+"""Texts that can be left out of a message."""
 
 
 class _TooManyFields(Exception):
     """More fields than `FIELDS_MAX`."""
 
 
-def salvaged(data: bytes, reading: Decoding, kind: type[Message] = TracesData) -> bytes | None:
-    """Return the request without what is damaged in it, as bytes that parse; None where nothing can be kept.
+def salvaged(data: bytes, decoding: Decoding, kind: type[Message] = TracesData) -> bytes | None:
+    """Return the request without its damaged parts, as bytes that parse; None where nothing remains.
 
-    Each part that is taken out is told to `reading`. A span, resource or attribute that is lost stays as an
-    empty message, so that the others keep their numbers, and its place is excused from being told again.
+    Each removed part becomes a flaw of `decoding`. A lost span, resource or attribute remains as an empty
+    message, so that the numbers of the rest do not change, and its place is excused from a second flaw.
     """
     left = [FIELDS_MAX]
     flaws = Decoding()
     try:
         whole = _sound(kind, data, "request", flaws, left)
     except _TooManyFields:
-        reading.flaw("request", "otlp-protobuf", f"is damaged and has more than {FIELDS_MAX} fields")
+        decoding.flaw("request", "otlp-protobuf", f"is damaged and has more than {FIELDS_MAX} fields")
         return None
-    reading.flaws.extend(flaws.flaws)
-    reading.untold += flaws.untold
-    reading.excused |= flaws.excused
+    decoding.flaws.extend(flaws.flaws)
+    decoding.unlisted += flaws.unlisted
+    decoding.excused |= flaws.excused
     return None if "request" in flaws.excused else whole
 
 
-def _sound(kind: type[Message], data: bytes, place: str, reading: Decoding, left: list[int]) -> bytes:
-    """Return the message without what is damaged; empty, and its place excused, where nothing can be kept."""
+def _sound(kind: type[Message], data: bytes, place: str, decoding: Decoding, left: list[int]) -> bytes:
+    """Return the message without its damaged parts; empty, and its place excused, where nothing remains."""
     if _parses(kind, data):
         return data
     if kind is AnyValue:
-        reading.flaw(place, "otlp-value", "has a value that is not UTF-8, nested too deeply or damaged")
+        decoding.flaw(place, "otlp-value", "has a value that is not UTF-8, nested too deeply or damaged")
         return b""
     parts: list[bytes] = []
-    met: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     try:
         fields = list(_fields(data, left))
     except ValueError:
         fields = []
     for field in fields:
-        met[field.number] += 1
-        parts.append(_part(kind, data, field, met[field.number], place, reading, left))
+        counts[field.number] += 1
+        parts.append(_part(kind, data, field, counts[field.number], place, decoding, left))
     whole = b"".join(parts)
     if not fields or not _parses(kind, whole):
-        reading.flaw(place, "otlp-protobuf", "is not OTLP in protobuf: damaged, cut off or not UTF-8")
-        reading.excused.add(place)
+        decoding.flaw(place, "otlp-protobuf", "is not OTLP in protobuf: damaged, cut off or not UTF-8")
+        decoding.excused.add(place)
         return b""
     return whole
 
@@ -109,10 +109,10 @@ def _part(
     field: WireField,
     nth: int,
     place: str,
-    reading: Decoding,
+    decoding: Decoding,
     left: list[int],
 ) -> bytes:
-    """Return the bytes of a message's field, the nth of its number, without what is damaged in it."""
+    """Return the bytes of a message's field, the nth with its number, without damaged parts."""
     whole = data[field.start : field.end]
     if field.wire != BYTES:
         return whole
@@ -121,10 +121,10 @@ def _part(
     if child is not None:
         name, inner = child
         above = "" if place == "request" else f"{place}, "
-        sound = _sound(inner, content, f"{above}{name} {nth}" if name else place, reading, left)
+        sound = _sound(inner, content, f"{above}{name} {nth}" if name else place, decoding, left)
         return whole if sound is content else _delimited(field.number, sound)
     if field.number in _TEXTS.get(kind, ()) and not _is_text(content):
-        reading.flaw(place, "otlp-text", "has a name or a note that is not UTF-8")
+        decoding.flaw(place, "otlp-text", "has a name or a note that is not UTF-8")
         return b""
     return whole
 

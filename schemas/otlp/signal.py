@@ -16,14 +16,14 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from .wire import BYTES, FIXED32, FIXED64, VARINT, WireField, fields_of
 
 ELEMENTS_MAX = 1_000
-"""Elements of a request that are looked at, of which each may leave open what it is."""
+"""Elements of a request that are examined; one alone may fit several signals."""
 
 _RESOURCES, _SCOPES, _ELEMENTS = 1, 2, 2
 _TRACE_ID_BYTES, _SPAN_ID_BYTES = 16, 8
 
 _OF_A_SPAN = frozenset({(2, BYTES), (6, VARINT), (7, FIXED64), (8, FIXED64), (10, VARINT), (16, FIXED32)})
 _OF_A_RECORD = frozenset({(2, VARINT), (6, BYTES), (7, VARINT), (8, FIXED32), (10, BYTES), (11, FIXED64)})
-"""Fields by number and wire type that one of both has and the other never."""
+"""Fields by number and wire type that only a span, or only a record, has."""
 
 
 class Signal(StrEnum):
@@ -35,9 +35,9 @@ class Signal(StrEnum):
 
 
 def signal_of(data: bytes) -> Signal:
-    """Return the signal of a request; spans where its elements leave it open, or contradict each other.
+    """Return the signal of a request; spans where its elements fit several signals, or contradict each other.
 
-    One element that cannot be a log record makes it no request of logs.
+    One element that cannot be a log record excludes logs.
     """
     found: set[Signal] = set()
     for number, element in enumerate(_elements(data)):
@@ -68,7 +68,7 @@ def _elements(data: bytes) -> Iterator[WireField]:
 
 
 def _signal_of(data: bytes, element: WireField) -> Signal | None:
-    """Return what one element is; None where it leaves that open."""
+    """Return the signal of one element; None where it fits several."""
     try:
         fields = list(fields_of(data, element.content, element.end))
     except ValueError:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-"""Wire types; groups are none that OTLP has."""
+"""Wire types; OTLP has no groups."""
 
 
 class WireField(NamedTuple):
-    """Where in some bytes a field is: from its tag at `start` to `end`, its content from `content` on."""
+    """The offsets of a field: from its tag at `start` to `end`, with the content from `content` on."""
 
     number: int
     wire: int
@@ -20,12 +20,12 @@ class WireField(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return how many bytes the content has."""
+        """Return the number of bytes of the content."""
         return self.end - self.content
 
 
 def fields_of(data: bytes, start: int, end: int) -> Iterator[WireField]:
-    """Yield the fields between two places; raises ValueError where the bytes are none."""
+    """Yield the fields between two offsets; raise ValueError where the bytes are no fields."""
     at = start
     while at < end:
         begin = at
@@ -48,7 +48,7 @@ def fields_of(data: bytes, start: int, end: int) -> Iterator[WireField]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at a place and where it ends; raises ValueError where there is none."""
+    """Return the number at an offset and the offset of its end; raise ValueError where there is none."""
     value = shift = 0
     while at < len(data) and shift < 70:
         byte = data[at]

@@ -18,6 +18,7 @@ import orjson
 
 from ..candidate import Candidate, Claim
 from ..event import Content, Event, Kind, content_of, end_event, event_id
+from ..time import NS_MAX, NS_MIN
 from .awaited import Awaited, answers, completed_result, is_awaited
 from .claim_log import ClaimLog, DropReason
 from .coverage import half_key
@@ -35,7 +36,6 @@ from .seen import (
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
 _NO_PLACE = 1 << 32
-_EVER, _NEVER = -(1 << 63), (1 << 63) - 1
 _OF_TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
 
 
@@ -115,7 +115,7 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         covered.update(outer for candidate in self.held.values() for outer in candidate.within)
         until = self._until(watermark, covered)
         items = [
-            item for item in _items(ready, covered) if self.taken.get(item[1], _EVER) <= item[0].time < until
+            item for item in _items(ready, covered) if self.taken.get(item[1], NS_MIN) <= item[0].time < until
         ]
         events = [
             event
@@ -140,7 +140,7 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         return events
 
     def finish(self, as_of: int | None, claim_log: ClaimLog | None = None) -> list[Event]:
-        """Return the events of awaited results if the occurrence is over by `as_of` (None: no spans follow)."""
+        """Return the events of awaited results if the occurrence is over by `as_of` (None: all has come)."""
         is_over = self.open is not None and (as_of is None or as_of > self.open.last_time + self.idle)
         return list(self._judge_awaited({}, claim_log)) if is_over else []
 
@@ -156,9 +156,9 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
     def _until(self, watermark: int, covered: set[str]) -> int:
         """Return the time of the first claim of spans after the watermark; late claims do not count."""
         waiting = {key: candidate for key, candidate in self.held.items() if candidate.end > watermark}
-        since = _EVER if self.open is None else self.open.last_time
+        since = NS_MIN if self.open is None else self.open.last_time
         times = (claim.time for claim, _, _ in _items(waiting, covered) if claim.time >= since)
-        return min(times, default=_NEVER)
+        return min(times, default=NS_MAX)
 
     def _is_over(self, until: int, watermark: int) -> bool:
         """Return whether no more claims can come for an occurrence that lasts until `until`."""

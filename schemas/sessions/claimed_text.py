@@ -115,7 +115,7 @@ def _plain(word: str) -> str:
 
 
 def _begin(words: Sequence[str], text: str) -> Sequence[str]:
-    """Return the words, of a long text only half: a wrapper in the other text's head may displace the rest."""
+    """Return the words, of a long text half: a wrapper in the other text's head may displace the rest."""
     return words if is_whole(text) or text.endswith(_CUT) else words[: len(words) // 2]
 
 

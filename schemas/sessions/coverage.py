@@ -1,4 +1,4 @@
-"""The choice, among spans that make the same claims, of the one whose claims become events.
+"""The choice, among spans that make the same claims, of the one with the claims that become events.
 
 Several instrumentations often report one call, and not all of them capture content. Each half of a
 conversation is taken from the innermost span that captured it; a span without content hides nothing.
@@ -147,8 +147,8 @@ def _is_in(keys: set[str], reading: SpanReading, half: str) -> bool:
 def _same_answers(spans: Iterable[SpanReading]) -> Iterator[list[SpanReading]]:
     """Return groups of model calls with one answer, the earliest first.
 
-    The calls of a group overlap, since some providers give all answers one id. A stand-in id joins the calls
-    up to the first that has the answer.
+    The calls of a group overlap, since some providers give all answers one id. With a replacement id the
+    group ends at the first call that has the answer.
     """
     groups: dict[str, list[list[SpanReading]]] = {}
     calls = [s for s in spans if s.content.role is SpanRole.CHAT and s.content.response_id is not None]

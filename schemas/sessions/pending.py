@@ -248,7 +248,7 @@ class Traces:
                 yield Released(reading, _made(opened.trace, reading, coverage), is_early)
 
     def _drop_records(self, trace_id: str, opened: OpenTrace, until: int) -> None:
-        """Drop the log records whose span was released, or has not come in time."""
+        """Drop the log records of spans that were released, or have not come in time."""
         awaited = {span.span_id for span in opened.waiting}
         for span_id in [span_id for span_id in opened.records if span_id not in awaited]:
             known = opened.trace.spans.get(span_id, ())

@@ -17,11 +17,11 @@ from ..dialects.parts.log_records import joined
 from ..event import Content
 from ..span import Span, Value
 from ..span_content import SpanContent, SpanRole, ToolCall
+from ..time import NS_MAX
 from .coverage import captured_halves
 
 CLOCK_ERROR = 1_000_000
 """Nanoseconds by which a span may seem to outlive one that waits for it."""
-_NEVER = 1 << 64
 _NO_CALL = ToolCall(None, None, None)
 
 
@@ -73,7 +73,7 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
         texts = (*named, call.call_id, call.tool, call.args, content.response_id)
         texts += (str(content.own_conversation), content.error, *self.halves)
         return (
-            *(self.start or self.end or _NEVER, self.span_id, self.end, self.parent_id or "", content.role),
+            *(self.start or self.end or NS_MAX, self.span_id, self.end, self.parent_id or "", content.role),
             *("" if value is None else f"={value}" for value in (*texts, content.nested)),
         )
 

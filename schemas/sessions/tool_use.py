@@ -12,9 +12,9 @@ import msgspec
 
 from ..candidate import Candidate, Claim
 from ..event import Content, Kind, canonical_text
+from ..time import NS_MIN
 from .claimed_text import agree, brief, equal
 
-EVER = -(1 << 63)
 UNLINKED = ""
 """The run of a claim in a candidate that has only one half of the run."""
 _AFTER_PLUGIN = "-"
@@ -39,15 +39,15 @@ class ToolUse(msgspec.Struct, gc=False, omit_defaults=True):
     result: str | None = None
     called: int | None = None
     returned: int | None = None
-    since: int = EVER
+    since: int = NS_MIN
     asked: int | None = None
     answered: int | None = None
     run: str | None = None
-    began: int = EVER
-    ended: int = EVER
+    began: int = NS_MIN
+    ended: int = NS_MIN
     is_ended: bool = False
     lacks_id: bool = False
-    known: int = EVER
+    known: int = NS_MIN
     nested: bool = False
 
     @property
@@ -73,7 +73,7 @@ def claimed_use(claim: Claim, candidate: Candidate, key: str) -> ToolUse:
     )
     is_call = claim.kind is Kind.TOOL_CALL
     if claim.place is not None and is_call:
-        use.since, use.asked = EVER if claim.past else candidate.start, claim.time
+        use.since, use.asked = NS_MIN if claim.past else candidate.start, claim.time
     elif claim.place is not None:
         use.answered, use.result = claim.time, _result(claim)
     else:
@@ -136,7 +136,7 @@ def _asked(uses: Sequence[ToolUse], claimed: ToolUse) -> Iterator[ToolUse]:
             use.asked is None
             and use.run is not None
             and claimed.since <= use.began
-            and (claimed.since != EVER or use.began <= claimed.asked)
+            and (claimed.since != NS_MIN or use.began <= claimed.asked)
             and (use.answered is None or claimed.asked <= use.answered)
             and _same_call(use, claimed)
         ):

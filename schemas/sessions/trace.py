@@ -10,6 +10,7 @@ from operator import attrgetter
 import msgspec
 
 from ..span_content import SpanRole
+from ..time import NS_MAX
 from .coverage import Coverage, coverage_of
 from .span_reading import SpanReading
 
@@ -21,7 +22,6 @@ KEYS_MAX = 1_000
 """Session keys of a trace that are remembered."""
 
 _AGE = attrgetter("age")
-_NEVER = 1 << 64
 
 
 class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
@@ -117,7 +117,7 @@ def unblocked(ready: Sequence[SpanReading], waiting: Iterable[SpanReading]) -> l
     blocked span blocks others in turn.
     """
     released = list(ready)
-    bound = min((span.began for span in waiting if span.has_claims), default=_NEVER)
+    bound = min((span.began for span in waiting if span.has_claims), default=NS_MAX)
     while blocked := [span for span in released if span.has_claims and span.ended > bound]:
         released = [span for span in released if not (span.has_claims and span.ended > bound)]
         bound = min(span.began for span in blocked)

@@ -1,1 +1,1 @@
-"""Alerts: the share of sessions that violate a rule has risen above what is tolerated."""
+"""Alerts on rules whose rate of violating sessions exceeds the tolerated rate."""

@@ -1,4 +1,4 @@
-"""An alert as data: what it says, its id, and its record in `tracline.alerts` and in webhooks' requests."""
+"""An alert as data: its fields, its id, and its record in `tracline.alerts` and in webhooks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ VERSION = 1
 """Version of the record."""
 
 VALUE_CHARS_MAX = 120
-"""Characters of a label value; of a longer one the rest is cut."""
+"""Characters of a label value; a longer one is cut."""
 
 UNKNOWN = "unknown"
-"""The agent of sessions that do not say whose they are."""
+"""The agent of sessions without an agent's name."""
 
 
 class AlertStatus(StrEnum):
-    """What has become of an alert."""
+    """The status of an alert."""
 
     FIRING = "firing"
     RESOLVED = "resolved"
@@ -33,11 +33,10 @@ class AlertStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """More sessions of an agent violate a rule than is tolerated.
+    """An alert that more sessions of an agent violate a rule than is tolerated.
 
-    `starts` and `ends` are event time in nanoseconds, `ends` None as long as the alert fires. `observed` is
-    the rate of violating sessions since the likely change, of `violating` in `applicable` sessions;
-    `tolerated` the rate that raises none.
+    `starts` and `ends` are event time in nanoseconds, `ends` None while the alert fires. `observed` is the
+    rate since the likely change, of `violating` in `applicable` sessions; `tolerated` is the tolerated rate.
     """
 
     pack: str
@@ -54,23 +53,23 @@ class Alert:
 
     @property
     def status(self) -> AlertStatus:
-        """Return whether it fires."""
+        """Return whether the alert fires or is resolved."""
         return AlertStatus.FIRING if self.ends is None else AlertStatus.RESOLVED
 
     @property
     def id(self) -> str:
-        """The same for all that is said of one alert; the next of the same rule and agent has another."""
-        told = [self.pack, self.rule, self.agent, rfc3339(self.starts)]
-        return hashlib.sha256(rfc8785.dumps(["tracline-alert/1", *told])).hexdigest()
+        """Return the id, which stays the same when the alert is resolved."""
+        named = [self.pack, self.rule, self.agent, rfc3339(self.starts)]
+        return hashlib.sha256(rfc8785.dumps(["tracline-alert/1", *named])).hexdigest()
 
 
 def value(text: str | None) -> str:
-    """Text of telemetry as a label value: what can be seen of it, cut; `unknown` for none."""
+    """Return text of telemetry as a label value: visible, cut, and `unknown` where it is empty."""
     return visible((text or "")[:VALUE_CHARS_MAX]).strip() or UNKNOWN
 
 
 def record(alert: Alert) -> dict[str, object]:
-    """The alert as JSON has it, in topics and in webhooks' requests."""
+    """Return the alert as JSON, for topics and webhooks."""
     return {
         "version": VERSION,
         "id": alert.id,
@@ -90,33 +89,33 @@ def record(alert: Alert) -> dict[str, object]:
 
 
 def encode(alert: Alert) -> bytes:
-    """The alert as a record of `tracline.alerts`."""
+    """Return the alert as a record of `tracline.alerts`."""
     return orjson.dumps(record(alert))
 
 
 def decode(data: bytes) -> Alert:
-    """The alert in a record of `tracline.alerts`. Raises StreamError (TRL764) where it holds none."""
+    """Return the alert in a record of `tracline.alerts`. Raises StreamError (TRL764) where there is none."""
     try:
-        told: dict[str, Any] = orjson.loads(data)
-        if told["version"] != VERSION:
+        fields: dict[str, Any] = orjson.loads(data)
+        if fields["version"] != VERSION:
             raise ValueError
-        ends = told["ends_at"]
+        ends = fields["ends_at"]
         return Alert(
-            pack=str(told["pack"]),
-            rule=str(told["rule"]),
-            severity=str(told["severity"]),
-            agent=str(told["agent"]),
-            starts=_time(told["starts_at"]),
+            pack=str(fields["pack"]),
+            rule=str(fields["rule"]),
+            severity=str(fields["severity"]),
+            agent=str(fields["agent"]),
+            starts=_time(fields["starts_at"]),
             ends=None if ends is None else _time(ends),
-            tolerated=float(told["tolerated"]),
-            observed=float(told["observed"]),
-            violating=int(told["violating"]),
-            applicable=int(told["applicable"]),
-            service=None if told["service"] is None else str(told["service"]),
+            tolerated=float(fields["tolerated"]),
+            observed=float(fields["observed"]),
+            violating=int(fields["violating"]),
+            applicable=int(fields["applicable"]),
+            service=None if fields["service"] is None else str(fields["service"]),
         )
     except (ValueError, TypeError, KeyError):
-        hint = "only `tracline stream alerts` may write there: look who else does, or begin with a new topic"
-        raise StreamError("TRL764", "a record of the topic of alerts is no alert", hint) from None
+        hint = "only `tracline stream alerts` may write to it: stop other writers, or use a new topic"
+        raise StreamError("TRL764", "a record of the alerts topic is not an alert", hint) from None
 
 
 def _time(text: object) -> int:

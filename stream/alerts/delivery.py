@@ -1,8 +1,8 @@
-"""Delivery of alerts: each to every receiver, again while it fires, and again until it is taken.
+"""Delivery of alerts to every receiver: retried until it is accepted, and repeated while the alert fires.
 
-Nothing here sleeps or asks a clock: whoever carries alerts calls `work` with the time, and learns from `due`
-when to come again. What was offered is held until every receiver took it. How much that may be is limited:
-whoever offers asks `has_room` first, and leaves the others where they are.
+This module neither sleeps nor reads a clock: its caller passes the time to `work`, and asks `due` when to
+call again. An offered alert waits until every receiver has accepted it. The number that may wait is limited,
+so a caller asks `has_room` before it offers one.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from .alert import Alert, AlertStatus
 from .receivers import NotDelivered, Receiver
 
 PENDING_MAX = 1_000
-"""Alerts that may wait for a receiver; beyond that nothing more is offered."""
+"""Alerts that may wait for a receiver; beyond that none is offered."""
 
 REQUESTS_MAX = 8
-"""Requests to a receiver in one go: each may take seconds, and whoever carries alerts has more to do."""
+"""Requests to a receiver in one call of `work`: each may take seconds."""
 
 DONE_MAX = 10 * PENDING_MAX
-"""Alerts that are over and delivered whose ids are remembered, so that a repetition does not open them."""
+"""Delivered and resolved alerts whose ids are remembered, so that a repetition does not reopen them."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryIntervals:
-    """How often things are sent, in seconds.
+    """The intervals of delivery, in seconds.
 
-    Firing alerts are sent again every `resend_s`, which is below Alertmanager's `resolve_timeout`; one that
-    is not sent again for `lease_s` is over there. After a failure the next attempt comes `retry_s` later,
-    then twice as late each time up to `retry_max_s`, less a random share of up to a half.
+    Firing alerts are sent again every `resend_s`, which is below Alertmanager's `resolve_timeout`;
+    Alertmanager resolves one that is not sent again for `lease_s`. After a failure the next attempt follows
+    `retry_s` later, then twice as late each time up to `retry_max_s`, less a random share of up to a half.
     """
 
     resend_s: float = 60.0
@@ -45,9 +45,9 @@ class DeliveryIntervals:
 
 
 class Delivery:
-    """Alerts on their way to all receivers.
+    """The alerts on their way to all receivers.
 
-    `jitter` gives numbers from 0 to 1; `report` hears when a receiver takes no more, and when it does again.
+    `jitter` returns numbers from 0 to 1; `report` logs when a receiver fails and when it recovers.
     """
 
     def __init__(
@@ -67,49 +67,49 @@ class Delivery:
         return all(outbox.pending < PENDING_MAX for outbox in self._outboxes)
 
     def offer(self, alert: Alert) -> None:
-        """Have it delivered. Offering it again changes nothing; once resolved it does not fire again.
+        """Deliver an alert. A repeated offer changes nothing; once resolved, an alert does not fire again.
 
-        An alert that is resolved before anybody took that it fires is delivered once, as resolved.
+        An alert resolved before any delivery is delivered once, as resolved.
         """
         for outbox in self._outboxes:
             outbox.offer(alert)
 
     def resume(self, alert: Alert) -> None:
-        """Have an alert sent again that a process before this one has delivered, and that still fires.
+        """Send a firing alert again that an earlier process has delivered.
 
-        Receivers that forget nothing do not hear of it.
+        Receivers that need no repetition do not get it.
         """
         for outbox in self._outboxes:
             if outbox.resends:
                 outbox.offer(alert)
 
     def is_settled(self, alert: Alert) -> bool:
-        """Return whether every receiver took what this says, or that the alert is over."""
+        """Return whether every receiver has accepted this status of the alert, or a later one."""
         return all(outbox.is_settled(alert) for outbox in self._outboxes)
 
     def due(self) -> float:
-        """When there is something to send, in nanoseconds since the epoch; infinity for never."""
+        """Return when there is something to send, in nanoseconds since the epoch; infinity for never."""
         return min((outbox.due() for outbox in self._outboxes), default=math.inf)
 
     def work(self, now: int) -> None:
-        """Send what is due at that time of day, of much only the first; then it is due again at once."""
+        """Send what is due at that time, up to the limit of requests; the rest stays due."""
         for outbox in self._outboxes:
             outbox.work(now)
 
 
 @dataclass(slots=True)
 class _PendingAlert:
-    """An alert at one receiver: what was taken of it, and when it is sent next."""
+    """An alert for one receiver: the status that it has accepted, and when the alert is sent next."""
 
     alert: Alert
-    taken: AlertStatus | None = None
+    accepted: AlertStatus | None = None
     due: float = 0.0
     failures: int = 0
     alone: bool = False
 
 
 class _Outbox:
-    """Alerts on their way to one receiver."""
+    """The alerts on their way to one receiver."""
 
     def __init__(
         self,
@@ -133,8 +133,8 @@ class _Outbox:
 
     @property
     def pending(self) -> int:
-        """Alerts of which something is not taken yet."""
-        return sum(entry.taken is not entry.alert.status for entry in self._entries.values())
+        """Return the number of alerts whose latest status the receiver has not accepted."""
+        return sum(entry.accepted is not entry.alert.status for entry in self._entries.values())
 
     def offer(self, alert: Alert) -> None:
         name = alert.id
@@ -153,7 +153,7 @@ class _Outbox:
         if alert.id in self._done:
             return True
         entry = self._entries.get(alert.id)
-        return entry is not None and entry.taken is alert.status
+        return entry is not None and entry.accepted is alert.status
 
     def due(self) -> float:
         first = min((entry.due for entry in self._entries.values()), default=math.inf)
@@ -168,7 +168,7 @@ class _Outbox:
         self._meter.pending(self._receiver.name, self.pending)
 
     def _groups(self, now: int) -> Iterator[list[_PendingAlert]]:
-        """Yield what is due, in requests; what was refused among others goes alone."""
+        """Yield the due alerts by request; one refused in a batch goes alone."""
         due = [entry for entry in self._entries.values() if entry.due <= now]
         together = [entry for entry in due if not entry.alone]
         for start in range(0, len(together), self._intervals.batch_max):
@@ -176,39 +176,37 @@ class _Outbox:
         yield from ([entry] for entry in due if entry.alone)
 
     def _send(self, group: Sequence[_PendingAlert], now: int) -> bool:
-        """Send one request. False where the receiver takes nothing at all for now."""
+        """Send one request, and return whether the receiver works at all."""
         try:
             self._receiver.send([entry.alert for entry in group], now, self._intervals.lease_s)
         except NotDelivered as error:
-            self._meter.attempt(self._receiver.name, 0, error.missed)
-            return self._missed(group, now, error)
+            self._meter.attempt(self._receiver.name, 0, error.failure)
+            return self._failed(group, now, error)
         self._meter.attempt(self._receiver.name, len(group))
         for entry in group:
-            self._taken(entry, now)
+            self._accept(entry, now)
         if self._failures:
-            self._report(f"{self._receiver.name} takes alerts again")
+            self._report(f"{self._receiver.name}: accepts alerts again")
         self._failures = 0
         return True
 
-    def _taken(self, entry: _PendingAlert, now: int) -> None:
-        entry.taken, entry.failures = entry.alert.status, 0
+    def _accept(self, entry: _PendingAlert, now: int) -> None:
+        entry.accepted, entry.failures = entry.alert.status, 0
         entry.due = now + self._intervals.resend_s * NS if self._receiver.resend else math.inf
-        if entry.taken is AlertStatus.RESOLVED:
+        if entry.accepted is AlertStatus.RESOLVED:
             name = entry.alert.id
             del self._entries[name]
             self._done[name] = None
             if len(self._done) > DONE_MAX:
                 self._done.popitem(last=False)
 
-    def _missed(self, group: Sequence[_PendingAlert], now: int, error: NotDelivered) -> bool:
-        """Come again later: with one that is refused by itself, with all others the receiver is at fault."""
-        if error.missed is not DeliveryFailure.REFUSED:
+    def _failed(self, group: Sequence[_PendingAlert], now: int, error: NotDelivered) -> bool:
+        """Schedule the next attempt, of a refused alert or, where the receiver fails, of all alerts."""
+        if error.failure is not DeliveryFailure.REFUSED:
             self._failures += 1
             self._rest_until = now + self._wait(self._failures)
             if self._failures == 1:
-                self._report(
-                    f"{self._receiver.name}: {error}; {self.pending} alerts wait, and are sent again"
-                )
+                self._report(f"{self._receiver.name}: {error}; {self.pending} alerts wait for a retry")
             return False
         for entry in group:
             if entry.alone or len(group) == 1:
@@ -216,12 +214,12 @@ class _Outbox:
                 entry.due = now + self._wait(entry.failures)
                 if entry.failures == 1:
                     name = self._receiver.name
-                    self._report(f"{name} refuses alert {entry.alert.id}: {error}; it is sent again")
+                    self._report(f"{name}: refused alert {entry.alert.id}: {error}; it is retried")
             entry.alone = True
         return True
 
     def _wait(self, failures: int) -> float:
-        """Nanoseconds until the next attempt."""
-        pace = self._intervals
-        longest = min(pace.retry_max_s, pace.retry_s * 2 ** min(failures - 1, 30))
+        """Return the nanoseconds until the next attempt."""
+        intervals = self._intervals
+        longest = min(intervals.retry_max_s, intervals.retry_s * 2 ** min(failures - 1, 30))
         return longest * (1 - self._jitter() / 2) * NS

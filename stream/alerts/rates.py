@@ -1,9 +1,9 @@
-"""Tolerated rates from history: per rule and agent, with what little history leaves open added.
+"""Tolerated rates per rule and agent, estimated from history.
 
-The rate of a tick is taken for a gamma variable, and the violating sessions of its `applicable` ones for
-Poisson around it. The tolerated rate is a quantile of the rate that another tick may have: the scatter of
-rates from tick to tick and the uncertainty of their mean, added up and put into one gamma distribution of
-that mean and variance. What is known of a rule as a whole stands in for what is not known of an agent.
+The model: the rate of a tick is a gamma variable, and the number of violating sessions is Poisson around it.
+The tolerated rate is a quantile of the predicted rate of a further tick: a gamma distribution whose variance
+is that of rates from tick to tick plus the uncertainty of their mean. The rates of a rule over all agents are
+the prior for each agent.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ VERSION = 1
 """Version of the file of rates."""
 
 QUANTILE = 0.95
-"""The share of ticks whose rate is tolerated, were the future as history."""
+"""The share of ticks whose rate is tolerated, if the future is like the history."""
 
 RATE_MIN = 0.002
-"""No tolerated rate is below this: one session in 500."""
+"""The least tolerated rate: one session in 500."""
 RATE_MAX = 1 - 1e-6
-"""Nor above this: it stays a probability. A rule that all sessions have violated raises no alarm."""
+"""The greatest tolerated rate, below 1. A rule that all sessions violate raises no alarm."""
 
 MEAN_PRIOR = 0.01
-"""The mean rate of a rule without any history, give or take as much again."""
+"""The prior mean rate of a rule; its standard deviation is as large."""
 
 DISPERSION_PRIOR = 0.25
-"""The dispersion of a rule without any history, give or take as much: rates scatter by half their mean."""
+"""The prior dispersion of a rule, a standard deviation of half the mean; its own deviation is as large."""
 DISPERSION_MAX = 4.0
 
 BREACHES_MIN = 3
-"""Violations that must be known before it is believed how soon they come."""
+"""The least number of violations from which their delay is estimated."""
 
-_HINT = "make it anew with `tracline alerts rates`"
+_HINT = "write a new one with `tracline alerts rates`"
 
 Probability = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Amount = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """What is tolerated, and the history that says so: sessions, and the ticks in which there were any."""
+    """A tolerated rate, with the history that it comes from: sessions, and ticks with sessions."""
 
     tolerated: Probability
     dispersion: Annotated[float, msgspec.Meta(ge=0, le=1e6)]
@@ -59,7 +59,7 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class RuleRates(msgspec.Struct, frozen=True):
-    """A rule: how many ticks to wait for violations, its agents' rates, and the rate of any other agent."""
+    """The rates of a rule: ticks to wait for violations, its agents' rates, and that of any other agent."""
 
     pack: str
     rule: str
@@ -69,9 +69,9 @@ class RuleRates(msgspec.Struct, frozen=True):
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """The content of a file of rates. `settle_ticks` and `other` are for rules that it does not name.
+    """The content of a file of rates. `settle_ticks` and `other` are for rules not in it.
 
-    Dispersions are those of ticks of `tick_s` seconds; `since` and `until` are the history's bounds.
+    Ticks have `tick_s` seconds; `since` and `until` are the bounds of the history.
     """
 
     version: int
@@ -85,7 +85,7 @@ class Rates(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """Rates, ready to be asked."""
+    """The functions that look up rates."""
 
     tick_s: int
     settle_ticks: Callable[[str, str], int]
@@ -93,8 +93,8 @@ class Tolerance:
 
 
 def tolerance(rates: Rates) -> Tolerance:
-    """Return what the rates say of a rule (how many ticks to wait) and of an agent of it."""
-    rules = {(one.pack, one.rule): one for one in rates.rules}
+    """Return the look-up of a rule's ticks to wait, and of an agent's tolerated rate."""
+    rules = {(rule.pack, rule.rule): rule for rule in rates.rules}
 
     def settle_ticks(pack: str, rule: str) -> int:
         known = rules.get((pack, rule))
@@ -109,36 +109,36 @@ def tolerance(rates: Rates) -> Tolerance:
 
 
 def default_rates(tick_s: int, idle_s: float) -> Rates:
-    """Rates without any history: violations may come until a session is idle for `idle_s`, and closes."""
+    """Return the prior rates: violations may come until a session is idle for `idle_s`, and closes."""
     return Rates(VERSION, tick_s, math.ceil(idle_s / tick_s) + 1, fit([], MEAN_PRIOR), ())
 
 
 def rates_of(
     ticks: Iterable[TickCounts], delays: Mapping[tuple[str, str], Sequence[int]], tick_s: int, idle_s: float
 ) -> Rates:
-    """Rates from settled ticks and, by pack and rule, how many ticks after applying each violation came."""
+    """Return rates from settled ticks and the delays of violations, in ticks, by pack and rule."""
     nothing = default_rates(tick_s, idle_s)
     counts: dict[tuple[str, str], dict[str, list[TickCounts]]] = {rule: {} for rule in delays}
     for tick in ticks:
         counts.setdefault(tick.key[:2], {}).setdefault(tick.key.agent, []).append(tick)
     rules: list[RuleRates] = []
     for rule, agents in sorted(counts.items()):
-        pooled = fit([tick for some in agents.values() for tick in some], MEAN_PRIOR)
+        pooled = fit([tick for ticks_of_agent in agents.values() for tick in ticks_of_agent], MEAN_PRIOR)
         wait = settle(delays.get(rule, ()), nothing.settle_ticks)
-        known = {name: fit(some, pooled.mean, pooled.dispersion) for name, some in sorted(agents.items())}
+        known = {name: fit(of, pooled.mean, pooled.dispersion) for name, of in sorted(agents.items())}
         rules.append(RuleRates(*rule, wait, fit([], pooled.mean, pooled.dispersion), known))
     return msgspec.structs.replace(nothing, rules=tuple(rules))
 
 
 def settle(delays: Sequence[int], otherwise: int) -> int:
-    """Return how many ticks to wait for violations: as long as 95 of 100 took, where enough are known."""
+    """Return how many ticks to wait for violations: as many as 95% of them took, if enough are known."""
     if len(delays) < BREACHES_MIN:
         return otherwise
     return min(sorted(delays)[math.ceil(QUANTILE * len(delays)) - 1], otherwise)
 
 
 def fit(ticks: Sequence[TickCounts], mean: float, dispersion: float = DISPERSION_PRIOR) -> Rate:
-    """The rate tolerated after these ticks; `mean` and `dispersion` are what one would believe without them.
+    """Return the tolerated rate after these ticks, with the prior `mean` and `dispersion`.
 
     The mean is that of a gamma prior of shape 1 after the counts. The dispersion is estimated by moments and
     weighed against the prior by their precisions, as if both were normal.
@@ -162,16 +162,16 @@ def fit(ticks: Sequence[TickCounts], mean: float, dispersion: float = DISPERSION
 
 
 def encode(rates: Rates) -> bytes:
-    """The rates as a JSON file."""
+    """Return the rates as a JSON file."""
     return msgspec.json.format(msgspec.json.encode(rates), indent=1) + b"\n"
 
 
 def decode(data: bytes) -> Rates:
-    """The rates in a file. Raises StreamError (TRL762) where it holds none that can be used."""
+    """Return the rates in a file. Raises StreamError (TRL762) where they are damaged or incompatible."""
     try:
         rates = msgspec.json.decode(data, type=Rates)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise StreamError("TRL762", f"the tolerated rates cannot be read: {error}", _HINT) from None
+        raise StreamError("TRL762", f"cannot read the tolerated rates: {error}", _HINT) from None
     if rates.version != VERSION:
         what = f"the tolerated rates have version {rates.version}, not {VERSION}"
         raise StreamError("TRL762", what, _HINT)
@@ -179,7 +179,7 @@ def decode(data: bytes) -> Rates:
 
 
 def _dispersion(counts: Sequence[tuple[int, int]], mean: float, prior: float) -> float:
-    """The squared coefficient of variation of the rates, from counts of violating and applicable sessions.
+    """Return the squared coefficient of variation of the rates, from violating and applicable sessions.
 
     Given its rate p, a tick's count has the variance n p (1 - p); over ticks, n(n - 1) Var(p) comes on top.
     """
@@ -188,6 +188,6 @@ def _dispersion(counts: Sequence[tuple[int, int]], mean: float, prior: float) ->
     if not scale:
         return prior
     spread = [n * mean + (n * mean) ** 2 * prior for _, n in counts]
-    known = scale * scale / sum(2 * one * one + one for one in spread)
-    believed = 1 / (prior * prior) if prior else 0.0
-    return min(max((excess / scale * known + prior * believed) / (known + believed), 0.0), DISPERSION_MAX)
+    known = scale * scale / sum(2 * variance * variance + variance for variance in spread)
+    weight = 1 / (prior * prior) if prior else 0.0
+    return min(max((excess / scale * known + prior * weight) / (known + weight), 0.0), DISPERSION_MAX)

@@ -1,6 +1,6 @@
-"""Who alerts are delivered to: an Alertmanager, a webhook. Each is sent what it understands.
+"""The receivers of alerts: an Alertmanager, a webhook.
 
-Neither is told anything of what an agent or a customer said.
+Nothing of a conversation's content is sent to them.
 """
 
 from __future__ import annotations
@@ -21,57 +21,57 @@ from ..process.alert_metrics import DeliveryFailure
 from .alert import Alert, AlertStatus, record
 
 TIMEOUT_S = 5.0
-"""How long a receiver may take to answer."""
+"""Seconds that a receiver may take to answer."""
 
 PORT_MAX = 65_535
 
 LABELS_MAX = 20
-"""Labels of one's own that every alert has."""
+"""Configured labels that every alert has, at most."""
 
 RESERVED = frozenset({"alertname", "pack", "rule", "severity", "agent", "service"})
-"""The labels that every alert has of itself."""
+"""The labels that tracline sets."""
 
 SIGNATURE = "Tracline-Signature"
 TIMESTAMP = "Tracline-Timestamp"
 
 
 class NotDelivered(Exception):
-    """An attempt failed: why, in one word for metrics and in a sentence that holds nothing of the answer."""
+    """A failed attempt: the reason for metrics, and a text that holds nothing of the answer."""
 
-    def __init__(self, missed: DeliveryFailure, text: str) -> None:
+    def __init__(self, failure: DeliveryFailure, text: str) -> None:
         super().__init__(text)
-        self.missed = missed
+        self.failure = failure
 
 
 class Receiver(Protocol):
-    """Takes alerts. `resend` says whether it forgets those that are not sent again while they fire."""
+    """Receives alerts. With `resend` it needs firing alerts again and again, else it resolves them."""
 
     @property
     def name(self) -> str:
-        """One word, for metrics and notes."""
+        """Return the name in metrics and logs, one word."""
         ...
 
     @property
     def resend(self) -> bool:
-        """Return whether firing alerts are sent again."""
+        """Return whether firing alerts are repeated."""
         ...
 
     def send(self, alerts: Sequence[Alert], now: int, lease_s: float) -> None:
-        """Deliver them all; `now` is the time of day in nanoseconds.
+        """Deliver all alerts; `now` is the time in nanoseconds since the epoch.
 
-        Firing alerts that are not sent again within `lease_s` seconds may be taken as resolved.
+        The receiver may resolve firing alerts that are not sent again within `lease_s` seconds.
 
         Raises:
-            NotDelivered: no, or perhaps not, or not all.
+            NotDelivered: some alerts are not delivered, or may not be.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Alertmanager:
-    """Prometheus' Alertmanager, by version 2 of its API; `labels` are added to those of every alert.
+    """Prometheus' Alertmanager, by version 2 of its API; every alert has the `labels`, too.
 
-    `console` is the address of a console, to which alerts link. `headers` are sent along.
+    `console` is the address of a console that alerts link to. `headers` are sent with every request.
     """
 
     url: str
@@ -87,34 +87,33 @@ class Alertmanager:
             check_url(url)
         check_headers(*self.headers.values())
         if len(self.labels) > LABELS_MAX or RESERVED & set(self.labels):
-            what = f"labels beyond {LABELS_MAX}, or one of {', '.join(sorted(RESERVED))}"
-            raise StreamError("TRL765", what, "leave out those that every alert has, and give fewer")
+            what = f"more than {LABELS_MAX} labels, or a reserved one ({', '.join(sorted(RESERVED))})"
+            raise StreamError("TRL765", what, "remove labels: tracline sets the reserved ones")
 
     def send(self, alerts: Sequence[Alert], now: int, lease_s: float) -> None:
-        """Deliver them all. See `Receiver.send`."""
+        """Deliver all alerts. See `Receiver.send`."""
         until = now + round(lease_s * NS)
-        told = [self._told(alert, now, until) for alert in alerts]
-        body = orjson.dumps(told)
+        body = orjson.dumps([self._postable(alert, now, until) for alert in alerts])
         _post(self.client, f"{self.url.rstrip('/')}/api/v2/alerts", body, self.headers)
 
-    def _told(self, alert: Alert, now: int, until: int) -> dict[str, object]:
-        """One of the API's `postableAlert`; what has ended has ended by now, whatever clock said when."""
+    def _postable(self, alert: Alert, now: int, until: int) -> dict[str, object]:
+        """Return the API's `postableAlert`; event times beyond `now` are cut to it."""
         begun = min(alert.starts, now)
         ends = until if alert.ends is None else max(begun, min(alert.ends, now))
-        told: dict[str, object] = {
+        postable: dict[str, object] = {
             "labels": {**self.labels, **labels_of(alert)},
             "annotations": annotations_of(alert),
             "startsAt": rfc3339(begun),
             "endsAt": rfc3339(ends),
         }
         if self.console is not None:
-            told["generatorURL"] = f"{self.console.rstrip('/')}/rules"
-        return told
+            postable["generatorURL"] = f"{self.console.rstrip('/')}/rules"
+        return postable
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Any HTTP server that takes the JSON that `docs/operations.md` describes.
+    """An HTTP server that accepts the JSON described in `docs/operations.md`.
 
     `token` is sent as a bearer token. With `secret`, the header `Tracline-Signature` has the HMAC-SHA256, in
     hex, of the header `Tracline-Timestamp` (seconds since the epoch), a full stop and the body.
@@ -132,7 +131,7 @@ class Webhook:
         check_headers(self.token or "")
 
     def send(self, alerts: Sequence[Alert], now: int, lease_s: float) -> None:  # noqa: ARG002 (no lease here)
-        """Deliver them all. See `Receiver.send`."""
+        """Deliver all alerts. See `Receiver.send`."""
         body = orjson.dumps({"version": 1, "alerts": [record(alert) for alert in alerts]})
         headers: dict[str, str] = {}
         if self.token is not None:
@@ -144,7 +143,7 @@ class Webhook:
 
 
 def labels_of(alert: Alert) -> dict[str, str]:
-    """Return what tells one alert from another: the same when it fires and when it is resolved."""
+    """Return the labels that identify an alert: the same when it fires and when it is resolved."""
     labels = {
         "alertname": "TraclineRuleViolated",
         "pack": alert.pack,
@@ -156,13 +155,13 @@ def labels_of(alert: Alert) -> dict[str, str]:
 
 
 def annotations_of(alert: Alert) -> dict[str, str]:
-    """Return what a person reads of an alert. The agent's name comes from telemetry and was cleaned."""
+    """Return the texts for people. The agent's name comes from telemetry and was cleaned."""
     agent = visible(alert.agent)
     share = f"{alert.violating} of {alert.applicable} sessions"
     if alert.status is AlertStatus.FIRING:
         summary = f"{share} of {agent} violate {alert.pack}/{alert.rule}"
     else:
-        summary = f"{agent} violates {alert.pack}/{alert.rule} no more than is tolerated"
+        summary = f"{agent} violates {alert.pack}/{alert.rule} within the tolerated rate again"
     return {
         "summary": summary,
         "description": f"Observed {alert.observed:.2%}, tolerated {alert.tolerated:.2%} of sessions.",
@@ -171,34 +170,35 @@ def annotations_of(alert: Alert) -> dict[str, str]:
 
 
 def signature(secret: str, seconds: str, body: bytes) -> str:
-    """The value of the header by which a webhook knows who sent a body, and when."""
+    """Return the header that authenticates a webhook's body and its time."""
     key = secret.encode("utf-8", "surrogateescape")
     return hmac.new(key, seconds.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
 def check_url(url: str) -> None:
-    """Raise StreamError (TRL765) unless it is a whole address. The error repeats nothing of it."""
+    """Raise StreamError (TRL765) unless the URL is absolute. The error has nothing of it."""
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL:
         parsed = httpx.URL("")
     is_whole = parsed.scheme in {"http", "https"} and parsed.host and (parsed.port or 1) <= PORT_MAX
     if not is_whole or " " in url:
-        what = "an address that alerts cannot be delivered to"
-        raise StreamError("TRL765", what, "give a whole one, as http://127.0.0.1:9093")
+        raise StreamError(
+            "TRL765", "invalid URL of a receiver", "give an absolute one, as http://127.0.0.1:9093"
+        )
 
 
 def check_headers(*values: str) -> None:
-    """Raise StreamError (TRL765) unless they can be values of headers. The error repeats nothing of them."""
+    """Raise StreamError (TRL765) unless a header can carry the values. The error has nothing of them."""
     if not all(value.isascii() and value.isprintable() for value in values):
-        what = "a token with a character that no header can have"
-        raise StreamError("TRL765", what, "look for a line's end behind it, and letters beyond ASCII")
+        what = "invalid character in a token for a receiver"
+        raise StreamError("TRL765", what, "remove line ends and characters beyond ASCII")
 
 
 def _post(client: httpx.Client, url: str, body: bytes, headers: Mapping[str, str]) -> None:
-    """Send a body of JSON. Raises NotDelivered unless the answer is that it was taken (2xx).
+    """Send a body of JSON. Raises NotDelivered unless the status of the answer is 2xx.
 
-    Of the answer only its head is read: its body may never end, and says nothing that is asked for.
+    Read only the head of the answer: its body is not needed, and may never end.
     """
     headers = {"Content-Type": "application/json", **headers}
     try:
@@ -210,5 +210,5 @@ def _post(client: httpx.Client, url: str, body: bytes, headers: Mapping[str, str
     if answer.is_success:
         return
     refused = answer.is_client_error and answer.status_code not in {408, 425, 429}
-    missed = DeliveryFailure.REFUSED if refused else DeliveryFailure.FAILED
-    raise NotDelivered(missed, f"the answer was {answer.status_code}")
+    failure = DeliveryFailure.REFUSED if refused else DeliveryFailure.FAILED
+    raise NotDelivered(failure, f"answered {answer.status_code}")

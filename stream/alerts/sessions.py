@@ -1,10 +1,10 @@
-"""From what rules say of sessions to counts by tick: to how many a rule applies, how many violate it.
+"""Counting of sessions by tick: those to which a rule applies, and those that violate it.
 
 A session counts once for each rule, in the tick of event time in which the rule first applied to it, under
-the agent that was named then. Whether it violates is looked at when the tick is *settled*: when all its
-sessions have violated, become unjudged or closed, or `settle_ticks` after its end. What violates only later
-is counted as overdue and in no rate, so a tick's violations are always some of its own sessions, however
-traffic comes and goes. A session that becomes unjudged without having violated is taken out again.
+the agent named then. A tick is *settled* when all its sessions have violated the rule, become unjudged or
+closed, or `settle_ticks` after its end. A violation after that counts as overdue and in no rate, so the
+violations of a tick are always of its own sessions. A session that becomes unjudged without having violated
+leaves the tick.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..messages.status import SessionStatus, StatusChange
 from .alert import UNKNOWN, value
 
 SESSIONS_MAX = 1_000_000
-"""Sessions that are remembered; beyond them the one longest unheard of is forgotten."""
+"""Sessions in the state; beyond them the one with the oldest status is dropped."""
 
 FORGET_S = 7 * 86_400
-"""A session that never closes is forgotten after so long without a word, in event time."""
+"""Seconds of event time without a status after which a session that does not close is dropped."""
 
 AGENTS_MAX = 200
-"""Agents of a rule that are counted by themselves; the sessions of further ones count as `OTHER_AGENTS`."""
+"""Agents of a rule with counts of their own; the sessions of all others count as `OTHER_AGENTS`."""
 OTHER_AGENTS = "(other agents)"
 NO_AGENT = ""
-"""The agent of sessions that name none, or none that can be shown."""
+"""The agent of sessions without an agent's name, or without a visible one."""
 
 
 class RateKey(NamedTuple):
-    """What has a rate of its own."""
+    """The key of a rate: a rule and an agent."""
 
     pack: str
     rule: str
@@ -52,7 +52,7 @@ class TickCounts(NamedTuple):
 
 @dataclass(slots=True)
 class Cohort:
-    """The sessions of a tick that is not settled; `undecided` may still violate."""
+    """The counts of a tick that is not settled; `undecided` sessions may still violate."""
 
     applicable: int = 0
     violating: int = 0
@@ -61,7 +61,7 @@ class Cohort:
 
 @dataclass(slots=True)
 class SessionRule:
-    """What a rule has said of a session, and in which tick it counts."""
+    """The status of a rule in a session, and the tick in which the session counts."""
 
     agent: str
     tick: int
@@ -70,13 +70,13 @@ class SessionRule:
 
     @property
     def decided(self) -> bool:
-        """Return whether nothing more is to come of it while the session is open."""
+        """Return whether the session is decided for the rule before it closes."""
         return self.violated or self.unjudged
 
 
 @dataclass(slots=True)
 class CountedSession:
-    """What is known of an occurrence: by pack and rule, the tick of the last word, and that it closed."""
+    """An occurrence: its rules by pack and id, the tick of its last status, and whether it closed."""
 
     parts: dict[tuple[str, str], SessionRule] = field(default_factory=dict[tuple[str, str], SessionRule])
     last_tick: int = 0
@@ -84,11 +84,11 @@ class CountedSession:
 
 
 class SessionCounter:
-    """Counts sessions by rule, agent and tick. The same statuses and watermarks in turn give the same ticks.
+    """Counts sessions by rule, agent and tick. It is deterministic in the order of statuses and watermarks.
 
-    `cohorts`, `sessions` and the watermark are all that it goes by; `changed_keys` and `changed_sessions`
-    name those that changed since they were last emptied. `overdue` and `forgotten` count sessions.
-    `settle_ticks` says of a rule how long its ticks wait for undecided sessions.
+    `cohorts`, `sessions` and the watermark are its state; `changed_keys` and `changed_sessions` name the
+    parts that changed since they were last emptied. `overdue` and `dropped` count sessions. `settle_ticks`
+    returns how long the ticks of a rule wait for undecided sessions.
     """
 
     def __init__(self, tick_s: int, settle_ticks: Callable[[str, str], int]) -> None:
@@ -98,7 +98,7 @@ class SessionCounter:
         self.cohorts: dict[RateKey, dict[int, Cohort]] = {}
         self.sessions: dict[tuple[str, int], CountedSession] = {}
         self.overdue: Counter[tuple[str, str]] = Counter()
-        self.forgotten = 0
+        self.dropped = 0
         self.changed_keys: set[RateKey] = set()
         self.changed_sessions: set[tuple[str, int]] = set()
         self._settle = settle_ticks
@@ -106,37 +106,37 @@ class SessionCounter:
         self._agents: dict[tuple[str, str], set[str]] = {}
 
     def add(self, status: StatusChange) -> None:
-        """Take in a status. What is older than the watermark counts in the tick that is open now."""
-        place = (status.session_id, status.occurrence)
-        session = self.sessions.pop(place, None) or CountedSession()
-        self.sessions[place] = session
+        """Count a status. One older than the watermark counts in the tick that is open now."""
+        occurrence = (status.session_id, status.occurrence)
+        session = self.sessions.pop(occurrence, None) or CountedSession()
+        self.sessions[occurrence] = session
         self._make_room()
         session.last_tick = max(session.last_tick, self._tick(status.time))
-        self.changed_sessions.add(place)
+        self.changed_sessions.add(occurrence)
         if status.pack is None or status.rule is None:
-            self._close(place, session)
+            self._close(occurrence, session)
             return
         rule = (status.pack, status.rule)
-        part = session.parts.get(rule)
-        if part is None:
+        counted = session.parts.get(rule)
+        if counted is None:
             agent = self._agent(rule, agent_label(status.agent))
-            part = session.parts[rule] = SessionRule(agent, self._tick(status.time))
-            self._enter(RateKey(*rule, agent), part, session)
+            counted = session.parts[rule] = SessionRule(agent, self._tick(status.time))
+            self._enter(RateKey(*rule, agent), counted, session)
         match status.status:
-            case SessionStatus.VIOLATED if not part.violated:
-                self._violate(RateKey(*rule, part.agent), part, session)
-            case SessionStatus.UNJUDGED if not part.decided:
-                self._leave(RateKey(*rule, part.agent), part, session)
+            case SessionStatus.VIOLATED if not counted.violated:
+                self._violate(RateKey(*rule, counted.agent), counted, session)
+            case SessionStatus.UNJUDGED if not counted.decided:
+                self._leave(RateKey(*rule, counted.agent), counted, session)
             case _:
                 pass
 
     def advance(self, watermark: int) -> list[TickCounts]:
-        """The ticks that are settled now that no earlier status is to come, by rule and agent, in turn."""
+        """Return the ticks that the watermark settles, by rule and agent, in order."""
         if self.watermark is not None and watermark <= self.watermark:
             return []
         self.watermark = watermark
         settled = [tick for key in sorted(self.cohorts) for tick in self._settled(key)]
-        self._forget()
+        self._drop_old()
         return settled
 
     def restore(
@@ -145,15 +145,15 @@ class SessionCounter:
         keys: Iterable[RateKey],
         watermark: int | None,
     ) -> None:
-        """Go on from these sessions, agents and watermark, after `cohorts` was set."""
+        """Continue from these sessions, agents and watermark, after `cohorts` was set."""
         self.watermark = watermark
         self.sessions = dict(sorted(sessions.items(), key=lambda item: (item[1].last_tick, item[0])))
-        self._closing = [place for place, session in self.sessions.items() if session.closed]
+        self._closing = [occurrence for occurrence, session in self.sessions.items() if session.closed]
         for key in keys:
             self._agents.setdefault(key[:2], set()).add(key.agent)
 
     def final(self, key: RateKey) -> int:
-        """The number of the first tick that may still be settled: nothing more is to come of those before."""
+        """Return the number of the first tick that may still be settled."""
         if self.watermark is None:
             return -(1 << 62)
         return self.watermark // self.tick_ns - self._settle(key.pack, key.rule)
@@ -182,81 +182,81 @@ class SessionCounter:
         known.add(agent)
         return agent
 
-    def _enter(self, key: RateKey, part: SessionRule, session: CountedSession) -> None:
-        """A session to which the rule has come to apply."""
-        cohort = self.cohorts.setdefault(key, {}).setdefault(part.tick, Cohort())
+    def _enter(self, key: RateKey, counted: SessionRule, session: CountedSession) -> None:
+        """Count a session to which the rule begins to apply."""
+        cohort = self.cohorts.setdefault(key, {}).setdefault(counted.tick, Cohort())
         cohort.applicable += 1
         cohort.undecided += not session.closed
         self.changed_keys.add(key)
 
-    def _violate(self, key: RateKey, part: SessionRule, session: CountedSession) -> None:
-        cohort = self._open(key, part)
+    def _violate(self, key: RateKey, counted: SessionRule, session: CountedSession) -> None:
+        cohort = self._open(key, counted)
         if cohort is None:
             self.overdue[key.pack, key.rule] += 1
         else:
             cohort.violating += 1
-            cohort.applicable += part.unjudged
-            cohort.undecided -= not (part.decided or session.closed)
-        part.violated = True
+            cohort.applicable += counted.unjudged
+            cohort.undecided -= not (counted.decided or session.closed)
+        counted.violated = True
 
-    def _leave(self, key: RateKey, part: SessionRule, session: CountedSession) -> None:
-        """A session that cannot be judged: it leaves the rate."""
-        cohort = self._open(key, part)
+    def _leave(self, key: RateKey, counted: SessionRule, session: CountedSession) -> None:
+        """Take a session that becomes unjudged out of its tick."""
+        cohort = self._open(key, counted)
         if cohort is not None:
             cohort.applicable -= 1
             cohort.undecided -= not session.closed
-        part.unjudged = True
+        counted.unjudged = True
 
-    def _close(self, place: tuple[str, int], session: CountedSession) -> None:
+    def _close(self, occurrence: tuple[str, int], session: CountedSession) -> None:
         if session.closed:
             return
-        for (pack, rule), part in session.parts.items():
-            cohort = self._open(RateKey(pack, rule, part.agent), part)
-            if cohort is not None and not part.decided:
+        for (pack, rule), counted in session.parts.items():
+            cohort = self._open(RateKey(pack, rule, counted.agent), counted)
+            if cohort is not None and not counted.decided:
                 cohort.undecided -= 1
         session.closed = True
-        self._closing.append(place)
+        self._closing.append(occurrence)
 
-    def _open(self, key: RateKey, part: SessionRule) -> Cohort | None:
-        """The cohort of a session for a rule, None once it is settled."""
-        cohort = self.cohorts.get(key, {}).get(part.tick)
+    def _open(self, key: RateKey, counted: SessionRule) -> Cohort | None:
+        """Return the cohort of a session for a rule, None once it is settled."""
+        cohort = self.cohorts.get(key, {}).get(counted.tick)
         if cohort is not None:
             self.changed_keys.add(key)
         return cohort
 
     def _make_room(self) -> None:
-        """Keep within the limit while time stands still, too: a partition may lag for long."""
+        """Enforce the limit also while the watermark does not move: a partition may lag for long."""
         if len(self.sessions) > SESSIONS_MAX:
-            self._let_go()
+            self._drop_closed()
         while len(self.sessions) > SESSIONS_MAX:
             self._drop(next(iter(self.sessions)))
-            self.forgotten += 1
+            self.dropped += 1
 
-    def _let_go(self) -> None:
-        """Let go of closed sessions."""
-        for place in self._closing:
-            self._drop(place)
+    def _drop_closed(self) -> None:
+        """Drop closed sessions."""
+        for occurrence in self._closing:
+            self._drop(occurrence)
         self._closing = []
 
-    def _forget(self) -> None:
-        """Let go of closed sessions, and of those that have not been heard of for too long."""
-        self._let_go()
+    def _drop_old(self) -> None:
+        """Drop closed sessions, and those without a status for too long."""
+        self._drop_closed()
         assert self.watermark is not None
         oldest = (self.watermark - FORGET_S * NS) // self.tick_ns
         while self.sessions:
-            place, session = next(iter(self.sessions.items()))
+            occurrence, session = next(iter(self.sessions.items()))
             if session.last_tick >= oldest:
                 break
-            self._drop(place)
-            self.forgotten += 1
+            self._drop(occurrence)
+            self.dropped += 1
 
-    def _drop(self, place: tuple[str, int]) -> None:
-        if self.sessions.pop(place, None) is not None:
-            self.changed_sessions.add(place)
+    def _drop(self, occurrence: tuple[str, int]) -> None:
+        if self.sessions.pop(occurrence, None) is not None:
+            self.changed_sessions.add(occurrence)
 
 
 class _StatusJson(msgspec.Struct, forbid_unknown_fields=True):
-    """A status in a message, with the types that it must have."""
+    """A status in a message, with the types of its fields."""
 
     status: SessionStatus
     session_id: str
@@ -270,21 +270,21 @@ class _StatusJson(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def agent_label(agent: str | None) -> str:
-    """An agent as alerts call it, so that no two have one name there; those that say none are one."""
+    """Return the agent's name in alerts; all sessions without one share `NO_AGENT`."""
     name = value(agent)
     return NO_AGENT if name == UNKNOWN else name
 
 
 def read_statuses(message: Mapping[str, Any]) -> Iterator[StatusChange]:
-    """Yield what a message of `tracline.verdicts`, as `decode_verdicts` has it, says of sessions.
+    """Yield the status changes in a message of `tracline.verdicts`, as `decode_verdicts` returns it.
 
-    Raises KeyError, TypeError or ValueError where it lacks something, or something is not what it must be.
+    Raises KeyError, TypeError or ValueError where a field is missing or invalid.
     """
-    for told in msgspec.convert(message["session_status"], list[_StatusJson]):
-        occurrence, time = parse_time(told.occurrence), parse_time(told.time)
+    for status in msgspec.convert(message["session_status"], list[_StatusJson]):
+        occurrence, time = parse_time(status.occurrence), parse_time(status.time)
         if occurrence is None or time is None:
             raise ValueError("a status without a time")
-        named = told.pack, told.rule, told.rule_digest, told.severity
-        if (None in named[:2]) is not (told.status is SessionStatus.CLOSED):
+        named = status.pack, status.rule, status.rule_digest, status.severity
+        if (None in named[:2]) is not (status.status is SessionStatus.CLOSED):
             raise ValueError("a status of no rule, or a close of one")
-        yield StatusChange(told.status, told.session_id, occurrence, *named, told.agent, time)
+        yield StatusChange(status.status, status.session_id, occurrence, *named, status.agent, time)

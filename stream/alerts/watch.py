@@ -1,7 +1,7 @@
-"""All rates of a pipeline watched: statuses and watermarks in, alarms that fire and are resolved out.
+"""The watch over all rates of a pipeline: statuses and watermarks in, changes of alarms out.
 
-What it goes by can be written down as records, each small and named, and only those that changed: a compacted
-topic holds them. The live process and `tracline alerts backtest` run this same code.
+Its state is stored as small named records, of which only the changed ones are written, to a compacted topic.
+The live process and `tracline alerts backtest` both run this code.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .watch_state import RateState
 
 @dataclass(frozen=True, slots=True)
 class AlarmChange:
-    """An alarm of a rule and agent that fires or is resolved, of the tick from `begins` to `ends`.
+    """An alarm of a rule and agent that fires or is resolved, in the tick from `begins` to `ends`.
 
-    `told` is the watermark at which that came out. Times are nanoseconds since the epoch.
+    `watermark` is the one that settled the tick. Times are nanoseconds since the epoch.
     """
 
     key: RateKey
@@ -34,9 +34,9 @@ class AlarmChange:
 
 
 class Watch:
-    """Watches every rule and agent it hears of. The same statuses and watermarks give the same changes.
+    """The watch over every rule and agent. It is deterministic in the order of statuses and watermarks.
 
-    `ticks` counts the settled ticks of all of them that this one took in, those without sessions aside.
+    `ticks` counts the settled ticks with sessions.
     """
 
     def __init__(self, tolerance: Tolerance, settings: DetectorSettings) -> None:
@@ -44,33 +44,35 @@ class Watch:
         self.detectors: dict[RateKey, DetectorState] = {}
         self.ticks = 0
         self._tolerance, self._settings = tolerance, settings
-        self._looked: dict[RateKey, int] = {}
+        self._stepped: dict[RateKey, int] = {}
         self._touched: set[RateKey] = set()
         self._tick_s: int | None = None
 
     def add(self, status: StatusChange) -> None:
-        """Take in what a rule has said of a session."""
+        """Count a status change."""
         self.counter.add(status)
 
     def advance(self, watermark: int) -> list[AlarmChange]:
-        """What comes out now that nothing earlier than the watermark is to come, by rule and agent in turn.
+        """Return the alarms that change at this watermark, by rule and agent in order.
 
-        A message is heard whole before the watermark behind it is told.
+        The caller adds all statuses of a message before it advances to the message's watermark.
         """
-        settled = {key: list(some) for key, some in groupby(self.counter.advance(watermark), lambda t: t.key)}
+        settled = {
+            key: list(ticks) for key, ticks in groupby(self.counter.advance(watermark), lambda t: t.key)
+        }
         firing = {key for key, detector in self.detectors.items() if detector.firing}
         return [
             change
             for key in sorted(firing | settled.keys())
-            for change in self._look(key, settled.get(key, ()))
+            for change in self._step_ticks(key, settled.get(key, ()))
         ]
 
     def changes(self) -> dict[str, bytes | None]:
-        """The records that changed since the last call, by name; None: it is to be forgotten."""
+        """Return the records that changed since the last call, by name; None deletes a record."""
         named: dict[str, bytes | None] = {}
         for key in sorted(self._touched | self.counter.changed_keys):
             rate = RateState(
-                self.counter.cohorts.get(key, {}), self.detectors.get(key), self._looked.get(key)
+                self.counter.cohorts.get(key, {}), self.detectors.get(key), self._stepped.get(key)
             )
             named[watch_state.rate_name(key)] = watch_state.encode(rate)
         for place in sorted(self.counter.changed_sessions):
@@ -87,16 +89,16 @@ class Watch:
         return named
 
     def restore(self, records: Mapping[str, bytes]) -> None:
-        """Stand where the watch stood that wrote these records, all of them; this one has heard nothing yet.
+        """Restore the state from all records of a watch. This one must be new.
 
-        Raises StreamError: TRL761 where they are none of this release's, TRL763 where they are of ticks of
-        another length.
+        Raises StreamError: TRL761 where the records are damaged or incompatible, TRL763 where their ticks
+        have another length.
         """
         found = watch_state.decode(records)
-        own, self._tick_s = self._tolerance.tick_s, found.tick_s
-        if found.tick_s not in {None, own}:
-            what = f"the alerts' state counts in ticks of {found.tick_s} s, not of {own} s"
-            hint = f"have ticks of {found.tick_s} s as before, or let the alerts begin with an empty state"
+        tick_s, self._tick_s = self._tolerance.tick_s, found.tick_s
+        if found.tick_s not in {None, tick_s}:
+            what = f"the alerts' state has ticks of {found.tick_s} s, not of {tick_s} s"
+            hint = f"set ticks of {found.tick_s} s as before, or start the alerts with an empty state"
             raise StreamError("TRL763", what, hint)
         for key, rate in found.rates.items():
             if rate.cohorts:
@@ -104,19 +106,19 @@ class Watch:
             if rate.detector is not None:
                 self.detectors[key] = rate.detector
             if rate.looked is not None:
-                self._looked[key] = rate.looked
+                self._stepped[key] = rate.looked
         self.counter.restore(found.sessions, found.rates, found.watermark)
 
-    def _look(self, key: RateKey, settled: Sequence[TickCounts]) -> Iterator[AlarmChange]:
-        """Take in the settled ticks of a key, and while an alarm lasts those without any session, too."""
+    def _step_ticks(self, key: RateKey, settled: Sequence[TickCounts]) -> Iterator[AlarmChange]:
+        """Step the detector of a key by its settled ticks and, during an alarm, by those without sessions."""
         self.ticks += sum(tick.applicable > 0 for tick in settled)
         for tick in settled:
-            yield from self._silence(key, tick.number)
+            yield from self._step_silence(key, tick.number)
             yield from self._step(key, tick)
-        yield from self._silence(key, self.counter.final(key))
+        yield from self._step_silence(key, self.counter.final(key))
 
-    def _silence(self, key: RateKey, until: int) -> Iterator[AlarmChange]:
-        for number in range(self._looked.get(key, until), until - 1):
+    def _step_silence(self, key: RateKey, until: int) -> Iterator[AlarmChange]:
+        for number in range(self._stepped.get(key, until), until - 1):
             if not self.detectors[key].firing:
                 return
             yield from self._step(key, TickCounts(key, number + 1, 0, 0))
@@ -125,9 +127,9 @@ class Watch:
         before = self.detectors.get(key, DetectorState())
         tolerated = self._tolerance.tolerated(key)
         after, alarm = step(before, tick.violating, tick.applicable, tolerated, self._settings)
-        self.detectors[key], self._looked[key] = after, tick.number
+        self.detectors[key], self._stepped[key] = after, tick.number
         self._touched.add(key)
         if alarm is not None:
-            begins, told = tick.number * self.counter.tick_ns, self.counter.watermark
-            assert told is not None
-            yield AlarmChange(key, begins, begins + self.counter.tick_ns, told, alarm)
+            begins, watermark = tick.number * self.counter.tick_ns, self.counter.watermark
+            assert watermark is not None
+            yield AlarmChange(key, begins, begins + self.counter.tick_ns, watermark, alarm)

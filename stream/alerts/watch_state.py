@@ -26,20 +26,20 @@ from .sessions import Cohort, CountedSession, RateKey, SessionRule
 VERSION = 1
 
 WATERMARK = "watermark"
-"""The name of the record that holds the watermark."""
+"""The name of the record with the watermark."""
 
 TICK_S = "tick_s"
-"""The name of the record that holds the seconds of a tick; earlier releases wrote none."""
+"""The name of the record with the seconds of a tick, which earlier releases did not write."""
 
 _RATE, _SESSION = "rate ", "session "
-_HINT = "run the release that wrote it, or let the alerts begin with an empty state"
+_HINT = "run the release that wrote it, or start the alerts with an empty state"
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class RateState:
-    """A rule and agent: the ticks that are not settled, its detector, and the last tick that it took in."""
+    """The state of a rate: its unsettled ticks, its detector, and its last stepped tick (`looked`)."""
 
     cohorts: dict[int, Cohort] = field(default_factory=dict[int, Cohort])
     detector: DetectorState | None = None
@@ -48,7 +48,7 @@ class RateState:
 
 @dataclass(slots=True)
 class CountedSessionState:
-    """An occurrence: its parts as pack, rule and part."""
+    """The state of an occurrence: the tick of its last status (`heard`), and its rules (`parts`)."""
 
     heard: int
     closed: bool
@@ -57,7 +57,7 @@ class CountedSessionState:
 
 @dataclass(slots=True)
 class WatchState:
-    """All records of a watch, read."""
+    """The decoded records of a watch."""
 
     watermark: int | None = None
     tick_s: int | None = None
@@ -71,28 +71,28 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 
 def rate_name(key: RateKey) -> str:
-    """The name of a rate's record."""
+    """Return the name of a rate's record."""
     return _RATE + msgspec.json.encode(key).decode()
 
 
-def session_name(place: tuple[str, int]) -> str:
-    """The name of an occurrence's record."""
-    return _SESSION + msgspec.json.encode(place).decode()
+def session_name(occurrence: tuple[str, int]) -> str:
+    """Return the name of an occurrence's record."""
+    return _SESSION + msgspec.json.encode(occurrence).decode()
 
 
-def encode(told: RateState | int) -> bytes:
-    """A rate, the watermark, or the seconds of a tick, as the bytes of a record."""
-    return bytes([VERSION]) + _ENCODER.encode(told)
+def encode(state: RateState | int) -> bytes:
+    """Return a rate, the watermark, or the seconds of a tick as the bytes of a record."""
+    return bytes([VERSION]) + _ENCODER.encode(state)
 
 
 def encode_session(session: CountedSession) -> bytes:
-    """An occurrence as the bytes of a record."""
+    """Return an occurrence as the bytes of a record."""
     parts = [(*rule, part) for rule, part in session.parts.items()]
     return bytes([VERSION]) + _ENCODER.encode(CountedSessionState(session.last_tick, session.closed, parts))
 
 
 def decode(records: Mapping[str, bytes]) -> WatchState:
-    """What the records of these names hold. Raises StreamError (TRL761) where this release wrote no such."""
+    """Return the decoded records. Raises StreamError (TRL761) where one is damaged or incompatible."""
     found = WatchState()
     for name, data in records.items():
         if name == WATERMARK:
@@ -102,12 +102,12 @@ def decode(records: Mapping[str, bytes]) -> WatchState:
         elif name.startswith(_RATE):
             found.rates[_named(name.removeprefix(_RATE), RateKey)] = _decoded(data, RateState)
         elif name.startswith(_SESSION):
-            told = _decoded(data, CountedSessionState)
-            parts = {(pack, rule): part for pack, rule, part in told.parts}
-            place = _named(name.removeprefix(_SESSION), tuple[str, int])
-            found.sessions[place] = CountedSession(parts, told.heard, told.closed)
+            stored = _decoded(data, CountedSessionState)
+            parts = {(pack, rule): part for pack, rule, part in stored.parts}
+            occurrence = _named(name.removeprefix(_SESSION), tuple[str, int])
+            found.sessions[occurrence] = CountedSession(parts, stored.heard, stored.closed)
         else:
-            raise StreamError("TRL761", "a record of the alerts' state has a name that means nothing", _HINT)
+            raise StreamError("TRL761", "unknown record in the alerts' state", _HINT)
     return found
 
 
@@ -115,7 +115,7 @@ def _named(text: str, type_: type[T]) -> T:
     try:
         return msgspec.json.decode(text, type=type_)
     except msgspec.MsgspecError:
-        raise StreamError("TRL761", "a name in the alerts' state is damaged", _HINT) from None
+        raise StreamError("TRL761", "damaged name in the alerts' state", _HINT) from None
 
 
 def _decoded(data: bytes, type_: type[T]) -> T:
@@ -125,4 +125,4 @@ def _decoded(data: bytes, type_: type[T]) -> T:
     try:
         return msgspec.msgpack.decode(data[1:], type=type_)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise StreamError("TRL761", "a record of the alerts' state is damaged", _HINT) from None
+        raise StreamError("TRL761", "damaged record in the alerts' state", _HINT) from None

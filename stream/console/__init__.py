@@ -1,1 +1,1 @@
-"""The console: what is judged live, as pages."""
+"""The console: web pages on sessions, verdicts and rates."""

@@ -1,4 +1,4 @@
-"""Answers that take long, kept for a while, so that pages leave the machine to the pipeline."""
+"""A cache of expensive answers, so that the console takes little time from the pipeline."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TypeVar, cast
 
 Answer = TypeVar("Answer")
 
-REST = 10
-"""An answer is kept for so many times as long as it took: asking costs a tenth of one core at most."""
-ANSWERS_KEPT_MAX = 64
+CACHE_FACTOR = 10
+"""The time for which an answer is cached, over the time that it took: one core is busy a tenth at most."""
+ANSWERS_CACHED_MAX = 64
 
 
 class AnswerCache:
-    """Answers by key; for any number of threads, of which one at a time makes an answer."""
+    """Cached answers by key. Any thread may ask; one at a time computes an answer."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -23,7 +23,7 @@ class AnswerCache:
         self._answers: dict[Hashable, tuple[float, object]] = {}
 
     def get(self, key: Hashable, make: Callable[[], Answer]) -> tuple[Answer, bool]:
-        """The answer, and whether it was made for this call; the key says what `make` answers."""
+        """Return the answer for the key, and whether `make` computed it in this call."""
         with self._lock:
             began = self._clock()
             until, answer = self._answers.get(key, (began, None))
@@ -32,7 +32,7 @@ class AnswerCache:
             made = make()
             now = self._clock()
             self._answers.pop(key, None)
-            self._answers[key] = (now + REST * (now - began), made)
-            if len(self._answers) > ANSWERS_KEPT_MAX:
+            self._answers[key] = (now + CACHE_FACTOR * (now - began), made)
+            if len(self._answers) > ANSWERS_CACHED_MAX:
                 del self._answers[next(iter(self._answers))]
             return made, True

@@ -1,4 +1,4 @@
-"""Rates as small bar charts: where the bars stand, and what the picture says in words."""
+"""Rates as small bar charts: the bars, and their text alternative."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from .formatting import clock, day, number, percent
 from .rates import HOUR, Series, Share
 
 RATE_TOP_MIN = 0.1
-"""The share that the top of a chart means at least: one session in many must not look like a flood."""
+"""The least rate at the top of a chart, so that one session in many does not look like many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """An hour: its rate above the middle line, the sessions it rests on below."""
+    """An hour: its rate above the middle line, its number of sessions below."""
 
     x: float
     width: float
@@ -24,9 +24,9 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Bars in a box: `top` is the rate at its upper edge, `most` the sessions at its lower.
+    """Bars in a box: `top` is the rate at its upper edge, `most` the number of sessions at its lower.
 
-    `ticks` are places along it with their texts; `words` say what it shows.
+    `ticks` are positions along it with their labels; `words` are the text alternative.
     """
 
     width: int
@@ -40,7 +40,7 @@ class Chart:
 
 
 def chart(series: Series, width: int, height: int) -> Chart:
-    """The chart of a rate over its window."""
+    """Return the chart of a rate over its window."""
     hours, window = series.hours, series.window
     top = max([share.rate or 0.0 for share in hours] + [RATE_TOP_MIN])
     most = max([share.applicable for share in hours] + [1])
@@ -67,14 +67,14 @@ def chart(series: Series, width: int, height: int) -> Chart:
 
 
 def _tick(ns: int) -> str:
-    """The time of day; at midnight the day."""
+    """Return the time of day, and the day at midnight."""
     return clock(ns) if ns % (24 * HOUR) else day(ns)[5:]
 
 
 def _words(series: Series) -> str:
     total = series.total
     if not total.applicable:
-        return "no session yet that the rule applies to"
+        return "the rule applied to no session"
     words = f"{_share(total)} in {series.window.hours} hours"
     place, highest = max(enumerate(series.hours), key=lambda hour: (hour[1].rate or 0.0, hour[1].applicable))
     if not highest.violating:

@@ -1,4 +1,4 @@
-// Verdicts as they come: rows and figures that the server has written, put where they belong.
+// The live feed: inserts the rows and figures that the server renders.
 "use strict";
 (() => {
   const live = document.getElementById("live");
@@ -11,7 +11,7 @@
   let source = null;
   let moved = false;
 
-  // The rates are of the page as it was asked for: ask again now and then, while something moves.
+  // The rates are those of the loaded page: fetch it again every few seconds while the watermark moves.
   const RATES_MS = 10_000;
   const refresh = async () => {
     const rates = document.getElementById("rates");
@@ -41,9 +41,9 @@
     while (rows.children.length > limit) rows.lastElementChild.remove();
     document.getElementById("none").hidden = true;
     document.getElementById("some").hidden = false;
-    const said = added[0].dataset.said;
+    const newest = added[0].dataset.announce;
     document.getElementById("announced").textContent =
-      added.length === 1 ? `New: ${said}` : `${added.length} new verdicts; the newest: ${said}`;
+      added.length === 1 ? `New: ${newest}` : `${added.length} new verdicts; the newest: ${newest}`;
   };
 
   const start = () => {
@@ -56,14 +56,14 @@
     });
     source.addEventListener("error", () => {
       const gone = source.readyState === EventSource.CLOSED;
-      state.textContent = gone ? "Live updates are off: reload the page." : "Not connected: trying again.";
+      state.textContent = gone ? "Live updates are off; reload the page." : "Disconnected; reconnecting.";
     });
   };
 
   pause.addEventListener("click", () => {
     const paused = pause.getAttribute("aria-pressed") === "true";
     pause.setAttribute("aria-pressed", String(!paused));
-    pause.textContent = paused ? "Pause" : "Go on";
+    pause.textContent = paused ? "Pause" : "Resume";
     if (paused) {
       start();
     } else {

@@ -1,4 +1,4 @@
-"""The live feed: verdicts and the position as server-sent events, written by the pages' own templates."""
+"""The live feed: verdicts and the position as server-sent events, rendered by the pages' templates."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .answer_cache import AnswerCache
 from .queries import Position, VerdictRow
 
 ROWS_MAX = 20
-"""Verdicts that the overview lists and the feed sends at once, the newest."""
+"""The latest verdicts that the overview lists and the feed sends at a time."""
 POLL_S = 0.5
 
 
 @dataclass(slots=True)
 class Feeds:
-    """The open feeds, at most `feeds_max`; `on_change` is called with their number at each change."""
+    """The open feeds, at most `feeds_max`; `on_change` gets their number at each change."""
 
     on_change: Callable[[int], None]
     feeds_max: int = FEEDS_MAX
@@ -32,7 +32,7 @@ class Feeds:
 
     @contextmanager
     def opening(self) -> Generator[None]:
-        """A feed is open meanwhile; there must be room for one."""
+        """Count a feed as open while the block runs; the caller has checked the limit."""
         self.open += 1
         self.on_change(self.open)
         try:
@@ -44,7 +44,7 @@ class Feeds:
 
 @dataclass(frozen=True, slots=True)
 class FeedRenderer:
-    """How news is written as HTML."""
+    """The templates that render the feed as HTML."""
 
     rows: Callable[[list[VerdictRow]], str]
     position: Callable[[Position], str]
@@ -54,36 +54,36 @@ async def feed(
     store: Path,
     after: int,
     breaches: bool,
-    writer: FeedRenderer,
+    renderer: FeedRenderer,
     answers: AnswerCache,
     wait: Callable[[], Awaitable[None]],
 ) -> AsyncGenerator[ServerSentEvent]:
-    """Yield what is new since the verdict of that number: at once what there is, then whatever comes.
+    """Yield the verdicts after that number, and the position: those in the store first, then new ones.
 
-    With `breaches` only what is violated or unmet. `wait` is awaited between two looks at the store. An
-    event's id is the number of its newest verdict.
+    With `breaches` yield violated and unmet verdicts only. `wait` is awaited between two polls of the store.
+    An event's id is the number of its newest verdict.
     """
     version, shown = None, None
-    # A store that cannot be read ends the feed: the browser asks again, and pages say what it is.
+    # A store that cannot be read ends the feed: the browser reconnects, and pages show the error.
     with suppress(sqlite3.Error), closing(await to_thread.run_sync(queries.connect, store)) as db:
         while True:
             now = await to_thread.run_sync(queries.version, db)
             if now != version:
                 new, where, is_fresh = await to_thread.run_sync(_news, db, answers, after, breaches)
-                # An answer that was kept may be older than the change: look once more.
+                # A cached answer may be older than the change: poll once more.
                 version = now if is_fresh else None
                 if new:
                     after = new[0].number
-                    yield ServerSentEvent(writer.rows(new), event="verdicts", id=str(after))
+                    yield ServerSentEvent(renderer.rows(new), event="verdicts", id=str(after))
                 if where != shown:
                     shown = where
-                    yield ServerSentEvent(writer.position(where), event="position")
+                    yield ServerSentEvent(renderer.position(where), event="position")
             await wait()
 
 
 def _news(
     db: sqlite3.Connection, answers: AnswerCache, after: int, breaches: bool
 ) -> tuple[list[VerdictRow], Position, bool]:
-    """The new verdicts, and the position: whether it is as new as they are."""
+    """Return the new verdicts, the position, and whether the position is as new as they are."""
     new = queries.latest(db, ROWS_MAX, after=after, breaches=breaches)
     return new, *answers.get("position", partial(queries.position, db))

@@ -1,6 +1,6 @@
-"""What pages write of times, numbers and text from telemetry, and the addresses they link.
+"""Formatting for the pages: times, numbers, text from telemetry, and links.
 
-Text from telemetry is hostile: jinja2 escapes it, and `shown` makes visible what would steer or hide.
+Text from telemetry is hostile: jinja2 escapes it, and `shown` makes control characters visible.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from ...schemas.display import HIDDEN
 from ...schemas.time import NS, parse_time, rfc3339
 
 TEXT_SHOWN_MAX = 4_000
-"""Characters of one text that a session's page shows; it says how many more there are."""
+"""Characters of one text that a session's page shows."""
 NAME_SHOWN_MAX = 80
-"""Characters of a name (session, agent, tool) where it stands in a row."""
+"""Characters of a name (session, agent, tool) in a table."""
 
 
 LINE_MAX = 72
-"""Characters of JSON text that stay in one line."""
+"""Characters of JSON text that fit in one line."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _OPENING, _CLOSING = ("{", "["), ("}", "]")
 
 
 def shown(text: str, limit: int | None = TEXT_SHOWN_MAX) -> Markup:
-    """The text as HTML: escaped, hidden characters by their code points, and cut at `limit`."""
-    kept = text if limit is None else text[:limit]
+    """Return the text as HTML: escaped, hidden characters as code points, and cut at `limit`."""
+    cut = text if limit is None else text[:limit]
     parts = [
         Markup("").join(map(_code_point, run)) if hidden else Markup("%s") % "".join(run)
-        for hidden, run in groupby(kept.replace("\r\n", "\n"), _is_hidden)
+        for hidden, run in groupby(cut.replace("\r\n", "\n"), _is_hidden)
     ]
-    if len(kept) < len(text):
-        parts.append(Markup('<span class="cut">… %s more characters</span>') % number(len(text) - len(kept)))
+    if len(cut) < len(text):
+        parts.append(Markup('<span class="cut">… %s more characters</span>') % number(len(text) - len(cut)))
     return Markup("<bdi>%s</bdi>") % Markup("").join(parts)
 
 
 def name(text: str) -> Markup:
-    """A name as HTML, in one line and cut to `NAME_SHOWN_MAX` characters."""
+    """Return a name as HTML, in one line and cut to `NAME_SHOWN_MAX` characters."""
     cut = text if len(text) <= NAME_SHOWN_MAX else f"{text[: NAME_SHOWN_MAX - 1]}…"
     return shown(cut.replace("\n", "\N{SYMBOL FOR LINE FEED}"), None)
 
@@ -57,9 +57,9 @@ def _code_point(char: str) -> Markup:
 
 
 def laid_out(text: str) -> str:
-    """JSON text with its members on lines of their own where it is long; other text as it is.
+    """Return long JSON text with one member a line; other text as it is.
 
-    Numbers stay as they were written, and keys as often: a reader sees what was judged.
+    Numbers and repeated keys stay as they were written: a reader sees what was judged.
     """
     if not LINE_MAX < len(text) <= TEXT_SHOWN_MAX or not text.lstrip().startswith(("{", "[")):
         return text
@@ -71,7 +71,7 @@ def laid_out(text: str) -> str:
 
 
 def _lines(tokens: Iterable[str]) -> Iterator[str]:
-    """The tokens of JSON text with spaces and line ends between them, and no character escaped in vain."""
+    """Yield the tokens of JSON text with white space between them, without needless escapes."""
     depth, before = 0, ""
     for token in tokens:
         depth -= token in _CLOSING
@@ -84,29 +84,29 @@ def _lines(tokens: Iterable[str]) -> Iterator[str]:
 
 
 def when(ns: int | str) -> Markup:
-    """An instant as a `time` element: to the second in sight, to the nanosecond behind it."""
+    """Return an instant as a `time` element that shows seconds and has nanoseconds in its title."""
     text = ns if isinstance(ns, str) else rfc3339(ns)
     short = f"{text[:10]} {text[11:19]}"
     return Markup('<time datetime="%s" title="%s">%s</time>') % (text, text, short)
 
 
 def exact(ns: int) -> str:
-    """An instant to the nanosecond."""
+    """Return an instant to the nanosecond."""
     return rfc3339(ns)
 
 
 def clock(ns: int) -> str:
-    """The hour and minute of an instant, UTC."""
+    """Return the hour and minute of an instant, UTC."""
     return rfc3339(ns)[11:16]
 
 
 def day(ns: int) -> str:
-    """The day of an instant, UTC."""
+    """Return the day of an instant, UTC."""
     return rfc3339(ns)[:10]
 
 
 def apart(ns: int) -> str:
-    """A stretch of time, its two largest units: `1 h 5 min`, `12.3 s`."""
+    """Return a duration in its two largest units: `1 h 5 min`, `12.3 s`."""
     sign, seconds = ("-", -ns / NS) if ns < 0 else ("", ns / NS)
     if seconds < 60:
         return f"{sign}{seconds:.1f} s"
@@ -118,44 +118,44 @@ def apart(ns: int) -> str:
 
 
 def number(count: int) -> str:
-    """A count with its thousands apart."""
+    """Return a count with thousands separators."""
     return f"{count:,}"
 
 
 def percent(rate: float | None) -> str:
-    """A share in percent; a dash where there is none."""
+    """Return a rate in percent, a dash for none."""
     return "–" if rate is None else f"{rate:.1%}"
 
 
 def rule_path(pack: str, rule: str) -> str:
-    """The address of a rule's page."""
+    """Return the address of a rule's page."""
     return f"/rules/{quote(pack, safe='')}/{quote(rule, safe='')}"
 
 
 def session_path(session_id: str, occurrence: int | str | None = None, **query: str | int) -> str:
-    """The address of a session's page; the occurrence as ns or RFC 3339 text."""
+    """Return the address of a session's page; the occurrence is ns or RFC 3339 text."""
     more = {key: str(value) for key, value in query.items()}
     if occurrence is not None:
         more = {
             "occurrence": occurrence if isinstance(occurrence, str) else rfc3339(occurrence),
             **more,
         }
-    # A browser takes dots for steps in the path, however they are escaped; routes do not match line ends.
+    # A browser resolves dots as path steps, however they are escaped; routes do not match line ends.
     if session_id in ("", ".", "..") or "\n" in session_id:
         return f"/sessions?{urlencode({'id': session_id, **more})}"
     return f"/sessions/{quote(session_id, safe='')}{'?' if more else ''}{urlencode(more)}"
 
 
 def query(asked: Mapping[str, str | int | None], **changes: str | int | None) -> str:
-    """The query of an address: what was asked for, with changes; what is None is left out."""
+    """Return the query of an address with changes; None removes a parameter."""
     return "?" + urlencode({name: value for name, value in {**asked, **changes}.items() if value is not None})
 
 
 def verdict_path(verdict_id: str) -> str:
-    """The address of a verdict's page."""
+    """Return the address of a verdict's page."""
     return f"/verdicts/{quote(verdict_id, safe='')}"
 
 
 def instant(text: str) -> int | None:
-    """The ns of RFC 3339 text in an address, None where it is none."""
+    """Return the ns of RFC 3339 text, None where it is not such text."""
     return parse_time(text)

@@ -1,4 +1,4 @@
-"""The console's pages: each reads the store, asks the rules where it must, and is written on the server."""
+"""The console's pages, rendered on the server from the store and the rules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .templates import FOLDER, templates
 SPANS_TO = "http://127.0.0.1:4318/v1/traces"
 VERDICTS_A_PAGE = 50
 SESSIONS_A_PAGE = 50
-LETTERS_A_PAGE = 100
+DEAD_LETTERS_A_PAGE = 100
 NUMBER_MAX = 2**63 - 1
 
 HEADERS = {
@@ -45,12 +45,12 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-"""What every answer says: nothing from elsewhere, nothing inline, nothing kept."""
+"""The headers of every answer: no foreign content, nothing inline, no caching."""
 
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What the pages are made of: the store's file, the rules, where spans go, and the templates."""
+    """The resources of the pages: the store's file, the rules, the address for spans, and the templates."""
 
     store: Path
     compiled: CompiledRules
@@ -60,29 +60,29 @@ class Console:
     answers: AnswerCache
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
-        """The template as a page."""
+        """Return the rendered template."""
         text = self.templates.get_template(template).render(spans_to=self.spans_to, **context)
         return HTMLResponse(text, status)
 
     def missing(self, what: str, hint: str) -> Response:
-        """The page that says that something is not there."""
+        """Return the page for something that does not exist."""
         return self.page("missing.html", 404, what=what, hint=hint)
 
     def position(self, db: sqlite3.Connection) -> Position:
-        """Return how far the store is."""
+        """Return the progress of the store."""
         return self.answers.get("position", partial(queries.position, db))[0]
 
-    def tallied(self, db: sqlite3.Connection) -> CountSessions:
-        """Return what counts a window's sessions."""
+    def counting(self, db: sqlite3.Connection) -> CountSessions:
+        """Return a function that counts a window's sessions."""
 
-        def tallied(window: Window, rule: tuple[str, str] | None) -> list[SessionCounts]:
-            count = partial(queries.session_counts, db, window.since, window.until, HOUR, rule)
-            return self.answers.get((window, rule), count)[0]
+        def count_sessions(window: Window, rule: tuple[str, str] | None) -> list[SessionCounts]:
+            query = partial(queries.session_counts, db, window.since, window.until, HOUR, rule)
+            return self.answers.get((window, rule), query)[0]
 
-        return tallied
+        return count_sessions
 
     def rule(self, pack: str, rule: str) -> Rule | None:
-        """A rule of the set by its names."""
+        """Return a rule by its pack and id, None where there is none."""
         return next((r for r in self.compiled.rules if (r.pack, r.id) == (pack, rule)), None)
 
 
@@ -97,16 +97,16 @@ def routes(
     readers: Callable[[int], None] = lambda _count: None,
     feeds_max: int = FEEDS_MAX,
 ) -> list[Route]:
-    """The console over the store's SQLite file, as routes at the root of an application.
+    """Return the console over the store's SQLite file, as routes at the root of an application.
 
-    `spans_to` is the address that empty pages name; `readers` is called with how many pages follow the feed,
-    whenever that changes; `feeds_max` may. The store is only read; it must exist when a page is asked for.
-    Who may ask (host names, tokens) is the application's to decide.
+    `spans_to` is the address that empty pages show; `readers` gets the number of open feeds at each change,
+    of which there are `feeds_max` at most. The store is only read; it must exist when a page is requested.
+    The application does the authentication.
     """
     console = Console(
         store, compiled, spans_to, templates(compiled.rules), Feeds(readers, feeds_max), AnswerCache()
     )
-    told: dict[str, Answer] = {
+    answering: dict[str, Answer] = {
         "/": _overview,
         "/rules": _rules,
         "/rules/{pack}/{rule}": _rule,
@@ -117,7 +117,9 @@ def routes(
         "/dead-letters": _dead_letters,
     }
     guard = [Middleware(_Guard)]
-    pages = [Route(path, partial(_answer, console, page), middleware=guard) for path, page in told.items()]
+    pages = [
+        Route(path, partial(_answer, console, page), middleware=guard) for path, page in answering.items()
+    ]
     files = [
         Route(f"/{name}", partial(_file, (FOLDER / name).read_bytes(), kind), middleware=guard)
         for name, kind in (("style.css", "text/css"), ("console.js", "text/javascript"))
@@ -126,20 +128,20 @@ def routes(
 
 
 def missing_page(spans_to: str = SPANS_TO) -> HTMLResponse:
-    """The page for an address that leads nowhere, for the application's handler of 404."""
-    what, hint = "There is no such page.", "Begin at the overview."
+    """Return the page for an unknown address, for the application's handler of 404."""
+    what, hint = "There is no such page.", "Start at the overview."
     text = _plain().get_template("missing.html").render(spans_to=spans_to, what=what, hint=hint)
     return HTMLResponse(text, 404, HEADERS)
 
 
 @cache
 def _plain() -> Environment:
-    """Templates that know no rules."""
+    """Return templates without rules."""
     return templates(())
 
 
 class _Guard:
-    """Adds `HEADERS` to every answer."""
+    """A middleware that adds `HEADERS` to every answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -154,14 +156,14 @@ class _Guard:
 
 
 def _answer(console: Console, page: Answer, request: Request) -> Response:
-    """The page, or one that says that the store cannot be read."""
+    """Return the page, or the error page where the store cannot be read."""
     try:
         with queries.reading(console.store) as db:
             return page(console, db, request)
     except sqlite3.Error as error:
         return console.page("unreadable.html", 503, reason=error.sqlite_errorname)
     except (msgspec.MsgspecError, ValueError, OverflowError):
-        # SQLite has no sum of what stands in a page.
+        # SQLite has no checksums: a damaged row shows only when it is decoded.
         return console.page("unreadable.html", 503, reason="SQLITE_OK, but a row is damaged")
 
 
@@ -185,7 +187,7 @@ def _overview(console: Console, db: sqlite3.Connection, request: Request) -> Res
 
 def _rates(console: Console, db: sqlite3.Connection, request: Request, position: Position) -> dict[str, Any]:
     asked = request.query_params
-    return overview(console.compiled.rules, position, console.tallied(db), hours_asked(asked), asked)
+    return overview(console.compiled.rules, position, console.counting(db), hours_asked(asked), asked)
 
 
 def _rules(console: Console, db: sqlite3.Connection, request: Request) -> Response:
@@ -197,7 +199,7 @@ def _rule(console: Console, db: sqlite3.Connection, request: Request) -> Respons
     pack, name = request.path_params["pack"], request.path_params["rule"]
     rule = console.rule(pack, name)
     if rule is None:
-        return console.missing("The rule set has no such rule.", "All its rules are on the page of rules.")
+        return console.missing("Unknown rule.", "The page of rules lists all rules.")
     return console.page(
         "rule.html",
         rule=rule,
@@ -206,7 +208,7 @@ def _rule(console: Console, db: sqlite3.Connection, request: Request) -> Respons
         counts=queries.counts(db, (pack, name)),
         counted_max=queries.RECORDS_COUNTED_MAX,
         limit=VERDICTS_A_PAGE,
-        **rule_view(rule, console.position(db), console.tallied(db), hours_asked(request.query_params)),
+        **rule_view(rule, console.position(db), console.counting(db), hours_asked(request.query_params)),
     )
 
 
@@ -230,8 +232,8 @@ def _session(console: Console, db: sqlite3.Connection, request: Request) -> Resp
 def _session_page(console: Console, db: sqlite3.Connection, request: Request, session_id: str) -> Response:
     view = session_view(console.compiled, db, session_id, request.query_params)
     if view is None:
-        hint = "It may have said nothing yet, or not be judged so far: an event waits for the watermark."
-        return console.missing("No such session was judged.", hint)
+        hint = "Its events may not be judged yet: they wait for the watermark."
+        return console.missing("Unknown session.", hint)
     return console.page("session.html", **view)
 
 
@@ -253,7 +255,7 @@ def _verdicts(console: Console, db: sqlite3.Connection, request: Request) -> Res
 def _verdict(console: Console, db: sqlite3.Connection, request: Request) -> Response:
     record = queries.record(db, request.path_params["verdict"])
     if record is None:
-        return console.missing("No verdict has this id.", "The latest are on the page of verdicts.")
+        return console.missing("Unknown verdict.", "The page of verdicts lists the latest ones.")
     rule = console.rule(record.pack, record.rule)
     digest = None if rule is None else console.compiled.digests[console.compiled.rules.index(rule)]
     return console.page("verdict.html", record=record, rule=rule, same=digest == record.rule_digest)
@@ -261,17 +263,17 @@ def _verdict(console: Console, db: sqlite3.Connection, request: Request) -> Resp
 
 def _dead_letters(console: Console, db: sqlite3.Connection, request: Request) -> Response:
     before = _number(request, "before")
-    found = queries.dead_letters(db, LETTERS_A_PAGE + 1, before=before)
+    found = queries.dead_letters(db, DEAD_LETTERS_A_PAGE + 1, before=before)
     return console.page(
         "dead_letters.html",
-        letters=found[:LETTERS_A_PAGE],
-        older=found[LETTERS_A_PAGE - 1].id if len(found) > LETTERS_A_PAGE else None,
+        letters=found[:DEAD_LETTERS_A_PAGE],
+        older=found[DEAD_LETTERS_A_PAGE - 1].id if len(found) > DEAD_LETTERS_A_PAGE else None,
         first=before is None,
     )
 
 
 class _Feed:
-    """Answers with the live feed, which has its place among the feeds from the first moment to the last."""
+    """The route of the live feed; a feed counts against the limit for as long as its connection is open."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -288,10 +290,10 @@ class _Feed:
 def _news(console: Console, request: Request) -> AsyncGenerator[ServerSentEvent]:
     asked = request.headers.get("last-event-id") or request.query_params.get("after", "")
     parts: Any = console.templates.get_template("parts.html").module
-    writer = FeedRenderer(rows=parts.verdict_rows, position=parts.position)
+    renderer = FeedRenderer(rows=parts.verdict_rows, position=parts.position)
     breaches = request.query_params.get("show") != "all"
     wait = partial(anyio.sleep, POLL_S)
-    return feed(console.store, _whole(asked) or 0, breaches, writer, console.answers, wait)
+    return feed(console.store, _whole(asked) or 0, breaches, renderer, console.answers, wait)
 
 
 def _number(request: Request, name: str) -> int | None:
@@ -299,7 +301,7 @@ def _number(request: Request, name: str) -> int | None:
 
 
 def _whole(text: str) -> int | None:
-    """The whole number in the text, None where there is none that the store could hold."""
+    """Return the whole number in the text, None where there is none, or one too large for the store."""
     return (
         int(text)
         if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= NUMBER_MAX

@@ -1,6 +1,6 @@
-"""What the store says, as the console asks for it: every query, read only, each with a named limit.
+"""The console's queries of the store: read-only, each with a named limit.
 
-Functions take an open connection; `reading` opens one for a request and closes it behind it.
+Functions take an open connection; `reading` opens and closes one for a request.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ...schemas.verdict import Severity, Verdict
 from .rates import SessionCounts
 
 RECORDS_COUNTED_MAX = 10_000
-"""Verdicts of one rule that its page counts, the latest; it says so where there are more."""
+"""The latest verdicts of one rule, which its page counts."""
 BREACHES = (Verdict.VIOLATED.value, Verdict.UNMET.value)
 SHOWN_FIRST = (Verdict.VIOLATED, Verdict.UNMET, Verdict.UNJUDGED, Verdict.SATISFIED, Verdict.HELD)
 VERDICTS_LOOKED_AT_MAX = 20_000
-"""Verdicts, the newest, among which breaches are looked for."""
+"""The latest verdicts, among which violated and unmet ones are searched."""
 OCCURRENCES_SHOWN_MAX = 20
-"""Occurrences of one session id that its page links, the latest."""
+"""The latest occurrences of one session id, which its page links."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far the store is: the watermark (ns, None before the first), and what it was given so far.
+    """The progress of the store: its watermark (ns, None before the first), and counts of its content.
 
-    `spans` are those that came, by scope.
+    `spans` counts the spans that came, by scope.
     """
 
     watermark: int | None
@@ -47,7 +47,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """A verdict, without its record: times in ns, `given` by the wall clock."""
+    """A row of the table `verdict` without the record; times in ns, `given` by the wall clock."""
 
     number: int
     id: str
@@ -66,7 +66,7 @@ class VerdictRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredWitnessEvent:
-    """An event of a witness, as the record has it."""
+    """An event of a witness in a stored record."""
 
     event_id: str
     seq: int
@@ -76,7 +76,7 @@ class StoredWitnessEvent:
 
 @dataclass(frozen=True, slots=True)
 class StoredHistoryBit:
-    """A past condition of a witness, as the record has it; no event where none changed it."""
+    """A history bit of a witness in a stored record; no event where none changed it."""
 
     event_id: str | None
     seq: int | None
@@ -86,7 +86,7 @@ class StoredHistoryBit:
 
 @dataclass(frozen=True, slots=True)
 class StoredWitness:
-    """What explains a verdict, as the record has it."""
+    """A witness in a stored record."""
 
     events: tuple[StoredWitnessEvent, ...]
     history: tuple[StoredHistoryBit, ...]
@@ -95,9 +95,9 @@ class StoredWitness:
 
 @dataclass(frozen=True, slots=True)
 class VerdictDetails:
-    """A verdict's line of verdicts.jsonl (docs/bundle.md); times are its RFC 3339 texts.
+    """A verdict's line of verdicts.jsonl (docs/bundle.md); times are RFC 3339 texts.
 
-    Lines of an earlier release do not say what was `missing`.
+    Lines of an earlier release have no `missing`.
     """
 
     id: str
@@ -121,7 +121,7 @@ class VerdictDetails:
 
     @property
     def why(self) -> str | None:
-        """Return why it is unjudged, with what to set where that is known."""
+        """Return why the session is unjudged, with the setting that would help where it is known."""
         if self.missing is None:
             return self.reason
         return with_setting(self.missing.reason, self.missing.scope, self.missing.setting)
@@ -129,10 +129,10 @@ class VerdictDetails:
 
 @dataclass(frozen=True, slots=True)
 class OccurrenceSummary:
-    """One occurrence of a session: how far it is, and how many verdicts of each kind it has.
+    """A summary of one occurrence of a session, with its number of verdicts of each kind.
 
-    `first` is the `seq` of the first event that the store has, above 1 where retention took the beginning;
-    `events` is the `seq` of the last. `number` is that of the first event among all.
+    `first` is the `seq` of the first stored event, above 1 where retention deleted earlier ones; `events` is
+    the `seq` of the last. `number` is the first event's number among all events.
     """
 
     session_id: str
@@ -148,7 +148,7 @@ class OccurrenceSummary:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterRow:
-    """Something that could not be read; `received` in ns of the wall clock."""
+    """A row of the table `dead_letter`; `received` in ns of the wall clock."""
 
     id: int
     received: int
@@ -160,7 +160,7 @@ class DeadLetterRow:
 
 @contextmanager
 def reading(store: Path) -> Generator[sqlite3.Connection]:
-    """A connection that cannot write, closed at the end. Raises sqlite3.Error where there is no store."""
+    """Open a read-only connection for the block. Raises sqlite3.Error where there is no store."""
     connection = connect(store)
     try:
         yield connection
@@ -169,12 +169,12 @@ def reading(store: Path) -> Generator[sqlite3.Connection]:
 
 
 def connect(store: Path) -> sqlite3.Connection:
-    """A connection that cannot write, for whichever thread holds it."""
+    """Return a read-only connection, for one thread at a time."""
     return sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
 
 
 def position(db: sqlite3.Connection) -> Position:
-    """Return how far the store is."""
+    """Return the progress of the store."""
     (watermark, begun, ended, verdicts, dead) = db.execute(
         "SELECT (SELECT value FROM fact WHERE name = 'watermark'),"
         " (SELECT count(*) FROM event WHERE seq = 1),"
@@ -182,7 +182,7 @@ def position(db: sqlite3.Connection) -> Position:
         " (SELECT coalesce(max(number), 0) FROM verdict), (SELECT coalesce(max(id), 0) FROM dead_letter)"
     ).fetchone()
     time = None if watermark is None else int(watermark)
-    # The oldest sessions may have lost their first events to retention, and not yet their ends.
+    # Retention may have deleted the first event of a session, and not its end yet.
     census = SpanCensus()
     for name, spans, read in db.execute("SELECT name, spans, read FROM scope"):
         census.count(name, spans, read)
@@ -204,7 +204,7 @@ def latest(
     rule: tuple[str, str] | None = None,
     breaches: bool = False,
 ) -> list[VerdictRow]:
-    """The latest verdicts, newest first: numbers above `after` and below `before`, of one rule if given.
+    """Return verdicts, newest first: numbers above `after` and below `before`, of one rule if given.
 
     With `breaches` only `violated` and `unmet`, among the `VERDICTS_LOOKED_AT_MAX` newest numbers.
     """
@@ -222,25 +222,25 @@ def latest(
 
 
 def version(db: sqlite3.Connection) -> int:
-    """A number that changes, on this connection, when another one has written."""
+    """Return a number that changes on this connection when another one has written."""
     return db.execute("PRAGMA data_version").fetchone()[0]
 
 
 def record(db: sqlite3.Connection, verdict_id: str) -> VerdictDetails | None:
-    """A verdict's record by its id."""
+    """Return a verdict's record, None where there is none with this id."""
     row = db.execute("SELECT record FROM verdict WHERE id = ?", (verdict_id,)).fetchone()
     return None if row is None else msgspec.json.decode(row[0], type=VerdictDetails)
 
 
 def records_of(db: sqlite3.Connection, session_id: str, occurrence: int, limit: int) -> list[VerdictDetails]:
-    """The records of an occurrence, in the order of their events; `limit` at most."""
+    """Return at most `limit` records of an occurrence, in the order of their events."""
     query = "SELECT record FROM verdict WHERE session_id = ? AND occurrence = ? ORDER BY seq, number LIMIT ?"
     rows = db.execute(query, (session_id, occurrence, limit))
     return [msgspec.json.decode(row[0], type=VerdictDetails) for row in rows]
 
 
 def counts(db: sqlite3.Connection, rule: tuple[str, str]) -> dict[Verdict, int]:
-    """Return how many verdicts of each kind a rule gave, among its latest `RECORDS_COUNTED_MAX`."""
+    """Return the number of verdicts of each kind among a rule's latest `RECORDS_COUNTED_MAX`."""
     query = (
         "SELECT verdict, count(*) FROM (SELECT verdict FROM verdict WHERE pack = ? AND rule = ?"
         " ORDER BY number DESC LIMIT ?) GROUP BY verdict"
@@ -252,10 +252,10 @@ def counts(db: sqlite3.Connection, rule: tuple[str, str]) -> dict[Verdict, int]:
 def session_counts(
     db: sqlite3.Connection, since: int, until: int, bucket: int, rule: tuple[str, str] | None = None
 ) -> list[SessionCounts]:
-    """Sessions by rule, agent and bucket of the event time at which the rule first applied to them.
+    """Count sessions by rule, agent and bucket of the event time at which the rule first applied to them.
 
-    `since` and `until` are ns, `bucket` its width in ns. A session that violates counts as one to which the
-    rule applies; one that is unjudged and does not violate is counted apart.
+    `since` and `until` are ns, `bucket` its width in ns. A session that violates counts as applicable; an
+    unjudged one that does not violate counts as unjudged only.
     """
     found = "coalesce(applied, violated)"
     query = (
@@ -273,27 +273,27 @@ _FIRST = "SELECT id, session_id, occurrence, row FROM event"
 
 
 def begun(db: sqlite3.Connection, limit: int, *, before: int | None = None) -> list[OccurrenceSummary]:
-    """The occurrences that began last, newest first; those whose first event has a number below `before`."""
+    """Return the latest occurrences, newest first, whose first event has a number below `before`."""
     where, values = ("id < ? AND ", (before,)) if before is not None else ("", ())
     query = f"{_FIRST} WHERE {where} seq = 1 ORDER BY id DESC LIMIT ?"
     return [_occurrence(db, *row) for row in db.execute(query, (*values, limit)).fetchall()]
 
 
 def occurrences(db: sqlite3.Connection, session_id: str) -> list[int]:
-    """The times of a session's latest occurrences, newest first."""
+    """Return the times of a session's latest occurrences, newest first."""
     query = "SELECT DISTINCT occurrence FROM event WHERE session_id = ? ORDER BY occurrence DESC LIMIT ?"
     return [row[0] for row in db.execute(query, (session_id, OCCURRENCES_SHOWN_MAX))]
 
 
 def occurrence(db: sqlite3.Connection, session_id: str, began: int) -> OccurrenceSummary | None:
-    """One occurrence of a session; its first events may be gone, see `OccurrenceSummary.first`."""
+    """Return one occurrence of a session, None where the store has none of its events."""
     query = f"{_FIRST} WHERE session_id = ? AND occurrence = ? AND kind != 'end' ORDER BY seq LIMIT 1"
     row = db.execute(query, (session_id, began)).fetchone()
     return None if row is None else _occurrence(db, *row)
 
 
 def events(db: sqlite3.Connection, session_id: str, began: int, limit: int, *, skip: int = 0) -> list[Event]:
-    """Events of an occurrence in judged order, behind the first `skip`; its `end` row is not among them."""
+    """Return events of an occurrence in judged order, after the first `skip`, without its `end` row."""
     query = (
         "SELECT row FROM event WHERE session_id = ? AND occurrence = ? AND seq > ? AND kind != 'end'"
         " ORDER BY seq LIMIT ?"
@@ -302,7 +302,7 @@ def events(db: sqlite3.Connection, session_id: str, began: int, limit: int, *, s
 
 
 def dead_letters(db: sqlite3.Connection, limit: int, *, before: int | None = None) -> list[DeadLetterRow]:
-    """Return what could not be read, newest first."""
+    """Return dead letters, newest first."""
     where, values = ("WHERE id < ?", (before,)) if before is not None else ("", ())
     query = (
         f"SELECT id, received, place, code, reason, sha256 FROM dead_letter {where} ORDER BY id DESC LIMIT ?"
@@ -324,16 +324,16 @@ def _event(row: bytes) -> Event:
 def _occurrence(
     db: sqlite3.Connection, number: int, session_id: str, began: int, row: bytes
 ) -> OccurrenceSummary:
-    """The occurrence that this first event began."""
+    """Return the summary of the occurrence that begins with this event."""
     query = (
         "SELECT seq, time, kind FROM event WHERE session_id = ? AND occurrence = ? ORDER BY seq DESC LIMIT 1"
     )
     seq, time, kind = db.execute(query, (session_id, began)).fetchone()
-    told = (
+    counted = (
         "SELECT verdict, count(*) FROM verdict WHERE session_id = ? AND occurrence = ?"
         " GROUP BY verdict ORDER BY verdict"
     )
-    verdicts = tuple((Verdict(word), count) for word, count in db.execute(told, (session_id, began)))
+    verdicts = tuple((Verdict(word), count) for word, count in db.execute(counted, (session_id, began)))
     closed, first = kind == Kind.END, _event(row)
     return OccurrenceSummary(
         session_id=session_id,

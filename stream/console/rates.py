@@ -1,4 +1,4 @@
-"""Rates over time: sessions that violate a rule, of those to which it applies, hour by hour of event time."""
+"""Rates by hour of event time: sessions that violate a rule, of those to which it applies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HOUR = 3600 * NS
 
 @dataclass(frozen=True, slots=True)
 class SessionCounts:
-    """Sessions of one rule, agent (`""`: none named) and bucket: applicable, violating, unjudged."""
+    """The sessions of one rule, agent (`""`: not named) and bucket: applicable, violating, unjudged."""
 
     pack: str
     rule: str
@@ -25,24 +25,24 @@ class SessionCounts:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of event time in whole hours: `hours` buckets from `since` (ns)."""
+    """A window of event time in whole hours: `hours` buckets from `since` (ns)."""
 
     since: int
     hours: int
 
     @property
     def until(self) -> int:
-        """Return where it ends (ns)."""
+        """Return the end of the window (ns)."""
         return self.since + self.hours * HOUR
 
     def begins(self, bucket: int) -> int:
-        """When a bucket begins (ns)."""
+        """Return the beginning of a bucket (ns)."""
         return self.since + bucket * HOUR
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Sessions that violate, of those to which a rule applies and which could be judged; and the unjudged."""
+    """The sessions that violate a rule, of those to which it applies, and the unjudged ones."""
 
     violating: int = 0
     applicable: int = 0
@@ -50,7 +50,7 @@ class Share:
 
     @property
     def rate(self) -> float | None:
-        """The share, None where there is nothing to divide by."""
+        """Return the rate, None without applicable sessions."""
         return self.violating / self.applicable if self.applicable else None
 
     def __add__(self, other: Share) -> Share:
@@ -63,7 +63,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A rate over a window: one share per hour, and their sum."""
+    """The rates over a window: one share per hour, and their sum."""
 
     window: Window
     hours: tuple[Share, ...]
@@ -71,14 +71,14 @@ class Series:
 
 
 def window_to(watermark: int, hours: int) -> Window:
-    """The window of whole hours whose last holds the watermark."""
+    """Return the window of whole hours whose last hour has the watermark."""
     return Window((watermark // HOUR - hours + 1) * HOUR, hours)
 
 
-def series(tallies: Iterable[SessionCounts], window: Window) -> Series:
-    """The tallies summed hour by hour."""
+def series(counts: Iterable[SessionCounts], window: Window) -> Series:
+    """Return the counts added up by hour."""
     shares = [Share()] * window.hours
-    for tally in tallies:
-        if 0 <= tally.bucket < window.hours:
-            shares[tally.bucket] += Share(tally.violating, tally.applicable, tally.unjudged)
+    for counted in counts:
+        if 0 <= counted.bucket < window.hours:
+            shares[counted.bucket] += Share(counted.violating, counted.applicable, counted.unjudged)
     return Series(window, tuple(shares), sum(shares, Share()))

@@ -1,4 +1,4 @@
-"""A session told again: what every rule said, and still asked, after each of its events.
+"""The replay of a session: each rule's verdict and residual after each event.
 
 The verdicts are in the store; this shows the way to them. `rules/engine/stepper.py` steps the rules, and
 this module makes of its steps what the page shows.
@@ -16,18 +16,18 @@ from ...schemas.event import Event
 from ...schemas.verdict import Verdict
 
 EVENTS_REPLAYED_MAX = 1_000
-"""Events of an occurrence that are told again; what comes after is shown without the rules."""
-MARKS_AN_EVENT_MAX = 8
-"""Marks of one rule at one event: an event without a value steps every slice."""
+"""Events of an occurrence that are replayed; later ones are shown without the rules."""
+STEPS_AN_EVENT_MAX = 8
+"""Steps of one rule at one event that are shown: an event without a value steps every slice."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceMark:
-    """One rule at one event, in one slice (None: the whole session, or its events without a value).
+    """One step of a rule, in one slice (None: the whole session, or its events without a value).
 
-    `reported` says that the verdict is one of the event's own, which the store has a record of; `moved` that
-    the rule asks something else than before. `residual` is what the next event will be asked, `true` or
-    `false` where the verdict was given.
+    `reported` states that the rule gives its verdict at this event, so that the store has a record of it;
+    `moved` that the residual changed. `residual` is what the rule requires of the next event, `true` or
+    `false` once a verdict is given.
     """
 
     slice: str | None
@@ -39,62 +39,62 @@ class SliceMark:
 
 @dataclass(frozen=True, slots=True)
 class RuleSteps:
-    """The marks of one rule at one event, those first that say something new; `more` are left out."""
+    """The steps of one rule at one event, changes first; `more` steps are left out."""
 
     shown: tuple[SliceMark, ...] = ()
     more: int = 0
 
     @property
-    def is_news(self) -> bool:
+    def is_change(self) -> bool:
         """Return whether the event changed anything for the rule."""
-        return any(mark.reported or mark.moved for mark in self.shown)
+        return any(step.reported or step.moved for step in self.shown)
 
 
 @dataclass(frozen=True, slots=True)
 class SliceStatus:
-    """Where a slice of a rule stands: its last mark, the event of it, and what an end would read there."""
+    """The status of a slice: its last step, the event of that, and the verdict if the session ended there."""
 
-    mark: SliceMark
+    last: SliceMark
     seq: int
     closing: Verdict | None
 
 
 @dataclass(frozen=True, slots=True)
 class RuleReplay:
-    """One rule over the events: its marks at each, and where it stands after the last, slice by slice.
+    """The replay of one rule: its steps at each event, and the status of each slice after the last.
 
     `number` is the rule's in the rule set. `applies` is the `seq` of the event at which the rule first
-    applied, `unjudged` that of the event from which on it could not judge; None where there is none.
+    applies, `unjudged` that of the event at which it becomes unjudged; None where there is none.
     """
 
     number: int
-    marks: tuple[RuleSteps, ...]
-    standings: tuple[SliceStatus, ...]
+    steps: tuple[RuleSteps, ...]
+    slices: tuple[SliceStatus, ...]
     applies: int | None
     unjudged: int | None
 
 
 def replay(compiled: CompiledRules, events: Sequence[Event]) -> tuple[RuleReplay, ...]:
-    """The course of every rule, as the set has them, over an occurrence's first events in judged order."""
+    """Return the replay of every rule, in the set's order, over an occurrence's first judged events."""
     if not events:
         return tuple(RuleReplay(number, (), (), None, None) for number in range(len(compiled.rules)))
-    courses = [_course(number, run, read) for number, run, read in rule_runs(compiled, events)]
-    return tuple(sorted(courses, key=lambda course: course.number))
+    replays = [_replay(number, run, read) for number, run, read in rule_runs(compiled, events)]
+    return tuple(sorted(replays, key=lambda replayed: replayed.number))
 
 
-def _course(number: int, run: RuleRun, events: Sequence[RuleEvent]) -> RuleReplay:
-    marks = tuple(_marks(run, event) for event in events)
-    standings = tuple(SliceStatus(_mark(each.last), each.seq, each.closing) for each in status_of(run))
-    return RuleReplay(number, marks, standings, run.applies, run.unjudged)
+def _replay(number: int, run: RuleRun, events: Sequence[RuleEvent]) -> RuleReplay:
+    steps = tuple(_steps(run, event) for event in events)
+    slices = tuple(SliceStatus(_mark(each.last), each.seq, each.closing) for each in status_of(run))
+    return RuleReplay(number, steps, slices, run.applies, run.unjudged)
 
 
-def _marks(run: RuleRun, event: RuleEvent) -> RuleSteps:
-    """Step the rule on the event, and show it."""
+def _steps(run: RuleRun, event: RuleEvent) -> RuleSteps:
+    """Step the rule on the event and return the steps to show."""
     marks = [_mark(step) for step in run.step(event)]
     if run.unjudged == event.seq:
         return RuleSteps((SliceMark(None, Verdict.UNJUDGED, "", reported=True, moved=True),))
     marks.sort(key=lambda mark: (not mark.reported, not mark.moved))
-    return RuleSteps(tuple(marks[:MARKS_AN_EVENT_MAX]), max(0, len(marks) - MARKS_AN_EVENT_MAX))
+    return RuleSteps(tuple(marks[:STEPS_AN_EVENT_MAX]), max(0, len(marks) - STEPS_AN_EVENT_MAX))
 
 
 def _mark(slice_step: SliceStep) -> SliceMark:

@@ -1,4 +1,4 @@
-"""A session's page: its events, what each rule said and asked at each, and what explains the verdicts."""
+"""A session's page: its events, the rules' steps at each, and the witness of a verdict."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .replay import EVENTS_REPLAYED_MAX, RuleReplay, RuleSteps, replay
 
 EVENTS_A_PAGE = 40
 RECORDS_SHOWN_MAX = 200
-"""Verdicts of one occurrence that its page names, the first."""
+"""Verdicts of one occurrence that its page lists, the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleAtEvent:
-    """A rule at an event."""
+    """The steps of a rule at an event."""
 
     rule: Rule
-    marks: RuleSteps
+    steps: RuleSteps
 
 
 @dataclass(frozen=True, slots=True)
 class EventExplanation:
-    """The chosen verdict's witness at an event: the event of the witness, and the history that it changed."""
+    """The part of the chosen verdict's witness at an event: the witness event, and the history it changed."""
 
     event: StoredWitnessEvent | None
     bits: tuple[StoredHistoryBit, ...]
@@ -39,27 +39,27 @@ class EventExplanation:
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """An event with everything that is shown beside it.
+    """An event with everything shown beside it.
 
-    `news` are the rules to which it made a difference, `same` the others that saw it. `verdicts` are the
-    records at it.
+    `changed` are the rules that it changed, `same` the others that it stepped. `verdicts` are the verdicts at
+    it.
     """
 
     event: Event
-    news: tuple[RuleAtEvent, ...]
+    changed: tuple[RuleAtEvent, ...]
     same: tuple[RuleAtEvent, ...]
     verdicts: tuple[VerdictDetails, ...]
     explained: EventExplanation | None
 
     @property
     def is_breach(self) -> bool:
-        """Return whether a rule was violated here, or left unmet."""
+        """Return whether a rule is violated or unmet at this event."""
         return any(record.verdict is not Verdict.UNJUDGED for record in self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which events of how many are shown."""
+    """A page of events: its number, and the first and last event on it."""
 
     number: int
     pages: int
@@ -70,7 +70,7 @@ class Page:
 def session_view(
     compiled: CompiledRules, db: sqlite3.Connection, session_id: str, query: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """Return what the session's page shows, None where the session or the occurrence was never judged.
+    """Return the context of the session's page, None where the store has no such session or occurrence.
 
     The address may choose an `occurrence` (else the latest), a `rule` as `pack/id`, a `verdict` whose
     witness is marked, and a `page` of events.
@@ -85,10 +85,10 @@ def session_view(
     chosen = next((record for record in records if record.id == query.get("verdict")), None)
     rule = _rule(compiled, query.get("rule"))
     page = _page(occurrence.events, query.get("page"), chosen)
-    # Without its beginning a session cannot be told again.
+    # A session without its first events cannot be replayed.
     whole = occurrence.first == 1
     replayed = queries.events(db, session_id, began, EVENTS_REPLAYED_MAX) if whole else []
-    courses = replay(compiled, replayed)
+    replays = replay(compiled, replayed)
     shown = queries.events(db, session_id, began, page.last - page.first + 1, skip=page.first - 1)
     return {
         "session": occurrence,
@@ -100,9 +100,9 @@ def session_view(
         "chosen": chosen,
         "rule": rule,
         "page": page,
-        "told": [_told(compiled, event, courses, records, chosen, rule) for event in shown],
-        "courses": [(compiled.rules[course.number], course) for course in courses],
-        "told_again": len(replayed),
+        "events": [_event_view(compiled, event, replays, records, chosen, rule) for event in shown],
+        "replays": [(compiled.rules[replay.number], replay) for replay in replays],
+        "replayed": len(replayed),
     }
 
 
@@ -111,12 +111,12 @@ def _rule(compiled: CompiledRules, asked: str | None) -> Rule | None:
 
 
 def page_of(seq: int) -> int:
-    """The page on which the event with that place stands."""
+    """Return the number of the page that shows the event."""
     return (seq - 1) // EVENTS_A_PAGE + 1
 
 
 def _page(events: int, asked: str | None, chosen: VerdictDetails | None) -> Page:
-    """The page that is asked for; else that of the chosen verdict; else the first."""
+    """Return the requested page, else that of the chosen verdict, else the first."""
     pages = max(1, -(-events // EVENTS_A_PAGE))
     number = 1 if chosen is None else page_of(chosen.seq)
     if asked is not None and asked.isascii() and asked.isdigit() and len(asked) < 10:
@@ -125,33 +125,33 @@ def _page(events: int, asked: str | None, chosen: VerdictDetails | None) -> Page
     return Page(number, pages, (number - 1) * EVENTS_A_PAGE + 1, min(number * EVENTS_A_PAGE, events))
 
 
-def _told(
+def _event_view(
     compiled: CompiledRules,
     event: Event,
-    courses: Sequence[RuleReplay],
+    replays: Sequence[RuleReplay],
     records: Sequence[VerdictDetails],
     chosen: VerdictDetails | None,
     only: Rule | None,
 ) -> EventView:
-    readings = [
-        RuleAtEvent(compiled.rules[course.number], course.marks[event.seq - 1])
-        for course in courses
-        if event.seq <= len(course.marks) and only in (None, compiled.rules[course.number])
+    rules = [
+        RuleAtEvent(compiled.rules[replay.number], replay.steps[event.seq - 1])
+        for replay in replays
+        if event.seq <= len(replay.steps) and only in (None, compiled.rules[replay.number])
     ]
-    seen = [reading for reading in readings if reading.marks.shown]
+    stepped = [rule for rule in rules if rule.steps.shown]
     return EventView(
         event=event,
-        news=tuple(reading for reading in seen if only is not None or reading.marks.is_news),
-        same=tuple(reading for reading in seen if only is None and not reading.marks.is_news),
+        changed=tuple(rule for rule in stepped if only is not None or rule.steps.is_change),
+        same=tuple(rule for rule in stepped if only is None and not rule.steps.is_change),
         verdicts=tuple(record for record in records if record.seq == event.seq),
         explained=_explained(event, chosen),
     )
 
 
 def _explained(event: Event, chosen: VerdictDetails | None) -> EventExplanation | None:
-    """Return what the chosen verdict's witness says of the event."""
+    """Return the part of the chosen verdict's witness at the event."""
     if chosen is None or chosen.witness is None:
         return None
-    found = next((one for one in chosen.witness.events if one.event_id == event.event_id), None)
+    found = next((seen for seen in chosen.witness.events if seen.event_id == event.event_id), None)
     bits = tuple(bit for bit in chosen.witness.history if bit.event_id == event.event_id)
     return EventExplanation(found, bits) if found or bits else None

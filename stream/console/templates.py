@@ -1,4 +1,4 @@
-"""The templates, and what they may call."""
+"""The templates, with their filters and functions."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ GLYPHS = {
     Verdict.HELD: "✓",
     Verdict.PENDING: "·",
 }
-"""A sign for each verdict, beside its word."""
+"""The glyph of each verdict, shown with its word."""
 
 
 def templates(rules: Sequence[Rule]) -> Environment:
-    """The templates of this folder; everything that they are given is escaped."""
+    """Return the templates of this folder, which escape all values."""
     made = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,

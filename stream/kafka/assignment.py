@@ -1,4 +1,4 @@
-"""Membership of a consumer group, and what the group has said of a consumer's partitions."""
+"""Membership of a consumer group: joining it, and the errors of a group that refuses the process."""
 
 from __future__ import annotations
 
@@ -11,42 +11,32 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import TopicPartition
 
 from ..error import StreamError
-from .preflight import LISTEN_S, must_listen
+from ..group.client import Assignment
+from .preflight import LISTEN_S, require_listener
 from .settings import KafkaSettings, consuming
 
 HEARTBEAT_MS = 3_000
 
 
-class Moves(ConsumerRebalanceListener):
-    """How often partitions were given and taken, and which are `owned`; told on the consumer's own thread.
+class _Listener(ConsumerRebalanceListener):
+    """The listener that a consumer calls in `poll`, when the group revokes or assigns partitions."""
 
-    `is_divided`: the group has divided them, and nobody has come or gone since.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.owned: frozenset[int] = frozenset()
-        self.is_divided = False
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002
-        """All are revoked whenever the group divides them anew."""
-        self.is_divided = False
-        self._moved(frozenset())
+        """Take note: the group revokes all partitions whenever it divides them."""
+        self._assignment.revoke()
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        """These are ours, and no others."""
-        self.is_divided = True
-        self._moved(frozenset(place.partition for place in assigned))
-
-    def _moved(self, owned: frozenset[int]) -> None:
-        self.owned = owned
-        self.count += 1
+        """Take note: these partitions are assigned, and no others."""
+        self._assignment.assign(place.partition for place in assigned)
 
 
-def not_taken(error: Exception, group: str, timeout_s: float) -> StreamError | None:
-    """What a client's error says of why a group does not take the process (TRL725), None for any other.
+def group_refusal(error: Exception, group: str, timeout_s: float) -> StreamError | None:
+    """Return the error (TRL725) that the group refuses the process; None for any other error.
 
-    To wait does not mend these. The error may be of either client: they call them alike.
+    Waiting does not mend these. The error may be of either client: both have the same names of errors.
     """
     match type(error).__name__:
         case "InvalidSessionTimeoutError":
@@ -60,24 +50,24 @@ def not_taken(error: Exception, group: str, timeout_s: float) -> StreamError | N
 
 
 def join(
-    settings: KafkaSettings, process: str, topic: str, timeout_s: float, moves: Moves, **limits: Any
+    settings: KafkaSettings, process: str, topic: str, timeout_s: float, assignment: Assignment, **limits: Any
 ) -> Any:
-    """A consumer of the topic in the process's group; it tells `moves` what its partitions are.
+    """Return a consumer of the topic in the process's group, which keeps `assignment` up to date.
 
-    A process that says nothing for `timeout_s` loses them to others. Raises KafkaError where no broker
-    listens.
+    The group assigns the partitions of a process that does not poll for `timeout_s` to others. Raises
+    KafkaError where no broker listens.
     """
     timeout_ms = round(timeout_s * 1000)
-    must_listen(settings, LISTEN_S)
+    require_listener(settings, LISTEN_S)
     consumer: Any = KafkaConsumer(
         **consuming(settings, process),
         session_timeout_ms=timeout_ms,
         heartbeat_interval_ms=min(HEARTBEAT_MS, timeout_ms // 4),
-        # All are revoked and assigned anew each time: what is in memory is then read again, and right.
+        # The group revokes all partitions each time, so that each process reads its state again.
         partition_assignment_strategy=(RangePartitionAssignor,),
         **limits,
     )
-    consumer.subscribe([topic], listener=moves)
+    consumer.subscribe([topic], listener=_Listener(assignment))
     _finish_joining(consumer)
     return consumer
 
@@ -85,9 +75,9 @@ def join(
 def _finish_joining(consumer: Any) -> None:
     """Let a consumer that has begun to join the group go on until it has joined.
 
-    Where it joined because partitions became known, and a poll ended before the group had answered,
-    kafka-python (3.0) sees no reason to join any more and leaves the answer: it neither has partitions nor
-    sends heartbeats from then on, and its polls do not wait.
+    A consumer joins again when it learns of new partitions. Where a poll ends before the group answers,
+    kafka-python (3.0) sees no reason to join any more and drops the answer: it has no partitions, sends no
+    heartbeats, and its polls do not wait.
     """
     coordinator = consumer._coordinator
     is_needed = coordinator.need_rejoin

@@ -1,4 +1,4 @@
-"""Reading what is remembered in a compacted topic: the latest record of each key, partition by partition."""
+"""Reading the state in a compacted topic: the latest record of each key, partition by partition."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 
 from kafka.structs import TopicPartition
 
-from ..error import StreamError
-from .consumer import consumer_in_no_group
-from .settings import KafkaSettings
+from ..group.state import Latest
 
 POLL_MS = 100
 RECORDS = 5_000
@@ -17,55 +15,32 @@ RECORDS = 5_000
 
 
 def read_compacted(
-    settings: KafkaSettings,
-    process: str,
-    topic: str,
-    partitions: Collection[int],
-    going_on: Callable[[], bool],
+    consumer: Any, topic: str, partitions: Collection[int], going_on: Callable[[], bool]
 ) -> dict[int, dict[str, bytes]] | None:
-    """The records of each partition by key, up to its end; None where `going_on` says no meanwhile.
+    """Return the records of each partition by key, up to its end; None where `going_on` turns false.
 
-    What was begun before and is not committed yet is waited for. Raises StreamError (TRL731) for a record
-    with no key, or none of ours; KafkaError where the broker does not answer.
+    Waits for transactions that began before. Raises StreamError (TRL731) for a record without a key;
+    KafkaError where the broker does not answer.
     """
-    found: dict[int, dict[str, bytes]] = {number: {} for number in partitions}
+    found = {number: Latest(topic) for number in partitions}
     unread = {TopicPartition(topic, number) for number in partitions}
-    reader = consumer_in_no_group(settings, process, fetch_max_wait_ms=POLL_MS)
-    try:
-        reader.assign(sorted(unread))
-        reader.seek_to_beginning(*sorted(unread))
-        while unread:
-            if not going_on():
-                return None
-            for place, records in reader.poll(timeout_ms=POLL_MS, max_records=RECORDS).items():
-                for record in records:
-                    _keep(found[place.partition], record.key, record.value, topic)
-            # The high water mark is of a fetch after the start. Nobody can read up to it while a
-            # transaction below it is open.
-            unread = {place for place in unread if not _is_read(reader, place)}
-    finally:
-        reader.close()
-    return found
+    consumer.assign(sorted(unread))
+    consumer.seek_to_beginning(*sorted(unread))
+    while unread:
+        if not going_on():
+            return None
+        for place, records in consumer.poll(timeout_ms=POLL_MS, max_records=RECORDS).items():
+            for record in records:
+                found[place.partition].put(record.key, record.value)
+        # The high water mark is of a fetch after the start. Nobody can read up to it while a
+        # transaction below it is open.
+        unread = {place for place in unread if not _is_read(consumer, place)}
+    return {number: latest.values for number, latest in found.items()}
 
 
-def _is_read(reader: Any, place: TopicPartition) -> bool:
-    end = reader.highwater(place)
+def _is_read(consumer: Any, place: TopicPartition) -> bool:
+    end = consumer.highwater(place)
     if end is None:
         return False
-    position = reader.position(place, timeout_ms=POLL_MS)
+    position = consumer.position(place, timeout_ms=POLL_MS)
     return position is not None and position >= end
-
-
-def _keep(known: dict[str, bytes], key: bytes | None, value: bytes | None, topic: str) -> None:
-    """The record is the latest of its key; without a value it is to be forgotten."""
-    try:
-        name = (key or b"").decode("utf-8")
-    except UnicodeDecodeError:
-        name = ""
-    if not name:
-        hint = "only tracline may write to its topics: look who else does"
-        raise StreamError("TRL731", f"a record of {topic} is none of tracline's", hint)
-    if value is None:
-        known.pop(name, None)
-    else:
-        known[name] = value

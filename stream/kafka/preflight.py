@@ -16,7 +16,7 @@ from .settings import KafkaSettings, connecting
 
 REASON_LENGTH_MAX = 200
 LISTEN_S = 2.0
-"""How long `must_listen` usually waits for an address."""
+"""How long `require_listener` usually waits for an address."""
 CLOSE_S = 5.0
 """How long a producer that is let go of may take to end its thread."""
 _AWAY = ("NoBrokersAvailable", "NodeNotReadyError", "KafkaTimeoutError", "RequestTimedOutError")
@@ -27,7 +27,7 @@ class BrokerAwayError(StreamError):
     """A broker that does not listen or does not answer (TRL723); one that refuses is no such error."""
 
 
-def listened_to(settings: KafkaSettings, within_s: float) -> None:
+def check_listening(settings: KafkaSettings, within_s: float) -> None:
     """Raise StreamError (TRL723) where nobody listens at any of the addresses.
 
     To be asked before kafka-python's clients are made: without a broker they look for one for long, raise,
@@ -46,7 +46,7 @@ def listened_to(settings: KafkaSettings, within_s: float) -> None:
     raise BrokerAwayError("TRL723", f"no broker listens ({'; '.join(refused)})", hint)
 
 
-def let_in(settings: KafkaSettings, process: str, within_s: float) -> None:
+def authenticate(settings: KafkaSettings, process: str, within_s: float) -> None:
     """Raise StreamError (TRL723) with the reason where TLS or SASL keep us out of all the addresses.
 
     aiokafka is asked, which hears what a broker says before it closes a connection. kafka-python (3.0) drops
@@ -81,10 +81,10 @@ async def _connect(server: str, arguments: dict[str, Any]) -> None:
     await connection.close()
 
 
-def must_listen(settings: KafkaSettings, within_s: float) -> None:
-    """As `listened_to`, for processes that try again: raises the error that a client would."""
+def require_listener(settings: KafkaSettings, within_s: float) -> None:
+    """As `check_listening`, for processes that try again: raises the error that a client would."""
     try:
-        listened_to(settings, within_s)
+        check_listening(settings, within_s)
     except StreamError as error:
         raise KafkaConnectionError(str(error)) from None
 
@@ -141,7 +141,7 @@ def _heard_by(handler: logging.Handler, name: str) -> Generator[None]:
         logger.propagate = propagate
 
 
-def let_go(producer: Any) -> None:
+def drop_producer(producer: Any) -> None:
     """Close kafka-python's producer with whatever it has not sent, which is then never sent."""
     # `close` alone would first wait for what cannot be sent any more, and then raise and close nothing.
     producer._sender.force_close()

@@ -1,4 +1,4 @@
-"""Whether a topic is still the one that a process has read: by its id, and by where its partitions end.
+"""Checks that a topic is still the one that a process has read: by its id, and by where its partitions end.
 
 A topic that is deleted and created again has another id under the same name. Kafka's clients do not report
 it: they wait at the old end, go on in the new topic, or read it from its beginning. An offset that comes
@@ -9,29 +9,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from kafka import KafkaAdminClient, errors
 from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
+from ..group.client import Loss, loss_of
 from .lag import LATEST
-from .preflight import LISTEN_S, must_listen
+from .preflight import LISTEN_S, require_listener
 from .settings import KafkaSettings, connecting
 
-CHECK_S = 5.0
-"""How often a process checks the topic that it reads, in seconds."""
 ASK_MS = 5_000
 """How long a broker may take to answer, in milliseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """What of a topic does not fit what was read of it; `is_recreated`: the name has another topic now."""
-
-    what: str
-    is_recreated: bool
 
 
 class TopicChecks:
@@ -58,15 +48,7 @@ class TopicChecks:
             except KafkaError:
                 self._close()
                 raise
-        if found != self._ids.setdefault(topic, found):
-            return Loss(f"{topic} was deleted and created again", is_recreated=True)
-        for number, offset in read.items():
-            if ends[number] < offset:
-                what = (
-                    f"{topic}, partition {number} ends at offset {ends[number]}, and was read up to {offset}"
-                )
-                return Loss(what, is_recreated=False)
-        return None
+        return loss_of(topic, read, ends, is_recreated=found != self._ids.setdefault(topic, found))
 
     def is_recreated(self, topic: str, consumer: Any) -> bool:
         """Return whether a consumer of kafka-python has already learned that the name has another topic now.
@@ -89,7 +71,7 @@ class TopicChecks:
     def _asked(self) -> Any:
         """Return the admin client, connected."""
         if self._admin is None:
-            must_listen(self._settings, LISTEN_S)
+            require_listener(self._settings, LISTEN_S)
             options: dict[str, Any] = {"bootstrap_timeout_ms": ASK_MS, "request_timeout_ms": ASK_MS}
             self._admin = KafkaAdminClient(**connecting(self._settings, self._process), **options)
         return self._admin

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ..error import StreamError
 from ..messages.topics import Topic
-from .preflight import BrokerAwayError, asking, let_in, listened_to
+from .preflight import BrokerAwayError, asking, authenticate, check_listening
 from .settings import KafkaSettings, connecting
 
 PARTITIONS = 8
@@ -123,8 +123,8 @@ def administering(settings: KafkaSettings, process: str = "topics") -> Generator
 
     arguments: dict[str, Any] = {"bootstrap_timeout_ms": int(BOOTSTRAP_S * 1000)}
     arguments |= connecting(settings, process)
-    listened_to(settings, BOOTSTRAP_S)
-    let_in(settings, process, BOOTSTRAP_S)
+    check_listening(settings, BOOTSTRAP_S)
+    authenticate(settings, process, BOOTSTRAP_S)
     with asking(settings):
         admin: Any = KafkaAdminClient(**arguments)
         try:
@@ -134,7 +134,7 @@ def administering(settings: KafkaSettings, process: str = "topics") -> Generator
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class StartWait:
     """How long a process waits at its start for a broker: up to `wait_s`, or until `stopping` is set."""
 
     wait_s: float
@@ -143,8 +143,8 @@ class Patience:
     clock: Callable[[], float] = time.monotonic
 
 
-def ask_at_start(
-    settings: KafkaSettings, process: str, patience: Patience, ask: Callable[[Any], Answer]
+def ask_when_reachable(
+    settings: KafkaSettings, process: str, patience: StartWait, ask: Callable[[Any], Answer]
 ) -> Answer | None:
     """Return what `ask` returns of the admin client, once a broker answers; None where the process is to end.
 

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from kafka import KafkaProducer
-from kafka.errors import InvalidProducerEpochError, KafkaError, ProducerFencedError
+from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from ..error import StreamError
-from .preflight import LISTEN_S, let_go, must_listen
+from ..group.client import FENCED, OutgoingRecord, fenced_error
+from .preflight import LISTEN_S, drop_producer, require_listener
 from .settings import KafkaSettings, producing
-
-Sent: TypeAlias = tuple[str, int | None, bytes | None, bytes | None]
-"""A record to send: topic, partition (None: any), key, value (None: the key is to be forgotten)."""
 
 BATCH_BYTES = 262_144
 """How much is sent to a partition at a time, before compression; larger records go alone."""
@@ -30,9 +27,6 @@ RETRY_MS = 20
 """How long to wait before the broker is asked again, as when it still writes the last transaction's end."""
 BLOCK_MS = 10_000
 """How long the broker may take to say what there is, and to end a predecessor's transaction."""
-
-FENCED = (ProducerFencedError, InvalidProducerEpochError)
-"""What a process is told whose transaction was ended by others, or by the broker."""
 
 
 class Transactions:
@@ -68,7 +62,7 @@ class Transactions:
     def open(self) -> None:
         """Connect, and abort what was left open. Raises KafkaError where the broker does not answer."""
         self.discard()
-        must_listen(self._settings, LISTEN_S)
+        require_listener(self._settings, LISTEN_S)
         self._producer = KafkaProducer(**self._config)
         try:
             self._producer.init_transactions()
@@ -85,7 +79,7 @@ class Transactions:
         self._began = time.monotonic()
         self._producer.begin_transaction()
 
-    def produce(self, records: Iterable[Sent]) -> None:
+    def produce(self, records: Iterable[OutgoingRecord]) -> None:
         """Send records, and return once the brokers have all of them."""
         futures = [
             self._producer.send(topic, value=value, key=key, partition=partition)
@@ -122,8 +116,7 @@ class Transactions:
         self.discard()
         if isinstance(error, FENCED) and age_s < self._timeout_s:
             # The broker ends a transaction by itself only when it takes longer than that.
-            what = f"another process runs as instance {self._instance!r} and has ended this one's work"
-            raise StreamError("TRL733", what, "give each process an --instance of its own")
+            raise fenced_error(self._instance)
         return error
 
     def discard(self) -> None:
@@ -131,4 +124,4 @@ class Transactions:
         if self._producer is None:
             return
         producer, self._producer = self._producer, None
-        let_go(producer)
+        drop_producer(producer)

@@ -1,16 +1,17 @@
-"""What flows through the topics of the Kafka pipeline, and how it is written.
+"""The messages of the Kafka pipeline's topics, and their codecs.
 
-`tracline.events` and `tracline.judged` carry `TL`, one byte, the version, and a MessagePack map with its
-`type`; what others read, `tracline.verdicts` and `tracline.dead-letter`, is JSON. Times are nanoseconds
-since the epoch in MessagePack and RFC 3339 text in JSON. Every output says which message of
-`tracline.events` it was made of (`Mark`), so that a consumer which has seen it can drop what a restart
-makes again.
+A message of `tracline.events` or `tracline.judged` is `TL`, one byte with the version, and a MessagePack map
+with its `type`. Messages for other readers, in `tracline.verdicts` and `tracline.dead-letter`, are JSON.
+Times are nanoseconds since the epoch in MessagePack and RFC 3339 text in JSON.
+
+Every output names the message of `tracline.events` that it was made from (`Mark`), so that a consumer can
+drop the outputs that a restarted monitor repeats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 import orjson
@@ -21,23 +22,26 @@ from ...schemas.event import Event
 from ..error import StreamError
 
 if TYPE_CHECKING:
-    # The rekeyer has no need of what judges.
+    # The rekeyer does not load the rules.
     from ...rules.engine.records import Record
 
 VERSION = 1
-"""Version of the messages; a process refuses any other."""
+"""Version of the messages; a process refuses all others."""
+
+T = TypeVar("T")
 
 RuleTexts: TypeAlias = dict[str, str]
-"""A rule set as the texts of its packs and of those that they extend, as `RuleSet.sources` has it."""
+"""A rule set as the texts of its packs and of the packs that they extend (`RuleSet.sources`)."""
 Time: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-"""Nanoseconds since the epoch that 64 bits hold, as archives and texts need them."""
+"""Nanoseconds since the epoch, within 64 bits."""
 
 
 class CandidateBatch(msgspec.Struct, frozen=True, tag_field="type", tag="batch"):
-    """Candidates of one events partition, resolved from one source partition up to `offset` (-1 at a tick).
+    """Candidates for one events partition, resolved from one source partition up to `offset` (-1 at a tick).
 
-    `watermark` is the source's behind them; of `sources` source partitions there are. With `more` all of them
-    are of one session, of which the next message of this source has others: until then it is not judged.
+    `watermark` is that of the source after them; there are `sources` source partitions. With `more` all
+    candidates are of one session, and the next message of this source has further ones: the session is not
+    judged until then.
     """
 
     source: int
@@ -49,7 +53,7 @@ class CandidateBatch(msgspec.Struct, frozen=True, tag_field="type", tag="batch")
 
 
 class Tick(msgspec.Struct, frozen=True, tag_field="type", tag="tick"):
-    """The watermarks of some sources, by their partition, told to every events partition."""
+    """The watermarks of source partitions, sent to every events partition."""
 
     sources: int
     watermarks: dict[int, Time]
@@ -58,8 +62,8 @@ class Tick(msgspec.Struct, frozen=True, tag_field="type", tag="tick"):
 class Activation(msgspec.Struct, frozen=True, tag_field="type", tag="activation"):
     """A rule set that comes into force with this message.
 
-    `supersedes` are digests of rule sets in whose place it comes into force, wherever they were activated
-    before it in the same partition (`activation.in_force`).
+    `supersedes` are digests of rule sets that it replaces wherever they were activated before it in the same
+    partition (`superseded.in_force`).
     """
 
     packs: RuleTexts
@@ -70,10 +74,10 @@ Message: TypeAlias = CandidateBatch | Tick | Activation
 
 
 class Mark(msgspec.Struct, frozen=True, order=True, array_like=True):
-    """Where an output comes from: the partition and offset of the message read, and which of its outputs.
+    """The origin of an output: partition and offset of the message that was read, and the output's index.
 
-    Those of one message are numbered from 0 in each topic; a consumer drops what is not above the last
-    (offset, index) that it has seen of a partition.
+    The outputs of a message are numbered from 0 in each topic. A consumer drops every output that is not
+    above the last (offset, index) that it has seen of a partition.
     """
 
     partition: int
@@ -82,11 +86,11 @@ class Mark(msgspec.Struct, frozen=True, order=True, array_like=True):
 
 
 class JudgedBatch(msgspec.Struct, frozen=True, tag_field="type", tag="judged"):
-    """What was judged of one message: events and `end` rows in judged order, and by which rule sets.
+    """The events and `end` rows judged after one message, in judged order, with their rule sets.
 
-    `sets` has, event by event, the number of its rule set in `digests`. `watermark` is that of the events
-    partition, None before it is known; only what ends at it or before was judged. `activated` are the packs
-    of a rule set that came into force, by its digest.
+    `sets` has, event by event, the index of its rule set in `digests`. `watermark` is that of the events
+    partition, None before it is known; only events that end at it or before are judged. `activated` are the
+    packs of a rule set that came into force, by its digest.
     """
 
     mark: Mark
@@ -98,10 +102,10 @@ class JudgedBatch(msgspec.Struct, frozen=True, tag_field="type", tag="judged"):
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
-    """What could not be read or judged: where it is, a code, the reason, and a digest of the record.
+    """A record that could not be read or judged: its position, a code, the reason, and a digest.
 
-    `time` is that of the record, in nanoseconds. Nothing of the payload: whoever may read it finds it at
-    its topic, partition and offset.
+    `time` is that of the record, in nanoseconds. The payload is not in it, but at that topic, partition and
+    offset.
     """
 
     process: str
@@ -116,38 +120,38 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 
 class Damaged(Exception):
-    """A record that is no message of any release; its text is fit for dead letters.
+    """A record that is no message of any release; the error's text is safe in a dead letter.
 
-    One that is a message of another release raises StreamError (TRL731) instead: it is not to be skipped.
+    A message of another release raises StreamError (TRL731) instead, since it must not be skipped.
     """
 
 
-_HINT = "one release must write and read the topic: stop the other, or begin with new topics"
+_HINT = "write and read the topic with one release: stop the other one, or use new topics"
 _ENCODER = msgspec.msgpack.Encoder()
 _MESSAGE = msgspec.msgpack.Decoder(Message)
 _JUDGED = msgspec.msgpack.Decoder(JudgedBatch)
-_LETTER = msgspec.json.Decoder(DeadLetter)
+_DEAD_LETTER = msgspec.json.Decoder(DeadLetter)
 _MAGIC = b"TL"
 _HEAD = _MAGIC + bytes([VERSION])
 
 
 def partition_of(session_id: str, partitions: int) -> int:
-    """The events partition of a session: CRC-32C of its id in UTF-8, the same in every process."""
+    """Return the events partition of a session, by CRC-32C of its id in UTF-8."""
     return crc32c(session_id.encode("utf-8", "surrogatepass")) % partitions
 
 
 def encode(message: Message | JudgedBatch) -> bytes:
-    """A message of `tracline.events` or `tracline.judged` as bytes."""
+    """Return a message of `tracline.events` or `tracline.judged` as bytes."""
     return _HEAD + _ENCODER.encode(message)
 
 
 def decode(data: bytes) -> Message:
-    """A message of `tracline.events`. Raises Damaged, or StreamError as `Damaged` says."""
+    """Return a message of `tracline.events`. Raises Damaged, or StreamError for another release's."""
     return _decoded(_MESSAGE, data, "tracline.events")
 
 
 def decode_judged(data: bytes) -> JudgedBatch:
-    """A message of `tracline.judged`. Raises Damaged, or StreamError as `Damaged` says."""
+    """Return a message of `tracline.judged`. Raises Damaged, or StreamError for another release's."""
     return _decoded(_JUDGED, data, "tracline.judged")
 
 
@@ -160,60 +164,63 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes, topic: str) -> 
             raise ValueError
         return decoder.decode(data[len(_HEAD) :])
     except ValueError:
-        raise Damaged(f"a record of {topic} is no message of tracline's") from None
+        raise Damaged(f"not a message of tracline: a record of {topic}") from None
 
 
 def candidate_messages(
     batch: CandidateBatch, bytes_max: int, before: int
 ) -> tuple[list[bytes], list[Candidate]]:
-    """The messages that carry a batch, each of about `bytes_max` at most, and what is too large for any.
+    """Return a batch's messages, each of about `bytes_max` at most, and the candidates too large for any.
 
-    A session's candidates stand in one message, or in several of their own that say `more` but for the last.
-    All messages but the last say the watermark `before` the batch.
+    A session's candidates are in one message, or in several of their own, all with `more` but the last. All
+    messages but the last have the watermark `before` the batch.
     """
-    by_session: dict[str, list[tuple[Candidate, int]]] = {}
+    by_session: dict[str, list[bytes]] = {}
     too_large: list[Candidate] = []
     for candidate in batch.candidates:
-        size = len(_ENCODER.encode(candidate))
-        if size > bytes_max:
+        data = _ENCODER.encode(candidate)
+        if len(data) > bytes_max:
             too_large.append(candidate)
         else:
-            by_session.setdefault(candidate.session_id, []).append((candidate, size))
-    groups = list(_parts(by_session.values(), bytes_max)) or [([], False)]
-    structs = [
-        msgspec.structs.replace(batch, candidates=own, watermark=before, more=more) for own, more in groups
+            by_session.setdefault(candidate.session_id, []).append(data)
+    groups = list(_by_session(by_session.values(), bytes_max)) or [([], False)]
+    last = len(groups) - 1
+    messages = [
+        msgspec.structs.replace(
+            batch,
+            candidates=[msgspec.Raw(data) for data in group],
+            watermark=batch.watermark if number == last else before,
+            more=more,
+        )
+        for number, (group, more) in enumerate(groups)
     ]
-    structs[-1] = msgspec.structs.replace(structs[-1], watermark=batch.watermark)
-    return [encode(one) for one in structs], too_large
+    return [encode(message) for message in messages], too_large
 
 
-def _parts(
-    sessions: Iterable[list[tuple[Candidate, int]]], bytes_max: int
-) -> Iterator[tuple[list[Candidate], bool]]:
-    """The candidates of each message, and whether more of their session follow in the next one."""
-    small: list[tuple[list[Candidate], int]] = []
-    for sized in sessions:
-        size = sum(one for _, one in sized)
+def _by_session(sessions: Iterable[list[bytes]], bytes_max: int) -> Iterator[tuple[list[bytes], bool]]:
+    """Yield the candidates of each message, and whether the next message has more of their session."""
+    small: list[tuple[list[bytes], int]] = []
+    for session in sessions:
+        size = sum(map(len, session))
         if size <= bytes_max:
-            small.append(([candidate for candidate, _ in sized], size))
+            small.append((session, size))
             continue
-        cut = list(_packed(sized, bytes_max))
-        yield from ((own, number < len(cut) - 1) for number, own in enumerate(cut))
-    for together in _packed(small, bytes_max):
-        yield [candidate for own in together for candidate in own], False
+        cut = list(_grouped(((data, len(data)) for data in session), bytes_max))
+        yield from ((group, number < len(cut) - 1) for number, group in enumerate(cut))
+    for together in _grouped(small, bytes_max):
+        yield [data for session in together for data in session], False
 
 
 def judged_messages(judged: JudgedBatch, bytes_max: int) -> list[bytes]:
-    """The messages that carry what was judged, each of about `bytes_max` at most; one at least.
+    """Return the messages of judged events, each of about `bytes_max` at most; at least one.
 
     An event larger than that has a message of its own, and so have the packs of rules that came into force.
-    Only the last says the watermark.
+    Only the last message has the watermark.
     """
-    sized = [
-        ((event, number), len(_ENCODER.encode(event)))
-        for event, number in zip(judged.events, judged.sets, strict=True)
-    ]
-    groups = list(_packed(sized, bytes_max))
+    encoded = (
+        (_ENCODER.encode(event), number) for event, number in zip(judged.events, judged.sets, strict=True)
+    )
+    groups = list(_grouped(((pair, len(pair[0])) for pair in encoded), bytes_max))
     if judged.activated or not groups:
         groups.insert(0, [])
     return [
@@ -222,7 +229,7 @@ def judged_messages(judged: JudgedBatch, bytes_max: int) -> list[bytes]:
                 judged,
                 mark=msgspec.structs.replace(judged.mark, index=index),
                 watermark=judged.watermark if index == len(groups) - 1 else None,
-                events=[event for event, _ in group],
+                events=[msgspec.Raw(data) for data, _ in group],
                 sets=[number for _, number in group],
                 activated=judged.activated if index == 0 else {},
             )
@@ -238,13 +245,17 @@ def verdict_messages(
     statuses: Sequence[Mapping[str, object]],
     bytes_max: int,
 ) -> list[bytes]:
-    """The JSON messages of `tracline.verdicts`, each of about `bytes_max` at most; one at least.
+    """Return the JSON messages of `tracline.verdicts`, each of about `bytes_max` at most; at least one.
 
     `{"version", "partition", "offset", "index", "watermark", "verdicts": [...], "session_status": [...]}`:
-    verdicts are the lines of a bundle's `verdicts.jsonl`. Only the last message says the watermark.
+    verdicts are the lines of a bundle's `verdicts.jsonl`. Statuses come first, so that a consumer that counts
+    knows of the session before its verdicts. Only the last message has the watermark.
     """
-    sized = [((name, one), len(orjson.dumps(one))) for name, one in _told(verdicts, statuses)]
-    groups = list(_packed(sized, bytes_max)) or [[]]
+    encoded = [
+        *(("session_status", orjson.dumps(status)) for status in statuses),
+        *(("verdicts", orjson.dumps(verdict)) for verdict in verdicts),
+    ]
+    groups = list(_grouped(((pair, len(pair[1])) for pair in encoded), bytes_max)) or [[]]
     return [
         orjson.dumps(
             {
@@ -253,21 +264,35 @@ def verdict_messages(
                 "offset": mark.offset,
                 "index": index,
                 "watermark": watermark if index == len(groups) - 1 else None,
-                "verdicts": [one for name, one in group if name == "verdict"],
-                "session_status": [one for name, one in group if name == "status"],
+                "verdicts": [orjson.Fragment(data) for name, data in group if name == "verdicts"],
+                "session_status": [orjson.Fragment(data) for name, data in group if name == "session_status"],
             }
         )
         for index, group in enumerate(groups)
     ]
 
 
+def _grouped(sized: Iterable[tuple[T, int]], bytes_max: int) -> Iterator[list[T]]:
+    """Yield values in their order, grouped so that the sizes of a group stay within the limit if they can."""
+    group: list[T] = []
+    used = 0
+    for value, size in sized:
+        if group and used + size > bytes_max:
+            yield group
+            group, used = [], 0
+        group.append(value)
+        used += size
+    if group:
+        yield group
+
+
 def decode_verdicts(data: bytes) -> dict[str, Any]:
-    """A message of `tracline.verdicts`. Raises Damaged, or StreamError as `Damaged` says."""
+    """Return a message of `tracline.verdicts`. Raises Damaged, or StreamError for another release's."""
     try:
         message: Any = orjson.loads(data)
         version = message["version"]
     except (ValueError, TypeError, KeyError):
-        raise Damaged("a record of tracline.verdicts is no message of tracline's") from None
+        raise Damaged("not a message of tracline: a record of tracline.verdicts") from None
     if version != VERSION:
         what = f"a message of tracline.verdicts has version {version}, not {VERSION}"
         raise StreamError("TRL731", what, _HINT)
@@ -275,35 +300,13 @@ def decode_verdicts(data: bytes) -> dict[str, Any]:
 
 
 def encode_dead_letter(letter: DeadLetter) -> bytes:
-    """A dead letter as JSON, with the version."""
+    """Return a dead letter as JSON, with the version."""
     return orjson.dumps({"version": VERSION, **msgspec.structs.asdict(letter)})
 
 
 def decode_dead_letter(data: bytes) -> DeadLetter:
-    """A dead letter of the topic. Raises Damaged where the record is none."""
+    """Return a dead letter of the topic. Raises Damaged where the record is none."""
     try:
-        return _LETTER.decode(data)
+        return _DEAD_LETTER.decode(data)
     except ValueError:
-        raise Damaged("a record of tracline.dead-letter is no dead letter") from None
-
-
-def _told(
-    verdicts: Iterable[Record], statuses: Iterable[Mapping[str, object]]
-) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Statuses before verdicts, so that whoever counts knows of what."""
-    yield from (("status", one) for one in statuses)
-    yield from (("verdict", one) for one in verdicts)
-
-
-def _packed(sized: Iterable[tuple[Any, int]], bytes_max: int) -> Iterator[list[Any]]:
-    """Things in their order, grouped so that the sizes of a group stay within the limit where they can."""
-    group: list[Any] = []
-    used = 0
-    for thing, size in sized:
-        if group and used + size > bytes_max:
-            yield group
-            group, used = [], 0
-        group.append(thing)
-        used += size
-    if group:
-        yield group
+        raise Damaged("not a dead letter: a record of tracline.dead-letter") from None

@@ -1,9 +1,9 @@
 """What is known of one open session, and how it is written down: a documented codec, never pickle.
 
 A state is one byte, the version, and a MessagePack map: `session` is `schemas.sessions.assemble.Session`
-field by field, `rules` the key (`judge.Bench`) of the rule set by which the rows were labelled, `rows` the
-labelled events of the open occurrence by column, `applied` the numbers of the rules that have applied to the
-occurrence that began at `applied_in`. Keys are field names, so a release that adds a field with a default
+field by field, `rules` the key (`judge.RuleSetJudge`) of the rule set by which the rows were labelled, `rows`
+the labelled events of the open occurrence by column, `applied` the numbers of the rules that have applied to
+the occurrence that began at `applied_in`. Keys are field names, so a release that adds a field with a default
 reads old states; one that changes what a field means raises `VERSION`.
 """
 

@@ -17,13 +17,13 @@ from ...schemas.span_content import SpanContent, SpanRole
 
 PATH = "/doctor"
 SENDERS_MAX = 200_000
-"""Spans of which it is remembered who sent them, the latest; events of others are not counted."""
+"""The latest spans whose instrumentation is remembered; events of older spans are not counted."""
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class Doctor:
-    """The instrumentations that one process has seen; the pipeline's thread adds, any other may ask."""
+    """The instrumentations that one process has seen. The pipeline's thread adds; any thread may read."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -33,9 +33,9 @@ class Doctor:
     def add(
         self, spans: Iterable[tuple[Span, SpanContent]], events: Iterable[Event], *, log_records: bool = False
     ) -> None:
-        """Count spans, each with what it says, and the events that they or earlier spans told.
+        """Count spans with their content, and the events of these or earlier spans.
 
-        `log_records` is whether log records with content came beside them.
+        `log_records` states whether log records with content came with them.
         """
         with self._lock:
             self._found.log_records = self._found.log_records or log_records
@@ -47,7 +47,7 @@ class Doctor:
                 self._add_event(event)
 
     def diagnosed(self) -> list[Diagnosed]:
-        """Return every instrumentation with what it lacks, by scope and version."""
+        """Return every instrumentation and what it lacks, by scope and version."""
         with self._lock:
             return self._found.diagnosed()
 
@@ -69,7 +69,7 @@ def doctor_route(doctor: Doctor) -> Route:
     """Return the route that answers with all instrumentations as a JSON array."""
 
     def answer(_request: Request) -> Response:
-        body = orjson.dumps([as_json(one) for one in doctor.diagnosed()])
+        body = orjson.dumps([as_json(diagnosed) for diagnosed in doctor.diagnosed()])
         return Response(body, media_type="application/json", headers=_HEADERS)
 
     return Route(PATH, answer)

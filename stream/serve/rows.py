@@ -1,4 +1,4 @@
-"""What a batch of outputs changes in the store, as rows."""
+"""Rows of the store, from the outputs of judging."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from ...rules.engine.records import Record, line
 from ...schemas.event import Event, Kind
 from ...schemas.frames.events import event_frame
 from ...schemas.time import parse_time
-from ...schemas.verdict import Verdict
 from ..messages.session_state import SessionState, encode
-from ..messages.status import SessionStatus
+from ..messages.status import SessionStatus, StatusChange
 from ..stages.judge import Outputs
 from .store import StoreChanges, damaged
 
@@ -25,19 +24,24 @@ _EVENT = msgspec.json.Decoder(Event)
 
 
 class _JudgedBy(msgspec.Struct):
-    """What a row says beside the event: the digest of the rule set that judged it; older rows do not."""
+    """The field of a row beside its event: the digest of its rule set, which rows of version 1 lack."""
 
     rules: str | None = None
 
 
 _JUDGED_BY = msgspec.json.Decoder(_JudgedBy)
-_BREACHES = (Verdict.VIOLATED.value, Verdict.UNMET.value)
+_TIMES = {
+    SessionStatus.APPLIED: (True, False, False),
+    SessionStatus.VIOLATED: (True, True, False),
+    SessionStatus.UNJUDGED: (False, False, True),
+}
+"""The columns `applied`, `violated` and `unjudged` that a status sets to its time."""
 
 
 def add_changes(
     batch: StoreChanges, outputs: Outputs, states: Mapping[str, SessionState], given: int
 ) -> None:
-    """Add to a batch what the outputs and the states that were touched change; `given` is the time now."""
+    """Add the outputs and the touched states to a batch; `given` is the time now."""
     for session_id, state in states.items():
         due = state.session.due
         is_open = state.session.open is not None
@@ -48,17 +52,15 @@ def add_changes(
         if event.kind is Kind.END:
             batch.closes.append((event.time, event.session_id, event.occurrence))
     batch.verdicts += [_verdict(record, given) for record in outputs.records]
-    batch.standings += [_standing(record) for record in outputs.records if not record["history"]]
-    batch.standings += [
-        (one.session_id, one.occurrence, one.pack, one.rule, one.agent, one.time, None, None)
-        for one in outputs.statuses
-        if one.status is SessionStatus.APPLIED
-    ]
+    # The first row of a rule and occurrence sets `applied`: a violating session counts when it violates.
+    for status in sorted(outputs.statuses, key=lambda status: status.status is SessionStatus.APPLIED):
+        if status.status in _TIMES:
+            batch.standings.append(_standing(status))
 
 
 def _event(event: Event, rules: str) -> tuple[str, int, int, int, str, bytes]:
-    told: dict[str, object] = msgspec.to_builtins(event)
-    row = _ROW.encode({**told, "rules": rules})
+    columns: dict[str, object] = msgspec.to_builtins(event)
+    row = _ROW.encode({**columns, "rules": rules})
     return event.session_id, event.occurrence, event.seq, event.time, event.kind.value, row
 
 
@@ -75,18 +77,9 @@ def _verdict(record: Record, given: int) -> tuple[object, ...]:
     )
 
 
-def _standing(record: Record) -> tuple[object, ...]:
-    time = _ns(record["time"])
-    is_breach, is_unjudged = record["verdict"] in _BREACHES, record["verdict"] == Verdict.UNJUDGED.value
-    return (
-        record["session_id"],
-        _ns(record["occurrence"]),
-        *(record[name] for name in ("pack", "rule", "agent")),
-        # A session that violates always counts.
-        time if is_breach else None,
-        time if is_breach else None,
-        time if is_unjudged else None,
-    )
+def _standing(status: StatusChange) -> tuple[object, ...]:
+    times = (status.time if is_set else None for is_set in _TIMES[status.status])
+    return status.session_id, status.occurrence, status.pack, status.rule, status.agent, *times
 
 
 def _ns(text: str) -> int:
@@ -96,17 +89,17 @@ def _ns(text: str) -> int:
 
 
 def frame_of(rows: Sequence[bytes]) -> pl.DataFrame:
-    """Rows of the table `event` as an event frame."""
+    """Return rows of the table `event` as an event frame."""
     return event_frame(_read(_EVENT, rows))
 
 
 def rules_of(rows: Sequence[bytes]) -> list[str | None]:
-    """The digest of the rule set that judged each of these rows, None where it does not say."""
+    """Return the digest of the rule set that judged each of these rows, None where the row lacks it."""
     return [one.rules for one in _read(_JUDGED_BY, rows)]
 
 
 def _read(decoder: msgspec.json.Decoder[T], rows: Sequence[bytes]) -> list[T]:
-    """Return what the rows hold. Raises StreamError (TRL702) where one of them is damaged."""
+    """Return the decoded rows. Raises StreamError (TRL702) where one is damaged."""
     try:
         return [decoder.decode(row) for row in rows]
     except (msgspec.MsgspecError, TypeError, UnicodeDecodeError):

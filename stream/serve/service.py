@@ -1,4 +1,4 @@
-"""`tracline serve` as a whole: receivers, pipeline and console in one process, until it is told to stop."""
+"""`tracline serve`: receivers, pipeline and console in one process."""
 
 from __future__ import annotations
 
@@ -43,20 +43,21 @@ from ..ingest.server.sockets import Address, in_url, listening
 from ..process.metrics import metrics_route
 from ..process.serve_metrics import ServeMetrics
 from ..process.unread import UnreadNotice
-from ..stages.judge import Bench, Worker
+from ..stages.judge import RuleSetJudge, Worker
+from .archiving import ArchiveSink
 from .doctor import Doctor, doctor_route
-from .pipeline import ArchiveSink, Pipeline, PipelineRuntime
+from .pipeline import Pipeline, PipelineRuntime
 from .store import FILE, StoreChanges, open_store, using
 
 PAGES_MAX = 8
-"""Pages of the console that are made at once; each holds files of the store."""
+"""Console pages rendered at the same time; each opens files of the store."""
 STOPPING_S = 10
-"""How long requests that are being answered may take once the process is told to stop, in seconds."""
+"""Seconds that running requests may take after the signal to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What is served: the rules, where the state is kept, and how sessions are put together.
+    """The rules, the state folder and the session settings of `tracline serve`.
 
     `archive_for(id)` opens the archive of the store with that id; `report` logs a line.
     """
@@ -69,12 +70,12 @@ class Service:
 
 
 async def serve(service: Service, address: Address, grpc_port: int | None) -> None:
-    """Serve OTLP/HTTP, console and metrics on the address, OTLP/gRPC on `grpc_port` (None: not) beside it.
+    """Serve OTLP/HTTP, console and metrics on the address, and OTLP/gRPC on `grpc_port` (None: not at all).
 
-    Until SIGTERM or SIGINT; then take nothing more, finish what was taken, and return.
+    On SIGTERM or SIGINT accept no more requests, finish those accepted, and return.
 
-    Raises StreamError where the address may not or cannot be listened on, or the store cannot be used, and
-    whatever stopped the pipeline.
+    Raises StreamError where it cannot or must not listen on the address, or cannot use the store, and any
+    error that stopped the pipeline.
     """
     gate = gate_for(address.host, address.token)
     share = divide_files(files_max())
@@ -97,14 +98,14 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             on_commit=partial(_count, metrics, notice, doctor, time.time_ns),
             on_idle=notice.idle,
         )
-        pipeline = Pipeline(store, Worker(Bench(service.compiled)), service.settings, runtime)
+        pipeline = Pipeline(store, Worker(RuleSetJudge(service.compiled)), service.settings, runtime)
         handler = RequestHandler(pipeline, metrics.receiver, ReceiverLimits(requests_max=share.requests_max))
-        calls = None
+        grpc = None
         if grpc_port is not None:
             grpc_limits = ConnectionLimits(share.grpc_max, idle_s=IDLE_S)
             meter = metrics.connections.of(OtlpTransport.GRPC)
-            calls, _ = grpc_server(handler, gate, address.host, grpc_port, grpc_limits, meter)
-            await calls.start()
+            grpc, _ = grpc_server(handler, gate, address.host, grpc_port, grpc_limits, meter)
+            await grpc.start()
         working = thread.submit(pipeline.run)
         app = _application(service, address, handler, gate, metrics, doctor, working, share.feeds_max)
 
@@ -117,8 +118,8 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             meter = metrics.connections.of(OtlpTransport.HTTP)
             await _Server(app, limits, meter, working, handler.admissions, begun).serve([sock])
         finally:
-            if calls is not None:
-                await calls.stop(STOPPING_S)
+            if grpc is not None:
+                await grpc.stop(STOPPING_S)
             pipeline.stop()
             await asyncio.wrap_future(working)
 
@@ -133,7 +134,7 @@ def _application(
     working: Future[None],
     feeds_max: int,
 ) -> Starlette:
-    """Receiver, console, metrics and health, behind the gate."""
+    """Return the app of receiver, console, metrics and health, behind the gate."""
     spans_to = f"{address.url()}/v1/traces"
 
     async def health(_request: Request) -> Response:
@@ -162,7 +163,7 @@ def _application(
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file, 0 where it is gone."""
+    """Return the size of a file, 0 where there is none."""
     try:
         return path.stat().st_size
     except OSError:
@@ -176,7 +177,7 @@ def _addresses(address: Address, grpc_port: int | None) -> Iterator[str]:
 
 
 class _Server(HttpServer):
-    """A server that also stops when the pipeline does."""
+    """An HTTP server that also stops when the pipeline does."""
 
     def __init__(
         self,
@@ -184,26 +185,26 @@ class _Server(HttpServer):
         limits: ConnectionLimits,
         meter: ConnectionMeter,
         working: Future[None],
-        room: AdmissionControl,
+        admissions: AdmissionControl,
         on_start: Callable[[], None],
     ) -> None:
         super().__init__(app, limits, meter, STOPPING_S, on_start)
-        self._working, self._room = working, room
+        self._working, self._admissions = working, admissions
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop, and finish what was taken: the signal is not raised again once the sockets are closed."""
+        """Begin to stop; uvicorn must not raise the signal again once the sockets are closed."""
         super().handle_exit(sig, frame)
         self._captured_signals.clear()
 
     async def on_tick(self, counter: int) -> bool:
-        """Return whether to stop; asked ten times a second."""
-        # Live feeds look at this to end.
+        """Return whether to stop; uvicorn calls this ten times a second."""
+        # Live feeds end once this is set.
         self.should_exit = self.should_exit or self._working.done()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer what is in work; senders of bodies that are still underway are asked to come again."""
-        self._room.close()
+        """Answer running requests; the senders of unfinished bodies are asked to retry."""
+        self._admissions.close()
         await super().shutdown(sockets)
 
 

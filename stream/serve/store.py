@@ -1,7 +1,7 @@
-"""The embedded store of `tracline serve`: one SQLite file that a crash at any moment leaves whole.
+"""The embedded store of `tracline serve`: one SQLite file that survives a crash at any moment.
 
-A request is on disk before it is acknowledged (`accept`), and all that a batch changes is written in one
-transaction with the requests that it used up (`commit`): so each is worked off exactly once.
+A request is on disk before it is acknowledged (`accept`). Everything that a batch changes is written in one
+transaction with the removal of its requests (`commit`), so that each request is judged exactly once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -30,13 +30,13 @@ LOCK = "tracline.lock"
 _ENCODINGS = frozenset(encoding.value for encoding in Encoding)
 _SIGNALS = frozenset((Signal.SPANS.value, Signal.LOGS.value))
 _FACTS = ("version", "id", "watermark", "spans_time", "logs_time", "archived", "archiving")
-"""`version` of the tables; `id` of the store; the source's `watermark` and the times of its inputs; the last
-event that is `archived`, and the last one of the range that was being archived."""
+"""`version` of the tables; `id` of the store; `watermark` and input times of the source; the numbers of the
+last event `archived` and of the last one in the range that is being archived."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRequest:
-    """An acknowledged request, by the number under which it is on disk."""
+    """An acknowledged request on disk, with its number."""
 
     number: int
     received: int
@@ -47,7 +47,7 @@ class StoredRequest:
 
 @dataclass(frozen=True, slots=True)
 class StoredDeadLetter:
-    """Something that could not be read: when it came, where, why, and a digest of the request."""
+    """Something that could not be read: its arrival, place, code, reason, and a digest of the request."""
 
     received: int
     place: str
@@ -60,11 +60,11 @@ class StoredDeadLetter:
 class StoreChanges:
     """Everything that one batch changes; rows are tuples in the order of the table's columns.
 
-    Requests up to the number `worked_off` are done with, and the one `quarantined` is put aside. `census`
-    counts the spans that came. For metrics alone: what was `late`, how many tellings were `repeats`, when the
-    latest request was received, how many spans and log records wait, how many of the latter were not joined
-    to a span and why, and how many sessions are open once the batch is written. For the doctor alone: the
-    `spans` that came with what they say, the events that were `judged`, and whether `log_records` came.
+    Requests up to the number `worked_off` leave the inbox, and the one `quarantined` goes to quarantine.
+    `census` counts the spans that came. For metrics only: the numbers of `late` events and of `repeats` among
+    the claims, the arrival of the latest request (`received`), the spans and log records that wait, the log
+    records that were `unjoined`, and the sessions that are open after the commit. For the doctor only: the
+    `spans` with their content, the `judged` events, and whether `log_records` came.
     """
 
     worked_off: int = 0
@@ -98,23 +98,23 @@ class StoreChanges:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing is to be written: no request, no session, no trace that changed."""
+        """Return whether there is nothing to write: no request, session, trace or dead letter."""
         return not (self.worked_off or self.sessions or self.traces or self.dead_letters)
 
 
 class Store:
-    """A connection to the store, for one thread at a time; it holds the lock. `open_store` makes it."""
+    """A connection to the store, for one thread at a time; it holds the lock. `open_store` opens it."""
 
     def __init__(self, connection: sqlite3.Connection, lock: IO[bytes]) -> None:
         self._db, self._lock = connection, lock
 
     def close(self) -> None:
-        """Close the connection, and let another process have the store."""
+        """Close the connection, and release the lock."""
         self._db.close()
         self._lock.close()
 
     def accept(self, requests: Sequence[ExportRequest]) -> list[int]:
-        """Write requests to disk, and return their numbers there."""
+        """Write requests to disk, and return their numbers."""
         query = "INSERT INTO inbox (received, encoding, body, signal) VALUES (?, ?, ?, ?)"
         with self._writing():
             return [
@@ -123,7 +123,7 @@ class Store:
             ]
 
     def inbox(self) -> Iterator[StoredRequest]:
-        """The requests that were acknowledged and are not worked off, in their order."""
+        """Yield the acknowledged requests that no batch has judged, in their order."""
         query = "SELECT id, received, encoding, body, signal FROM inbox ORDER BY id"
         for number, received, encoding, body, signal in self._db.execute(query):
             if encoding not in _ENCODINGS or signal not in _SIGNALS:
@@ -131,31 +131,31 @@ class Store:
             yield StoredRequest(number, received, Encoding(encoding), body, Signal(signal))
 
     def session(self, session_id: str) -> bytes | None:
-        """A session's stored state."""
+        """Return a session's stored state, None where there is none."""
         row = self._db.execute("SELECT state FROM session WHERE session_id = ?", (session_id,)).fetchone()
         return None if row is None else row[0]
 
     def due(self, watermark: int) -> list[tuple[str, bytes]]:
-        """The sessions that have something to do when the watermark is there."""
+        """Return the sessions that are due at this watermark, with their states."""
         found = self._db.execute("SELECT session_id, state FROM session WHERE due <= ?", (watermark,))
         return found.fetchall()
 
     def open_sessions(self) -> int:
-        """Return how many sessions are open."""
+        """Return the number of open sessions."""
         return self._db.execute("SELECT count(*) FROM session WHERE open").fetchone()[0]
 
     def traces(self) -> Iterator[tuple[str, bytes]]:
-        """The stored traces, those first that were silent longest."""
+        """Yield the stored traces, those first whose last span is oldest."""
         return iter(self._db.execute("SELECT trace_id, state FROM trace ORDER BY touched, trace_id"))
 
     def fact(self, name: str) -> int | str | None:
-        """A fact, None where it was never noted."""
+        """Return a fact, None where it was never noted."""
         assert name in _FACTS, name
         row = self._db.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
         return None if row is None else row[0]
 
     def number(self, name: str) -> int:
-        """A fact that is a number, 0 where it was never noted. Raises StreamError where it is none."""
+        """Return a fact that is a number, 0 where it was never noted. Raises StreamError where it is none."""
         return self.time(name) or 0
 
     def time(self, name: str) -> int | None:
@@ -166,23 +166,23 @@ class Store:
         return value
 
     def note(self, name: str, value: int | str) -> None:
-        """Note a fact on disk."""
+        """Write a fact to disk."""
         with self._writing():
             self._note(name, value)
 
     def events(self, after: int, count: int) -> list[tuple[int, bytes]]:
-        """Up to `count` judged events behind the one with that number: their numbers and rows."""
+        """Return the numbers and rows of up to `count` judged events after the one with that number."""
         query = "SELECT id, row FROM event WHERE id > ? ORDER BY id LIMIT ?"
         return self._db.execute(query, (after, count)).fetchall()
 
     def archived(self, last: int, time: int) -> None:
-        """Note that the events up to that number are in the archive since that time."""
+        """Note that the events up to that number were archived at that time."""
         with self._writing():
             self._note("archived", last)
             self._db.execute(_ARCHIVED, (last, time))
 
     def prune(self, before: int) -> int:
-        """Delete what was archived before that time, and what was said of it; how many events these were."""
+        """Delete events archived before that time, and their verdicts; return the number of events."""
         with self._writing():
             query = "SELECT max(event), max(verdict) FROM archived WHERE time < ?"
             event, verdict = self._db.execute(query, (before,)).fetchone()
@@ -192,7 +192,7 @@ class Store:
             return self._db.execute("DELETE FROM event WHERE id <= ?", (event,)).rowcount
 
     def commit(self, batch: StoreChanges) -> None:
-        """Write all that a batch changed, or nothing."""
+        """Write everything that a batch changes, or nothing."""
         with self._writing():
             self._db.execute("INSERT INTO quarantine SELECT * FROM inbox WHERE id = ?", (batch.quarantined,))
             self._db.execute("DELETE FROM inbox WHERE id <= ?", (batch.worked_off,))
@@ -202,8 +202,8 @@ class Store:
             self._insert("verdict", VERDICT_COLUMNS, batch.verdicts, "OR IGNORE")
             self._db.executemany(_STANDING, batch.standings)
             self._db.executemany(_CLOSED, batch.closes)
-            letters = [(d.received, d.place, d.code, d.reason, d.sha256) for d in batch.dead_letters]
-            self._insert("dead_letter", "received, place, code, reason, sha256", letters)
+            dead_letters = map(astuple, batch.dead_letters)
+            self._insert("dead_letter", "received, place, code, reason, sha256", dead_letters)
             scopes = batch.census.spans.items()
             rows = [(name, name, OTHER_SCOPES, count, batch.census.read[name]) for name, count in scopes]
             self._db.executemany(_SCOPE, rows)
@@ -213,12 +213,12 @@ class Store:
                 self._note("logs_time", batch.logs_time)
 
     def _put(self, table: str, columns: str, rows: Mapping[str, tuple[object, ...] | None]) -> None:
-        """Replace rows by their key, and delete those that are None."""
+        """Replace rows by their key, and delete the rows that are None."""
         key = columns.split(",")[0]
         gone = [(name,) for name, row in rows.items() if row is None]
         self._db.executemany(f"DELETE FROM {table} WHERE {key} = ?", gone)
-        kept = [(name, *row) for name, row in rows.items() if row is not None]
-        self._insert(table, columns, kept, "OR REPLACE")
+        stored = [(name, *row) for name, row in rows.items() if row is not None]
+        self._insert(table, columns, stored, "OR REPLACE")
 
     def _insert(self, table: str, columns: str, rows: Iterable[tuple[object, ...]], how: str = "") -> None:
         marks = ", ".join("?" * len(columns.split(",")))
@@ -230,13 +230,13 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Generator[None]:
-        """One transaction: on disk when it is left, or undone."""
+        """Run the block in one transaction, which is rolled back on any exception."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
             self._db.execute("COMMIT")
         except BaseException:
-            # A full disk undoes some transactions by itself.
+            # SQLite itself rolls back some transactions on a full disk.
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
@@ -268,9 +268,9 @@ _CLOSED = "UPDATE standing SET closed = ? WHERE session_id = ? AND occurrence = 
 
 
 def open_store(folder: Path, new_id: str) -> Store:
-    """The store in a folder, made (with that id) where there is none.
+    """Return the store in a folder; create it with that id where there is none.
 
-    Raises StreamError where another process has it open, another version made it, or it is damaged.
+    Raises StreamError where another process has it open, an incompatible release wrote it, or it is damaged.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = _locked(folder)
@@ -291,7 +291,7 @@ def open_store(folder: Path, new_id: str) -> Store:
 
 
 def is_of_the_disk(error: sqlite3.Error) -> bool:
-    """Return whether the disk, or another process, keeps the file from being written: that may pass."""
+    """Return whether the disk or another process prevents writing the file, which may pass."""
     return error.sqlite_errorcode & 0xFF in _OF_THE_DISK
 
 
@@ -304,27 +304,29 @@ _OF_THE_DISK = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
 }
-_MEND = "keep a copy of the folder, restore the file from an earlier copy, or begin with an empty folder"
+_SAFE = "no acknowledged request is lost"
+_RECOVER = "back up the folder, then restore the file from an earlier copy, or start with an empty folder"
 
 
 def unusable(path: Path, error: sqlite3.Error) -> StreamError:
-    """Return what is wrong with the store's file, by what SQLite says of it."""
+    """Return the error of a store's file that SQLite cannot use."""
     name = error.sqlite_errorname
     if is_of_the_disk(error):
-        hint = "see that the disk has room and takes writes and no other program has the file open"
-        text = f"{path} cannot be read or written ({name})"
-        return StreamError("TRL704", text, f"{hint}, and start again: nothing that was acknowledged is lost")
-    return StreamError("TRL702", f"{path} cannot be used ({name})", _MEND)
+        hint = "make sure that the disk is writable and not full, and that no other program has the file open"
+        return StreamError(
+            "TRL704", f"cannot read or write {path} ({name})", f"{hint}; then restart: {_SAFE}"
+        )
+    return StreamError("TRL702", f"cannot use {path} ({name})", _RECOVER)
 
 
 def damaged() -> StreamError:
-    """Return what the store holds is not what was written."""
-    return StreamError("TRL702", "what the store holds is damaged", _MEND)
+    """Return the error of a store whose content is damaged."""
+    return StreamError("TRL702", "the store is damaged", _RECOVER)
 
 
 @contextmanager
 def using(path: Path) -> Generator[None]:
-    """Raise StreamError with the path of the store's file for what goes wrong with it inside."""
+    """Turn errors of the store inside the block into StreamError with the path of its file."""
     try:
         yield
     except sqlite3.Error as error:
@@ -336,21 +338,21 @@ def using(path: Path) -> Generator[None]:
 
 
 def _locked(folder: Path) -> IO[bytes]:
-    """The store's lock, which the system lets go of when the process ends, however it does."""
+    """Return the store's lock, which the system releases when the process ends."""
     lock = (folder / LOCK).open("ab")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         lock.close()
-        hint = "stop the other process, or keep the state of this one in another folder"
-        raise StreamError("TRL703", f"another process has the store in {folder} open", hint) from None
+        hint = "stop the other process, or choose another state folder"
+        raise StreamError("TRL703", f"another process is using the store in {folder}", hint) from None
     return lock
 
 
 def _prepare(connection: sqlite3.Connection, store: Store, new_id: str) -> None:
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if not tables:
-        assert new_id.isalnum(), "an id of letters and digits"
+        assert new_id.isalnum(), "the id has letters and digits only"
         facts = f"INSERT INTO fact VALUES ('version', {VERSION}), ('id', '{new_id}');"
         connection.executescript(f"BEGIN IMMEDIATE; {TABLES} {facts} COMMIT;")
     if not str(store.fact("id") or "").isalnum():
@@ -362,9 +364,9 @@ def _prepare(connection: sqlite3.Connection, store: Store, new_id: str) -> None:
         connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[version]} {note} COMMIT;")
         version += 1
     if version != VERSION:
-        hint = "start the release that made it, let it finish, and begin with an empty folder"
+        hint = "run the release that wrote it, or start with an empty folder"
         raise StreamError(
-            "TRL702", f"the store has version {version}, and this release reads {VERSION}", hint
+            "TRL702", f"unknown version {version} of the store; this release reads version {VERSION}", hint
         )
 
 

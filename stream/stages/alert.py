@@ -47,7 +47,7 @@ class Heard(msgspec.Struct, frozen=True, array_like=True):
 
 
 @dataclass(slots=True)
-class Turned:
+class AlertsResult:
     """What came of some messages: records to write, the alerts that began or ended, counts for metrics.
 
     Of the partitions in which messages were dropped for their mark `repeated` has the last one's offset.
@@ -71,7 +71,7 @@ class Alerting:
         self._heard = {number: Heard() for number in range(partitions)}
         self._severities: dict[tuple[str, str], str] = {}
         self._changed: dict[str, bytes | None] = {}
-        self._turned = Turned()
+        self._turned = AlertsResult()
         self.firing: dict[RateKey, Alert] = {}
 
     @property
@@ -82,7 +82,7 @@ class Alerting:
         return min(known) if len(known) == len(told) else None
 
     @property
-    def has_letters(self) -> bool:
+    def has_dead_letters(self) -> bool:
         """Return whether a dead letter waits for the next turn."""
         return bool(self._turned.dead_letters)
 
@@ -139,9 +139,9 @@ class Alerting:
             for change in self._watch.advance(least):
                 self._alert(change)
 
-    def turn(self) -> Turned:
+    def turn(self) -> AlertsResult:
         """Return what came of the messages since the last call: alerts, and the state behind them."""
-        turned, self._turned = self._turned, Turned()
+        turned, self._turned = self._turned, AlertsResult()
         changed, self._changed = {**self._changed, **self._watch.changes()}, {}
         turned.outputs += [Output(Topic.ALERTS_STATE, 0, name, data) for name, data in changed.items()]
         turned.outputs += [Output(Topic.ALERTS, 0, one.id, alerts.encode(one)) for one in turned.alerts]

@@ -49,7 +49,7 @@ def resumed(standing: ArchiveCheckpoint, start: int) -> ArchiveCheckpoint:
     return ArchiveCheckpoint(begin, begin, standing.mark)
 
 
-class Gathering:
+class ChunkBuffer:
     """What is gathered of one partition and not archived yet.
 
     `take` messages in the order of their offsets; whenever something `is_due`, archive the `piece` before
@@ -176,7 +176,7 @@ class Gathering:
         )
 
 
-def too_many(gathered: Mapping[int, Gathering], bytes_max: int = HELD_BYTES_MAX) -> list[int]:
+def too_many(gathered: Mapping[int, ChunkBuffer], bytes_max: int = HELD_BYTES_MAX) -> list[int]:
     """The partitions to archive, so that no more than `bytes_max` stay gathered: as few as may be."""
     held = sum(one.bytes for one in gathered.values())
     found: list[int] = []

@@ -77,7 +77,7 @@ class Outputs:
         self.poison += other.poison
 
 
-class Bench:
+class RuleSetJudge:
     """A rule set at work. Holds nothing of any session but witnesses that it may make again.
 
     `digest` is the rule set's, `key` tells it also from sets that ask their questions in another order: by
@@ -183,8 +183,8 @@ class Worker:
 
     def __init__(
         self,
-        active: Bench,
-        find: Callable[[str], Bench | None] = lambda _key: None,
+        active: RuleSetJudge,
+        find: Callable[[str], RuleSetJudge | None] = lambda _key: None,
         *,
         finish: bool = False,
     ) -> None:
@@ -212,7 +212,7 @@ class Worker:
                 text = f"{len(session.held)} spans of its session wait already"
                 span = candidate.trace_id, candidate.span_id
                 done.poison.append(Poison(name, (span,), text, "session-held"))
-        by_bench: dict[str, tuple[Bench, list[Event]]] = {}
+        by_bench: dict[str, tuple[RuleSetJudge, list[Event]]] = {}
         for state in states.values():
             bench, begun = self._active, None
             for event in state.session.advance(watermark):
@@ -284,7 +284,7 @@ class Worker:
             poison=poison
         )
 
-    def _bench(self, state: SessionState, event: Event) -> Bench:
+    def _bench(self, state: SessionState, event: Event) -> RuleSetJudge:
         """The rule set that judges an event, the first one of its occurrence here."""
         if state.rules in ("", self._active.key) or state.applied_in != event.occurrence:
             return self._active

@@ -50,7 +50,7 @@ from ..messages.monitor_state import (
 from ..messages.session_state import SessionState
 from ..messages.status import as_json
 from ..messages.topics import Topic
-from .judge import Bench, Outputs, Worker, poisoned
+from .judge import Outputs, RuleSetJudge, Worker, poisoned
 from .rekey import Output, Record
 from .schedule import Partition
 
@@ -104,7 +104,7 @@ class Terms:
     satisfied: bool = False
 
 
-class Monitoring:
+class MonitorStage:
     """Steps the messages of the events partitions that are assigned to it.
 
     After an exception its memory is spoiled: begin again from the table.
@@ -114,9 +114,9 @@ class Monitoring:
         self._terms, self._table = terms, table
         self._partitions: dict[int, Partition] = {}
         self._states: dict[str, SessionState] = {}
-        self._benches: dict[str, Bench] = {}
-        self._compiled: dict[bytes, Bench] = {}
-        self._met: list[Bench] = []
+        self._benches: dict[str, RuleSetJudge] = {}
+        self._compiled: dict[bytes, RuleSetJudge] = {}
+        self._met: list[RuleSetJudge] = []
         self._renamed: dict[int, RuleTexts] = {}
 
     def assign(self, partitions: Iterable[int], items: Iterable[tuple[str, bytes]]) -> None:
@@ -322,16 +322,16 @@ class Monitoring:
         done.writes.append((f"{_RULES}{number}/{bench.key}", msgspec.json.encode(texts)))
         return {bench.key: texts}
 
-    def _made(self, texts: RuleTexts) -> Bench:
+    def _made(self, texts: RuleTexts) -> RuleSetJudge:
         """The rule set of these packs; every partition asks for it, and to compile one takes a second."""
         written = msgspec.json.encode(texts)
         if written not in self._compiled:
-            bench = Bench(compile_rule_set(load_texts(texts)), satisfied=self._terms.satisfied)
+            bench = RuleSetJudge(compile_rule_set(load_texts(texts)), satisfied=self._terms.satisfied)
             self._compiled[written] = self._benches.setdefault(bench.key, bench)
             self._met.append(bench)
         return self._compiled[written]
 
-    def _bench(self, key: str) -> Bench:
+    def _bench(self, key: str) -> RuleSetJudge:
         """The rule set with that key.
 
         Raises StreamError (TRL741) where another release wrote its states, or this one cannot use it.

@@ -2,7 +2,7 @@
 
 For each source partition it does stage (a) of session assembly, and sends the candidates to the partition
 of their session. A source has two inputs, the partitions of that number of the topics of spans and of log
-records; there may be none of the latter. What it gives for some records (`Transaction`) belongs into one
+records; there may be none of the latter. What it gives for some records (`RekeyResult`) belongs into one
 transaction with their offsets: then a restart goes on from the stored state as if nothing had happened.
 """
 
@@ -87,7 +87,7 @@ class Output:
 
 
 @dataclass(slots=True)
-class Transaction:
+class RekeyResult:
     """What belongs together: outputs in their order, and by input the offset to go on from.
 
     For metrics: how many spans and log records were read (`items`) and `rejected`, by topic; how many spans
@@ -105,7 +105,7 @@ class Transaction:
     unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
     dead_letters: list[str] = field(default_factory=list[str])
 
-    def add(self, other: Transaction) -> None:
+    def add(self, other: RekeyResult) -> None:
         """Do what the other does, too."""
         self.outputs += other.outputs
         for source, offset in other.offsets.items():
@@ -222,7 +222,7 @@ class Rekeyer:
         self._open.pop(source, None)
         self._chunks.pop(source, None)
 
-    def take(self, records: Iterable[Record]) -> Transaction:
+    def take(self, records: Iterable[Record]) -> RekeyResult:
         """Take records in, those of an input in order, and send on what need not wait any more.
 
         Where it raises, its state is spoiled: revoke and assign the sources again.
@@ -230,7 +230,7 @@ class Rekeyer:
         by_source: dict[int, list[Record]] = {}
         for record in records:
             by_source.setdefault(record.partition, []).append(record)
-        done = Transaction()
+        done = RekeyResult()
         for number, own in sorted(by_source.items()):
             source = self._open[number]
             before = source.watermark
@@ -243,7 +243,7 @@ class Rekeyer:
             done.unjoined += source.unjoined - unjoined
         return done
 
-    def _hear(self, done: Transaction, source: Source, record: Record) -> None:
+    def _hear(self, done: RekeyResult, source: Source, record: Record) -> None:
         """Take a record in, or put it aside where it breaks what reads it: no other is read anew for it."""
         origin = record.origin
         encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
@@ -269,15 +269,15 @@ class Rekeyer:
         """Return how many traces are remembered."""
         return sum(source.remembered for source in self._open.values())
 
-    def refuse(self, record: Record, reason: str, *, code: str = "internal") -> Transaction:
+    def refuse(self, record: Record, reason: str, *, code: str = "internal") -> RekeyResult:
         """Put a record aside that cannot be taken in."""
-        done = Transaction(offsets={record.input: record.offset + 1})
+        done = RekeyResult(offsets={record.input: record.offset + 1})
         self._bury(done, record.input, record.time, record.origin, InputFlaw("record", code, reason))
         return done
 
-    def tick(self, idle: Collection[Input], now: int) -> Transaction:
+    def tick(self, idle: Collection[Input], now: int) -> RekeyResult:
         """Tell every events partition how late it is; `idle` inputs, read to their end, go by the clock."""
-        done = Transaction()
+        done = RekeyResult()
         for number in sorted({one.partition for one in idle}):
             source = self._open[number]
             before, unjoined = source.watermark, source.unjoined
@@ -293,7 +293,7 @@ class Rekeyer:
                 done.outputs.append(Output(Topic.EVENTS, partition, None, data))
         return done
 
-    def _release(self, done: Transaction, number: int, offset: int, before: int) -> None:
+    def _release(self, done: RekeyResult, number: int, offset: int, before: int) -> None:
         """Send on what need not wait any more at a source, and what is to be remembered of it."""
         source = self._open[number]
         by_partition: dict[int, list[Candidate]] = {}
@@ -317,7 +317,7 @@ class Rekeyer:
                 self._bury_span(done, number, told_by[id(one)], flaw)
         self._remember(done, number)
 
-    def _remember(self, done: Transaction, number: int) -> None:
+    def _remember(self, done: RekeyResult, number: int) -> None:
         """The records of the state topic that bring it up to date."""
         source, chunks = self._open[number], self._chunks[number]
 
@@ -344,14 +344,14 @@ class Rekeyer:
         )
         put(FACTS, bytes([STATE_VERSION]) + _FACTS_ENCODER.encode(facts))
 
-    def _bury_span(self, done: Transaction, number: int, heard: SpanReading, flaw: InputFlaw) -> None:
+    def _bury_span(self, done: RekeyResult, number: int, heard: SpanReading, flaw: InputFlaw) -> None:
         """Tell what cannot be sent on of a span, which may have waited since its record was read."""
         # A former release did not note the record.
         origin = heard.origin or (NO_RECORD, b"")
         self._bury(done, Input(Topic.SPANS, number), heard.record_time, origin, flaw)
 
     def _bury(
-        self, done: Transaction, of: Input, time: int, origin: tuple[int, bytes], flaw: InputFlaw
+        self, done: RekeyResult, of: Input, time: int, origin: tuple[int, bytes], flaw: InputFlaw
     ) -> None:
         """Tell what cannot be read of a record."""
         letter = DeadLetter(

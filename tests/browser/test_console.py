@@ -112,7 +112,7 @@ def test_the_list_can_be_held(served: Served, watched: Watched) -> None:
     other.goto("/")
     expect(other.locator("#live-rows tr").first).to_contain_text("missed")
     assert page.locator("#live-rows tr").first.inner_text() == first
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     expect(page.locator("#live-rows tr").first).to_contain_text("missed")
 
 
@@ -123,12 +123,12 @@ def test_the_first_verdict_ends_the_empty_state(served: Served, watched: Watched
         db.execute("DELETE FROM verdict")
     page = watched.page
     page.goto("/")
-    expect(page.get_by_text("No rule was violated so far")).to_be_visible()
+    expect(page.get_by_text("No rule was violated or unmet so far")).to_be_visible()
     expect(page.locator("#some")).to_be_hidden()
     with writing(served.store) as db:
         db.execute(VERDICT, kept[1:])
     expect(page.locator("#some")).to_be_visible()
-    expect(page.get_by_text("No rule was violated so far")).to_be_hidden()
+    expect(page.get_by_text("No rule was violated or unmet so far")).to_be_hidden()
     assert rows(page) == 1
 
 
@@ -182,7 +182,7 @@ def test_pages_work_without_javascript(served: Served, context: BrowserContext) 
     bare = context.browser.new_context(base_url=served.url, java_script_enabled=False)
     page = bare.new_page()
     page.goto("/")
-    expect(page.locator("#live-state")).to_have_text("Reload the page for newer ones.")
+    expect(page.locator("#live-state")).to_have_text("Reload the page for newer verdicts.")
     expect(page.get_by_role("button", name="Pause")).to_be_hidden()
     assert rows(page) == ROWS_MAX
     page.locator("#live-rows td.id a").first.click()

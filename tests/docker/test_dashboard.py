@@ -93,10 +93,10 @@ class Pipeline:
 def pipeline() -> Pipeline:
     """Metrics as the processes make them."""
     return Pipeline(
-        RekeyMetrics(["rekey-in"], ["rekey-out"], rekey.LETTERS),
+        RekeyMetrics(["rekey-in"], ["rekey-out"], rekey.DEAD_LETTER_CODES),
         MonitorMetrics(["monitor-in"], ["monitor-out"], [("desk", "calm")]),
-        ArchiveMetrics(["archive-in"], archive.LETTERS),
-        AlertMetrics(["alerts-in"], ["alerts-out"], ["alertmanager", "webhook"], alerts.LETTERS),
+        ArchiveMetrics(["archive-in"], archive.DEAD_LETTER_CODES),
+        AlertMetrics(["alerts-in"], ["alerts-out"], ["alertmanager", "webhook"], alerts.DEAD_LETTER_CODES),
     )
 
 

@@ -22,7 +22,7 @@ from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.codec import CandidateBatch, decode
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.rekey import Input, Record, Rekeyer, Transaction
+from tracline.stream.stages.rekey import Input, Record, Rekeyer, RekeyResult
 
 from ..serve.live import wire
 from ..serve.truth import Place, Told, answered_once, paced
@@ -133,7 +133,7 @@ def inputs(sources: Iterable[int], topic: Topic = Topic.SPANS) -> list[Input]:
     return [Input(topic, source) for source in sources]
 
 
-def batches_of(done: Transaction) -> list[CandidateBatch]:
+def batches_of(done: RekeyResult) -> list[CandidateBatch]:
     """The batches of a transaction, as they are read."""
     messages = [decode(one.value or b"") for one in done.outputs if one.topic is Topic.EVENTS]
     return [one for one in messages if isinstance(one, CandidateBatch)]

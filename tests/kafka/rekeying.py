@@ -16,7 +16,14 @@ from typing import Any
 from kafka import KafkaProducer
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.error import StreamError
-from tracline.stream.kafka.rekey_process import LETTERS, SENDS, Rekeying, Surroundings
+from tracline.stream.group.process import GroupProcess
+from tracline.stream.kafka.rekey_process import (
+    DEAD_LETTER_CODES,
+    SENDS,
+    RekeyRuntime,
+    rekey_client,
+    rekey_over,
+)
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.codec import CandidateBatch, DeadLetter, Message, decode, decode_dead_letter
@@ -178,7 +185,7 @@ def environment(kafka: KafkaSettings, sessions: SessionSettings, fault: str | No
 class Here:
     """The process in a thread of this one: what it said, and what it raised."""
 
-    rekeying: Rekeying
+    group_process: GroupProcess
     stopping: threading.Event
     metrics: RekeyMetrics
     lines: list[str] = field(default_factory=list)
@@ -187,7 +194,7 @@ class Here:
     def work(self) -> None:
         """Work until told to stop."""
         try:
-            self.rekeying.run()
+            self.group_process.run()
         except StreamError as error:
             self.error = error
 
@@ -216,13 +223,15 @@ def here(
     """The process in a thread, stopped at the end."""
     stopping, lines = threading.Event(), list[str]()
     reads = [kafka.topic(topic) for topic in (Topic.SPANS, Topic.LOGS)]
-    metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), LETTERS)
-    around = Surroundings(instance, timeout_s, metrics, lines.append, stopping, now)
+    metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), DEAD_LETTER_CODES)
+    runtime = RekeyRuntime(instance, timeout_s, metrics, lines.append, stopping, now)
     rekeyer = rekeyer or Rekeyer(
         sessions, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic, kafka.logs_topic
     )
-    rekeying = Rekeying(kafka, rekeyer, around, reads_logs=reads_logs)
-    running = Here(rekeying, stopping, metrics, lines)
+    client = rekey_client(kafka, runtime, reads_logs=reads_logs)
+    names = {topic: kafka.topic(topic) for topic in Topic}
+    group_process = rekey_over(client, names, rekeyer, runtime, reads_logs=reads_logs)
+    running = Here(group_process, stopping, metrics, lines)
     thread = threading.Thread(target=running.work)
     thread.start()
     try:

@@ -230,7 +230,7 @@ def test_what_was_deleted_before_it_was_archived_is_a_gap(topics: KafkaSettings,
     ids = archived(tmp_path / "archive")["event_id"].to_list()
     assert sorted(ids) == [event(0, number).event_id for number in (0, 1, 4)]
     assert gaps(read_manifest(tmp_path / "archive")) == 1
-    assert "Kafka has deleted messages 2 to 3" in (tmp_path / "one.log").read_text()
+    assert "Kafka has deleted 2 records that were not read (2 to 3)" in (tmp_path / "one.log").read_text()
 
 
 def test_a_topic_that_was_made_anew_is_refused(topics: KafkaSettings, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tracline.archive.manifest import ManifestSource
 from tracline.archive.writer import archive_writer
-from tracline.stream.kafka.faust.state_store import DiskShelf
+from tracline.stream.kafka.faust.state_store import DiskPartitionStore
 from tracline.stream.kafka.settings import KafkaSettings
 
 from .judging import Listener, send
@@ -92,7 +92,7 @@ def test_a_damaged_file_of_the_monitor_is_said_at_its_start(
 
 def damage(folder: Path, files: str) -> None:
     """Change the first bytes of files in a shelf's folder; what was in its log is in tables by then."""
-    DiskShelf(folder, time.time_ns).close()
+    DiskPartitionStore(folder, time.time_ns).close()
     for file in folder.glob(files):
         data = file.read_bytes()
         file.write_bytes(bytes(255 - byte for byte in data[:100]) + data[100:])

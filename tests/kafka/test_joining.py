@@ -10,7 +10,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import IllegalStateError, KafkaError
 from faust.types import TP
-from tracline.stream.kafka.assignment import Moves, join
+from tracline.stream.group.client import Assignment
+from tracline.stream.kafka.assignment import join
 from tracline.stream.kafka.faust.transport import refusal_of, sought, stay
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
@@ -23,13 +24,15 @@ pytestmark = pytest.mark.slow
 
 def test_what_the_group_answers_between_two_polls_is_not_left(topics: KafkaSettings) -> None:
     """A consumer that joins anew since partitions became known has them, though no poll saw the answer."""
-    moves = Moves()
+    assignment = Assignment()
 
     def is_divided() -> bool:
         consumer.poll(100)
-        return moves.is_divided
+        return assignment.is_complete
 
-    with closing(join(topics, "archive", topics.topic(Topic.JUDGED), float(TIMEOUT_S), moves)) as consumer:
+    with closing(
+        join(topics, "archive", topics.topic(Topic.JUDGED), float(TIMEOUT_S), assignment)
+    ) as consumer:
         until("it has joined", is_divided)
         coordinator = consumer._coordinator
 
@@ -40,10 +43,10 @@ def test_what_the_group_answers_between_two_polls_is_not_left(topics: KafkaSetti
             return coordinator.rejoining
 
         until("a poll ends while it joins", has_begun)
-        assert not moves.is_divided
+        assert not assignment.is_complete
         until("the group has answered", lambda: coordinator._join_task.is_done)
         until("it has joined again", is_divided)
-        assert moves.owned == {0, 1, 2, 3}
+        assert assignment.owned == {0, 1, 2, 3}
 
 
 IDLE_S = 1.0

@@ -20,7 +20,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from tracline.examples.local_kafka import Broker
 from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.time import NS, parse_time
-from tracline.stream.kafka.faust.state_store import DiskShelf
+from tracline.stream.kafka.faust.state_store import DiskPartitionStore
 from tracline.stream.kafka.settings import KafkaSettings, connecting, consuming
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.codec import Activation, Tick, decode, encode
@@ -331,7 +331,7 @@ def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tm
         flags: tuple[str, ...] = ()
         if name == "disk":
             flags = "--store", "rocksdict", "--data", str(tmp_path / "data")
-            shelf = DiskShelf(tmp_path / "data" / own.group("monitor") / "partition-0", time.time_ns)
+            shelf = DiskPartitionStore(tmp_path / "data" / own.group("monitor") / "partition-0", time.time_ns)
             shelf.put([(b"p/0", value)], 7)
             shelf.close()
         with monitor(own, tmp_path / name, case, *flags) as stage:

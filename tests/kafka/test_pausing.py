@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from kafka import KafkaProducer
 from kafka.structs import TopicPartition
-from tracline.stream.kafka.consumer import POLLED, Reader
+from tracline.stream.kafka.client import KafkaClient
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
 
@@ -16,6 +16,8 @@ from .stage import TIMEOUT_S
 
 pytestmark = pytest.mark.slow
 
+POLLED = 100
+"""Records that are taken from the client at a time."""
 RECORDS = 2 * POLLED + POLLED // 2
 
 
@@ -25,21 +27,21 @@ def test_a_paused_partition_is_read_to_its_end(topics: KafkaSettings) -> None:
     paused, other = (TopicPartition(topic, number) for number in (0, 1))
     _fill(topics, paused, other)
     read: dict[TopicPartition, list[int]] = {paused: [], other: []}
-    with closing(Reader(topics, "archive", topic, float(TIMEOUT_S))) as reader:
+    with closing(KafkaClient(topics, "archive", topic, float(TIMEOUT_S))) as client:
+        client.open()
 
         def has_read(place: TopicPartition, count: int) -> bool:
-            for records in reader._polled(0.1):
-                for record in records:
-                    read[TopicPartition(record.topic, record.partition)].append(record.offset)
+            for record in client.poll(topic, 0.1, POLLED):
+                read[TopicPartition(record.topic, record.partition)].append(record.offset)
             return len(read[place]) >= count
 
-        until("some of it is read", lambda: has_read(paused, 1) or has_read(other, 1))
+        until("some of it is read", lambda: has_read(paused, 1) or read[other])
         if not read[paused]:
             paused, other = other, paused
-        reader.pause(paused, is_paused=True)
+        client.pause(paused, is_paused=True)
         until("the other one is read", lambda: has_read(other, RECORDS))
         assert len(read[paused]) == POLLED, "it was paused too late"
-        reader.pause(paused, is_paused=False)
+        client.pause(paused, is_paused=False)
         until("it is read to its end", lambda: has_read(paused, RECORDS))
     assert read == {paused: list(range(RECORDS)), other: list(range(RECORDS))}
 

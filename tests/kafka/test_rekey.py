@@ -25,7 +25,7 @@ from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.codec import Tick
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import RekeyFault
-from tracline.stream.stages.rekey import Record, Rekeyer, Transaction
+from tracline.stream.stages.rekey import Record, Rekeyer, RekeyResult
 
 from ..serve.live import wire
 from .anew import make_anew
@@ -159,7 +159,7 @@ POISON = b"poison"
 class Fragile(Rekeyer):
     """A rekeyer that one record breaks, once it has taken in others."""
 
-    def take(self, records: Iterable[Record]) -> Transaction:
+    def take(self, records: Iterable[Record]) -> RekeyResult:
         """Take records in, or break."""
         some = list(records)
         done = super().take(one for one in some if one.value != POISON)
@@ -252,7 +252,7 @@ def test_what_kafka_refuses_again_and_again_is_said(
     kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A topic that takes small messages only ends the process with the reason (TRL734)."""
-    monkeypatch.setattr("tracline.stream.kafka.rekey_process.RETRY_S", 0.01)
+    monkeypatch.setattr("tracline.stream.group.process.RETRY_S", 0.01)
     small = ConfigResource(ConfigResourceType.TOPIC, f"{kafka.prefix}.events", {"max.message.bytes": "100"})
     with administering(kafka) as admin:
         admin.alter_configs([small])
@@ -316,7 +316,7 @@ class Overtaken(Rekeyer):
         super().__init__(*how)
         self.meanwhile: Callable[[], None] | None = None
 
-    def take(self, records: Iterable[Record]) -> Transaction:
+    def take(self, records: Iterable[Record]) -> RekeyResult:
         """Take records in; before the first of them, the other work."""
         work, self.meanwhile = self.meanwhile, None
         if work is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from kafka.errors import KafkaError
 from tracline.stream.error import StreamError
+from tracline.stream.group.client import FENCED, OutgoingRecord
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.transactions import FENCED, Transactions
+from tracline.stream.kafka.transactions import Transactions
 from tracline.stream.messages.topics import Topic
 
 pytestmark = pytest.mark.slow
@@ -20,7 +21,7 @@ def ended(topics: KafkaSettings) -> Transactions:
     first.begin()
     second.open()
     with pytest.raises(FENCED):
-        first.produce([(topics.topic(Topic.EVENTS), 0, None, b"spans")])
+        first.produce([OutgoingRecord(topics.topic(Topic.EVENTS), 0, None, b"spans")])
     second.discard()
     return first
 

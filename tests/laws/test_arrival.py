@@ -1,4 +1,4 @@
-"""In whatever order the spans of a trace come, they tell the same events, however odd the trace is."""
+"""The spans of a trace give the same events in any order of arrival, however odd the trace is."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SPANS = st.builds(
 
 
 def told(spans: Sequence[SpanReading]) -> dict[str, list[Event]]:
-    """The events of each session that the spans tell, having come in that order."""
+    """Return the events of each session after the spans came in that order."""
     trace = Trace()
     for one in spans:
         trace.add(one)

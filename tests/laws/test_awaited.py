@@ -85,7 +85,7 @@ def tool(number: int, start: int, end: int, call: ToolCall, run: Run, result: st
 
 
 def candidate(number: int, start: int, end: int, step: SpanContent) -> Candidate:
-    """Return what a span says."""
+    """Return the content of a span."""
     told, digest = claims_of(step, start + 1, end + 1)
     return Candidate("s", step.role, start + 1, end + 1, told, "t", f"{number:03}", digest)
 
@@ -127,7 +127,7 @@ def test_steps_of_time_decide_nothing(turns: Turns, random: Random) -> None:
 @given(TURNS)
 @settings(max_examples=200, deadline=None)
 def test_no_result_is_lost_or_doubled(turns: Turns) -> None:
-    """Each run with a span, and each result that a model is told, is one event."""
+    """Each run with a span, and each result in a model's input, is one event."""
     session = SessionAssembler("s", 10**9)
     for one in spans(turns):
         session.add(one)

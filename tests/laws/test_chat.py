@@ -82,7 +82,7 @@ def read(messages: list[Any]) -> DecodedConversation:
 
 
 def plainly(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return what a plain loop over the raw messages says: kind and text, tool or result of each event."""
+    """Return what a plain loop over the raw messages finds: kind and text, tool or result of each event."""
     events: list[tuple[str, str]] = []
     for message in messages:
         if message["role"] in ("user", "assistant") and message["content"]:
@@ -154,7 +154,7 @@ def test_every_hostile_message_is_an_event_an_instruction_or_a_flaw(messages: li
 
 
 @given(st.lists(MESSAGES, min_size=1))
-def test_ids_are_those_of_what_the_event_says_and_its_ordinal(messages: list[dict[str, Any]]) -> None:
+def test_ids_are_of_an_events_content_and_its_ordinal(messages: list[dict[str, Any]]) -> None:
     """Each id is that of its session, occurrence, kind, content, and the number of equals before it."""
     seen: Counter[str] = Counter()
     for event in read(messages).events:

@@ -1,4 +1,4 @@
-"""Nothing that a span says vanishes: each reading is an event, or is dropped with a reason."""
+"""No claim of a span vanishes: each is an event, or is dropped with a reason."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Place = tuple[str, str, int, str]
 
 
 def all_readings(heard: Iterable[SpanReading]) -> Said:
-    """Return what spans say, each by itself. An end mark is no message and no use of a tool."""
+    """Return the claims of spans, each span alone. An end mark is no message and no use of a tool."""
     said = ((one.span_id, telling.kind) for one in heard for telling in claims_of(one.content, 1, 2)[0])
     return Counter((span, kind.value) for span, kind in said if kind is not Kind.END)
 
@@ -89,7 +89,7 @@ def test_odd_traces_lose_no_reading(heard: list[SpanReading]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("manner", MANNERS)
 def test_conversations_lose_no_reading(manner: str) -> None:
-    """In each manner of telling them, with wrappers, retries and doubled spans."""
+    """In each manner of instrumentation, with wrappers, retries and doubled spans."""
     for seed, told in enumerate((*SUPPORT, *RANDOM)):
         how = replace(MANNERS[manner], dialect=list(Dialect)[seed % len(Dialect)], seed=seed)
         if len(list(turn_bounds(told.lines))) <= how.skip_turns:

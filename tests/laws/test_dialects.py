@@ -1,4 +1,4 @@
-"""In whatever dialect a conversation is told, its spans become its events, and nothing is refused."""
+"""The spans of a conversation become its events in any dialect, and nothing is refused."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ MANNERS = {
 
 
 def assembled(sent: Iterable[Span]) -> dict[str, list[Event]]:
-    """The events of every session that the spans tell."""
+    """Return the events of every session of the spans."""
     traces: dict[str, Trace] = {}
     for span in sent:
         traces.setdefault(span.trace_id, Trace()).add(read_span(span))
@@ -83,7 +83,7 @@ def assembled(sent: Iterable[Span]) -> dict[str, list[Event]]:
 
 
 def bare(events: Iterable[Event]) -> list[Event]:
-    """Events without the span that told them, its attributes, and the layout of arguments in JSON."""
+    """Return events without their span, its attributes, and the layout of arguments in JSON."""
     return [
         replace(
             event,
@@ -97,9 +97,9 @@ def bare(events: Iterable[Event]) -> list[Event]:
 
 
 def sayable(session: Told, dialect: Dialect) -> Told:
-    """The conversation without what the dialect has no words for.
+    """Return the conversation without what the dialect cannot express.
 
-    Where a message's result does not name its tool, nobody can tell whose a second answer to one call is.
+    Where a message's result does not name its tool, a second answer to one call belongs to no known call.
     """
     if dialect in (Dialect.OPENINFERENCE, Dialect.VERCEL):
         return session
@@ -107,13 +107,13 @@ def sayable(session: Told, dialect: Dialect) -> Told:
 
 
 def check(session: Told, manner: Manner) -> None:
-    """A conversation told in that manner becomes what it was."""
+    """A conversation instrumented in that manner becomes what it was."""
     session = sayable(session, manner.dialect)
     truth = bare(expected(session, manner))
     found = assembled(spans(session, manner))
     events = bare(found.pop(session.session_id))
     if manner.dialect is Dialect.VERCEL and not manner.tool_spans:
-        # The AI SDK has no spans for agents: only the tool that one runs for says that it is nested.
+        # The AI SDK has no spans for agents: only the enclosing tool shows that an agent is nested.
         truth, events = ([replace(event, nested=False) for event in told] for told in (truth, events))
     assert events == truth
     assert not found
@@ -122,7 +122,7 @@ def check(session: Told, manner: Manner) -> None:
 @pytest.mark.parametrize("manner", MANNERS.values(), ids=MANNERS)
 @pytest.mark.parametrize("dialect", Dialect)
 def test_a_conversation_becomes_its_events(dialect: Dialect, manner: Manner) -> None:
-    """In each dialect and each manner of telling, whatever is wrong with the telling."""
+    """In each dialect and each manner of instrumentation, with any defect of the spans."""
     # Spans of OpenLLMetry's tools have no call ids: an equal run may be taken for one of the history.
     is_vague = dialect is Dialect.OPENLLMETRY and manner.skip_turns
     for seed, session in enumerate(SUPPORT if is_vague else (*SUPPORT, *RANDOM)):
@@ -133,7 +133,7 @@ def test_a_conversation_becomes_its_events(dialect: Dialect, manner: Manner) -> 
 
 @pytest.mark.parametrize("dialect", Dialect)
 def test_calls_without_ids_find_their_results(dialect: Dialect) -> None:
-    """Without call ids, tools and arguments say what belongs together."""
+    """Without call ids, tools and arguments decide what belongs together."""
     for seed, session in enumerate((*SUPPORT, *RANDOM)):
         check(tidy(session), Manner(dialect=dialect, call_ids=False, seed=seed))
 

@@ -63,7 +63,7 @@ def conversation(random: Random, place: int) -> tuple[list[dict[str, Any]], list
 
 
 def trace(random: Random, number: int) -> tuple[list[Span], list[Span], list[list[LogRecord]]]:
-    """Return a trace whose spans have their content, the same without it, and its log records by request."""
+    """Return a trace with content on its spans, the same without it, and its log records by request."""
     trace_id, start = f"{number + 1:032x}", BEGUN + number * 2 * NS
     count = random.randint(1, 5)
     names = {"gen_ai.conversation.id": "s", "gen_ai.agent.name": "desk"}
@@ -83,7 +83,7 @@ def trace(random: Random, number: int) -> tuple[list[Span], list[Span], list[lis
         own = {INPUT: asked} if random.random() < 0.2 else {}
         bare.append(replace(span, attributes=about | own))
         for record in records(random, span, asked, answered):
-            # Where all of a request is of one time, nothing says what of that time was sent before it.
+            # Where a request has one time only, the order of requests of that time is not known.
             is_one_time = {one.time for one in requests[-1]} == {record.time}
             if random.random() < 0.3 and requests[-1] and not is_one_time:
                 requests.append([])

@@ -1,4 +1,4 @@
-"""Span data: every way to write a request says the same, and no input raises or loses spans unsaid."""
+"""Span data: all encodings of a request decode alike, and no input raises or loses spans silently."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plain(value: AnyValue) -> Any:
 @given(REQUESTS)
 @FEW
 def test_protobuf_is_decoded_field_by_field(request: TracesData) -> None:
-    """Every span of a well-formed request comes out, in its order, with what its fields say, and no flaw."""
+    """Every span of a well-formed request is decoded in order with all its fields, and without a flaw."""
     decoded = decode_protobuf(request.SerializeToString())
     assert decoded.flaws == ()
     assert decoded.rejected == 0
@@ -80,7 +80,7 @@ def test_protobuf_is_decoded_field_by_field(request: TracesData) -> None:
 
 @given(REQUESTS)
 @FEW
-def test_every_json_spelling_says_the_same_as_protobuf(request: TracesData) -> None:
+def test_every_json_spelling_equals_protobuf(request: TracesData) -> None:
     """Hex and base64 ids, camel and snake case, enums by name and number, and a bare array decode alike."""
     expected = text(decode_protobuf(request.SerializeToString()))
     camel = protobuf_json(request)
@@ -101,7 +101,7 @@ def test_every_json_spelling_says_the_same_as_protobuf(request: TracesData) -> N
 
 @given(REQUESTS.filter(lambda request: bool(messages(request))))
 @FEW
-def test_a_request_cut_anywhere_says_so(request: TracesData) -> None:
+def test_a_request_cut_anywhere_is_a_flaw(request: TracesData) -> None:
     """Cut at any byte, a request gives one flaw and nothing made up; cut between two resources, the first."""
     data = request.SerializeToString()
     whole = [text(Decoded((span,))) for span in decode_protobuf(data).spans]
@@ -117,7 +117,7 @@ def test_a_request_cut_anywhere_says_so(request: TracesData) -> None:
 
 @given(SPANS, SPANS, st.sampled_from([b"\xff\xfe\xfd", b"\xed\xa0\x80"]))
 def test_text_that_is_not_utf8_costs_its_attribute_alone(one: Message, other: Message, bad: bytes) -> None:
-    """An attribute's value that is not UTF-8 is None and told with its place; all else is as without it."""
+    """An attribute's value that is not UTF-8 is None and a flaw with its place; all else is unchanged."""
     assume(b"said" not in one.SerializeToString() + other.SerializeToString())
     one.attributes.add(key="said").value.string_value = "@@@"
     request = TracesData()
@@ -202,7 +202,7 @@ def test_any_json_is_decoded_or_refused(value: object) -> None:
 
 
 @given(st.lists(st.binary(max_size=20), max_size=4), st.integers(0, 200))
-def test_frames_come_back_and_a_cut_is_told(parts: list[bytes], size: int) -> None:
+def test_frames_come_back_and_a_cut_is_a_flaw(parts: list[bytes], size: int) -> None:
     """What was put behind lengths comes back with its offsets; of a stream cut anywhere, all whole frames."""
     data = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
     cut = data[:size]

@@ -1,4 +1,4 @@
-"""Each model call tells the conversation again: what is remembered of messages changes no span's telling."""
+"""Each model call repeats the conversation: the cache of messages changes no span's content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def conversing(manner: Manner) -> Iterator[list[Span]]:
 
 
 def anew(span: Span) -> SpanContent:
-    """Return what the span says to whoever remembers no message."""
+    """Return the span's content without cached messages."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(messages, "KEPT_BYTES_MAX", -1)
         return read_content(span)
@@ -37,14 +37,14 @@ def anew(span: Span) -> SpanContent:
 @pytest.mark.parametrize("structured", [False, True], ids=["text", "structured"])
 @pytest.mark.parametrize("dialect", Dialect)
 def test_what_is_remembered_changes_nothing(dialect: Dialect, structured: bool) -> None:
-    """In every dialect a span says what it says to whoever has never heard one of its messages."""
+    """In every dialect a span has the same content with cached messages as without."""
     for own in conversing(Manner(dialect=dialect, structured=structured, retried=0.3, wrapped=0.3)):
         assert list(map(read_content, own)) == list(map(anew, own))
 
 
 @pytest.mark.parametrize("dialect", Dialect)
-def test_what_is_told_again_is_not_read_again(dialect: Dialect) -> None:
-    """Of the messages that are told again nine in ten, at least, are the very ones that were read before."""
+def test_repeated_messages_are_not_read_again(dialect: Dialect) -> None:
+    """At least nine in ten of the repeated messages are the same objects as before."""
     same = again = 0
     for own in conversing(Manner(dialect=dialect)):
         before: list[Message] = []
@@ -70,8 +70,8 @@ def test_a_long_message_is_not_remembered() -> None:
     [(float("nan"), None), (1, True), (1, 1.0), ("1", 1), (b"1", "1"), ("\ud800", "?"), ([], {})],
     ids=repr,
 )
-def test_values_that_look_alike_are_told_apart(one: Value, other: Value) -> None:
-    """Neither equality nor JSON takes two values for one: what each says is what it says alone."""
+def test_values_that_look_alike_are_distinguished(one: Value, other: Value) -> None:
+    """Neither equality nor JSON takes two values for one: each has the same content as alone."""
     for value in (one, other, one):
         for message in ({"role": "user", "content": value}, {"role": "tool", "content": value}):
             with pytest.MonkeyPatch.context() as patch:
@@ -82,8 +82,8 @@ def test_values_that_look_alike_are_told_apart(one: Value, other: Value) -> None
 
 @given(st.lists(VALUES, min_size=1, max_size=4), st.sampled_from(Role))
 @settings(max_examples=80, deadline=None)
-def test_whatever_a_message_may_be_it_is_told_the_same(values: list[Value], speaker: Role) -> None:
-    """Any values, each twice, say what they say to whoever remembers nothing."""
+def test_any_message_is_read_alike_with_and_without_the_cache(values: list[Value], speaker: Role) -> None:
+    """Any values, each twice, have the same content as without a cache."""
     told = [message_of(value, speaker) for value in (*values, *values)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(messages, "KEPT_BYTES_MAX", -1)
@@ -92,6 +92,6 @@ def test_whatever_a_message_may_be_it_is_told_the_same(values: list[Value], spea
 
 @given(SPANS)
 @settings(max_examples=40, deadline=None)
-def test_whatever_a_span_may_hold_it_says_the_same(span: Span) -> None:
+def test_any_span_has_the_same_content_with_and_without_the_cache(span: Span) -> None:
     """Known names with any value give the same step, remembered or not."""
     assert read_content(span) == read_content(span) == anew(span)

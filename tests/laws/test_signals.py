@@ -1,4 +1,4 @@
-"""Requests of spans, log records and metrics are told apart; log records are read alike however written."""
+"""The signals of requests are recognised; log records decode alike in any encoding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def count(request: LogsData) -> int:
 
 
 def check(decoded: Decoded, records: int) -> None:
-    """Say that every one of so many records was read, passed over, unlinked or rejected, and nothing else."""
+    """Check that each of so many records was decoded, passed over, unlinked or rejected, and nothing else."""
     assert decoded.spans == ()
     found = len(decoded.records) + decoded.passed_over + decoded.unlinked
     assert found + decoded.rejected == records
@@ -45,7 +45,7 @@ def test_a_request_of_spans_is_never_one_of_log_records(request: TracesData) -> 
 @given(LOGS)
 @FEW
 def test_a_request_of_log_records_is_never_one_of_spans(request: LogsData) -> None:
-    """Log records that say when they were observed are read as where the signal is known."""
+    """Log records with the time of observation are decoded as where the signal is known."""
     data = request.SerializeToString()
     decoded = decode_request(data)
     check(decoded, count(request))
@@ -86,7 +86,7 @@ def test_log_records_with_wrong_bytes_are_decoded_or_refused(
 
 
 @pytest.mark.parametrize("name", names())
-def test_recorded_requests_are_told_apart(name: str) -> None:
+def test_signals_of_recorded_requests_are_recognised(name: str) -> None:
     """Each request of each recorded framework is known for what it is."""
     for folder, signal in (("otlp", Signal.SPANS), ("other", Signal.LOGS)):
         files = (FOLDER / name / folder).glob("*.zst")

@@ -18,7 +18,7 @@ TRAC = [
     # TRAC, Algorithm 1: the first verdict stays.
     ("always (take -> next examine)", "none", "take examine take - take", "...VV", None),
     ("eventually done", "none", "- done - done", ".SSS", None),
-    # TRAC_R, Algorithm 2: every breach and every success is reported, and the obligation begins anew.
+    # TRAC_R, Algorithm 2: every breach and every success is reported, and the obligation restarts.
     ("always (take -> next examine)", "both", "take examine take - take take take", "...V.V.", "unmet"),
     ("always (take -> next examine)", "both", "take examine+take examine -", "....", "held"),
     ("always not drop", "both", "drop - drop drop", "V.VV", None),
@@ -86,7 +86,7 @@ CLOSING = [
 FORGETTING = [
     # After a restart open obligations are gone ...
     ("always ((call -> eventually result) and not secret)", "both", "call secret -", ".V.", "held"),
-    # ... and an anchored rule begins anew.
+    # ... and an anchored rule restarts.
     ("not refund until verify", "both", "verify refund", "SV", None),
     ("not refund until verify", "violation", "verify refund", "SS", None),
     ("F[0,3] greet", "both", "greet - - - - greet", "S...VS", None),

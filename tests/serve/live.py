@@ -26,10 +26,11 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding, ExportRequest, decode
-from tracline.stream.serve.pipeline import ArchiveSink, Pipeline, PipelineRuntime, StoreIntervals
+from tracline.stream.serve.archiving import ArchiveSink, StoreIntervals
+from tracline.stream.serve.pipeline import Pipeline, PipelineRuntime
 from tracline.stream.serve.rows import frame_of
 from tracline.stream.serve.store import Store, StoreChanges, open_store
-from tracline.stream.stages.judge import Bench, Worker
+from tracline.stream.stages.judge import RuleSetJudge, Worker
 
 from ..support.otlp_requests import to_otlp, to_otlp_json
 from .truth import Place, Told
@@ -134,7 +135,11 @@ class Live:
             on_commit=self.batches.append,
         )
         self.pipeline = Pipeline(
-            self.store, Worker(Bench(self.compiled)), self.settings, runtime, StoreIntervals(archive_s=600)
+            self.store,
+            Worker(RuleSetJudge(self.compiled)),
+            self.settings,
+            runtime,
+            StoreIntervals(archive_s=600),
         )
         self.pipeline.begin()
 

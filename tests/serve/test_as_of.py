@@ -14,7 +14,7 @@ import pytest
 from tracline.archive.manifest import ManifestSource, read_manifest
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
-from tracline.stream.serve.pipeline import ArchiveSink
+from tracline.stream.serve.archiving import ArchiveSink
 
 from .days import day, json_lines
 from .live import STORE_ID, Live, audited, schedule

@@ -42,7 +42,7 @@ def test_a_damaged_page_ends_the_process_with_an_error(tmp_path: Path, pack: Pat
     spoil_pages(path)
     ended = run_to_end(tmp_path, pack, free_port(), "--grpc-port", "0")
     assert ended.returncode == 2
-    assert f"TRL702 {path} cannot be used (SQLITE_CORRUPT" in ended.stderr
+    assert f"TRL702 cannot use {path} (SQLITE_CORRUPT" in ended.stderr
     assert "hint: keep a copy of the folder" in ended.stderr
     assert "Traceback" not in ended.stderr
 
@@ -52,7 +52,7 @@ def test_a_damaged_row_ends_the_process_with_an_error(tmp_path: Path, pack: Path
     path = stored(tmp_path / "state")
     ended = run_to_end(tmp_path, pack, free_port(), "--grpc-port", "0")
     assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
-    assert f"TRL702 {path}: what the store holds is damaged" in ended.stderr
+    assert f"TRL702 {path}: the store is damaged" in ended.stderr
 
 
 @pytest.mark.parametrize("statement", ["UPDATE fact SET value = x'ff'", "UPDATE inbox SET encoding = 'x'"])

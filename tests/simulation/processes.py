@@ -1,27 +1,52 @@
-"""The processes around the pure parts, as small as they can be: each step in the order of the real ones.
+"""The production processes over the broker in memory, one turn at a time, and the monitor's order of writes.
 
-Between any two steps they ask `gap`, which may raise `Crash`: then the process is gone, with all it had in
-memory, and another one begins from what the broker has.
+The rekeyer, the archiver and the alerts are those of `tracline stream`, each begun again when it crashed.
+Faust runs the monitor on its own loop, so `MonitorProcess` stands for it: the same stage, in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from kafka.structs import TopicPartition
+from tracline.archive.shared_writer import LiveArchive
+from tracline.predict.detector import Settings
 from tracline.schemas.settings import SessionSettings
+from tracline.stream.alerts.delivery import Delivery
+from tracline.stream.alerts.rates import Tolerance
+from tracline.stream.error import StreamError
+from tracline.stream.group.process import GroupProcess
+from tracline.stream.group.state import Latest
+from tracline.stream.kafka import alerts_process as alerts
+from tracline.stream.kafka import archive_process as archive
+from tracline.stream.kafka import rekey_process as rekey
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.memory.broker import MemoryBroker
+from tracline.stream.memory.client import MemoryClient
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.monitor import Monitoring, Terms
-from tracline.stream.stages.rekey import Input, Record, Rekeyer, Transaction
+from tracline.stream.process.alert_metrics import AlertMetrics
+from tracline.stream.process.archive_metrics import ArchiveMetrics
+from tracline.stream.process.rekey_metrics import RekeyMetrics
+from tracline.stream.stages.alert import Alerting
+from tracline.stream.stages.archive import Pace
+from tracline.stream.stages.monitor import MonitorStage, Terms
+from tracline.stream.stages.rekey import Record, Rekeyer
 
-from .broker import Broker, Fenced
+KAFKA = KafkaSettings()
+NAMES = {topic: KAFKA.topic(topic) for topic in Topic}
+TOPICS = {name: topic for topic, name in NAMES.items()}
+CHANGELOG = "monitor-changelog"
+TIMEOUT_S = 30.0
+"""How long a member may be silent, and a transaction be open, by the simulation's clock."""
 
-CHANGELOG = Topic.ALERTS_STATE
-"""Stands for the changelog of the monitor's table, which has no `Topic` of its own."""
 
-
-class Crash(Exception):
-    """The process is gone."""
+class Crash(BaseException):
+    """The process is gone; no stage takes it for an error of a record."""
 
 
 @dataclass(frozen=True)
@@ -33,118 +58,183 @@ class Layout:
     bytes_max: int
 
 
-Gap = Callable[[str], None]
-INPUTS = (Topic.SPANS, Topic.LOGS)
-"""The topics of which a source has a partition each."""
+def make_topics(broker: MemoryBroker, layout: Layout) -> None:
+    """Create every topic."""
+    counts = {Topic.SPANS: layout.sources, Topic.LOGS: layout.sources, Topic.REKEY_STATE: layout.sources}
+    counts |= dict.fromkeys((Topic.DEAD_LETTER, Topic.ALERTS, Topic.ALERTS_STATE), 1)
+    for topic, name in NAMES.items():
+        broker.create_topic(name, counts.get(topic, layout.partitions))
+    broker.create_topic(CHANGELOG, layout.partitions)
 
 
-def inputs_of(source: int) -> tuple[Input, Input]:
-    """Return what is read of a source."""
-    spans, logs = (Input(topic, source) for topic in INPUTS)
-    return spans, logs
+@dataclass
+class Setting:
+    """What the processes of a run share: broker, time, and where they may crash.
+
+    `clock` is in seconds, `now` is the time of day in nanoseconds; `gap` may raise `Crash`.
+    """
+
+    broker: MemoryBroker
+    layout: Layout
+    clock: Callable[[], float]
+    now: Callable[[], int]
+    gap: Callable[[str, str], None]
+    """Called with the slot and the place."""
+    hits: Counter[str] = field(default_factory=Counter)
 
 
-class RekeyProcess:
-    """Consume, transform, produce: outputs, state and offsets in one transaction."""
+@dataclass
+class Slot:
+    """A process of one name, as a supervisor runs it: begun again when it has ended."""
 
-    def __init__(
-        self, name: str, broker: Broker, settings: SessionSettings, layout: Layout, gap: Gap
-    ) -> None:
-        self.name, self.broker, self.settings, self.layout, self.gap = name, broker, settings, layout, gap
-        self.epoch = broker.join(name)
-        self.rekeyer = Rekeyer(settings, layout.sources, layout.partitions, layout.bytes_max, "otlp_spans")
-        self.positions: dict[Input, int] = {}
-        self.generations: dict[int, int] = {}
+    name: str
+    start: Callable[[str, str, threading.Event, Callable[[str], None]], tuple[MemoryClient, GroupProcess]]
+    """Makes a process of an instance and a client's name."""
+    hits: Counter[str]
+    running: tuple[MemoryClient, GroupProcess] | None = None
+    stopping: threading.Event = field(default_factory=threading.Event)
+    starts: int = 0
+    lines: list[str] = field(default_factory=list)
 
-    def assign(self, sources: Iterable[int]) -> None:
-        """Take sources over, from the state topic and the committed offsets."""
-        for source in sources:
-            self.generations[source] = self.broker.generation[source]
-            self.rekeyer.assign(source, self.broker.latest(Topic.REKEY_STATE, source))
-            for one in inputs_of(source):
-                self.positions[one] = self.broker.committed["rekey", one]
-
-    def revoke(self, sources: Iterable[int]) -> None:
-        """Leave sources to another."""
-        for source in sources:
-            self.rekeyer.revoke(source)
-            for one in inputs_of(source):
-                self.positions.pop(one, None)
-
-    def turn(self, sources: Iterable[int], most: int, topics: Collection[Topic] = INPUTS) -> bool:
-        """Read some records of these sources and do what they want; whether there were any.
-
-        Of inputs of other topics none is read: they fall behind.
-        """
-        records: list[Record] = []
-        positions: dict[Input, int] = {}
-        self._expect_logs()
-        for one in (one for source in sources for one in inputs_of(source) if one in self.positions):
-            if one.topic not in topics:
-                continue
-            own, positions[one] = self.broker.read(one.topic, one.partition, self.positions[one], most)
-            records += own
-        if not records:
-            return False
-        self.gap("rekey-received")
-        self._commit(lambda: self.rekeyer.take(records), positions)
-        return True
-
-    def tick(self, now: int) -> None:
-        """Tell the time, at sources that are read to their end by the clock."""
-        self._expect_logs()
-        idle = [one for one in self.positions if not self._is_behind(one)]
-        self._commit(lambda: self.rekeyer.tick(idle, now), {})
-
-    def _is_behind(self, one: Input) -> bool:
-        """Return whether there are records of an input that are not read."""
-        return self.positions[one] < len(self.broker.logs[one])
-
-    def _expect_logs(self) -> None:
-        for one in self.positions:
-            if one.topic is Topic.LOGS and self._is_behind(one):
-                self.rekeyer.expect_logs(one.partition)
-
-    def _commit(self, make: Callable[[], Transaction], positions: dict[Input, int]) -> None:
-        transaction = self.broker.begin(self.name, self.epoch)
+    def turn(self) -> None:
+        """Do one turn; begin the process where there is none."""
+        if self.running is None:
+            self.starts += 1
+            self.stopping.clear()
+            self.running = self.start(self.name, f"{self.name}#{self.starts}", self.stopping, self._report)
         try:
-            done = make()
-            self.gap("rekey-taken")
-            for number, output in enumerate(done.outputs):
-                partition = number % 2 if output.partition is None else output.partition
-                self.broker.append(output.topic, partition, output.key, output.value, 0, transaction)
-                self.gap("rekey-produced")
-            transaction.offsets = dict(done.offsets)
-            if not transaction.offsets:
-                # A tick belongs to its sources' generation, too.
-                transaction.offsets = dict(self.positions)
-            self.gap("rekey-offsets")
-            self.broker.commit(self.name, transaction, "rekey", self.generations)
-        except Fenced:
-            raise Crash("fenced") from None
-        self.positions.update(positions)
-        self.gap("rekey-committed")
+            self.running[1].turn()
+        except Crash:
+            # Its membership and its transaction are left to their timeouts.
+            self.running = None
+        except StreamError as error:
+            self.hits[error.code] += 1
+            self.running[0].close()
+            self.running = None
+
+    def stop(self) -> None:
+        """Stop the process as SIGTERM does, if it runs."""
+        if self.running is not None:
+            self.stopping.set()
+            with suppress(Crash):
+                self.running[1].run()
+            self.running = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether the process goes on with its partitions."""
+        return self.running is not None and self.running[1].is_ready
+
+    def _report(self, text: str) -> None:
+        self.lines.append(text)
+        self.hits["moved"] += text.startswith("the group has assigned")
+        self.hits["away"] += text.startswith("Kafka: ")
+
+
+def rekey_slot(name: str, setting: Setting, sessions: SessionSettings) -> Slot:
+    """Return a slot of the rekeyer."""
+
+    def start(
+        instance: str, client_name: str, stopping: threading.Event, report: Callable[[str], None]
+    ) -> tuple[MemoryClient, GroupProcess]:
+        layout = setting.layout
+        spans, logs = NAMES[Topic.SPANS], NAMES[Topic.LOGS]
+        client = MemoryClient(
+            setting.broker, KAFKA.group("rekey"), client_name, spans, TIMEOUT_S, logs, instance
+        )
+        metrics = RekeyMetrics(
+            [spans, logs], [NAMES[topic] for topic in rekey.SENDS], rekey.DEAD_LETTER_CODES
+        )
+        runtime = rekey.RekeyRuntime(
+            instance,
+            TIMEOUT_S,
+            metrics,
+            report,
+            stopping,
+            setting.now,
+            setting.clock,
+            lambda fault: setting.gap(instance, fault),
+        )
+        rekeyer = Rekeyer(sessions, layout.sources, layout.partitions, layout.bytes_max, spans, logs)
+        return client, rekey.rekey_over(client, NAMES, rekeyer, runtime, reads_logs=True)
+
+    return Slot(name, start, setting.hits)
+
+
+def archive_slot(name: str, setting: Setting, root: Path, pace: Pace) -> Slot:
+    """Return a slot of the archiver, which writes to that folder."""
+
+    def start(
+        instance: str, client_name: str, stopping: threading.Event, report: Callable[[str], None]
+    ) -> tuple[MemoryClient, GroupProcess]:
+        judged = NAMES[Topic.JUDGED]
+        client = MemoryClient(setting.broker, KAFKA.group("archive"), client_name, judged, TIMEOUT_S)
+        metrics = ArchiveMetrics([judged], archive.DEAD_LETTER_CODES)
+        runtime = archive.ArchiveRuntime(
+            metrics, report, stopping, TIMEOUT_S, setting.clock, lambda fault: setting.gap(instance, fault)
+        )
+        files = LiveArchive(root, f"kafka-{judged}", "0" * 64)
+        return client, archive.archive_over(client, NAMES, files, runtime, pace)
+
+    return Slot(name, start, setting.hits)
+
+
+def alerts_slot(
+    name: str,
+    setting: Setting,
+    tolerance: Tolerance,
+    settings: Settings,
+    delivery: Callable[[AlertMetrics], Delivery],
+) -> Slot:
+    """Return a slot of the alerts."""
+
+    def start(
+        instance: str, client_name: str, stopping: threading.Event, report: Callable[[str], None]
+    ) -> tuple[MemoryClient, GroupProcess]:
+        read, verdicts = NAMES[Topic.ALERTS], NAMES[Topic.VERDICTS]
+        client = MemoryClient(
+            setting.broker, KAFKA.group("alerts"), client_name, read, TIMEOUT_S, verdicts, instance
+        )
+        metrics = AlertMetrics(
+            [verdicts], [NAMES[topic] for topic in alerts.SENDS], (), alerts.DEAD_LETTER_CODES
+        )
+        runtime = alerts.AlertsRuntime(
+            instance,
+            TIMEOUT_S,
+            metrics,
+            report,
+            stopping,
+            lambda partitions: Alerting(tolerance, settings, partitions, verdicts),
+            lambda: delivery(metrics),
+            setting.now,
+            setting.clock,
+            lambda fault: setting.gap(instance, fault),
+        )
+        return client, alerts.alerts_over(client, NAMES, setting.layout.partitions, runtime)
+
+    return Slot(name, start, setting.hits)
 
 
 @dataclass
 class MonitorProcess:
     """Outputs, all acknowledged; then the changelog, write by write; then, now and then, the offset."""
 
-    broker: Broker
+    setting: Setting
     terms: Terms
-    gap: Gap
+    committed: dict[int, int]
+    """The offsets of the group, which all its processes share."""
     table: dict[str, bytes] = field(default_factory=dict)
     positions: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.monitoring = Monitoring(self.terms, self.table)
+        self.monitoring = MonitorStage(self.terms, self.table)
 
     def assign(self, partitions: Iterable[int]) -> None:
         """Take partitions over, from the changelog and the committed offsets."""
         new = list(partitions)
         for number in new:
-            self.table.update(self.broker.latest(CHANGELOG, number))
-            self.positions[number] = self.broker.committed["monitor", number]
+            self.table.update(self._changelog(number))
+            self.positions[number] = self.committed.get(number, 0)
         self.monitoring.assign(new, list(self.table.items()))
 
     def revoke(self, partitions: Iterable[int]) -> None:
@@ -153,29 +243,46 @@ class MonitorProcess:
         self.monitoring.revoke(gone)
         for number in gone:
             self.positions.pop(number, None)
-            for key in self.broker.latest(CHANGELOG, number):
+            for key in self._changelog(number):
                 self.table.pop(key, None)
 
     def turn(self, partition: int, commits: bool) -> bool:
         """Take the next message of a partition; whether there was one."""
-        records, position = self.broker.read(Topic.EVENTS, partition, self.positions[partition], 1)
+        broker, place = self.setting.broker, TopicPartition(NAMES[Topic.EVENTS], partition)
+        records, position = broker.read(place, self.positions[partition], 1)
         for record in records:
-            self.gap("monitor-received")
-            step = self.monitoring.step(record)
-            self.gap("monitor-stepped")
+            self._gap("monitor-received")
+            value = record.value or b""
+            step = self.monitoring.step(
+                Record(partition, record.offset, record.timestamp * 1_000_000, value, Topic.EVENTS)
+            )
+            self._gap("monitor-stepped")
             for output in step.outputs:
-                target = 0 if output.partition is None else output.partition
-                self.broker.append(output.topic, target, output.key, output.value, 0)
-                self.gap("monitor-produced")
-            for key, value in step.writes:
-                self.broker.append(CHANGELOG, partition, key, value, 0)
-                if value is None:
-                    self.table.pop(key, None)
+                key = None if output.key is None else output.key.encode()
+                self._append(NAMES[output.topic], output.partition, key, output.value)
+                self._gap("monitor-produced")
+            for name, data in step.writes:
+                self._append(CHANGELOG, partition, name.encode(), data)
+                if data is None:
+                    self.table.pop(name, None)
                 else:
-                    self.table[key] = value
-                self.gap("monitor-written")
+                    self.table[name] = data
+                self._gap("monitor-written")
         self.positions[partition] = position
         if commits:
-            self.broker.committed["monitor", partition] = position
-            self.gap("monitor-committed")
+            self.committed[partition] = position
+            self._gap("monitor-committed")
         return bool(records)
+
+    def _changelog(self, number: int) -> dict[str, bytes]:
+        latest, place = Latest(CHANGELOG), TopicPartition(CHANGELOG, number)
+        for record in self.setting.broker.read(place, 0, 1 << 30)[0]:
+            latest.put(record.key, record.value)
+        return latest.values
+
+    def _append(self, topic: str, partition: int | None, key: bytes | None, value: bytes | None) -> None:
+        time_ms = round(self.setting.clock() * 1000)
+        self.setting.broker.append(topic, partition, key, value, time_ms)
+
+    def _gap(self, place: str) -> None:
+        self.setting.gap("monitor", place)

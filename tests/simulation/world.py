@@ -10,17 +10,18 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 
-from tracline.archive.manifest import ManifestSource
-from tracline.archive.writer import archive_writer
+import polars as pl
+from kafka.errors import KafkaConnectionError, KafkaTimeoutError, UnknownError
+from kafka.structs import TopicPartition
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Event, Kind
-from tracline.schemas.frames.events import event_frame
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
+from tracline.stream.memory.broker import MemoryBroker
 from tracline.stream.messages.codec import (
     Activation,
     CandidateBatch,
@@ -31,6 +32,7 @@ from tracline.stream.messages.codec import (
     encode,
 )
 from tracline.stream.messages.topics import Topic
+from tracline.stream.stages.archive import Pace
 from tracline.stream.stages.monitor import Terms
 from tracline.stream.stages.rekey import Record
 from tracline.stream.stages.resolve import Source
@@ -38,9 +40,21 @@ from tracline.stream.stages.resolve import Source
 from ..serve.days import day
 from ..serve.live import IDLE_S, SETTINGS, arriving, wire
 from ..serve.truth import PACK, Ids, Told, ids_of
-from .broker import Broker
 from .parted import parted
-from .processes import INPUTS, Crash, Layout, MonitorProcess, RekeyProcess
+from .processes import (
+    KAFKA,
+    NAMES,
+    TIMEOUT_S,
+    TOPICS,
+    Crash,
+    Layout,
+    MonitorProcess,
+    Setting,
+    Slot,
+    archive_slot,
+    make_topics,
+    rekey_slot,
+)
 
 OTHER_PACK = PACK.replace("recover: violation, formula: eventually thanks", "formula: eventually thanks")
 """The same questions under other rules: `thanked` recovers, and one rule more."""
@@ -54,6 +68,10 @@ LOGS_UNDERWAY_S = 60
 LOGS_UNTIL_S = 110
 """How long after the end of its span it comes at the latest: less than the lateness."""
 HOUR = 3_600 * NS
+INPUTS = (Topic.SPANS, Topic.LOGS)
+"""The topics of which a source has a partition each."""
+ROUNDS_MAX = 500
+"""Turns in which everything must be worked off once nothing goes wrong any more."""
 
 
 @dataclass
@@ -76,19 +94,31 @@ class World:
         self.finish = choose((True, False))
         self.activates = self.random.random() < 0.4 and not self.is_late
         self.crashes = choose((0.0, 0.003, 0.02))
+        self.troubles = choose((0.0, 0.0, 0.01))
         # By chances of its own: the other faults of a seed are those that it had.
         self.parting = Random(f"log records {self.seed}")
         self.parts = 0.0 if self.is_late else self.parting.choice((0.0, 0.5, 1.0))
         # Of which topics records are read most of the time: those of the other one fall behind.
         self.behind = self.parting.choice((INPUTS, INPUTS[:1], INPUTS[:1], INPUTS[1:]))
         self.packs = self._packs()
-        self.broker = Broker()
-        self.now = 0
+        self.now, self.time, self.depth = 0, 0.0, 0
+        self.limits: dict[str, int] = {}
+        self.broker = MemoryBroker(lambda: self.time, self._request)
+        self.broker.fetch_limit = lambda place: self.limits.get(place.topic, 1 << 30)
+        make_topics(self.broker, self.layout)
+        self.setting = Setting(
+            self.broker, self.layout, lambda: self.time, lambda: self.now, self.gap, self.hits
+        )
         self.planted: list[tuple[Topic, int, int]] = []
         self.records: list[tuple[int, int, bytes]] = []
-        self.rekeyers: dict[int, RekeyProcess] = {}
+        pace = Pace(rows=choose((5, 50)), every_s=choose((5.0, 60.0)))
+        self.archive = self.folder / "archive"
+        self.rekeyers = [rekey_slot(f"rekey-{number}", self.setting, SETTINGS) for number in range(2)]
+        self.archivers = [
+            archive_slot(f"archive-{number}", self.setting, self.archive, pace) for number in range(2)
+        ]
         self.monitors: dict[int, MonitorProcess] = {}
-        self.source_owner = dict.fromkeys(range(self.layout.sources), 0)
+        self.judged_up_to: dict[int, int] = {}
         self.partition_owner = dict.fromkeys(range(self.layout.partitions), 0)
         first = load_packs([self.packs[0]])
         self.terms = Terms(
@@ -106,13 +136,33 @@ class World:
             file.write_text(text)
         return files
 
-    def gap(self, name: str) -> None:
-        """Between two steps of a process: it may crash here."""
-        # The monitor comes to far fewer gaps.
-        often = 5 if name.startswith("monitor") else 1
+    def gap(self, slot: str, place: str) -> None:
+        """Between two steps of a process: it may crash here, or sleep while others go on."""
+        # The others come to far fewer gaps.
+        often = {"rekey": 1, "monitor": 5}.get(slot.partition("-")[0], 20)
         if self.random.random() < self.crashes * often:
-            self.hits[name] += 1
-            raise Crash(name)
+            self.hits[place] += 1
+            raise Crash(place)
+        if slot.startswith("rekey") and not self.depth and self.random.random() < self.crashes / 2:
+            self._sleep(slot)
+
+    def _sleep(self, slot: str) -> None:
+        """Let a process sleep for longer than its timeouts, while the others take its partitions over."""
+        self.hits["zombie"] += 1
+        self.depth += 1
+        for _ in range(4):
+            self.time += TIMEOUT_S / 3
+            for other in self.rekeyers:
+                if other.name != slot:
+                    other.turn()
+        self.depth -= 1
+
+    def _request(self, client: str, kind: str) -> None:
+        """Before a request: the process may crash here, or the broker not do what it should."""
+        if kind == "produce":
+            self.gap(client.partition("#")[0], "between records")
+        if self.random.random() < self.troubles:
+            raise self.random.choice((KafkaConnectionError, KafkaTimeoutError, UnknownError))(kind)
 
     def run(self) -> None:
         """Let all spans come, with faults; then let every session close, without."""
@@ -137,7 +187,7 @@ class World:
             source = zlib.crc32(span.trace_id.encode()) % self.layout.sources
             if (span.trace_id, span.span_id) in apart:
                 span = self._part(span, source, time)
-            self.broker.append(Topic.SPANS, source, None, wire([span], Encoding.PROTOBUF), time)
+            self._append(Topic.SPANS, source, wire([span], Encoding.PROTOBUF), time)
             if self.activates and place == middle:
                 self._activate()
             self._maybe_poison()
@@ -147,13 +197,15 @@ class World:
                 self._rebalance()
             if self.random.random() < 0.02:
                 self._expire()
-        self.crashes = 0.0
+        self.crashes = self.troubles = 0.0
         self._send_records(self.now + HOUR)
         for _ in range(3):
             self._drain()
             self.now += round(2 * IDLE_S + SETTINGS.hold_s) * NS
             self._tick()
         self._drain()
+        for slot in self.archivers:
+            slot.stop()
 
     def _part(self, span: Span, source: int, time: int) -> Span:
         """Send a span's messages as a log record, some time before or after it; the span without them."""
@@ -173,28 +225,31 @@ class World:
         self.records = [one for one in self.records if one[0] > until]
         for time, source, record in due:
             for _ in range(1 + (self.parting.random() < 0.1)):
-                self.broker.append(Topic.LOGS, source, None, record, min(time, until))
+                self._append(Topic.LOGS, source, record, min(time, until))
                 self.hits["log record"] += 1
+
+    def _append(self, topic: Topic, partition: int, value: bytes, time: int) -> int:
+        """Send a record, and return its offset."""
+        return self.broker.append(NAMES[topic], partition, None, value, time // 1_000_000)
 
     def _some_turns(self) -> None:
         """A few steps of whichever processes."""
         for _ in range(self.random.randint(1, 4)):
-            if self.random.random() < 0.5:
-                sources = self.random.sample(
-                    range(self.layout.sources), self.random.randint(1, self.layout.sources)
-                )
-                most = self.random.randint(1, 20)
+            chance = self.random.random()
+            if chance < 0.5:
                 topics = self.behind if self.parting.random() < 0.8 else INPUTS
-                self._rekey(self.source_owner[sources[0]], sources, most, topics)
+                most = self.random.randint(1, 20)
+                self.limits = {NAMES[topic]: most if topic in topics else 0 for topic in INPUTS}
+                self._turn(self.random.choice(self.rekeyers))
+                self.limits = {}
+            elif chance < 0.6:
+                self._turn(self.random.choice(self.archivers))
             else:
                 self._monitor(self.random.randrange(self.layout.partitions))
 
-    def _rekey(self, owner: int, sources: list[int], most: int, topics: Collection[Topic] = INPUTS) -> bool:
-        try:
-            return self._rekeyer(owner).turn(sources, most, topics)
-        except Crash:
-            self.rekeyers.pop(owner, None)
-            return True
+    def _turn(self, slot: Slot) -> None:
+        self.time += 0.2
+        slot.turn()
 
     def _monitor(self, partition: int) -> bool:
         owner = self.partition_owner[partition]
@@ -205,62 +260,62 @@ class World:
             return True
 
     def _tick(self) -> None:
-        for owner in sorted(set(self.source_owner.values())):
-            try:
-                self._rekeyer(owner).tick(self.now)
-            except Crash:
-                self.rekeyers.pop(owner, None)
+        """Let a tick be due at every rekeyer."""
+        for _ in range(2):
+            self.time += 1.1 * SETTINGS.tick_s
+            for slot in self.rekeyers:
+                slot.turn()
 
     def _drain(self) -> None:
         """Let everything that can be read be worked off."""
-        going_on = True
-        while going_on:
-            going_on = self._expire()
-            for owner in sorted(set(self.source_owner.values())):
-                going_on |= self._rekey(owner, list(range(self.layout.sources)), 50)
-            for partition in range(self.layout.partitions):
-                while self._monitor(partition):
-                    going_on = True
+        self._until("the rekeyers", self.rekeyers, (Topic.SPANS, Topic.LOGS), "rekey")
+        for partition in range(self.layout.partitions):
+            while self._monitor(partition):
+                pass
+        for slot in self.archivers:
+            self._turn(slot)
 
-    def _expire(self) -> bool:
-        """Let the transactions that dead processes left open time out; whether there were any."""
-        expired = self.broker.expire([process.name for process in self.rekeyers.values()])
-        self.hits["expired"] += expired
-        return expired > 0
+    def _until(self, what: str, slots: list[Slot], topics: Collection[Topic], process: str) -> None:
+        """Have slots work until their group has committed all of these topics."""
+        for _ in range(ROUNDS_MAX):
+            for slot in slots:
+                self._turn(slot)
+            self._expire()
+            if all(slot.is_ready for slot in slots) and self._is_read(topics, process):
+                return
+        raise AssertionError(f"{what} do not come to the end: {[slot.lines[-3:] for slot in slots]}")
 
-    def _rekeyer(self, owner: int) -> RekeyProcess:
-        """A process, begun where there is none."""
-        if owner not in self.rekeyers:
-            process = RekeyProcess(f"rekey-{owner}", self.broker, SETTINGS, self.layout, self.gap)
-            process.assign(one for one, by in self.source_owner.items() if by == owner)
-            self.rekeyers[owner] = process
-        return self.rekeyers[owner]
+    def _is_read(self, topics: Collection[Topic], process: str) -> bool:
+        group = KAFKA.group(process)
+        places = [
+            TopicPartition(NAMES[topic], number)
+            for topic in topics
+            for number in range(self.broker.partitions(NAMES[topic]))
+        ]
+        return all((self.broker.committed(group, one) or 0) >= self.broker.end(one) for one in places)
+
+    def _expire(self) -> None:
+        """Let the memberships and transactions of dead processes time out, but no others."""
+        for _ in range(2):
+            self.time += TIMEOUT_S * 0.6
+            for slot in (*self.rekeyers, *self.archivers):
+                if slot.running is not None:
+                    slot.turn()
 
     def _monitor_of(self, owner: int) -> MonitorProcess:
         if owner not in self.monitors:
-            process = MonitorProcess(self.broker, self.terms, self.gap)
+            process = MonitorProcess(self.setting, self.terms, self.judged_up_to)
             process.assign(one for one, by in self.partition_owner.items() if by == owner)
             self.monitors[owner] = process
         return self.monitors[owner]
 
     def _rebalance(self) -> None:
-        """A source and a partition go to another process; sometimes the old one does not know yet."""
-        source = self.random.randrange(self.layout.sources)
-        old, new = self.source_owner[source], 1 - self.source_owner[source]
-        self.source_owner[source] = new
-        self.broker.generation[source] += 1
-        zombie = self.rekeyers.get(old)
-        if zombie is not None and self.random.random() < 0.5:
-            self.hits["zombie"] += 1
-            try:
-                zombie.turn([source], 5)
-            except Crash as crash:
-                self.hits["fenced"] += str(crash) == "fenced"
-                del self.rekeyers[old]
-        if old in self.rekeyers:
-            self.rekeyers[old].revoke([source])
-        if new in self.rekeyers:
-            self.rekeyers[new].assign([source])
+        """A rekeyer stops or starts, and a partition of events goes to another process."""
+        slot = self.random.choice(self.rekeyers)
+        if slot.running is None:
+            slot.turn()
+        else:
+            slot.stop()
         partition = self.random.randrange(self.layout.partitions)
         old, new = self.partition_owner[partition], 1 - self.partition_owner[partition]
         self.partition_owner[partition] = new
@@ -274,29 +329,32 @@ class World:
         """Records that nobody can read, among the spans and among the events."""
         if self.random.random() < 0.01:
             source = self.random.randrange(self.layout.sources)
-            offset = self.broker.append(Topic.SPANS, source, None, self.random.choice(POISON), self.now)
+            offset = self._append(Topic.SPANS, source, self.random.choice(POISON), self.now)
             self.planted.append((Topic.SPANS, source, offset))
         if self.parting.random() < 0.01:
             source = self.parting.randrange(self.layout.sources)
-            offset = self.broker.append(Topic.LOGS, source, None, self.parting.choice(POISON), self.now)
+            offset = self._append(Topic.LOGS, source, self.parting.choice(POISON), self.now)
             self.planted.append((Topic.LOGS, source, offset))
         if self.random.random() < 0.01:
             partition = self.random.randrange(self.layout.partitions)
-            offset = self.broker.append(Topic.EVENTS, partition, None, self.random.choice(DAMAGED), self.now)
+            offset = self._append(Topic.EVENTS, partition, self.random.choice(DAMAGED), self.now)
             self.planted.append((Topic.EVENTS, partition, offset))
 
     def _activate(self) -> None:
         """Put the other rule set in force, in every partition."""
         data = encode(Activation(dict(load_packs([self.packs[1]]).sources)))
         for partition in range(self.layout.partitions):
-            self.broker.append(Topic.EVENTS, partition, None, data, self.now)
+            self._append(Topic.EVENTS, partition, data, self.now)
         self.hits["activation"] += 1
 
     # What came of it, as a consumer that drops what it has seen reads it.
 
     def _read(self, topic: Topic) -> Iterator[Record]:
-        for partition in range(self.layout.partitions):
-            yield from self.broker.read(topic, partition, 0, 1 << 60)[0]
+        for partition in range(self.broker.partitions(NAMES[topic])):
+            for record in self.broker.read(TopicPartition(NAMES[topic], partition), 0, 1 << 30)[0]:
+                yield Record(
+                    partition, record.offset, record.timestamp * 1_000_000, record.value or b"", topic
+                )
 
     def verdicts(self) -> dict[str, dict]:
         """The verdict records by id."""
@@ -331,24 +389,23 @@ class World:
             found += zip(message.events, sets, strict=True)
         return found
 
-    def archive(self, judged: list[tuple[Event, str]]) -> Path:
-        """An archive of what was judged."""
-        root = self.folder / "archive"
-        with archive_writer(root) as writer:
-            writer.write(
-                event_frame([event for event, _ in judged]), ManifestSource("judged", "0" * 64), (0, 0)
-            )
-        return root
+    def archived(self) -> Counter[tuple[str, int, int, str, str]]:
+        """Return the rows of the live archive: session, occurrence, place, id, and rule set."""
+        rows: Counter[tuple[str, int, int, str, str]] = Counter()
+        for file in sorted(self.archive.rglob("*.parquet")):
+            frame = pl.read_parquet(file, hive_partitioning=False)
+            names = ("session_id", "occurrence", "seq", "event_id", "rules")
+            columns = [frame[name].to_physical().to_list() for name in names]
+            rows.update(zip(*columns, strict=True))
+        return rows
 
     def letters(self) -> set[tuple[Topic, int, int]]:
         """Return where what could not be read stands, by the dead letters."""
-        topics = {"otlp_spans": Topic.SPANS, "otlp_logs": Topic.LOGS, "tracline.events": Topic.EVENTS}
         found: set[tuple[Topic, int, int]] = set()
-        for partition in range(2):
-            for record in self.broker.read(Topic.DEAD_LETTER, partition, 0, 1 << 60)[0]:
-                letter = decode_dead_letter(record.value)
-                if letter.code != "size":
-                    found.add((topics[letter.topic], letter.partition, letter.offset))
+        for record in self._read(Topic.DEAD_LETTER):
+            letter = decode_dead_letter(record.value)
+            if letter.code != "size":
+                found.add((TOPICS[letter.topic], letter.partition, letter.offset))
         return found
 
     def truth(self, judged: list[tuple[Event, str]]) -> Ids:

@@ -96,7 +96,7 @@ def command(
     from ....stream.alerts.delivery import Delivery, DeliveryIntervals
     from ....stream.alerts.receivers import TIMEOUT_S as ANSWER_S
     from ....stream.alerts.receivers import Alertmanager, Webhook
-    from ....stream.kafka.alerts_process import LETTERS, SENDS, Surroundings, alerts_process
+    from ....stream.kafka.alerts_process import DEAD_LETTER_CODES, SENDS, AlertsRuntime, alerts_process
     from ....stream.messages.topics import Topic
     from ....stream.process.alert_metrics import AlertMetrics
     from ....stream.stages.alert import Alerting
@@ -116,13 +116,13 @@ def command(
             known, secret = (os.environ.get(f"TRACLINE_WEBHOOK_{name}") for name in ("TOKEN", "SECRET"))
             receivers.append(Webhook(webhook, client, known, secret))
         names = [receiver.name for receiver in receivers]
-        metrics = AlertMetrics([verdicts], map(kafka.topic, SENDS), names, LETTERS)
+        metrics = AlertMetrics([verdicts], map(kafka.topic, SENDS), names, DEAD_LETTER_CODES)
         intervals = DeliveryIntervals(resend_s=resend_s, lease_s=4 * resend_s)
-        around = Surroundings(
+        runtime = AlertsRuntime(
             instance=instance,
             timeout_s=timeout_s,
             metrics=metrics,
-            say=lambda text: note(f"alerts: {text}"),
+            report=lambda text: note(f"alerts: {text}"),
             stopping=stop_event(),
             alerting=lambda partitions: Alerting(tolerance, settings, partitions, verdicts),
             delivery=lambda: Delivery(
@@ -133,7 +133,7 @@ def command(
                 intervals=intervals,
             ),
         )
-        process = alerts_process(kafka, around, wait_s)
+        process = alerts_process(kafka, runtime, wait_s)
         if process is None:
             return
         if not receivers:

@@ -56,22 +56,25 @@ def command(
     from hashlib import sha256
 
     from ....archive.shared_writer import LiveArchive
-    from ....stream.kafka.archive_process import LETTERS, Archiving, Surroundings, source_of
-    from ....stream.kafka.topics import Patience
+    from ....stream.kafka.archive_process import DEAD_LETTER_CODES, ArchiveRuntime, archive_process, source_of
+    from ....stream.kafka.topics import StartWait
     from ....stream.messages.topics import Topic
     from ....stream.process.archive_metrics import ArchiveMetrics
     from ....stream.stages.archive import Pace
 
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
     judged = kafka.topic(Topic.JUDGED)
-    metrics = ArchiveMetrics([judged], LETTERS)
-    around = Surroundings(
-        metrics=metrics, say=lambda text: note(f"archive: {text}"), stopping=stop_event(), timeout_s=timeout_s
+    metrics = ArchiveMetrics([judged], DEAD_LETTER_CODES)
+    runtime = ArchiveRuntime(
+        metrics=metrics,
+        report=lambda text: note(f"archive: {text}"),
+        stopping=stop_event(),
+        timeout_s=timeout_s,
     )
-    source = source_of(kafka, Patience(wait_s, around.stopping, around.say))
+    source = source_of(kafka, StartWait(wait_s, runtime.stopping, runtime.report))
     if source is None:
         return
     name, identity = source
     files = LiveArchive(archive, name, sha256(identity.encode()).hexdigest())
-    process = Archiving(kafka, files, around, Pace(rows=rows, every_s=every_s))
+    process = archive_process(kafka, files, runtime, Pace(rows=rows, every_s=every_s))
     run_process("archive", process, metrics.kafka, judged, address)

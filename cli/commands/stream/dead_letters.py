@@ -15,7 +15,7 @@ from ..audit.audit import Instant
 from .group import broker_option
 
 if TYPE_CHECKING:
-    from ....stream.kafka.care.dead_letters import Letter, Outcome, Place
+    from ....stream.kafka.care.dead_letters import DeadLetterRecord, Outcome, Place
 
 
 class Numbers(click.ParamType):
@@ -63,13 +63,13 @@ def command(
     a session that closed long ago is judged as a new occurrence of that session.
     """
     from ....rules.model.problem import counted
-    from ....stream.kafka.care.dead_letters import Choice, Outcome, read_letters
+    from ....stream.kafka.care.dead_letters import Choice, Outcome, read_dead_letters
     from ....stream.kafka.care.dead_letters import replay as send
 
     if replay and code is None and process is None and numbers is None:
         raise click.UsageError("--replay requires --code, --process or --numbers.")
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
-    read = read_letters(kafka, Choice(code, process, since, numbers))
+    read = read_dead_letters(kafka, Choice(code, process, since, numbers))
     if read.damaged:
         records = counted(read.damaged, "record")
         note(f"skipped {records} of the topic: not a dead letter; check what else writes to the topic")
@@ -84,7 +84,7 @@ def command(
         click.get_current_context().exit(1)
 
 
-def _row(numbered: Letter) -> dict[str, object]:
+def _row(numbered: DeadLetterRecord) -> dict[str, object]:
     """Return the fields of a dead letter."""
     from ....schemas.time import rfc3339
 

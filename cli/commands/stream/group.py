@@ -27,7 +27,7 @@ COMMANDS = {
 
 if TYPE_CHECKING:
     from ....stream.ingest.server.sockets import Address
-    from ....stream.process.metrics import KafkaMetrics
+    from ....stream.process.kafka_metrics import KafkaMetrics
 
 WAIT_S = 60.0
 

@@ -61,7 +61,7 @@ def command(
     import logging
 
     from ....rules.packs.load import load_packs
-    from ....stream.kafka.faust.monitor_process import LETTERS, SENDS, Surroundings, monitoring
+    from ....stream.kafka.faust.monitor_process import DEAD_LETTER_CODES, SENDS, Surroundings, monitoring
     from ....stream.kafka.faust.state_store import locked
     from ....stream.messages.topics import Topic
     from ....stream.process.monitor_metrics import MonitorMetrics
@@ -75,7 +75,7 @@ def command(
     trial = None if packs is None else begin_trial(packs.sources)
     trials = RuleTrials()
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
-    metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, SENDS), named, LETTERS)
+    metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, SENDS), named, DEAD_LETTER_CODES)
     around = Surroundings(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stop_event())
     with ExitStack() as stack:
         if kafka.store == "rocksdict":

@@ -32,20 +32,20 @@ def command(
     These processes share the work, up to one per partition of the topic of spans. A crash loses and repeats
     nothing. On SIGTERM or Ctrl-C the process finishes its transaction, leaves the group and exits 0.
     """
-    from ....stream.kafka.rekey_process import LETTERS, SENDS, Surroundings, rekeying
+    from ....stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, RekeyRuntime, rekey_process
     from ....stream.messages.topics import Topic
     from ....stream.process.rekey_metrics import RekeyMetrics
 
     kafka, sessions = kafka_settings({"bootstrap_servers": bootstrap_servers}), session_settings()
     reads = [kafka.topic(Topic.SPANS), kafka.topic(Topic.LOGS)]
-    metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), LETTERS)
-    around = Surroundings(
+    metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), DEAD_LETTER_CODES)
+    runtime = RekeyRuntime(
         instance=instance,
         timeout_s=timeout_s,
         metrics=metrics,
-        say=lambda text: note(f"rekey: {text}"),
+        report=lambda text: note(f"rekey: {text}"),
         stopping=stop_event(),
     )
-    process = rekeying(kafka, sessions, around, wait_s)
+    process = rekey_process(kafka, sessions, runtime, wait_s)
     if process is not None:
         run_process("rekey", process, metrics.kafka, kafka.spans_topic, address)

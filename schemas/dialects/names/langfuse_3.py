@@ -1,4 +1,4 @@
-"""Langfuse's SDKs since version 3: what they write on spans.
+"""Attributes of Langfuse's SDKs since version 3.
 
 From langfuse/langfuse-python, `langfuse/_client/attributes.py` and `constants.py`. Input and output are text
 as it is, any other value as JSON.

@@ -1,4 +1,4 @@
-"""MLflow tracing 3: what its spans carry, each value as JSON text.
+"""Attributes of MLflow tracing 3, each value as JSON text.
 
 From mlflow/mlflow, `mlflow/tracing/constant.py` and `mlflow/entities/span.py`.
 """

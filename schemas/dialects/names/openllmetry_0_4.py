@@ -1,7 +1,7 @@
 """OpenLLMetry's conventions 0.4 (opentelemetry-semantic-conventions-ai, Apache-2.0).
 
 From traceloop/openllmetry, `packages/opentelemetry-semantic-conventions-ai`. Lists are flattened:
-`gen_ai.prompt.0.role`. Since 0.5 messages and tools are told as OpenTelemetry's conventions have it.
+`gen_ai.prompt.0.role`. Since 0.5 messages and tools follow OpenTelemetry's conventions.
 """
 
 KIND = "traceloop.span.kind"
@@ -12,7 +12,7 @@ ENTITY_NAME = "traceloop.entity.name"
 ENTITY_INPUT = "traceloop.entity.input"
 ENTITY_OUTPUT = "traceloop.entity.output"
 ASSOCIATION = "traceloop.association.properties."
-"""What an application says of a span goes behind it, a session's id too."""
+"""The prefix of an application's attributes of a span, such as a session's id."""
 
 REQUEST_TYPE = "llm.request.type"
 MODEL_REQUESTS = frozenset({"chat", "completion"})

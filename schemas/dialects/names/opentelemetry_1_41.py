@@ -43,10 +43,10 @@ EXCEPTION_MESSAGE = "exception.message"
 EXCEPTION_STACKTRACE = "exception.stacktrace"
 SERVICE_NAME = "service.name"
 SERVICE_UNKNOWN = "unknown_service"
-"""What SDKs call a service that nobody named; the name of its program may follow."""
+"""The name that SDKs give a service without one; the name of its program may follow."""
 SCOPE_NAME = "otel.scope.name"
-"""What formats without a field for it call the name of the instrumentation scope."""
+"""The name of the instrumentation scope in formats without a field for it."""
 LANGUAGES = ("telemetry.sdk.language", "process.runtime.name")
 JAVASCRIPT = frozenset({"nodejs", "webjs"})
-"""Attributes of a resource that say what made its spans, and their values for JavaScript."""
+"""Attributes of a resource with the language of its SDK, and their values for JavaScript."""
 SESSION = "session.id"

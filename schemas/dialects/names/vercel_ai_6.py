@@ -1,4 +1,4 @@
-"""Vercel AI SDK 4 to 6: what `experimental_telemetry` writes on spans.
+"""Attributes of the Vercel AI SDK 4 to 6 (`experimental_telemetry`).
 
 From vercel/ai, `content/docs/03-ai-sdk-core/60-telemetry.mdx` and `packages/ai/src/*/` of 6.0, with the older
 names of 3.4 and 4.0 where they differ.
@@ -8,7 +8,7 @@ OPERATION = "ai.operationId"
 PREFIX = "ai."
 TOOL_OPERATION = "ai.toolCall"
 MODEL_OPERATIONS = ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject")
-"""Each also with `.doGenerate` or `.doStream` behind it: the call of the model inside."""
+"""Each also with the suffix `.doGenerate` or `.doStream`: the call of the model inside."""
 
 PROMPT = "ai.prompt"
 PROMPT_MESSAGES = "ai.prompt.messages"
@@ -27,4 +27,4 @@ TOOL_RESULT = "ai.toolCall.result"
 FUNCTION = "ai.telemetry.functionId"
 METADATA = "ai.telemetry.metadata."
 CONTEXT = "ai.settings.context."
-"""What version 7 puts before the members of `runtimeContext` (`packages/otel`)."""
+"""The prefix of the members of `runtimeContext` in version 7 (`packages/otel`)."""

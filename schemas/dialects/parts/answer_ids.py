@@ -1,4 +1,4 @@
-"""The id of a model's answer, by which two spans are known to tell of one call."""
+"""The id of a model's answer, by which two spans of one call are recognised."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ..names import vercel_ai_6 as ai
 from .message_parts import first_name
 
 _IN_RESPONSE = re.compile(r'\{\s*"id":\s*"([\w.:-]{1,200})"')
-"""How the JSON of a provider's response begins."""
+"""The beginning of the JSON of a provider's response."""
 
 
 def response_of(span: Span) -> str | None:
-    """Return the id of the answer that a model's span tells of; None where it says none.
+    """Return the id of the answer of a model's span; None where there is none.
 
-    OpenInference leaves the response in `output.value`. Logfire begins a span for a call whose answer is
-    streamed, and tells the answer in another one, of no length, when the stream is over: both have the
-    request, and no id.
+    OpenInference leaves the response in `output.value`. For a streamed answer Logfire makes two spans: one
+    for the call, and when the stream is over one of no length with the answer. Both have the request, and no
+    id.
     """
     attributes = span.attributes
-    told = first_name(attributes, (otel.RESPONSE_ID, ai.RESPONSE_ID))
-    if told is not None:
-        return told
+    response_id = first_name(attributes, (otel.RESPONSE_ID, ai.RESPONSE_ID))
+    if response_id is not None:
+        return response_id
     output = attributes.get(oi.OUTPUT_VALUE)
     if isinstance(output, str) and (found := _IN_RESPONSE.match(output)):
         return found[1]

@@ -1,6 +1,6 @@
-"""Answers that were streamed, of which every chunk stands where a message belongs (Google's ADK).
+"""Streamed answers with a message for each chunk (Google's ADK).
 
-A chunk has no reason to finish; nothing else tells it from a whole answer.
+A chunk has no finish reason; that alone distinguishes it from a whole answer.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ _EMPTY_REASON = re.compile(r'"finish_reason"\s*:\s*""')
 
 
 def joined(written: Value, half: Half) -> Half:
-    """Return the messages with chunks, whose reason to finish is there and empty, put together.
+    """Return the messages with chunks joined; a chunk has an empty finish reason.
 
-    The message behind them may hold the whole answer again.
+    The message after the chunks may hold the whole answer again.
     """
     if isinstance(written, str) and not _EMPTY_REASON.search(written):
         return half
-    told = parsed_if_nested(written)
-    if not isinstance(told, list):
+    opened = parsed_if_nested(written)
+    if not isinstance(opened, list):
         return half
-    return _put_together(half, [is_object(one) and one.get("finish_reason") == "" for one in told])
+    return _put_together(half, [is_object(item) and item.get("finish_reason") == "" for item in opened])
 
 
 def joined_choices(choices: Sequence[Mapping[str, Value]], half: Half) -> Half:
-    """Return the messages of choices, each an event of its own, with the chunks of one choice put together.
+    """Return the messages of choices, each a separate event, with the chunks of one choice joined.
 
-    They are of one choice where all say the same index.
+    Choices with the same index are chunks of one.
     """
     first = choices[0].get("index")
-    if not isinstance(first, int) or any(one.get("index") != first for one in choices):
+    if not isinstance(first, int) or any(choice.get("index") != first for choice in choices):
         return half
-    return _put_together(half, [not one.get("finish_reason") for one in choices])
+    return _put_together(half, [not choice.get("finish_reason") for choice in choices])
 
 
 def _put_together(half: Half, is_chunk: Sequence[bool]) -> Half:
-    """Return the messages with each chunk put before the message behind it."""
+    """Return the messages with each chunk joined to the next message."""
     if half.messages is None or len(half.messages) != len(is_chunk):
         return half
     if len(is_chunk) < 2 or not any(is_chunk):
@@ -60,9 +60,9 @@ def _put_together(half: Half, is_chunk: Sequence[bool]) -> Half:
 
 
 def _together(begun: Message, message: Message, *, is_last: bool) -> Message:
-    """Return one message of what was said so far and what came then; the last may say all of it again."""
+    """Return one message of the text so far and the next; the last may repeat all of it."""
     so_far, text = begun.text or "", message.text or ""
-    known = [call for call in begun.calls if not any(_is_once_more(call, later) for later in message.calls)]
+    known = [call for call in begun.calls if not any(_is_repeat(call, later) for later in message.calls)]
     is_whole = is_last and text.startswith(so_far)
     return replace(
         message,
@@ -71,6 +71,6 @@ def _together(begun: Message, message: Message, *, is_last: bool) -> Message:
     )
 
 
-def _is_once_more(call: ToolCall, later: ToolCall) -> bool:
+def _is_repeat(call: ToolCall, later: ToolCall) -> bool:
     """Return whether a later chunk has the same call, of which the earlier one may lack the arguments."""
     return call == later or (call.call_id is not None and call.call_id == later.call_id)

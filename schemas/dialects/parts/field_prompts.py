@@ -1,4 +1,4 @@
-"""Messages that DSPy's chat adapter has put together of named fields, as the words that they stand for.
+"""The words in messages that DSPy's chat adapter formats as named fields.
 
 The system prompt lists the fields. A user's message holds the input fields, an answer the output fields, each
 behind a line `[[ ## name ## ]]` (stanfordnlp/dspy: `dspy/adapters/chat_adapter.py`, `dspy/predict/react.py`).
@@ -24,11 +24,11 @@ _NAME = re.compile(r"^\d+\. `(\w+)` \(", re.MULTILINE)
 _MARK = re.compile(r"^\[\[ ## (\w+) ## \]\][ \t]*\n?", re.MULTILINE)
 _REQUEST = "\n\nRespond with the corresponding output fields, starting with the field `[[ ## "
 _NONE = "None"
-"""What an earlier answer has instead of a field that it did not have."""
+"""The text of a missing field in an earlier answer."""
 _TRAJECTORY = "trajectory"
 """The input field in which `ReAct` gives the model the results of its tools."""
-_NOT_SAID = frozenset({"history", _TRAJECTORY, "reasoning", "completed"})
-"""Fields that are not words: earlier messages and tools' results, which are told elsewhere, and thoughts."""
+_NO_WORDS = frozenset({"history", _TRAJECTORY, "reasoning", "completed"})
+"""Fields that are no words: earlier messages and tools' results, which other spans have, and thoughts."""
 _CHOOSES_TOOLS = frozenset({"next_tool_name", "tool_calls"})
 """Output fields in which a model chooses tools (`ReAct`, `ReActV2`); each tool has a span of its own."""
 
@@ -53,27 +53,26 @@ def fields_of(span: Span) -> PromptFields | None:
 def in_words(messages: list[Value], fields: PromptFields) -> list[Value]:
     """Return messages of fields as messages of words; None for one that cannot be read.
 
-    A prompt that holds results of tools is the question once more and says nothing new; nor does what stands
-    before an answer that is left out. A listed field that stands in a message twice may be what a user or a
-    tool wrote: such a message cannot be read. Of several fields that may be the words all are, with their
-    names.
+    A prompt with results of tools repeats the question, and an answer that is left out has nothing new before
+    it. A listed field that is in a message twice may be text of a user or a tool: such a message cannot be
+    read. Where several fields may be the words, all are, with their names.
     """
-    said: list[Value] = []
+    messages_read: list[Value] = []
     for message in messages:
         role = kind_of(message, "role") if is_object(message) else ""
         if not is_object(message) or role not in ("user", "assistant"):
-            said.append(message)
+            messages_read.append(message)
             continue
         values = _values(message, fields.inputs if role == "user" else fields.outputs)
         if values is None:
-            said.append(None)
+            messages_read.append(None)
         elif role == "user" and values.get(_TRAJECTORY):
             return []
         elif _CHOOSES_TOOLS.isdisjoint(values) and (message is messages[-1] or not _is_left_out(values)):
-            said.append({"role": role, "content": _words(values)})
+            messages_read.append({"role": role, "content": _words(values)})
         else:
-            said.clear()
-    return said
+            messages_read.clear()
+    return messages_read
 
 
 def _values(message: dict[str, Value], names: Sequence[str]) -> dict[str, str] | None:
@@ -88,11 +87,11 @@ def _values(message: dict[str, Value], names: Sequence[str]) -> dict[str, str] |
 
 
 def _is_left_out(values: dict[str, str]) -> bool:
-    return all(value == _NONE for name, value in values.items() if name not in _NOT_SAID)
+    return all(value == _NONE for name, value in values.items() if name not in _NO_WORDS)
 
 
 def _words(values: dict[str, str]) -> str:
-    words = {name: value for name, value in values.items() if name not in _NOT_SAID}
+    words = {name: value for name, value in values.items() if name not in _NO_WORDS}
     if len(words) == 1:
         return next(iter(words.values()))
     return "\n".join(f"{name}: {value}" for name, value in words.items())

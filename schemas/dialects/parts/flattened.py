@@ -5,9 +5,9 @@ from __future__ import annotations
 from ...span import Span, Value
 
 LEVELS_MAX = 12
-"""Names after the prefix that may follow each other with dots between; what is below stays one name."""
+"""Levels of dotted names after the prefix; deeper levels stay one name."""
 ATTRIBUTES_DEFAULT = 128
-"""Attributes of a span beyond which OpenTelemetry's SDKs drop some unless they are told otherwise."""
+"""The default limit of OpenTelemetry's SDKs on the attributes of a span."""
 INDEX_DIGITS_MAX = 6
 """Digits of a place in a list."""
 
@@ -17,12 +17,12 @@ class Cut(ValueError):
 
 
 def flattened(span: Span, prefix: str) -> list[Value] | None:
-    """Return the list whose members' fields stand behind `prefix.place.`; None where there are none.
+    """Return the list with members' fields in attributes `prefix.place.`; None where there are none.
 
-    Its members are nested objects and lists again. Attributes whose value could not be read are passed over.
-    A list that was not flattened, under the prefix itself, is given as it is. Places may be left out: some
-    count parts of which they tell only a few. Raises Cut where the span has lost attributes, whose SDKs may
-    forget what was set last and leave no hole.
+    Its members are nested objects and lists. Unreadable attributes are skipped. A list that was not
+    flattened, under the prefix itself, is returned as it is. Places may be missing: some writers count parts
+    and write only a few. Raises Cut where the span has lost attributes, since an SDK may drop the last ones
+    and leave no hole.
     """
     plain = span.attributes.get(prefix)
     if isinstance(plain, list):
@@ -40,13 +40,13 @@ def flattened(span: Span, prefix: str) -> list[Value] | None:
 def _is_full(span: Span, tree: dict[str, Value]) -> bool:
     """Return whether a span has as many attributes as SDKs allow by default, and lacks the list's first.
 
-    The dumps of Python's SDK, which forgets what was set first, do not say how many were dropped.
+    Python's SDK drops the attributes that were set first, and its dumps do not state how many.
     """
     return len(span.attributes) == ATTRIBUTES_DEFAULT and "0" not in tree
 
 
 def _plant(tree: dict[str, Value], path: list[str], value: Value) -> None:
-    """Put a value into the tree; where a field is both a value and an object, what came first stays."""
+    """Put a value into the tree; where a field is both a value and an object, the first one stays."""
     for name in path[:-1]:
         below = tree.get(name)
         if below is None:
@@ -58,13 +58,13 @@ def _plant(tree: dict[str, Value], path: list[str], value: Value) -> None:
 
 
 def _members(tree: dict[str, Value]) -> list[Value]:
-    """Return the members of an object whose names are places, in their order."""
+    """Return the members of an object with names that are places, in their order."""
     places = sorted((int(name), name) for name in tree if _is_place(name))
     return [_grown(tree[name]) for _, name in places]
 
 
 def _grown(value: Value) -> Value:
-    """Return the value with objects whose names are all places as lists."""
+    """Return the value with objects as lists where all names are places."""
     if not isinstance(value, dict):
         return value
     if value and all(map(_is_place, value)):

@@ -1,7 +1,7 @@
-"""Flattened messages that frameworks write in a way of their own, as the other readers know them.
+"""Flattened messages in the formats of some frameworks, converted to the usual one.
 
-smolagents tells calls and results as text, AutoGen results in a list of their own, and some leave out the
-arguments of a call that has none.
+smolagents writes calls and results as text, AutoGen results in a separate list, and some frameworks leave out
+the arguments of a call that has none.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .message_parts import NO_ANSWER, kind_of, text_of_parts
 from .values import is_object, parsed_if_nested
 
 _CALLS, _ANSWERS = "tool-call", "tool-response"
-"""The roles that smolagents has of its own."""
+"""Roles that only smolagents has."""
 _CALLING, _OBSERVED = "Calling tools:\n", "Observation:\n"
 _LITERAL_CHARS_MAX = 100_000
 
 
 def messages_of(span: Span, found: list[Value]) -> list[Value]:
-    """Return the messages of a flattened list, each out of what wraps it."""
-    messages = list(_as_usual([_inner(span, one) for one in found]))
+    """Return the messages of a flattened list, each unwrapped."""
+    messages = list(_as_usual([_inner(span, member) for member in found]))
     fields = fields_of(span) if span.scope == scopes.DSPY else None
     return messages if fields is None else in_words(messages, fields)
 
@@ -36,8 +36,8 @@ def _inner(span: Span, member: Value) -> Value:
         return message
     results = member.get("function")
     if isinstance(results, list) and message is not member:
-        told = [_function_result(one) for one in results]
-        return {**message, "content": [one for one in told if one is not None]}
+        parts = [_function_result(result) for result in results]
+        return {**message, "content": [part for part in parts if part is not None]}
     if span.scope in scopes.NO_EMPTY_ARGUMENTS and isinstance(calls := message.get("tool_calls"), list):
         return {**message, "tool_calls": [_with_arguments(call) for call in calls]}
     return message
@@ -45,8 +45,8 @@ def _inner(span: Span, member: Value) -> Value:
 
 def _function_result(value: Value) -> Value:
     """Return AutoGen's result of a function as a part of a message."""
-    told = parsed_if_nested(value)
-    return {"type": "tool_result", **told} if is_object(told) else None
+    opened = parsed_if_nested(value)
+    return {"type": "tool_result", **opened} if is_object(opened) else None
 
 
 def _with_arguments(call: Value) -> Value:
@@ -76,21 +76,21 @@ def _as_usual(messages: list[Value]) -> Iterator[Value]:
 
 
 def _calls_in(text: str) -> list[dict[str, Value]]:
-    """Return the calls that stand in a text as Python writes them; none where they cannot be read."""
+    """Return the calls in a text of Python literals; none where they cannot be read."""
     _, mark, written = text.partition(_CALLING)
     if not mark or len(written) > _LITERAL_CHARS_MAX:
         return []
     try:
-        told: Value = ast.literal_eval(written)
+        opened: Value = ast.literal_eval(written)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return []
-    return [one for one in told if is_object(one)] if isinstance(told, list) else []
+    return [call for call in opened if is_object(call)] if isinstance(opened, list) else []
 
 
 def _answers(text: str, called: list[dict[str, Value]]) -> Iterator[Value]:
-    """Return a result for each call; what several returned stands in one text, where nothing parts it.
+    """Return a result for each call; the results of several calls are one text without separators.
 
-    An error of a step whose calls are not told is no result, but makes the model's next call another one.
+    An error of a step without recorded calls is no result, but makes the model's next call another one.
     """
     if not called:
         yield {"role": "tool", "type": NO_ANSWER}

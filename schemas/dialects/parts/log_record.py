@@ -30,7 +30,7 @@ class LogRecord:
     `content` is JSON text of the attributes that a span event with the same content would have. `place` is
     the record's place in its request and `request` identifies that request among those that a reader has
     read. `order` is the place in the prompt that the record itself states. `dropped` is how much of the
-    record is known to be missing. `record_time` is when the record was received, 0 where nobody noted it.
+    record is known to be missing. `record_time` is when the record was received, 0 where it is not known.
     """
 
     trace_id: str
@@ -72,8 +72,8 @@ def order_of(attributes: Mapping[str, Value]) -> int | None:
 def events_of(records: Iterable[LogRecord]) -> tuple[list[SpanEvent], int]:
     """Return the records of one span as its events, in their order, and how many are known to be missing.
 
-    They stand in order of time, then as they stood in the stream of requests. A request that was sent twice
-    counts once: of equal records as many are read as the request has that has most of them.
+    They are in order of time, then of the stream of requests. A request that was sent twice counts once: of
+    equal records as many are read as the request with most of them has.
     """
     by_request: dict[int, list[LogRecord]] = {}
     for record in records:
@@ -100,6 +100,6 @@ def _event(record: LogRecord) -> SpanEvent:
 
 
 def _missing(records: Sequence[LogRecord]) -> int:
-    """Return how many messages of a prompt are missing whose records state their places in it."""
+    """Return how many messages of a prompt are missing among records that state their places in it."""
     orders = {record.order for record in records if record.order is not None}
     return max(orders) + 1 - len(orders) if orders else 0

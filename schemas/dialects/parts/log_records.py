@@ -20,10 +20,10 @@ from .tool_runs import marked_in
 def joined(
     content: SpanContent, events: Sequence[SpanEvent], prompts_missing: int, answers_missing: int
 ) -> SpanContent:
-    """Return a span's step with what it lacks, out of its log records as events.
+    """Return a span's content, completed from its log records as events.
 
-    What the span has itself goes before. The numbers are of records that are known to be missing, of those
-    that hold the prompt and of those that hold the answer.
+    The span's content wins. The numbers are of records that are known to be missing, of those with the prompt
+    and of those with the answer.
     """
     if content.role is SpanRole.TOOL:
         return _run(content, events)
@@ -47,24 +47,24 @@ def _run(content: SpanContent, events: Sequence[SpanEvent]) -> SpanContent:
         call = replace(
             call, call_id=content.call.call_id or call.call_id, tool=content.call.tool or call.tool
         )
-    own, recorded = (
+    present, recorded = (
         DialectReading(SpanRole.TOOL, call=content.call, result=content.result),
         DialectReading(SpanRole.TOOL, call=call, result=answer),
     )
-    filled = own.filled(recorded)
+    filled = present.filled(recorded)
     return msgspec.structs.replace(content, call=filled.call, result=filled.result)
 
 
-def _filled(content: SpanContent, name: str, own: tuple[Message, ...] | None, recorded: Half) -> Half:
-    """Return one half of a conversation: the span's own, or what its log records hold where it lacks that."""
-    is_better = recorded.messages is not None or (own is None and recorded.content is not Content.ABSENT)
+def _filled(content: SpanContent, name: str, present: tuple[Message, ...] | None, recorded: Half) -> Half:
+    """Return one half of a conversation from the span, or where it lacks that from its log records."""
+    is_better = recorded.messages is not None or (present is None and recorded.content is not Content.ABSENT)
     if name in content.lacks and is_better:
         return recorded
-    return Half(own, Content.CAPTURED if own is not None else content.content)
+    return Half(present, Content.CAPTURED if present is not None else content.content)
 
 
 def _captured(half: Half) -> Half:
-    """Return the half, without messages where none of them has content, as where capture is off."""
+    """Return the half, without messages where all lack content, as where capture is off."""
     messages = half.messages or ()
     if not messages or any(map(_has_content, messages)):
         return half

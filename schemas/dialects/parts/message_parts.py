@@ -32,11 +32,11 @@ RESULTS = frozenset(
 )
 """Types of parts that are results."""
 NO_ANSWER = "tool message without an answer"
-"""The type of a tool's message that answers no call which is known."""
+"""The type of a tool's message that answers no known call."""
 THOUGHTS = frozenset(
     ["reasoning", "thinking", "redacted_thinking", "redacted-reasoning", "reasoning-file", "compaction"]
 )
-"""Types of parts that nobody was told."""
+"""Types of parts that no recipient gets."""
 _TEXTS = frozenset(["text", "input_text", "output_text", "refusal", ""])
 _KEYED_CALLS = ("toolUse", "functionCall", "function_call")
 _KEYED_RESULTS = ("toolResult", "functionResponse", "function_response")
@@ -50,7 +50,7 @@ _BODIES = ("response", "result", "output", "content", "server_tool_call_response
 
 @dataclass(slots=True)
 class Parts:
-    """What was found in a message so far; `content` is the worst of what its texts were."""
+    """The parts of a message found so far; `content` is the worst state of its texts."""
 
     texts: list[str] = field(default_factory=list[str])
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
@@ -60,10 +60,10 @@ class Parts:
 
     @property
     def text(self) -> str | None:
-        """Return the texts, a line each; empty where the message holds pictures and the like alone."""
+        """Return the texts, a line each; empty where the message holds only pictures and the like."""
         return "\n".join(self.texts) if self.texts or self.wordless else None
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         """Add a text."""
         if text in REDACTIONS:
             self.content = worst(self.content, Content.REDACTED)
@@ -73,7 +73,7 @@ class Parts:
     def add(self, part: Value) -> None:
         """Add what a part of a message's content holds."""
         if isinstance(part, str):
-            self.say(part)
+            self.add_text(part)
         elif not isinstance(part, dict):
             self.content = worst(self.content, Content.TRUNCATED)
         else:
@@ -83,7 +83,7 @@ class Parts:
     def _add_object(self, part: dict[str, Value]) -> None:
         kind, text = kind_of(part), part.get("text", part.get("content"))
         if kind == "text" and isinstance(text, str):
-            self.say(text)
+            self.add_text(text)
             return
         if kind in THOUGHTS or part.get("thought") is True or "reasoningContent" in part:
             return
@@ -93,15 +93,15 @@ class Parts:
         elif kind in RESULTS or answer is not None:
             self.results.append(result_of(answer or part))
         else:
-            self._add_text(part, kind)
+            self._add_text_of(part, kind)
 
-    def _add_text(self, part: dict[str, Value], kind: str) -> None:
+    def _add_text_of(self, part: dict[str, Value], kind: str) -> None:
         texts = [part.get("text"), *((part.get("content"), part.get("refusal")) if kind in _TEXTS else ())]
-        told = next((text for text in texts if isinstance(text, str)), None)
-        if told is not None:
-            self.say(told)
+        text = next((text for text in texts if isinstance(text, str)), None)
+        if text is not None:
+            self.add_text(text)
         elif kind in _TEXTS and kind:
-            # A part that says it is text and has none was told without its content.
+            # A text part without a text was captured without its content.
             self.content = worst(self.content, Content.ABSENT)
         else:
             self.wordless = True
@@ -116,9 +116,9 @@ def _keyed(part: Mapping[str, Value], keys: tuple[str, ...]) -> dict[str, Value]
 
 
 def kind_of(value: Mapping[str, Value], key: str = "type") -> str:
-    """Return what a message or a part says that it is; empty where it says nothing."""
-    told = value.get(key)
-    return told if isinstance(told, str) else ""
+    """Return the type of a message or a part; empty where it has none."""
+    kind = value.get(key)
+    return kind if isinstance(kind, str) else ""
 
 
 def text_of_parts(message: Mapping[str, Value]) -> str | None:
@@ -130,7 +130,7 @@ def text_of_parts(message: Mapping[str, Value]) -> str | None:
 
 
 def call_of(value: Mapping[str, Value]) -> ToolCall:
-    """Return a tool call, nested (`function`, `tool_call`) or flat. A tool that nobody names was not captured."""
+    """Return a tool call, nested (`function`, `tool_call`) or flat. A missing tool name was not captured."""
     outer = _keyed(value, ("tool_call",)) or value
     inner = _keyed(outer, ("function", "custom", "function_call")) or outer
     tool = first_name(inner, _NAMES)
@@ -142,16 +142,16 @@ def call_of(value: Mapping[str, Value]) -> ToolCall:
 
 
 def marked_if_cut(call: ToolCall) -> ToolCall:
-    """Return the call, whose arguments stood in an attribute of their own, marked where they were cut.
+    """Return a call with arguments from a separate attribute, marked where they were cut.
 
-    What is left of them stays: what is found in it was there.
+    Their beginning stays, since a rule may find something in it.
     """
     is_whole = call.args is None or not is_cut(call.args)
     return call if is_whole else replace(call, content=Content.TRUNCATED)
 
 
 def result_of(value: Mapping[str, Value]) -> ToolResult:
-    """Return what a tool returned, with the error that is flagged on it."""
+    """Return a tool's result, with its flagged error."""
     key = next((key for key in _BODIES if key in value), None)
     body = value[key] if key is not None else None
     if value.get("type") == "tool-error" or value.get("isError") is True:
@@ -163,18 +163,18 @@ def result_of(value: Mapping[str, Value]) -> ToolResult:
         body = body.get("value", body.get("reason"))
     text, content = (None, Content.ABSENT) if key is None else result(body)
     if error is not None:
-        # What is too long for a type is an error all the same.
+        # A text too long for a type is still an error.
         error = string_of(error) or "tool_error"
     return ToolResult(first_name(value, _CALL_IDS), first_name(value, _NAMES), text, error, content)
 
 
 _FAILED_OUTPUTS = frozenset(["error-text", "error-json", "execution-denied"])
 _OUTPUTS = _FAILED_OUTPUTS | {"text", "json", "content"}
-"""What the AI SDK wraps a result in, since version 5."""
+"""Types of the objects in which the AI SDK wraps a result, since version 5."""
 
 
 def first_name(value: Mapping[str, Value], keys: tuple[str, ...]) -> str | None:
-    """Return the first of the fields that holds an id or a name: text that is not empty, or an integer's digits."""
+    """Return the first of the fields with an id or a name: text that is not empty, or an integer's digits."""
     for key in keys:
         if key in value:
             found = name_of(value[key])

@@ -1,4 +1,4 @@
-"""Messages of a model's input or output, whatever interface they were written for."""
+"""Messages of a model's input or output, in the format of any provider's interface."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .reading import ABSENT, REDACTED, TRUNCATED, Half, worst
 from .values import REDACTIONS, Uncarried, is_object, parsed, parsed_if_nested, sound, text_in_json, whole
 
 MESSAGES_MAX = 10_000
-"""Messages of one model call's input, or of its output; of longer ones none are read."""
-KEPT_BYTES_MAX, KEPT_MAX = 4_096, 8_192
-"""Messages of up to so many bytes are remembered, so many of them: each call tells the conversation again."""
+"""Messages of one model call's input, or of its output; a longer half is not read."""
+CACHED_BYTES_MAX, CACHED_MAX = 4_096, 8_192
+"""The bytes of a cached message, and the number of cached ones: each call repeats the conversation."""
 _EXACT = 2
-"""A version of marshal's format in which equal values have equal bytes, and others other ones."""
+"""A version of marshal's format in which bytes are equal exactly if values are."""
 
 ROLES = {
     **dict.fromkeys(["system", "developer", "instruction", "instructions"], Role.INSTRUCTION),
@@ -38,7 +38,7 @@ ROLES = {
     **dict.fromkeys(["assistant", "ai", "model", "agent", "bot", "chatbot"], Role.ASSISTANT),
     **dict.fromkeys(["tool", "function", "ipython"], Role.TOOL),
 }
-"""What speakers are called, in lower case; the last ones by Cohere and by Llama."""
+"""Roles by name in lower case; the last names are Cohere's and Llama's."""
 _LANGCHAIN_ROLES = {
     "SystemMessage": Role.INSTRUCTION,
     "HumanMessage": Role.USER,
@@ -59,15 +59,23 @@ _WRAPPERS = (
 )
 """Fields of a request or a response that may hold its messages, in order of preference."""
 _RESPONSES = frozenset({"response", "chat.completion"})
-"""What OpenAI's interfaces call the object that they answer with."""
-_SAYINGS = ("content", "parts", "contents", "tool_calls", "function_call", "function_call_name", "refusal")
+"""Types of the objects with which OpenAI's interfaces answer."""
+_CONTENT_FIELDS = (
+    "content",
+    "parts",
+    "contents",
+    "tool_calls",
+    "function_call",
+    "function_call_name",
+    "refusal",
+)
 """Fields of which a message has at least one."""
 
 
 def listed(value: Value, speaker: Role) -> Half:
-    """Return the messages in an attribute that holds JSON, as text or structured; text that is none was cut.
+    """Return the messages in an attribute of JSON, as text or structured; text that is no JSON was cut.
 
-    `speaker` says what is told without a role.
+    `speaker` is the role of a message without one.
     """
     if isinstance(value, str):
         if value in REDACTIONS:
@@ -75,22 +83,22 @@ def listed(value: Value, speaker: Role) -> Half:
         if value.lstrip()[:1] not in ("[", "{", '"'):
             return ABSENT if value in ("", "null") else _half([value], speaker)
     try:
-        told = parsed(value) if isinstance(value, str) else value
+        opened = parsed(value) if isinstance(value, str) else value
     except ValueError:
         return TRUNCATED
-    if told is None or told == {}:
+    if opened is None or opened == {}:
         return ABSENT
-    if isinstance(told, list) and all(isinstance(one, dict) and "role" in one for one in told):
-        return _half(told, speaker)
-    found = found_in(told, speaker)
+    if isinstance(opened, list) and all(isinstance(item, dict) and "role" in item for item in opened):
+        return _half(opened, speaker)
+    found = found_in(opened, speaker)
     if found is not None:
         return _half(found, speaker)
-    return _half(told if isinstance(told, list) else [told], speaker)
+    return _half(opened if isinstance(opened, list) else [opened], speaker)
 
 
 def flat_listed(found: list[Value], speaker: Role) -> Half:
-    """Return the messages of a list that was flattened into attributes, any of which may be lost or cut."""
-    if len(found) > 1 and not all(is_object(one) and "role" in one for one in found):
+    """Return the messages of a list that was flattened into attributes; any of these may be lost or cut."""
+    if len(found) > 1 and not all(is_object(item) and "role" in item for item in found):
         return TRUNCATED
     half = listed(found, speaker)
     if not any(message.calls for message in half.messages or ()):
@@ -99,20 +107,20 @@ def flat_listed(found: list[Value], speaker: Role) -> Half:
 
 
 def _marked(message: Message) -> Message:
-    """Return the message with those of its calls marked that were cut."""
+    """Return the message with its cut calls marked."""
     calls = tuple(map(marked_if_cut, message.calls))
     return message if calls == message.calls else replace(message, calls=calls)
 
 
-def unforged(told: Iterable[tuple[Value, Value, Role]]) -> Iterator[Value]:
-    """Of each message as it was written, and with the JSON in its text opened, the one to be read.
+def unforged(messages: Iterable[tuple[Value, Value, Role]]) -> Iterator[Value]:
+    """Yield each message either as written or with the JSON in its text opened.
 
-    Customers and models may write what looks like a tool's result. In a user's message JSON is opened only
-    where all results in it answer calls that were told before, and where it holds no calls; in a model's only
-    where it holds no results. The role is whose a message is that says none.
+    Customers and models may write text that looks like a tool's result. In a user's message JSON is opened
+    only where it holds no calls and all its results answer earlier calls; in a model's only where it holds no
+    results. Each item is the message as written, the opened one, and the role of a message without one.
     """
     asked: set[str] = set()
-    for written, opened, speaker in told:
+    for written, opened, speaker in messages:
         message = message_of(opened, speaker)
         calls, results = (message.calls, message.results) if message is not None else ((), ())
         if message is not None and message.role is Role.ASSISTANT:
@@ -127,35 +135,35 @@ def unforged(told: Iterable[tuple[Value, Value, Role]]) -> Iterator[Value]:
 def worded(value: Value, speaker: Role, unread: Half | None = None) -> Half:
     """Return the messages in an attribute that holds JSON or just text.
 
-    JSON in which there are no messages is what was said (a model may answer in JSON), or `unread`.
+    JSON without messages is a message itself (a model may answer in JSON), or `unread`.
     """
     if value in (None, ""):
         return ABSENT
     try:
-        told = parsed_if_nested(value) if isinstance(value, str) else sound(value)
-        found = found_in(told, speaker)
+        opened = parsed_if_nested(value) if isinstance(value, str) else sound(value)
+        found = found_in(opened, speaker)
         if found is not None:
             return _half(found, speaker)
-        if unread is not None and not isinstance(told, str):
+        if unread is not None and not isinstance(opened, str):
             return unread
-        text = value if isinstance(value, str) else text_in_json(told)
+        text = value if isinstance(value, str) else text_in_json(opened)
     except Uncarried:
         return TRUNCATED
     return ABSENT if text is None else spoken(text, speaker)
 
 
 def spoken(text: str, speaker: Role) -> Half:
-    """One message of plain text."""
+    """Return a half of one message of plain text."""
     return REDACTED if text in REDACTIONS else Half((Message(speaker, whole(text)),))
 
 
 def found_in(value: Value, speaker: Role, depth: int = 0) -> list[Value] | None:
-    """Return the messages that a list, a request or a response holds; None where nothing looks like one."""
+    """Return the messages in a list, a request or a response; None where nothing looks like one."""
     if isinstance(value, list):
-        flat = [one for inner in value for one in (inner if isinstance(inner, list) else [inner])]
+        flat = [item for inner in value for item in (inner if isinstance(inner, list) else [inner])]
         if all(map(is_message, flat)):
             return flat
-        inside = [_of_response(one, speaker, depth) for one in flat]
+        inside = [_of_response(item, speaker, depth) for item in flat]
         return [message for found in inside for message in found or ()] if None not in inside else None
     if not is_object(value) or depth > 2:
         return None
@@ -174,18 +182,18 @@ def found_in(value: Value, speaker: Role, depth: int = 0) -> list[Value] | None:
 
 
 def _of_response(value: Value, speaker: Role, depth: int) -> list[Value] | None:
-    """Return the messages of a response where that stands for its messages (OpenAI's Agents SDK)."""
+    """Return the messages of a response that takes the place of its messages (OpenAI's Agents SDK)."""
     is_response = is_object(value) and kind_of(value, "object") in _RESPONSES
     return found_in(value, speaker, depth + 1) if is_response else None
 
 
 def is_message(value: Value) -> bool:
-    """Return whether a value looks like a message, or like an item that stands among them."""
+    """Return whether a value looks like a message, or like an item of a list of them."""
     if not is_object(value):
         return False
     inner, content, kind = value.get("message"), value.get("content"), kind_of(value)
     return (
-        (_role_of(kind_of(value, "role")) is not None and any(name in value for name in _SAYINGS))
+        (_role_of(kind_of(value, "role")) is not None and any(name in value for name in _CONTENT_FIELDS))
         or (is_object(inner) and is_message(inner))
         or (kind in CALLS or kind in RESULTS or kind in THOUGHTS)
         or (kind in ROLES and ("content" in value or "data" in value))
@@ -197,16 +205,16 @@ def is_message(value: Value) -> bool:
 
 
 def message_of(value: Value, speaker: Role) -> Message | None:
-    """Return the message that a value tells; None for a thought. `speaker` is whose it is without a role."""
+    """Return the message of a value; None for a thought. `speaker` is the role of a message without one."""
     try:
         written = marshal.dumps(value, _EXACT)
     except ValueError:
         return _read(value, speaker)
-    return _read(value, speaker) if len(written) > KEPT_BYTES_MAX else _kept(written, speaker)
+    return _read(value, speaker) if len(written) > CACHED_BYTES_MAX else _cached(written, speaker)
 
 
-@lru_cache(maxsize=KEPT_MAX)
-def _kept(written: bytes, speaker: Role) -> Message | None:
+@lru_cache(maxsize=CACHED_MAX)
+def _cached(written: bytes, speaker: Role) -> Message | None:
     return _read(cast("Value", marshal.loads(written)), speaker)
 
 
@@ -234,7 +242,7 @@ def _read(value: Value, speaker: Role) -> Message | None:
     if role is not Role.TOOL:
         _read_calls(fields, parts)
         if named is None and speaker is Role.USER and kind_of(fields, "role"):
-            # Whoever that is, the customer's words are not to be made of it.
+            # An unknown role must not pass for the customer.
             parts.texts, parts.wordless, parts.content = [], False, worst(parts.content, Content.ABSENT)
         return Message(role, parts.text, tuple(parts.calls), tuple(parts.results), parts.content)
     if not parts.results and kind != NO_ANSWER:
@@ -245,12 +253,12 @@ def _read(value: Value, speaker: Role) -> Message | None:
 def _half(found: list[Value], speaker: Role) -> Half:
     if len(found) > MESSAGES_MAX:
         return TRUNCATED
-    messages = (message_of(one, speaker) for one in found)
+    messages = (message_of(item, speaker) for item in found)
     return Half(tuple(message for message in messages if message is not None))
 
 
 def _unwrapped(value: dict[str, Value]) -> tuple[dict[str, Value], Role | None]:
-    """Return a message's own fields and its role, out of what wraps it; None where it has no role that is known."""
+    """Return a message's fields and its role, unwrapped; None where the role is not known."""
     outer: Role | None = None
     for _ in range(3):
         content = value.get("content")
@@ -273,47 +281,49 @@ def _named_role(value: Mapping[str, Value]) -> Role | None:
 
 
 def _role_of(name: str) -> Role | None:
-    """Whom a name means, also where it is a member of an enumeration (`MessageRole.USER`)."""
+    """Return the role with a name, also of a member of an enumeration (`MessageRole.USER`)."""
     return ROLES.get(name.lower()) or ROLES.get(name.strip().lower().rpartition(".")[2])
 
 
 def _langchain_role(value: Mapping[str, Value]) -> Role | None:
-    """Return whose message LangChain wrote with all that is needed to make it again."""
+    """Return the role of a message that LangChain serialized as a constructor call."""
     made = value.get("id")
     last = made[-1] if isinstance(made, list) and made and is_object(value.get("kwargs")) else None
     return _LANGCHAIN_ROLES.get(last.removesuffix("Chunk")) if isinstance(last, str) else None
 
 
 def _read_content(fields: Mapping[str, Value], parts: Parts) -> None:
-    said = (fields.get(name) for name in ("contents", "parts", "content"))
-    content = next((one for one in said if one is not None), None)
+    contents = (fields.get(name) for name in ("contents", "parts", "content"))
+    content = next((content for content in contents if content is not None), None)
     if isinstance(content, list):
         for part in content:
             parts.add(part)
     elif content is not None:
         parts.add(content)
     elif isinstance(text := fields.get("text"), str):
-        parts.say(text)
+        parts.add_text(text)
     if parts.text is None and isinstance(refusal := fields.get("refusal"), str):
-        parts.say(refusal)
+        parts.add_text(refusal)
     if content is None and _is_silent(fields):
-        # A null that is written down is what was said; only a field that is not there was not captured.
+        # An explicit null is captured content; only a missing field was not captured.
         parts.content = worst(parts.content, Content.ABSENT)
 
 
 def _is_silent(fields: Mapping[str, Value]) -> bool:
     has_content = any(key in fields for key in ("contents", "parts", "content", "text"))
-    return not has_content and not any(fields.get(key) for key in _SAYINGS)
+    return not has_content and not any(fields.get(key) for key in _CONTENT_FIELDS)
 
 
 def _read_calls(fields: Mapping[str, Value], parts: Parts) -> None:
     calls, legacy = (parsed_if_nested(fields.get(name)) for name in ("tool_calls", "function_call"))
     known = [*parts.calls]
-    told = {call.call_id for call in known if call.call_id is not None}
+    known_ids = {call.call_id for call in known if call.call_id is not None}
     for call in calls if isinstance(calls, list) else [calls] if calls else []:
         if is_object(call):
-            # Some write the calls among the content's parts and here again.
-            parts.calls.extend(one for one in [call_of(call)] if one.call_id not in told and one not in known)
+            # Some writers have the calls among the content's parts and here again.
+            found = call_of(call)
+            if found.call_id not in known_ids and found not in known:
+                parts.calls.append(found)
         else:
             parts.content = worst(parts.content, _hidden(call))
     if is_object(legacy):
@@ -325,12 +335,12 @@ def _read_calls(fields: Mapping[str, Value], parts: Parts) -> None:
 
 
 def _hidden(value: Value) -> Content:
-    """Why there is something else where a call belongs."""
+    """Return the reason for which there is no call where one belongs."""
     return Content.REDACTED if isinstance(value, str) and value in REDACTIONS else Content.TRUNCATED
 
 
 def _read_result(fields: Mapping[str, Value], parts: Parts) -> None:
-    """A tool's message that is the result itself, told as text."""
+    """Add the result of a tool's message that is the result itself, as text."""
     result = result_of(fields)
     if "contents" in fields or "parts" in fields:
         result = replace(result, result=parts.text, content=parts.content)

@@ -19,45 +19,45 @@ _PARTS = frozenset(["text", "type", "toolUse", "toolResult", "functionCall", "fu
 
 
 def all_of(span: Span) -> Sequence[SpanEvent]:
-    """Return the span's events, and those that stand as JSON in an attribute (Pydantic AI)."""
+    """Return the span's events, and those in an attribute as JSON (Pydantic AI)."""
     listed_events = parsed_if_nested(span.attributes.get(fw.PYDANTIC_EVENTS))
     if not isinstance(listed_events, list):
         return span.events
-    told = [event for event in listed_events if is_object(event)]
-    return (*span.events, *(SpanEvent(str(event.get("event.name")), span.start, event) for event in told))
+    found = [event for event in listed_events if is_object(event)]
+    return (*span.events, *(SpanEvent(str(event.get("event.name")), span.start, event) for event in found))
 
 
 def input_of(events: Sequence[SpanEvent], dropped: int) -> Half:
-    """Return what the model was told: by one event for all messages, or by one for each.
+    """Return the model's input, from one event for all messages or one for each.
 
-    `dropped` is how many events are missing.
+    `dropped` is the number of missing events.
     """
-    told = _of_all(events, otel.DETAILS_EVENT, otel.INPUT_MESSAGES)
-    if told is not None:
-        return listed(told, Role.USER)
+    value = _of_all(events, otel.DETAILS_EVENT, otel.INPUT_MESSAGES)
+    if value is not None:
+        return listed(value, Role.USER)
     each = [event for event in events if event.name in old.MESSAGE_EVENTS]
     if each:
         return _half(each, lambda event: ROLES[old.MESSAGE_EVENTS[event.name]], dropped)
-    told = _of_all(events, old.PROMPT_EVENT, old.PROMPT)
-    return ABSENT if told is None else worded(told, Role.USER)
+    value = _of_all(events, old.PROMPT_EVENT, old.PROMPT)
+    return ABSENT if value is None else worded(value, Role.USER)
 
 
 def output_of(events: Sequence[SpanEvent], dropped: int) -> Half:
-    """Return what the model said; `dropped` is how many events are missing."""
-    told = _of_all(events, otel.DETAILS_EVENT, otel.OUTPUT_MESSAGES)
-    if told is not None:
-        return joined(told, listed(told, Role.ASSISTANT))
+    """Return the model's output; `dropped` is the number of missing events."""
+    value = _of_all(events, otel.DETAILS_EVENT, otel.OUTPUT_MESSAGES)
+    if value is not None:
+        return joined(value, listed(value, Role.ASSISTANT))
     each = [event for event in events if event.name == old.CHOICE_EVENT]
     if each:
         return joined_choices(
             [_body(event) for event in each], _half(each, lambda _event: Role.ASSISTANT, dropped)
         )
-    told = _of_all(events, old.COMPLETION_EVENT, old.COMPLETION)
-    return ABSENT if told is None else worded(told, Role.ASSISTANT)
+    value = _of_all(events, old.COMPLETION_EVENT, old.COMPLETION)
+    return ABSENT if value is None else worded(value, Role.ASSISTANT)
 
 
 def run_of(events: Sequence[SpanEvent]) -> tuple[ToolCall | None, ToolResult | None]:
-    """Return what a tool's run was given and gave back, as far as there are events of it."""
+    """Return the call and the result of a tool's run, each None without an event of it."""
     calls = [call for message in input_of(events, 0).messages or () for call in message.calls]
     answers = [answer for message in output_of(events, 0).messages or () for answer in message.results]
     call, answer = (calls or [None])[0], (answers or [None])[0]
@@ -72,7 +72,7 @@ def run_of(events: Sequence[SpanEvent]) -> tuple[ToolCall | None, ToolResult | N
 
 
 def _of_all(events: Sequence[SpanEvent], event_name: str, attribute: str) -> Value:
-    """Return what the last event of that name that has it says of all messages."""
+    """Return an attribute of the last event with that name that has it."""
     found = (
         event.attributes[attribute]
         for event in reversed(events)
@@ -82,18 +82,18 @@ def _of_all(events: Sequence[SpanEvent], event_name: str, attribute: str) -> Val
 
 
 def _half(each: Sequence[SpanEvent], speaker_of: Callable[[SpanEvent], Role], dropped: int) -> Half:
-    """Return the messages of events with one each, if all of them are there and whole."""
+    """Return the messages of events with one each, if all are there and whole."""
     if dropped or len(each) > MESSAGES_MAX or any(event.dropped for event in each):
         return TRUNCATED
     speakers = [speaker_of(event) for event in each]
     written = (_fields(event) for event in each)
     opened = unforged((*both, speaker) for both, speaker in zip(written, speakers, strict=True))
-    told = (message_of(fields, speaker) for fields, speaker in zip(opened, speakers, strict=True))
-    return Half(tuple(message for message in told if message is not None))
+    messages = (message_of(fields, speaker) for fields, speaker in zip(opened, speakers, strict=True))
+    return Half(tuple(message for message in messages if message is not None))
 
 
 def _fields(event: SpanEvent) -> tuple[Value, Value]:
-    """What one event's message has, its content as it was written; and with the parts in that opened."""
+    """Return the fields of an event's message with its content as written, and with its parts opened."""
     body = _body(event)
     fields = {key: _opened(key, value) for key, value in body.items()}
     message = fields.pop("message", None)
@@ -108,23 +108,21 @@ def _fields(event: SpanEvent) -> tuple[Value, Value]:
 
 
 def _body(event: SpanEvent) -> dict[str, Value]:
-    """Return what an event says: its attributes, and what stood in the body of a log record."""
+    """Return the fields of an event: its attributes, and those of a log record's body."""
     body = parsed_if_nested(event.attributes.get(old.EVENT_BODY))
     try:
-        told = {key: sound(value) for key, value in event.attributes.items() if key != old.EVENT_BODY}
+        fields = {key: sound(value) for key, value in event.attributes.items() if key != old.EVENT_BODY}
     except ValueError:
-        told = dict[str, Value]()
-    return {**told, **body} if is_object(body) else told
+        fields = dict[str, Value]()
+    return {**fields, **body} if is_object(body) else fields
 
 
 def _opened(key: str, value: Value) -> Value:
-    """Return a field's value, out of JSON where it holds calls, a message or the parts of one."""
+    """Return a field's value, parsed from JSON where it holds calls, a message or the parts of one."""
     if key not in ("content", "message", "tool_calls", "function_call"):
         return value
-    told = parsed_if_nested(value)
-    if key == "content" and not _are_parts(told):
-        return value
-    return told
+    opened = parsed_if_nested(value)
+    return value if key == "content" and not _are_parts(opened) else opened
 
 
 def _are_parts(value: Value) -> bool:

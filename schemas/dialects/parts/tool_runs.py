@@ -1,4 +1,4 @@
-"""What a tool was given and gave back, out of what instrumentation of functions wraps around it."""
+"""The arguments and results of tools, unwrapped from the function calls that instrumentations record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OUTPUT_FIELDS = frozenset({"tool_name", "raw_output", "is_error"})
 
 
 def unquoted(value: Value) -> Value:
-    """Return what JSON text holds, a string too; any other value as it is."""
+    """Return the value of JSON text, also a string; any other value as it is."""
     if isinstance(value, str) and value[:1] == '"':
         try:
             return parsed(value)
@@ -32,28 +32,28 @@ def unquoted(value: Value) -> Value:
 
 
 def unwrapped_arguments(value: Value) -> Value:
-    """Return a tool's arguments without the call of the Python function around them (OpenLLMetry, LangChain)."""
-    told = parsed_if_nested(value)
-    if not is_object(told):
+    """Return a tool's arguments out of the call of a Python function (OpenLLMetry, LangChain)."""
+    opened = parsed_if_nested(value)
+    if not is_object(opened):
         return value
-    if told.get("args") == [] and is_object(kwargs := told.get("kwargs")):
+    if opened.get("args") == [] and is_object(kwargs := opened.get("kwargs")):
         return kwargs
-    if "input_str" not in told:
+    if "input_str" not in opened:
         return value
-    return inputs if is_object(inputs := told.get("inputs")) else told["input_str"]
+    return inputs if is_object(inputs := opened.get("inputs")) else opened["input_str"]
 
 
 def called_arguments(value: Value, names: Sequence[str] = ()) -> Value:
     """Return a tool's arguments out of the call of the function that ran it.
 
-    `names` are those of its parameters, in their order. Arguments that are given by place, to a function
-    whose parameters nobody names, stay as they are. A function may call its keywords `args`.
+    `names` are those of its parameters, in their order. Positional arguments stay as they are where the names
+    are not known. A function may have a keyword `args`.
     """
-    told = parsed_if_nested(value)
-    if not is_object(told) or not told or not _CALL_FIELDS.issuperset(told):
+    opened = parsed_if_nested(value)
+    if not is_object(opened) or not opened or not _CALL_FIELDS.issuperset(opened):
         return value
-    args, kwargs = told.get("args", []), told.get("kwargs", {})
-    if is_object(args) and len(told) == 1:
+    args, kwargs = opened.get("args", []), opened.get("kwargs", {})
+    if is_object(args) and len(opened) == 1:
         return args
     if not isinstance(args, list) or not is_object(kwargs) or len(args) > len(names):
         return value
@@ -61,26 +61,31 @@ def called_arguments(value: Value, names: Sequence[str] = ()) -> Value:
 
 
 def tool_result(value: Value, tool: str | None) -> ToolResult:
-    """Return what a tool returned; LangChain's tools return a message that also says which call it answers.
+    """Return a tool's result; LangChain's tools return a message that also names the call.
 
-    JSON stays as it was written, but for a string, which is told without its quotes.
+    JSON stays as it was written, except a string, which loses its quotes.
     """
     if value is None:
         return ToolResult(None, tool, None, content=Content.ABSENT)
-    told = unquoted(value)
-    if is_object(told) and "output" in told and "kwargs" in told:
-        value = told = told["output"]
-    if is_object(told) and _OUTPUT_FIELDS.issubset(told):
-        return _tool_output(told, tool)
-    if is_object(told) and is_object(inner := told.get("response")) and told.get("name") == tool and tool:
-        # Google's `FunctionResponse`, which also says which call it answers.
+    opened = unquoted(value)
+    if is_object(opened) and "output" in opened and "kwargs" in opened:
+        value = opened = opened["output"]
+    if is_object(opened) and _OUTPUT_FIELDS.issubset(opened):
+        return _tool_output(opened, tool)
+    if (
+        is_object(opened)
+        and is_object(inner := opened.get("response"))
+        and opened.get("name") == tool
+        and tool
+    ):
+        # Google's `FunctionResponse`, which also names the call.
         text, content = result(inner)
-        return ToolResult(name_of(told.get("id")), tool, text, content=content)
-    if is_object(told) and ("tool_call_id" in told or "kwargs" in told or told.get("type") == "tool"):
-        message = message_of(told, Role.TOOL) if is_message({"role": "tool", **told}) else None
+        return ToolResult(name_of(opened.get("id")), tool, text, content=content)
+    if is_object(opened) and ("tool_call_id" in opened or "kwargs" in opened or opened.get("type") == "tool"):
+        message = message_of(opened, Role.TOOL) if is_message({"role": "tool", **opened}) else None
         if message is not None and message.results:
             return replace(message.results[0], tool=tool)
-    text, content = result(told if isinstance(told, str) else value)
+    text, content = result(opened if isinstance(opened, str) else value)
     return ToolResult(None, tool, text, content=content)
 
 
@@ -89,14 +94,14 @@ def marked_if_failed(result: ToolResult) -> ToolResult:
 
     The object stays as it is, and rules that look at how a result begins do not see the text in it.
     """
-    told = parsed_if_nested(result.result)
-    text = told.get("result") if is_object(told) and len(told) == 1 else None
+    opened = parsed_if_nested(result.result)
+    text = opened.get("result") if is_object(opened) and len(opened) == 1 else None
     is_error = result.error is None and isinstance(text, str) and _ERROR.match(text)
     return replace(result, error="tool_error") if is_error else result
 
 
 def marked_in(half: Half) -> Half:
-    """Return what a model was told with an error on each result that holds the text of one."""
+    """Return a model's input with an error on each result that holds the text of one."""
     if not any(message.results for message in half.messages or ()):
         return half
     messages = (
@@ -107,23 +112,25 @@ def marked_in(half: Half) -> Half:
 
 
 def text_parts(value: Value) -> Value:
-    """Return the parts that JSON text holds where all are text or JSON, else the value as it is."""
-    told = parsed_if_nested(value)
-    if not isinstance(told, list) or not told:
+    """Return the parts in JSON text where all are text or JSON, else the value as it is."""
+    opened = parsed_if_nested(value)
+    if not isinstance(opened, list) or not opened:
         return value
-    if all(is_object(part) and [*part] == ["text"] for part in told):
-        return told
-    only = told[0]
-    return only["json"] if len(told) == 1 and is_object(only) and [*only] == ["json"] else value
+    if all(is_object(part) and [*part] == ["text"] for part in opened):
+        return opened
+    only = opened[0]
+    return only["json"] if len(opened) == 1 and is_object(only) and [*only] == ["json"] else value
 
 
-def _tool_output(told: dict[str, Value], tool: str | None) -> ToolResult:
+def _tool_output(opened: dict[str, Value], tool: str | None) -> ToolResult:
     """Read LlamaIndex's `ToolOutput`: the model gets the text of its blocks, before 0.12 of its content."""
-    blocks, body = told.get("blocks"), told.get("content", told["raw_output"])
+    blocks, body = opened.get("blocks"), opened.get("content", opened["raw_output"])
     texts = (
-        [one.get("text") if is_object(one) else None for one in blocks] if isinstance(blocks, list) else []
+        [block.get("text") if is_object(block) else None for block in blocks]
+        if isinstance(blocks, list)
+        else []
     )
     if texts and all(isinstance(text, str) for text in texts):
         body = "\n".join(text for text in texts if isinstance(text, str))
     text, content = result(body)
-    return ToolResult(None, tool, text, "tool_error" if told["is_error"] is True else None, content)
+    return ToolResult(None, tool, text, "tool_error" if opened["is_error"] is True else None, content)

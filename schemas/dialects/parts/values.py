@@ -1,4 +1,4 @@
-"""Values as events can carry them: JSON read out of text, and text that UTF-8 holds."""
+"""Values that events can carry: JSON parsed from text, and text that UTF-8 can encode."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...span import Value
 from ...tolerant_json import NotJson, json_text, read_json
 
 REDACTIONS = frozenset({"__REDACTED__", "[REDACTED]", "<elided>"})
-"""Values that stand, whole, for one that was hidden: OpenInference's, the collector processors' habit, and
-those of the ADK's log records."""
+"""Values that replace a hidden one: OpenInference's, the usual one of collector processors, and that of the
+ADK's log records."""
 DEPTH_MAX = 100
 """Levels of arrays and objects in what a message holds."""
 
@@ -30,17 +30,17 @@ def is_object(value: Value) -> TypeGuard[dict[str, Value]]:
 
 
 def parsed(text: str) -> Value:
-    """Return the value of JSON text. Raises ValueError where it is none, as when it was cut."""
+    """Return the value of JSON text; raise ValueError where it is none, as when it was cut."""
     data = whole(text).encode()
     try:
         return cast("Value", orjson.loads(data))
     except orjson.JSONDecodeError:
-        # What only a tolerant reader lets through may hold what JSON cannot carry on.
+        # The tolerant reader accepts values that JSON cannot carry on.
         return sound(read_json(data))
 
 
 def is_cut(text: str) -> bool:
-    """Whether a JSON object ends before its time, as where an SDK limits how long an attribute may be."""
+    """Return whether a JSON object is cut off, as where an SDK limits the length of an attribute."""
     if not text.startswith("{"):
         return False
     try:
@@ -61,7 +61,7 @@ def parsed_if_nested(value: Value) -> Value:
 
 
 def sound(value: object, depth: int = 0) -> Value:
-    """Return the value with all in it that JSON cannot carry replaced: halves of surrogate pairs, bytes, `NaN`.
+    """Return the value with all parts replaced that JSON cannot carry: lone surrogates, bytes, `NaN`.
 
     Raises Uncarried for nesting beyond `DEPTH_MAX`.
     """
@@ -104,7 +104,7 @@ def whole(text: str) -> str:
 
 
 def text_in_json(value: Value) -> str | None:
-    """Return the value as compact JSON text, and text as it is. Raises Uncarried where JSON cannot hold it."""
+    """Return the value as compact JSON text, and text as it is; raise Uncarried where JSON cannot hold it."""
     if value is None or isinstance(value, str):
         return value
     try:
@@ -115,15 +115,15 @@ def text_in_json(value: Value) -> str | None:
 
 def arguments(value: Value) -> tuple[str | None, Content]:
     """Return a call's arguments as JSON text, and whether they are there to be read."""
-    return _told(value, text_in_json)
+    return _text_of(value, text_in_json)
 
 
 def result(value: Value) -> tuple[str | None, Content]:
     """Return what a tool returned as JSON text or plain, and whether it is there to be read."""
-    return _told(value, _returned)
+    return _text_of(value, _returned)
 
 
-def _told(value: Value, as_text: Callable[[Value], str | None]) -> tuple[str | None, Content]:
+def _text_of(value: Value, as_text: Callable[[Value], str | None]) -> tuple[str | None, Content]:
     if isinstance(value, str):
         return (None, Content.REDACTED) if value in REDACTIONS else (whole(value), Content.CAPTURED)
     try:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from kafka.errors import InvalidProducerEpochError, KafkaError, MessageSizeTooLargeError, ProducerFencedError
 
 from ...error import StreamError
+from ...group.client import OutgoingRecord
 from ...messages.codec import Activation, encode
 from ...messages.topics import Topic
 from ..preflight import refusal
@@ -37,7 +38,7 @@ def activate(kafka: KafkaSettings, packs: Mapping[str, str], supersedes: Collect
     try:
         transactions.open()
         transactions.begin()
-        transactions.produce((topic, partition, None, message) for partition in range(count))
+        transactions.produce(OutgoingRecord(topic, number, None, message) for number in range(count))
         transactions.commit()
     except (ProducerFencedError, InvalidProducerEpochError):
         what = "another activation was written at the same time, and this one was not"

@@ -60,7 +60,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DeadLetterRecord:
     """A dead letter, and its number: its offset in the topic of dead letters."""
 
     number: int
@@ -81,7 +81,7 @@ class Choice:
     since: int | None = None
     numbers: tuple[int, int] | None = None
 
-    def has(self, one: Letter) -> bool:
+    def has(self, one: DeadLetterRecord) -> bool:
         """Return whether it is one of them."""
         first, last = self.numbers or (one.number, one.number)
         return (
@@ -96,11 +96,11 @@ class Choice:
 class Read:
     """The letters that were chosen, and how many records of the topic are no letters."""
 
-    letters: tuple[Letter, ...]
+    letters: tuple[DeadLetterRecord, ...]
     damaged: int
 
 
-def read_letters(kafka: KafkaSettings, choice: Choice) -> Read:
+def read_dead_letters(kafka: KafkaSettings, choice: Choice) -> Read:
     """The dead letters that there are now, in the order in which they came.
 
     Raises StreamError: TRL721 to TRL724 as `require`, TRL723 where Kafka does not answer.
@@ -109,7 +109,7 @@ def read_letters(kafka: KafkaSettings, choice: Choice) -> Read:
         require(look(admin, kafka), kafka, Topic.DEAD_LETTER)
     place = TopicPartition(kafka.topic(Topic.DEAD_LETTER), 0)
     first, last = choice.numbers or (None, None)
-    letters: list[Letter] = []
+    letters: list[DeadLetterRecord] = []
     damaged = 0
     consumer = reader_in_no_group(kafka)
     try:
@@ -117,7 +117,7 @@ def read_letters(kafka: KafkaSettings, choice: Choice) -> Read:
             if last is not None and record.offset > last:
                 break
             try:
-                one = Letter(record.offset, decode_dead_letter(record.value or b""))
+                one = DeadLetterRecord(record.offset, decode_dead_letter(record.value or b""))
             except Damaged:
                 damaged += 1
                 continue
@@ -130,11 +130,11 @@ def read_letters(kafka: KafkaSettings, choice: Choice) -> Read:
     return Read(tuple(letters), damaged)
 
 
-def replay(kafka: KafkaSettings, letters: Sequence[Letter]) -> list[tuple[Place, Outcome]]:
+def replay(kafka: KafkaSettings, letters: Sequence[DeadLetterRecord]) -> list[tuple[Place, Outcome]]:
     """Send the records that the letters are about once more, each once, to their topic and partition.
 
     Key, value and headers are as they were, beside `HEADER`. What is sent is acknowledged when this returns;
-    where it raises (StreamError as `read_letters`) some may have been sent.
+    where it raises (StreamError as `read_dead_letters`) some may have been sent.
     """
     digests = {one.place: one.letter.sha256 for one in letters}
     topics = {kafka.topic(topic) for topic in REPLAYED}

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ...error import StreamError
 from ...messages.topics import Topic
-from ..preflight import let_go, listened_to
+from ..preflight import check_listening, drop_producer
 from ..settings import KafkaSettings, connecting, producing
 
 TIMEOUT_S = 10.0
@@ -79,7 +79,7 @@ class KafkaSpanExporter(SpanExporter):
     def _send(self, spans: Sequence[ReadableSpan], until: float) -> SpanExportResult:
         """Send the spans and wait for all acknowledgements. Raises KafkaError, StreamError."""
         if self._producer is None:
-            listened_to(self._settings, self._timeout_s)
+            check_listening(self._settings, self._timeout_s)
             self._producer = KafkaProducer(**self._arguments())
         topic = self._settings.topic(Topic.SPANS)
         requests, too_large = by_trace(spans, self._settings.message_bytes_max)
@@ -110,7 +110,7 @@ class KafkaSpanExporter(SpanExporter):
     def _close(self) -> None:
         """Let go of the producer: one that failed may be unable to go on; the next export makes another."""
         if self._producer is not None:
-            let_go(self._producer)
+            drop_producer(self._producer)
             self._producer = None
 
 

@@ -27,29 +27,39 @@ from ....schemas.settings import SessionSettings
 from ....schemas.time import NS
 from ....schemas.verdict import Verdict
 from ...error import StreamError
+from ...group.inputs import CHECK_S
 from ...messages.codec import RuleTexts
 from ...messages.superseded import activation_in, digest_of, in_force
 from ...messages.topics import Topic
 from ...process.faultpoints import MonitorFault, fault_point
 from ...process.monitor_metrics import MonitorMetrics
 from ...process.trial import RuleTrials
-from ...stages.monitor import Monitoring, Step, Terms
+from ...stages.monitor import MonitorStage, Step, Terms
 from ...stages.rekey import Output, Record
-from ..assignment import not_taken
+from ..assignment import group_refusal
 from ..care.activate import activation_of
 from ..settings import KafkaSettings, faust_broker
-from ..topic_checks import CHECK_S, TopicChecks, topic_id
-from ..topics import Count, Patience, Spec, ask_at_start, config_of, look, require
+from ..topic_checks import TopicChecks, topic_id
+from ..topics import Count, Spec, StartWait, ask_when_reachable, config_of, look, require
 from .activations import activations_after
-from .queue import Lane
-from .state_store import DiskShelf, MemoryShelf, Shelf, Shelves
+from .queue import PartitionQueue
+from .state_store import DiskPartitionStore, MemoryPartitionStore, PartitionStore, PartitionStores
 from .table import StateTable, Tables
-from .topics_of_state import MARKS, Ground, check, check_state, deleted, lost_events, uneven, where_to_go_on
+from .topics_of_state import (
+    MARKS,
+    MonitorTopics,
+    check,
+    check_state,
+    deleted,
+    lost_events,
+    uneven,
+    where_to_go_on,
+)
 from .transport import Transport
 
 PROCESS = "monitor"
 SENDS = (Topic.JUDGED, Topic.VERDICTS, Topic.DEAD_LETTER)
-LETTERS = ("damaged", "internal", "session-held")
+DEAD_LETTER_CODES = ("damaged", "internal", "session-held")
 """The codes of the monitor's dead letters beside those of span data."""
 BUFFERED_MESSAGES = 128
 """Messages that Faust has read and not handed on."""
@@ -101,7 +111,7 @@ class Monitor:
         kafka: KafkaSettings,
         sessions: SessionSettings,
         rules: RuleSet | None,
-        ground: Ground,
+        ground: MonitorTopics,
         around: Surroundings,
         trials: RuleTrials,
     ) -> None:
@@ -109,7 +119,7 @@ class Monitor:
         self._trials = trials
         self._kafka, self._ground, self._around = kafka, ground, around
         self._names = {topic: kafka.topic(topic) for topic in Topic}
-        self._shelves = Shelves(ground.partitions, self._shelf)
+        self._shelves = PartitionStores(ground.partitions, self._shelf)
         terms = Terms(
             sessions,
             ground.partitions,
@@ -119,9 +129,9 @@ class Monitor:
             finish=kafka.on_rule_change == "finish",
             rules=None if rules is None else dict(rules.sources),
         )
-        self._monitoring = Monitoring(terms, self._shelves)
+        self._monitoring = MonitorStage(terms, self._shelves)
         self._checks = TopicChecks(kafka, PROCESS, {ground.events: ground.events_id})
-        self._lanes: dict[int, Lane] = {}
+        self._lanes: dict[int, PartitionQueue] = {}
         self._next: dict[int, int] = {}
         self._moves = 0
         self._is_ready = False
@@ -171,7 +181,9 @@ class Monitor:
             return
         self._next = going_on
         for number in partitions:
-            lane = self._lanes[number] = Lane(self._app.consumer_generation_id, self._next[number] - 1)
+            lane = self._lanes[number] = PartitionQueue(
+                self._app.consumer_generation_id, self._next[number] - 1
+            )
             lane.task = asyncio.get_running_loop().create_task(self._drive(lane))
         self._is_ready = True
         text = f"goes on with partitions {_listed(partitions)}" if partitions else "has no partition"
@@ -216,7 +228,7 @@ class Monitor:
             if self._app.crashed:
                 self.fail(_crashed(self._app.crash_reason))
             if (refusal := self._app.consumer.refusal) is not None:
-                refused = not_taken(refusal, self._kafka.group(PROCESS), self._around.timeout_s)
+                refused = group_refusal(refusal, self._kafka.group(PROCESS), self._around.timeout_s)
                 self.fail(refused or _crashed(refusal))
             self._measure()
             await asyncio.sleep(PULSE_S)
@@ -248,7 +260,7 @@ class Monitor:
             self.fail(error)
             raise
 
-    async def _drive(self, lane: Lane) -> None:
+    async def _drive(self, lane: PartitionQueue) -> None:
         """Work messages off in their order. What cannot be helped ends the process, and tells no offset."""
         try:
             while (message := await lane.queue.get()) is not None:
@@ -396,11 +408,11 @@ class Monitor:
             "broker_request_timeout": max(REQUEST_S, 2 * timeout_s),
         }
 
-    def _shelf(self, partition: int) -> Shelf:
+    def _shelf(self, partition: int) -> PartitionStore:
         if self._kafka.store == "memory":
-            return MemoryShelf()
+            return MemoryPartitionStore()
         folder = Path(self._kafka.data_folder) / self._kafka.group(PROCESS)
-        return DiskShelf(folder / f"partition-{partition}", self._around.now)
+        return DiskPartitionStore(folder / f"partition-{partition}", self._around.now)
 
 
 def monitoring(
@@ -417,8 +429,8 @@ def monitoring(
     where the topic of events has more or fewer partitions than the state that is kept of it, TRL734 where
     the rules are too large for a message.
     """
-    patience = Patience(wait_s, around.stopping, around.say)
-    ground = ask_at_start(kafka, PROCESS, patience, lambda admin: _ground(admin, kafka))
+    patience = StartWait(wait_s, around.stopping, around.say)
+    ground = ask_when_reachable(kafka, PROCESS, patience, lambda admin: _ground(admin, kafka))
     if ground is None:
         return None
     if rules is not None:
@@ -426,7 +438,7 @@ def monitoring(
     return Monitor(kafka, sessions, rules, ground, around, trials)
 
 
-def _ground(admin: Any, kafka: KafkaSettings) -> Ground:
+def _ground(admin: Any, kafka: KafkaSettings) -> MonitorTopics:
     """Return the topics that the monitor stands on. Raises StreamError (TRL724, TRL744)."""
     found = look(admin, kafka)
     require(found, kafka, Topic.EVENTS, *SENDS)
@@ -435,7 +447,7 @@ def _ground(admin: Any, kafka: KafkaSettings) -> Ground:
     for topic in admin.describe_topics():
         if topic["name"] == changelog and (count := len(topic["partitions"])) != events.partitions:
             raise uneven(name, events.partitions, count)
-    return Ground(name, topic_id(admin, name), changelog, events.partitions, events.replicas)
+    return MonitorTopics(name, topic_id(admin, name), changelog, events.partitions, events.replicas)
 
 
 def _listed(partitions: Iterable[int]) -> str:

@@ -13,7 +13,7 @@ LANE_MESSAGES = 4
 
 
 @dataclass(slots=True)
-class Lane:
+class PartitionQueue:
     """The way of one partition's messages while it is ours, in one generation of the group; None ends it.
 
     `last` is the offset of the message that was handed over last, or the one before which all is done.

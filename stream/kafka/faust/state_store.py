@@ -30,7 +30,7 @@ _AT = struct.Struct(">qq")
 _NOTHING = -1
 
 
-class Shelf(Protocol):
+class PartitionStore(Protocol):
     """What is remembered of one partition, by key, and how much of the changelog that is."""
 
     @property
@@ -64,7 +64,7 @@ class Shelf(Protocol):
         ...
 
 
-class MemoryShelf:
+class MemoryPartitionStore:
     """A shelf that ends with the process."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class MemoryShelf:
         self._held.clear()
 
 
-class DiskShelf:
+class DiskPartitionStore:
     """A shelf in a RocksDB database, which a restart goes on with.
 
     One that was left alone for longer than `STALE_S` is made anew: what was forgotten meanwhile, the
@@ -224,15 +224,15 @@ def locked(folder: Path) -> Generator[Path]:
         os.close(lock)
 
 
-class Shelves:
+class PartitionStores:
     """The shelves of the partitions that this process has; `partitions` is how many there are in all.
 
     `make` makes or opens the shelf of a partition.
     """
 
-    def __init__(self, partitions: int, make: Callable[[int], Shelf]) -> None:
+    def __init__(self, partitions: int, make: Callable[[int], PartitionStore]) -> None:
         self._partitions, self._make = partitions, make
-        self._open: dict[int, Shelf] = {}
+        self._open: dict[int, PartitionStore] = {}
 
     def get(self, key: str) -> bytes | None:
         """Return what is under a key; nothing where its partition is not here."""
@@ -263,7 +263,7 @@ class Shelves:
         held = {number: self.applied(number) for number in partitions}
         return {number: applied for number, applied in held.items() if applied is not None}
 
-    def open(self, partition: int) -> Shelf:
+    def open(self, partition: int) -> PartitionStore:
         """The shelf of a partition. Raises StreamError (TRL743) where it cannot be opened."""
         if partition not in self._open:
             self._open[partition] = self._make(partition)

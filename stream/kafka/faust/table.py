@@ -21,12 +21,12 @@ from faust.tables.manager import TableManager
 from faust.types import TP
 
 from ...process.faultpoints import MonitorFault, fault_point
-from .state_store import Shelves
+from .state_store import PartitionStores
 
 NAME = "state"
 
 
-class Keeper(Protocol):
+class MonitorRunner(Protocol):
     """Whose state it is."""
 
     async def recovered(self, partitions: frozenset[int]) -> None:
@@ -53,7 +53,7 @@ class ShelfStore(Store[str, bytes]):
     app: Any
     table: Any
 
-    def __init__(self, *args: Any, shelves: Shelves, keeper: Keeper, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, shelves: PartitionStores, keeper: MonitorRunner, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._shelves, self._keeper = shelves, keeper
 
@@ -143,7 +143,7 @@ class StateTable(faust.Table[str, bytes]):
 
     app: Any
 
-    def __init__(self, app: Any, *, shelves: Shelves, keeper: Keeper, **kwargs: Any) -> None:
+    def __init__(self, app: Any, *, shelves: PartitionStores, keeper: MonitorRunner, **kwargs: Any) -> None:
         super().__init__(app, name=NAME, key_type=bytes, value_type=bytes, **kwargs)
         self._shelves, self._keeper = shelves, keeper
 

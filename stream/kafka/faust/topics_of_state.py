@@ -12,7 +12,8 @@ from faust.types import TP
 from kafka.errors import KafkaError
 
 from ...error import StreamError
-from ..topic_checks import Loss, TopicChecks
+from ...group.client import Loss
+from ..topic_checks import TopicChecks
 
 MARKS = 1
 """Offsets that may be no messages: the mark of the last transaction has one, too."""
@@ -21,7 +22,7 @@ RETRY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class MonitorTopics:
     """The names of the topic of events and of the state's changelog; partitions and replicas of each.
 
     `events_id` is the id of the topic of events.
@@ -34,7 +35,7 @@ class Ground:
     replicas: int
 
 
-async def where_to_go_on(ground: Ground, consumer: Any, offsets: Mapping[int, int]) -> dict[int, int]:
+async def where_to_go_on(ground: MonitorTopics, consumer: Any, offsets: Mapping[int, int]) -> dict[int, int]:
     """Return where to go on in each partition: behind what was judged, and behind what Kafka has deleted.
 
     `offsets` are those of the last events that were judged of each partition. Raises StreamError (TRL744)
@@ -48,7 +49,7 @@ async def where_to_go_on(ground: Ground, consumer: Any, offsets: Mapping[int, in
 
 
 async def check_state(
-    ground: Ground,
+    ground: MonitorTopics,
     checks: TopicChecks,
     ids: Collection[str],
     offsets: Mapping[int, int],

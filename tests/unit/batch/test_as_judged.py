@@ -32,7 +32,7 @@ from tracline.schemas.time import NS
 from tracline.stream.messages.codec import Activation, CandidateBatch, Message, decode_verdicts, encode
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages import monitor as monitoring
-from tracline.stream.stages.archive import Gathering
+from tracline.stream.stages.archive import ChunkBuffer
 from tracline.stream.stages.rekey import Record
 
 from .audit_rows import PACK, START, call, result, session, user, write
@@ -306,9 +306,9 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
         rules=dict(OLD.sources),
     )
     table: dict[str, bytes] = {}
-    monitor = monitoring.Monitoring(terms, table)
+    monitor = monitoring.MonitorStage(terms, table)
     monitor.assign([0], [])
-    gathering = Gathering("tracline.judged", 0, ArchiveCheckpoint(0, 0))
+    gathering = ChunkBuffer("tracline.judged", 0, ArchiveCheckpoint(0, 0))
     live: dict[str, tuple[str, str, str]] = {}
     for offset, message in enumerate(live_messages()):
         step = monitor.step(Record(0, offset, START, encode(message)))

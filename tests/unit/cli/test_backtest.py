@@ -22,7 +22,7 @@ from tracline.rules.packs.load import load_packs
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.messages.session_state import SessionState
-from tracline.stream.stages.judge import Bench
+from tracline.stream.stages.judge import RuleSetJudge
 
 from ..batch.audit_rows import PACK, START, call, result, session, user, write
 
@@ -92,7 +92,7 @@ def test_statuses_come_when_they_would_have_been_said(tmp_path: Path) -> None:
 def test_an_archive_says_what_the_live_side_says(tmp_path: Path) -> None:
     """Thirty conversations, told to the live judge event by event, get the statuses that the archive gets."""
     desk = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.9 / len(Break)), spike=None)
-    bench, states, live = Bench(DESK), dict[str, SessionState](), list[tuple[object, ...]]()
+    bench, states, live = RuleSetJudge(DESK), dict[str, SessionState](), list[tuple[object, ...]]()
     ways = [events(one) for one in conversations(desk)]
     for way in ways:
         states[way[0].session_id] = SessionState(SessionAssembler(way[0].session_id, 3600 * NS))

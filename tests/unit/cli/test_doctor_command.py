@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 from tracline.cli import tracline
 from tracline.schemas.event import Content, Kind
-from tracline.schemas.instrumentations.lacks import NAME_CHARS_MAX, OTHERS, SCOPES_MAX, Instrumentations, Lack
+from tracline.schemas.instrumentations.census import SCOPE_CHARS_MAX
+from tracline.schemas.instrumentations.lacks import OTHERS, SCOPES_MAX, Instrumentations, Lack
 from tracline.schemas.span import Span
 from tracline.schemas.span_content import SpanContent, SpanRole
 
@@ -80,8 +81,8 @@ def test_names_from_telemetry_are_cleaned_in_the_table(tmp_path: Path) -> None:
     assert "[red]" in table
     assert all(len(line) < 130 for line in table.splitlines())
     (one,) = json.loads(run(source, "--format", "json").stdout)
-    assert one["scope"] == scope["name"][:NAME_CHARS_MAX]
-    assert one["version"] == scope["version"][:NAME_CHARS_MAX]
+    assert one["scope"] == scope["name"][:SCOPE_CHARS_MAX]
+    assert one["version"] == scope["version"][:SCOPE_CHARS_MAX]
 
 
 def test_scopes_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:

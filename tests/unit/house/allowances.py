@@ -25,7 +25,7 @@ LINES_MAX = 400
 
 BANNED = {
     "told", "tell", "tells", "telling", "tellings", "heard", "hear", "hears", "said", "say", "says",
-    "kept", "anew", "whoever", "whom", "surroundings", "statute", "statutes", "excerpt", "excerpts",
+    "kept", "anew", "whoever", "whom", "surroundings", "compiled", "statutes", "excerpt", "excerpts",
     "shelf", "shelves", "bury", "buries", "buried", "gathering", "gatherings", "misread",
 }  # fmt: skip
 """Words of the old dialect, in names and in prose."""

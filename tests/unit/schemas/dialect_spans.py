@@ -20,7 +20,7 @@ def step_of(
     scope: str = "",
     dropped: int = 0,
 ) -> SpanContent:
-    """Return what a span with these attributes and events says."""
+    """Return the content of a span with these attributes and events."""
     told = tuple(SpanEvent(event, 1, fields) for event, fields in events)
     fields = (name, 1, 2, attributes, told, failed, resource or {}, scope, dropped)
     return read_content(Span("t" * 32, "s" * 16, None, *fields))

@@ -33,12 +33,12 @@ FOUND = ToolResult("c1", "look_up", "found")
 
 
 def user(text: str) -> Message:
-    """Return what the customer says."""
+    """Return a customer's message."""
     return Message(Role.USER, text)
 
 
 def agent(text: str | None = None, *calls: ToolCall) -> Message:
-    """Return what the agent says, and asks for."""
+    """Return an agent's message with its calls."""
     return Message(Role.ASSISTANT, text, calls=calls)
 
 
@@ -56,14 +56,14 @@ def heard(
 
 
 def root(end: float = 100, **more: Any) -> SpanReading:
-    """The agent's span around all others, which alone says the session."""
+    """Return the agent's span around all others, which alone names the session."""
     return heard("root", 0.5, end, SpanContent(SpanRole.AGENT, session="s", agent="bot"), parent=None, **more)
 
 
 def chat(
     span: str, start: float, end: float, said: Iterable[Message] | None, *spoken: Message, **more: Any
 ) -> SpanReading:
-    """A model's call; without `said` its messages were not captured."""
+    """Return a model's call; without `said` its messages were not captured."""
     heard_ = {key: more.pop(key) for key in ("parent", "trace", "scope", "record_time") if key in more}
     step = SpanContent(
         SpanRole.CHAT,
@@ -97,7 +97,7 @@ def resolved(spans: Iterable[SpanReading]) -> list[Candidate]:
 def assembled(
     candidates: Iterable[Candidate], idle_s: float = IDLE_S
 ) -> tuple[list[Event], SessionAssembler]:
-    """The events of one session, all that told it having come; and what is known of it then."""
+    """Return the events of one session after all its spans came, and its state then."""
     session = SessionAssembler("s", round(idle_s * NS))
     last = 0
     for one in candidates:
@@ -125,8 +125,8 @@ TURN = [
 TOLD = ["user: hi", 'tool_call: {"id": 1}', "tool_result: found", "assistant: done"]
 
 
-def test_a_turn_is_told_once() -> None:
-    """History retold, a call and a result told by two spans: each is one event."""
+def test_each_event_of_a_turn_comes_once() -> None:
+    """A repeated history, a call and a result on two spans: each is one event."""
     found = events(root(), *TURN)
     assert told(found) == TOLD
     assert [one.time // NS for one in found] == [1, 2, 4, 6]
@@ -165,8 +165,8 @@ def test_rows_of_candidates_give_the_same_events() -> None:
     assert judged.repeats >= 3
 
 
-def test_an_event_is_what_it_is_and_not_who_told_it() -> None:
-    """Told by the model's spans alone, by the tool's as well, by spans of other ids: the ids are the same."""
+def test_an_events_id_does_not_depend_on_its_span() -> None:
+    """From the model's spans, the tool's as well, or spans with other ids: the event ids are the same."""
     both = events(root(), *TURN)
     model_alone = events(root(), TURN[0], TURN[2])
     renamed = events(
@@ -177,8 +177,8 @@ def test_an_event_is_what_it_is_and_not_who_told_it() -> None:
     assert [one.event_id for one in renamed] == [one.event_id for one in both]
 
 
-def test_the_first_call_of_an_occurrence_tells_what_was_said_before() -> None:
-    """It is marked as history up to its last assistant message; later calls tell what is new."""
+def test_the_first_call_of_an_occurrence_has_the_history() -> None:
+    """It is marked as history up to its last assistant message; later calls add what is new."""
     before = [user("hi"), agent("hello"), user("help")]
     found = events(
         root(), chat("a", 1, 2, before, agent("how?")), chat("b", 3, 4, [*before, agent("how?"), user("so")])
@@ -189,7 +189,7 @@ def test_the_first_call_of_an_occurrence_tells_what_was_said_before() -> None:
 
 
 def test_a_call_and_its_run_pair_in_time_order_by_arguments_without_ids() -> None:
-    """Two equal calls without ids and their two runs are two calls, whoever has ids."""
+    """Two equal calls without ids and their two runs are two calls, with ids on either side."""
     call = ToolCall(None, "look_up", '{"id":1}')
     first = chat("a", 1, 2, [user("hi")], agent(None, call, call))
     runs = [
@@ -225,8 +225,8 @@ def test_a_result_carries_the_arguments_of_its_call() -> None:
     assert (found[2].tool, found[2].args) == ("look_up", '{"id": 1}')
 
 
-def test_of_wrapped_model_calls_the_innermost_tells() -> None:
-    """Two instrumentations, or an outer call around its steps: the inner spans tell the messages."""
+def test_of_wrapped_model_calls_the_innermost_counts() -> None:
+    """Two instrumentations, or an outer call around its steps: the messages come from the inner spans."""
     outer = chat("o", 0.9, 6.1, [user("hi, wrapped")], agent("done, wrapped"))
     inner = [replace(one, parent_id="o") for one in TURN]
     assert told(events(root(), outer, *inner)) == TOLD
@@ -234,7 +234,7 @@ def test_of_wrapped_model_calls_the_innermost_tells() -> None:
     assert told(events(root(), outer, between, *(replace(one, parent_id="m") for one in TURN))) == TOLD
 
 
-def test_an_agents_own_messages_are_told_where_no_model_call_tells_them() -> None:
+def test_an_agents_messages_count_where_no_model_call_has_them() -> None:
     """An agent span with messages stands for the calls below it, if there are any."""
     step = SpanContent(SpanRole.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),))
     alone = heard("root", 1, 9, step, parent=None)
@@ -243,7 +243,7 @@ def test_an_agents_own_messages_are_told_where_no_model_call_tells_them() -> Non
 
 
 def test_a_tool_that_hands_over_to_an_agent_hides_nothing_of_its_caller() -> None:
-    """The caller's messages are told beside those of the sub-agent, which are nested."""
+    """The caller's messages are events beside those of the sub-agent, which are nested."""
     step = SpanContent(SpanRole.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),))
     found = events(
         heard("root", 1, 9, step, parent=None),
@@ -256,7 +256,7 @@ def test_a_tool_that_hands_over_to_an_agent_hides_nothing_of_its_caller() -> Non
 
 
 def test_a_sub_agent_is_below_another_agent_or_a_tool() -> None:
-    """What a span says of being nested goes before."""
+    """A span's explicit attribute for nesting wins."""
     inner = heard("i", 2, 8, SpanContent(SpanRole.AGENT, agent="helper"))
     found = events(root(), inner, chat("a", 3, 4, [user("x")], agent("y"), parent="i"))
     assert [one.nested for one in found] == [True, True]
@@ -280,7 +280,7 @@ def test_a_retried_call_repeats_its_messages() -> None:
     ]
 
 
-def test_a_customer_may_say_the_same_twice() -> None:
+def test_a_customer_may_write_the_same_twice() -> None:
     """Without an answer before it, one call after another that went well: two events."""
     first, second = (chat(s, t, t + 1, [user("hi")], agent("hello")) for s, t in (("a", 1), ("b", 3)))
     assert told(events(root(), first, second)) == ["user: hi", "assistant: hello"] * 2
@@ -342,8 +342,8 @@ def test_what_comes_too_late_is_judged_where_it_comes() -> None:
     assert session.late == 2
 
 
-def test_a_late_telling_of_a_judged_event_is_dropped_and_counted() -> None:
-    """The earliest telling gives every field, unless it comes after the event was judged."""
+def test_a_late_claim_of_a_judged_event_is_dropped_and_counted() -> None:
+    """The earliest claim gives every field, unless it comes after the event was judged."""
     call, tool = resolved(
         [
             chat("a", 1, 2, [user("hi")], agent(None, LOOK_UP), session="s"),
@@ -374,7 +374,7 @@ def test_messages_that_were_not_captured_are_unknown_events() -> None:
     assert [one.kind for one in events(root(), failed)] == ["unknown"]
 
 
-def test_the_session_is_the_nearest_that_anyone_says() -> None:
+def test_the_session_is_the_nearest_key() -> None:
     """Its own key, its nearest ancestor's, the trace's earliest span's, else the trace id."""
     own = chat("a", 1, 2, [user("x")], session="own", parent="m")
     middle = heard("m", 1, 3, SpanContent(SpanRole.OTHER, session="middle"))
@@ -386,8 +386,8 @@ def test_the_session_is_the_nearest_that_anyone_says() -> None:
     assert resolved([replace(own, scope="acme/")])[0].session_id == "acme/own"
 
 
-def test_a_tool_that_nobody_names_was_not_captured() -> None:
-    """A run without its name, a result of a call that nobody told, a second answer: their tool is unknown."""
+def test_a_tool_without_a_name_was_not_captured() -> None:
+    """A run without a name, a result of an unknown call, a second answer: their tool is unknown."""
     nameless = run("b", 1, 2, ToolCall("c", None, "{}"), ToolResult("c", None, "x"))
     assert [(one.tool, one.content) for one in events(root(), nameless)] == [(None, "absent")] * 2
     again = dataclasses.replace(FOUND, tool=None, result="found again")
@@ -422,8 +422,8 @@ def test_parents_that_go_in_circles_are_cut_and_counted() -> None:
     assert {one.session_id for one in resolved(trace.all())} == {"s"}
 
 
-def test_a_circle_of_model_calls_is_told() -> None:
-    """Cut above its earliest span, so that one of them is the innermost; whoever comes first."""
+def test_a_circle_of_model_calls_is_read() -> None:
+    """Cut above its earliest span, so that one of them is the innermost, in any order of arrival."""
     circle = [
         chat("b", 1, 6, [user("x")], parent="d", session="s"),
         chat("c", 2, 5, [user("y")], parent="b"),
@@ -439,7 +439,7 @@ def test_a_circle_of_model_calls_is_told() -> None:
 
 
 @pytest.mark.parametrize("field", ["session", "agent", "model", "service", "nested"])
-def test_spans_of_one_id_and_time_are_told_apart_by_what_they_say(field: str) -> None:
+def test_spans_of_one_id_and_time_are_distinguished_by_content(field: str) -> None:
     """Whichever comes first, what is below inherits from the same one."""
     values = (True, False) if field == "nested" else ("p", "q")
     above = [heard("m", 1, 9, SpanContent(SpanRole.OTHER, **{field: value}), parent=None) for value in values]
@@ -455,7 +455,7 @@ def test_spans_of_one_id_and_time_are_told_apart_by_what_they_say(field: str) ->
     "other", [{"start": 2 * NS}, {"end": 7 * NS}, {"agent": "bot"}, {"nested": True}, {"covered": True}]
 )
 def test_copies_of_a_span_that_differ_are_one_in_any_order(other: dict[str, Any]) -> None:
-    """Sent twice with other times, or resolved at two times: whichever comes first, the same one is told."""
+    """Sent twice with other times, or resolved at two times: the same one wins in any order."""
     (one,) = resolved([replace(TURN[0], parent_id=None, content=replace(TURN[0].content, session="s"))])
     copies = [one, replace(one, **other)]
     live = [assembled(order) for order in permutations(copies)]
@@ -468,7 +468,7 @@ def test_copies_of_a_span_that_differ_are_one_in_any_order(other: dict[str, Any]
 
 
 def test_a_trace_that_never_ends_is_remembered_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spans beyond the limit are told, by what they say and what is known of those above them."""
+    """Spans beyond the limit become events, by their content and the known ancestors."""
     monkeypatch.setattr(traces_module, "TRACE_SPANS_MAX", 3)
     traces = Traces(hold=60 * NS, keep=3600 * NS)
     for n in range(10):
@@ -505,8 +505,8 @@ def test_clock_faults_fall_back(start: float, end: float, times: tuple[float, fl
     assert (found.start / NS, found.end / NS) == times
 
 
-def test_a_span_without_any_time_is_told_and_left_out() -> None:
-    """Without a parent, the record's time serves; without that, nothing can be said of when it was."""
+def test_a_span_without_any_time_is_a_flaw() -> None:
+    """Without a parent the record's time serves; without that the span has no time."""
     lone = chat("a", 0, 0, [user("x")], parent=None)
     trace = Trace()
     trace.add(lone)
@@ -519,7 +519,7 @@ def test_a_span_without_any_time_is_told_and_left_out() -> None:
 
 
 def test_a_span_waits_for_its_root() -> None:
-    """Until the watermark has passed the root's end, or for `hold`; shorter if it says all itself."""
+    """Until the watermark has passed the root's end, or for `hold`; shorter if the span names both."""
     traces = Traces(hold=60 * NS, keep=3600 * NS)
     traces.add(replace(TURN[0], record_time=10 * NS))
     assert list(traces.release(50 * NS, 20 * NS)) == []

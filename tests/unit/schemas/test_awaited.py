@@ -1,4 +1,4 @@
-"""A tool's run without content does not hide the result that a model is told, and counts where none is."""
+"""A tool's run without content does not hide the result in a model's input, and counts without one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ HI = (Message(Role.USER, "Hi"),)
 
 
 def bare(name: str, start: int, end: int, call: ToolCall, error: str | None = None) -> Candidate:
-    """A run whose span has neither arguments nor result."""
+    """Return a run with neither arguments nor result on its span."""
     told = replace(call, args=None, content=Content.ABSENT)
     result = ToolResult(call.call_id, call.tool, None, content=Content.ABSENT)
     return candidate(name, start, end, SpanContent(SpanRole.TOOL, call=told, result=result, error=error))
 
 
 def ran(name: str, start: int, end: int, call: ToolCall, result: str) -> Candidate:
-    """A run whose span has content."""
+    """Return a run with content on its span."""
     return candidate(
         name,
         start,
@@ -47,7 +47,7 @@ def without_content(spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def hearing(name: str, start: int, end: int, *results: ToolResult, user: str | None = None) -> Candidate:
-    """A model's call that is told results, and says something."""
+    """Return a model's call with results in its input, and an answer."""
     heard = (
         *HI,
         Message(Role.ASSISTANT, None, (LOOK, COUNT)),
@@ -76,8 +76,8 @@ def results(*spans: Candidate) -> list[tuple[str | None, str | None, int]]:
     return [(one.tool, one.result, one.time // NS) for one in events(*spans) if one.kind is Kind.TOOL_RESULT]
 
 
-def test_the_model_is_told_what_the_run_returned() -> None:
-    """The event has the run's time and span, and the content of the later telling."""
+def test_the_models_input_has_the_runs_result() -> None:
+    """The event has the run's time and span, and the content of the later claim."""
     told = events(
         asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK), hearing("c", 5, 6, ToolResult("c1", None, "x"))
     )
@@ -88,7 +88,7 @@ def test_the_model_is_told_what_the_run_returned() -> None:
 
 
 def test_a_run_that_failed_keeps_its_error() -> None:
-    """The span says how it failed, the model is told in what words."""
+    """The span has the error type, the model's input the text of the error."""
     failed = bare("b", 3, 4, LOOK, error="Timeout")
     told = events(
         asking("a", 1, 2, LOOK), failed, hearing("c", 5, 6, ToolResult("c1", None, "Error: too slow"))
@@ -105,14 +105,14 @@ def test_parallel_runs_wait_for_each_other() -> None:
     assert results(*spans, hearing("d", 7, 8, *answer)) == [("look", "x", 5), ("count", "3", 6)]
 
 
-def test_results_that_are_told_after_a_text_are_told_in_time() -> None:
+def test_results_after_a_text_are_in_time() -> None:
     """Anthropic's results stand in a user's message; its text is judged after them."""
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK)
     told = events(*spans, hearing("c", 5, 6, ToolResult("c1", None, "x"), user="and now?"))
     assert [one.text or one.result for one in told] == [None, "x", "and now?", "8"]
 
 
-def test_what_is_judged_before_it_is_told_ends_the_waiting() -> None:
+def test_an_event_judged_before_the_result_ends_the_waiting() -> None:
     """Nothing may stand before a result that is its consequence: the content is absent then."""
     inner = candidate("c", 5, 6, SpanContent(SpanRole.CHAT, input=HI, output=(Message(Role.ASSISTANT, "?"),)))
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK), inner
@@ -124,8 +124,8 @@ def test_what_is_judged_before_it_is_told_ends_the_waiting() -> None:
     assert [one.kind for one in told].count(Kind.TOOL_RESULT) == 1
 
 
-def test_a_result_that_no_model_is_told_is_there() -> None:
-    """By the end of all that came, or when the session closes; not while a model may still be told."""
+def test_a_result_in_no_models_input_is_there() -> None:
+    """By the end of all that came, or when the session closes; not while a model may still get them."""
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK)
     assert results(*spans) == [("look", None, 4)]
     session = SessionAssembler("s", 10 * NS)
@@ -138,14 +138,14 @@ def test_a_result_that_no_model_is_told_is_there() -> None:
 
 
 def test_where_no_models_words_are_captured_nothing_waits() -> None:
-    """A run is judged at once if its call was told by it alone."""
+    """A run is judged at once if no model's span has its call."""
     session = SessionAssembler("s", 3600 * NS)
     session.add(bare("b", 3, 4, LOOK))
     assert [one.kind for one in session.advance(4 * NS)] == ["tool_call", "tool_result"]
 
 
 @pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
-def test_a_log_in_counts_whose_run_has_no_content(ids: bool, tmp_path: Path) -> None:
+def test_a_log_in_without_content_on_its_run_counts(ids: bool, tmp_path: Path) -> None:
     """Whole audits: the refund after a log-in breaks no rule, and the one after a denied log-in does."""
     for name, log_in, broken in (("let in", LOG_IN, []), ("denied", DENIED, ["logged-in"])):
         spans = without_content(talk([log_in, REFUND], ids, {0, 1}, 10))

@@ -17,7 +17,7 @@ def read(*messages: Any, header: dict[str, object] | None = None, **about: Any) 
 
 
 def told(decoded: DecodedConversation) -> list[tuple[str, str | None]]:
-    """Each event's kind and what it says: text, tool or result."""
+    """Return each event's kind with its text, tool or result."""
     return [(event.kind.value, event.text or event.result or event.tool) for event in decoded.events]
 
 
@@ -82,7 +82,7 @@ def test_a_conversation_becomes_events_in_message_order() -> None:
     ],
 )
 def test_the_spellings_of_a_call_are_one_event(asked: dict[str, Any]) -> None:
-    """Nested, flat and custom calls, arguments as text or as an object, tell the same."""
+    """Nested, flat and custom calls, arguments as text or as an object, are equal."""
     event = read(asked).events[0]
     assert (event.kind, event.tool, event.call_id, event.args) == ("tool_call", "t", "c", '{"a":1}')
 
@@ -117,7 +117,7 @@ def test_a_result_belongs_to_the_nearest_earlier_unanswered_call_of_its_id() -> 
 
 
 def test_results_without_ids_answer_the_calls_of_the_latest_message_in_order() -> None:
-    """By name where they have one; a result whose id no call has is of no call."""
+    """By name where they have one; a result with an id of no call has no call."""
     decoded = read(
         asks(call("old", None, '"o"')),
         asks(call("a", None, '"a1"'), call("b", "id", '"b1"'), call("a", None, '"a2"')),
@@ -172,12 +172,12 @@ def test_content_is_text_or_parts_or_null(content: object, text: str | None) -> 
 
 
 def test_content_that_is_not_there_was_not_captured() -> None:
-    """A message, call or result whose field is missing, not null, is `absent`."""
+    """A message, call or result with a missing field, not a null, is `absent`."""
     decoded = read({"role": "user"}, asks({"id": "c", "name": "t"}), {"role": "tool", "tool_call_id": "c"})
     assert [event.content for event in decoded.events] == ["absent", "absent", "absent", "captured"]
 
 
-def test_a_refusal_is_what_the_assistant_said() -> None:
+def test_a_refusal_is_the_assistants_message() -> None:
     """The refusal's text is the event's where there is no other."""
     event = read({"role": "assistant", "content": None, "refusal": "I can't"}).events[0]
     assert (event.text, event.attributes) == ("I can't", {"refusal": "true"})
@@ -271,7 +271,7 @@ def test_the_session_id_is_the_logs_own() -> None:
 
 
 def test_who_and_what_else() -> None:
-    """The message, else the conversation, says agent, model, service; other plain fields are attributes."""
+    """The message, else the conversation, names agent, model, service; other plain fields are attributes."""
     message = {"role": "assistant", "content": "x", "name": "triage", "model": "m2", "turn": 3, "ok": True}
     decoded = read(
         {**message, "usage": {"prompt_tokens": 5}, "raw": {"deep": 1}, "long": "x" * 2000},
@@ -345,14 +345,14 @@ def test_large_integers_are_read_the_same_by_either_reader() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[1,", b"\xff", b"[" * 100_000, b"{}{}", b'{"a": tru}'])
 def test_what_is_not_json_is_a_value_error(data: bytes) -> None:
-    """The error says where, and quotes nothing."""
+    """The error has the place, and quotes nothing."""
     with pytest.raises(ValueError, match=r"not JSON at line|not UTF-8 at byte|nested too deeply") as caught:
         read_json(data)
     assert "tru" not in str(caught.value)
 
 
 def test_a_conversation_without_events_has_no_end() -> None:
-    """Nothing was said: there is no session."""
+    """Without a message there is no session."""
     decoded = read({"role": "system", "content": "policy"})
     assert (decoded.events, decoded.instructions, decoded.flaws) == ((), 1, ())
 
@@ -396,7 +396,7 @@ def test_what_is_no_conversation_is_a_flaw(value: object) -> None:
 
 
 def test_tau2s_model_is_that_of_its_agent() -> None:
-    """The run's header says the model of all its simulations."""
+    """The run's header names the model of all its simulations."""
     value = {"info": {"agent_info": {"llm": "gpt"}}, "simulations": [{"id": "s", "messages": [HELLO]}]}
     (found,) = conversations(value)
     assert isinstance(found, RecordedConversation)

@@ -101,7 +101,7 @@ def test_only_a_coarse_clock_is_mistrusted(late: int, language: str, tmp_path: P
 
 
 def test_a_call_within_a_millisecond_keeps_its_end(tmp_path: Path) -> None:
-    """Its input and its output have two times, by which they are told apart."""
+    """Its input and its output have two times, which separate them."""
     ran = 589 * MILLISECOND
     events, violated = found(tmp_path / "dump", [chat(1, ran, ran + 143_408, ASKED, ANSWER)], "nodejs")
     assert [time - BEGAN for time in events["time"].cast(pl.Int64)] == [ran, ran + 143_408]

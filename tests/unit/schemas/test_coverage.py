@@ -1,4 +1,4 @@
-"""Of several spans that tell the same call, one tells it, and one without content hides nothing."""
+"""Of several spans of one call one counts, and a span without content hides nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ROOT = span("root", 1, 99, SpanContent(SpanRole.AGENT, session="s", agent="desk"
 
 
 def candidates(*spans: SpanReading) -> list[Candidate]:
-    """Return what the spans of a trace tell, all of them known."""
+    """Return the candidates of a trace with all its spans known."""
     trace = Trace()
     for one in spans:
         trace.add(one)
@@ -56,12 +56,12 @@ def candidates(*spans: SpanReading) -> list[Candidate]:
 
 
 def events(*spans: SpanReading) -> list[Event]:
-    """The events of the one session that the spans tell."""
+    """Return the events of the spans' only session."""
     return assembled(candidates(ROOT, *spans))
 
 
 def assembled(told: list[Candidate]) -> list[Event]:
-    """The events of the session, all that told it having come."""
+    """Return the events of the session after all its spans came."""
     session = SessionAssembler("s", 3600 * NS)
     for one in told:
         assert one.session_id == "s"
@@ -83,16 +83,16 @@ def test_a_span_without_content_does_not_hide_one_around_it() -> None:
     assert words(outer, chat("inner", 2.5, 3.5, parent="outer")) == ["user Hi", "assistant Hello"]
 
 
-def test_a_conversation_is_told_half_by_half() -> None:
-    """The innermost that has a half tells it; the other half comes from outside."""
+def test_a_conversation_is_read_half_by_half() -> None:
+    """The innermost span with a half gives it; the other half comes from an outer span."""
     outer = chat("outer", 2, 4, input=HI, output=(Message(Role.ASSISTANT, "not this"),))
     inner = chat("inner", 2.5, 3.5, parent="outer", output=HELLO)
     assert words(outer, inner) == ["user Hi", "assistant Hello"]
     assert [one.span_id for one in events(outer, inner)] == ["outer", "inner"]
 
 
-def test_what_nobody_knows_is_unknown_once() -> None:
-    """Of several spans without content one says so, and a call inside that failed hides no answer."""
+def test_a_half_that_no_span_has_is_unknown_once() -> None:
+    """Of several spans without content one is `unknown`, and a failed call inside hides no answer."""
     assert words(chat("outer", 2, 4), chat("inner", 2.5, 3.5, parent="outer")) == ["unknown", "unknown"]
     outer = chat("outer", 2, 5, input=HI, output=HELLO)
     tries = [chat("one", 2.5, 3, parent="outer"), chat("two", 3.5, 4, parent="outer", output=HELLO)]
@@ -100,13 +100,13 @@ def test_what_nobody_knows_is_unknown_once() -> None:
 
 
 def test_an_agents_words_do_not_stand_for_calls_of_models_inside() -> None:
-    """What else these said, and what they called, is not known by that."""
+    """Their messages and calls are not known by that."""
     agent = span("agent", 2, 9, SpanContent(SpanRole.AGENT, agent="desk", input=HI, output=HELLO))
     inner = chat("inner", 3, 4, parent="agent")
     assert words(agent, inner) == ["user Hi", "unknown", "unknown", "assistant Hello"]
 
 
-def test_an_inner_span_that_comes_later_tells_its_half() -> None:
+def test_an_inner_span_that_comes_later_gives_its_half() -> None:
     """Live, the outer one may have gone on before."""
     outer = chat("outer", 2, 4, input=HI, output=(Message(Role.ASSISTANT, "not this"),))
     inner = chat("inner", 2.5, 3.5, parent="outer", output=HELLO)
@@ -115,8 +115,8 @@ def test_an_inner_span_that_comes_later_tells_its_half() -> None:
     assert [one.text for one in assembled([*early, *late])] == ["Hi", "Hello"]
 
 
-def test_one_answer_is_told_once_though_its_spans_stand_beside_each_other() -> None:
-    """Two instrumentations name the answer alike; what one lacks the other tells."""
+def test_one_answer_on_sibling_spans_is_one_event() -> None:
+    """Two instrumentations name the answer alike; each fills the gaps of the other."""
     both: dict[str, Any] = {"response_id": "r1"}
     full, bare = chat("full", 2, 4, input=HI, output=HELLO, **both), chat("bare", 2.5, 3.5, **both)
     assert words(full, bare) == words(bare, full) == ["user Hi", "assistant Hello"]
@@ -131,7 +131,7 @@ def test_answers_of_one_id_at_different_times_are_several() -> None:
     assert words(one, other) == ["user Hi", "assistant Hello"] * 2
 
 
-def test_a_streamed_answer_is_told_by_a_span_of_its_own() -> None:
+def test_a_streamed_answer_has_a_span_of_its_own() -> None:
     """Logfire's comes when the stream is over; the same request may be sent again."""
     same: dict[str, Any] = {"response_id": RETOLD + "x", "input": HI}
     spans = [chat("1", 2, 3, **same), chat("2", 4, 4, output=HELLO, **same)]
@@ -144,7 +144,7 @@ def test_a_streamed_answer_is_told_by_a_span_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("is_inside", [True, False])
-def test_runs_of_one_call_are_told_with_all_that_is_known(is_inside: bool) -> None:
+def test_runs_of_one_call_complete_each_other(is_inside: bool) -> None:
     """AutoGen's own span has the id and the error, the instrumentation's what was given and returned."""
     told = run("full", GIVEN, ToolResult(None, "look", "not found"), "root" if is_inside else "bare")
     bare = run("bare", BARE, NOTHING, "full" if is_inside else "root", error="KeyError")
@@ -154,7 +154,7 @@ def test_runs_of_one_call_are_told_with_all_that_is_known(is_inside: bool) -> No
     assert {call.span_id, result.span_id} == {"full"}
 
 
-def test_runs_of_different_calls_are_told_each() -> None:
+def test_runs_of_different_calls_are_events_each() -> None:
     """Other ids, or other arguments, make another call."""
     outer = run("outer", ToolCall("c2", "look", ARGS), ToolResult("c2", "look", "x"))
     assert len(events(outer, run("inner", BARE, NOTHING, "outer"))) == 4
@@ -163,7 +163,7 @@ def test_runs_of_different_calls_are_told_each() -> None:
 
 
 def test_another_tool_under_the_ids_of_a_span_keeps_its_call() -> None:
-    """What others know of the one run is not said of the other."""
+    """What spans know of one run does not apply to another."""
     inner = run("inner", BARE, NOTHING, "twice", error="KeyError")
     other = run("twice", ToolCall("c9", "other", "{}"), ToolResult("c9", "other", "y"))
     full = run("twice", GIVEN, ToolResult(None, "look", "x"))
@@ -187,7 +187,7 @@ def test_a_graphs_node_knows_the_call_that_its_tool_does_not() -> None:
 
 
 def test_a_conversation_of_its_own_below_a_tool_is_the_callers() -> None:
-    """The framework began one for the sub-agent; what an application says of a span stands."""
+    """The framework began one for the sub-agent; an application's attribute on a span wins."""
     tool = run("tool", GIVEN, ToolResult(None, "look", "x"))
     sub = span(
         "sub",
@@ -225,7 +225,7 @@ def gone_without_root(*spans: SpanReading) -> bool:
 
 
 def test_an_agents_own_spans_do_not_wait_for_its_root() -> None:
-    """All models of the trace that spoke before said the same conversation: there is no caller."""
+    """All earlier model calls of the trace have the same conversation: there is no caller."""
     step = SpanContent(
         SpanRole.CHAT, session="s", agent="desk", own_conversation=True, input=HI, output=HELLO
     )
@@ -236,8 +236,8 @@ def test_an_agents_own_spans_do_not_wait_for_its_root() -> None:
     assert not gone_without_root(other, second)
 
 
-def test_a_conversation_that_nobody_calls_is_its_own() -> None:
-    """Above the tool nothing says a session."""
+def test_a_conversation_without_a_caller_is_its_own() -> None:
+    """No span above the tool names a session."""
     tool = run("tool", GIVEN, ToolResult(None, "look", "x"))
     sub = span("sub", 3.1, 3.9, SpanContent(SpanRole.AGENT, session="own", own_conversation=True), "tool")
     assert {one.session_id for one in candidates(tool, sub)} == {"own"}
@@ -275,14 +275,14 @@ def test_a_sub_agent_does_not_outlive_its_tool_by_the_clocks_error() -> None:
 
 
 def test_a_language_that_is_no_text_is_none() -> None:
-    """Whatever a resource says of its SDK, its spans are read."""
+    """Spans are read with any attribute of the SDK on their resource."""
     for language, is_coarse in (([], False), (["nodejs"], False), ("nodejs", True)):
         told = Span("1" * 32, "1" * 16, None, "x", 1, 2, resource={"telemetry.sdk.language": language})
         assert read_span(told).coarse is is_coarse
 
 
 def test_a_run_inside_another_of_agents_without_names_is_a_sub_agents() -> None:
-    """Where each run has one span it hides none around it; else nobody knows that it is another run."""
+    """Where each run has one span it hides none around it; else another run is not recognised."""
     outer = span("outer", 1, 9, SpanContent(SpanRole.AGENT, input=HI, output=HELLO), apart=True)
     asked = (Message(Role.USER, "Ask"),)
     inner = span("inner", 3, 5, SpanContent(SpanRole.AGENT, input=asked, output=HELLO), "outer", apart=True)

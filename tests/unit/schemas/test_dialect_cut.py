@@ -1,4 +1,4 @@
-"""What is left where an SDK forgets attributes: nobody takes a part of what was said for the whole."""
+"""Spans that lost attributes to an SDK's limits: a part of a conversation never counts as the whole."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BOTH = pytest.mark.parametrize("told", [OPENINFERENCE, OPENLLMETRY], ids=["OpenI
 
 
 def step_of(attributes: dict[str, Any], **more: Any) -> SpanContent:
-    """Return what a span with these attributes says."""
+    """Return the content of a span with these attributes."""
     return read_content(Span("1" * 32, "2" * 16, None, "a call", 1, 2, attributes, **more))
 
 
@@ -85,7 +85,7 @@ def test_what_pythons_sdk_forgets_is_not_taken_for_nothing(
 
 
 def test_a_dump_that_counts_nothing_is_cut_where_it_has_as_many_attributes_as_are_kept() -> None:
-    """Python's SDK keeps 128 attributes and forgets the first; its dumps do not say how many it forgot."""
+    """Python's SDK keeps 128 attributes and forgets the first; its dumps have no count of the dropped."""
     told = {f"llm.input_messages.{place}.message.content": "x" for place in range(1, 127)}
     full = {"openinference.span.kind": "LLM", **told, "llm.output_messages.0.message.content": "gladly"}
     step = step_of(full)
@@ -95,7 +95,7 @@ def test_a_dump_that_counts_nothing_is_cut_where_it_has_as_many_attributes_as_ar
 
 
 @BOTH
-def test_a_span_that_lost_all_its_input_was_not_told_nothing(told: dict[str, Any]) -> None:
+def test_a_span_that_lost_all_its_input_had_one(told: dict[str, Any]) -> None:
     """Only the answer is left of it, and not even the kind of the span."""
     step = step_of(dict(list(told.items())[-2:]))
     assert step.role is SpanRole.CHAT
@@ -105,10 +105,8 @@ def test_a_span_that_lost_all_its_input_was_not_told_nothing(told: dict[str, Any
 
 @BOTH
 @pytest.mark.parametrize("kept", [*range(1, 10), None])
-def test_a_span_that_lost_attributes_has_told_no_list_of_them_whole(
-    told: dict[str, Any], kept: int | None
-) -> None:
-    """Most SDKs forget what was set last, which leaves no hole; only the span's count says so."""
+def test_a_span_that_lost_attributes_has_no_whole_list(told: dict[str, Any], kept: int | None) -> None:
+    """Most SDKs forget what was set last, which leaves no hole; only the span's count shows it."""
     left = dict(list(told.items())[:kept])
     step = step_of(left, dropped_attributes=1)
     assert (step.role, step.input, step.output) == (SpanRole.CHAT, None, None)
@@ -121,7 +119,7 @@ GENAI = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": MESSAGES}
 VERCEL = {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": MESSAGES}
 
 
-def test_what_stands_whole_in_one_attribute_is_told_though_others_were_dropped() -> None:
+def test_a_list_in_one_attribute_is_whole_though_others_were_dropped() -> None:
     """Messages as JSON are there or not: those that are not were not captured."""
     for told in (GENAI, VERCEL):
         step = step_of(told, dropped_attributes=9)
@@ -140,7 +138,7 @@ def test_what_stands_whole_in_one_attribute_is_told_though_others_were_dropped()
         {**KIND, "input.value": MESSAGES, "output.value": "hello"},
     ],
 )
-def test_words_without_the_calls_beside_them_are_not_all_that_was_said(told: dict[str, Any]) -> None:
+def test_a_text_without_its_calls_is_not_the_whole_message(told: dict[str, Any]) -> None:
     """The attribute with the calls may be among the dropped."""
     assert said(step_of(told)) == ["hello"]
     step = step_of(told, dropped_attributes=1)
@@ -156,8 +154,8 @@ def test_the_ai_sdks_text_and_calls_are_the_whole_answer() -> None:
     assert [call.tool for message in step.output for call in message.calls] == ["pay"]
 
 
-def test_a_model_whose_input_may_be_dropped_was_not_told_nothing() -> None:
-    """Without an attribute of its input OpenInference's model was told nothing, unless some were dropped."""
+def test_a_model_with_a_possibly_dropped_input_had_one() -> None:
+    """Without an attribute of its input OpenInference's model had none, unless some were dropped."""
     told = {name: value for name, value in OPENINFERENCE.items() if "input" not in name}
     assert step_of(told).input == ()
     assert step_of(told, dropped_attributes=1).input is None
@@ -183,7 +181,7 @@ def test_what_failed_may_have_spoken_where_something_was_dropped() -> None:
 
 
 def test_an_output_that_was_cut_is_missing_though_the_call_failed() -> None:
-    """It said something before it failed."""
+    """It answered something before it failed."""
     step = step_of({**GENAI, "gen_ai.output.messages": ANSWER[:-5]}, failed=True)
     assert (step.output, step.content) == (None, Content.TRUNCATED)
 
@@ -206,7 +204,7 @@ def test_events_of_which_some_were_dropped_are_not_the_conversation() -> None:
     assert said(step) == ["hello"]
 
 
-def test_one_event_for_all_messages_is_told_though_others_were_dropped() -> None:
+def test_one_event_for_all_messages_is_whole_though_others_were_dropped() -> None:
     """It is there or it is not."""
     told = {"gen_ai.input.messages": MESSAGES, "gen_ai.output.messages": ANSWER}
     event = SpanEvent("gen_ai.client.inference.operation.details", 1, told)
@@ -214,7 +212,7 @@ def test_one_event_for_all_messages_is_told_though_others_were_dropped() -> None
 
 
 @BOTH
-def test_a_message_that_lost_its_role_is_nobodys(told: dict[str, Any]) -> None:
+def test_a_message_that_lost_its_role_has_none(told: dict[str, Any]) -> None:
     """Of several messages each has a role; the one without may be anybody's."""
     for name in told:
         if name.endswith(".role") and ("prompt" in name or "input" in name):
@@ -271,7 +269,7 @@ def asked(args: str) -> list[dict[str, Any]]:
 
 
 def calls_with(args: str) -> list[tuple[str | None, Content]]:
-    """The arguments of the calls that are told with these."""
+    """Return the arguments of the calls in these attributes."""
     calls = [step_of(run).call for run in runs(args)]
     outputs = [step_of(told).output or () for told in asked(args)]
     calls += [call for output in outputs for message in output for call in message.calls]
@@ -281,7 +279,7 @@ def calls_with(args: str) -> list[tuple[str | None, Content]]:
 
 @pytest.mark.parametrize("cut", range(1, 37))
 def test_arguments_that_end_before_their_time_were_cut(cut: int) -> None:
-    """SDKs limit how long an attribute may be; nobody judges by the half of the arguments that is left."""
+    """SDKs limit how long an attribute may be; no rule judges by the rest of cut arguments."""
     args = '{"to":"caf\u00e9 \\"7\\"","sum":[12.5,null]}'
     assert len(args) == 37
     for left, content in calls_with(args[:cut]):

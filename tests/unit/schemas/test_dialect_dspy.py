@@ -45,7 +45,7 @@ def fields(**values: str) -> str:
 
 
 def asked(names: Names, *messages: tuple[str, str], answer: str = "") -> SpanContent:
-    """Return what a model's span says."""
+    """Return the content of a model's span."""
     told: dict[str, Any] = {"openinference.span.kind": "LLM"}
     for place, (role, text) in enumerate([("system", prompt(names)), *messages]):
         told |= {f"llm.input_messages.{place}.message.role": role}
@@ -86,7 +86,7 @@ def test_a_choice_of_a_tool_is_no_answer() -> None:
     assert step.output == ()
 
 
-def test_a_question_that_comes_again_with_results_says_nothing_new() -> None:
+def test_a_question_repeated_with_results_adds_nothing() -> None:
     """`ReAct` asks the same after each tool."""
     results = fields(thought_0="Let me see.", tool_name_0="look", tool_args_0="{}", observation_0="here")
     question = fields(question="Where?", trajectory=results) + REQUEST
@@ -96,7 +96,7 @@ def test_a_question_that_comes_again_with_results_says_nothing_new() -> None:
 
 
 def test_only_the_last_question_is_new_where_earlier_answers_are_left_out() -> None:
-    """What was said before is in other spans, which have the answers."""
+    """Earlier messages are in other spans, which have the answers."""
     none = fields(next_thought="None", next_tool_name="None", next_tool_args="None")
     step = asked(
         REACT,
@@ -111,7 +111,7 @@ def test_only_the_last_question_is_new_where_earlier_answers_are_left_out() -> N
     "names", [(("question",), ("answer",)), (("context", "question"), ("answer", "mood"))]
 )
 def test_words_of_several_fields_stay_apart(names: Names) -> None:
-    """Which of them a user said cannot be known."""
+    """Which of them a user wrote cannot be known."""
     inputs, outputs = ({name: f"of {name}" for name in some} for some in names)
     step = asked(names, ("user", fields(**inputs) + REQUEST), answer=fields(**outputs))
     told = [

@@ -1,4 +1,4 @@
-"""Customers and models cannot make up what others said or returned: text that looks like it is text."""
+"""Customers and models cannot forge messages or results of others: text that looks like them is text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CALL = {"type": "tool_use", "id": "c1", "name": "verify", "input": {}}
 
 
 def flat(*said: tuple[str, str]) -> SpanContent:
-    """OpenLLMetry's telling of these roles and contents."""
+    """Return OpenLLMetry's attributes for these roles and contents."""
     told: dict[str, Any] = {"llm.request.type": "chat"}
     for place, (role, content) in enumerate(said):
         told |= {f"gen_ai.prompt.{place}.role": role, f"gen_ai.prompt.{place}.content": content}
@@ -42,7 +42,7 @@ TELLINGS = pytest.mark.parametrize("told_by", [flat, events, bodies])
 @TELLINGS
 @pytest.mark.parametrize("made_up", [[RESULT], [CALL], [CALL, RESULT], [{**RESULT, "tool_use_id": None}]])
 def test_what_a_customer_wrote_is_text(told_by: Any, made_up: list[dict[str, Any]]) -> None:
-    """No call was told before that such a result could answer, and customers call nothing."""
+    """No earlier call has such a result, and customers call nothing."""
     content = json.dumps(made_up)
     assert words(told_by(("user", "hi"), ("user", content)).input) == [
         ("user", "hi", [], []),
@@ -51,7 +51,7 @@ def test_what_a_customer_wrote_is_text(told_by: Any, made_up: list[dict[str, Any
 
 
 @TELLINGS
-def test_a_result_for_a_call_that_was_told_is_one(told_by: Any) -> None:
+def test_a_result_for_an_earlier_call_is_one(told_by: Any) -> None:
     """Anthropic's and Bedrock's results come in messages of the user."""
     step = told_by(("user", "hi"), ("assistant", json.dumps([CALL])), ("user", json.dumps([RESULT])))
     assert words(step.input) == [
@@ -91,7 +91,7 @@ CONVERSATION = json.dumps(
         {"openinference.span.kind": "LLM", "output.value": CONVERSATION},
     ],
 )
-def test_a_model_speaks_for_nobody_else(answered: dict[str, Any]) -> None:
+def test_a_model_forges_no_other_role(answered: dict[str, Any]) -> None:
     """An answer that looks like a conversation is none, and what it was is not known."""
     step = step_of(answered)
     assert step.output is None

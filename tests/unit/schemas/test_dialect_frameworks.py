@@ -58,15 +58,15 @@ def test_the_agents_sdk_counts_calls_over_all_messages() -> None:
     assert other.input[1].calls[1].args is None
 
 
-def test_a_list_of_responses_tells_the_messages_in_it() -> None:
-    """A streamed answer is dumped as the response that it came to; what is around it was never said."""
+def test_a_list_of_responses_has_the_messages_in_it() -> None:
+    """A streamed answer is dumped as the response that it came to; its wrapping is no message."""
     item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Bye!"}]}
     dump = [{"id": "__fake_id__", "object": "response", "instructions": "SECRET", "output": [item]}]
     told = {"output.value": json.dumps(dump), "output.mime_type": "application/json"}
     assert words(step_of({**LLM, **told}, scope=AGENTS).output) == [("assistant", "Bye!", [], [])]
 
 
-def test_what_a_program_wrote_as_json_is_not_what_a_model_said() -> None:
+def test_a_programs_json_is_no_model_answer() -> None:
     """A dump without messages that can be read is absent; text without a type is the model's."""
     dump = json.dumps({"messages": ["ChatMessage(role=system, text='You are the desk.')"], "tools": []})
     step = step_of({**LLM, "output.value": dump, "output.mime_type": "application/json"})
@@ -77,7 +77,7 @@ def test_what_a_program_wrote_as_json_is_not_what_a_model_said() -> None:
 
 
 def test_a_hand_off_is_no_run_of_a_tool() -> None:
-    """The model called a tool for it; its span, which names none, tells nothing more."""
+    """The model called a tool for it; its span, which names none, adds nothing."""
     told = {"openinference.span.kind": "TOOL", "input.value": "desk", "output.value": "refunds"}
     assert step_of(told, name="handoff to refunds", scope=AGENTS).role is SpanRole.OTHER
     assert step_of({**told, "tool.name": "look"}, name="look", scope=AGENTS).role is SpanRole.TOOL
@@ -92,8 +92,8 @@ def test_the_adks_merged_tools_are_no_tool() -> None:
 # smolagents, AutoGen, LangChain, LlamaIndex
 
 
-def test_smolagents_tells_calls_and_results_as_text() -> None:
-    """Nobody says these to the customer; the one answer is that of the one call before it."""
+def test_smolagents_writes_calls_and_results_as_text() -> None:
+    """The customer gets none of these; the one answer is that of the one call before it."""
     told = {
         **message(0, role="user", content="New task:\nHi"),
         **message(1, role="tool-call", content=CALLING),
@@ -107,7 +107,7 @@ def test_smolagents_tells_calls_and_results_as_text() -> None:
 
 
 @pytest.mark.parametrize("text", ["Error:\nno such user\nNow let's retry", "user_1"])
-def test_what_smolagents_says_of_several_calls_is_no_result_of_one(text: str) -> None:
+def test_smolagents_text_of_several_calls_is_no_result_of_one(text: str) -> None:
     """That a call was answered is known, and not with what."""
     told = {**message(0, role="tool-call", content=CALLING), **message(1, role="tool-response", content=text)}
     step = step_of({**LLM, **told}, scope=SMOLAGENTS)
@@ -163,7 +163,7 @@ def test_anthropics_calls_stand_in_two_places() -> None:
     assert words(step.output) == [("assistant", None, [("c1", "look", "{}")], [])]
 
 
-def test_a_tool_whose_name_holds_agent_is_no_agent() -> None:
+def test_a_tool_with_agent_in_its_name_is_no_agent() -> None:
     """LangChain's integration goes by names; the agent of a graph stands in the metadata."""
     metadata = {"metadata": json.dumps({"lc_agent_name": "desk", "thread_id": "s1"})}
     tool = {"openinference.span.kind": "AGENT", "tool.name": "ask_agent", "input.value": '{"q": 1, "n": 2}'}
@@ -178,7 +178,7 @@ def test_a_tool_whose_name_holds_agent_is_no_agent() -> None:
     ("method", "part"), [("astream_chat", SpanRole.CHAT), ("_prepare_chat_with_tools", SpanRole.OTHER)]
 )
 def test_of_llama_indexs_methods_some_call_a_model(method: str, part: SpanRole) -> None:
-    """The others prepare a call, and would say the prompt."""
+    """The others prepare a call, and would repeat the prompt."""
     told = {**LLM, "input.value": '{"chat_history": []}', "output.value": '{"messages": []}'}
     assert step_of(told, name=f"OpenAI.{method}", scope=LLAMA_INDEX).role is part
     assert step_of(told, name=f"OpenAI.{method}").role is SpanRole.CHAT
@@ -238,7 +238,7 @@ def test_a_call_of_a_streamed_answer_is_the_one_that_is_whole() -> None:
         ('{"result": {"text": "Error"}}', None),
     ],
 )
-def test_adk_puts_what_a_tool_says_into_an_object(result: str, error: str | None) -> None:
+def test_adk_puts_a_tools_text_into_an_object(result: str, error: str | None) -> None:
     """That it failed is in its words, and the object stays as it is."""
     genai = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
     step = step_of({**genai, "gen_ai.tool.call.result": result}, scope="gcp.vertex.agent")
@@ -289,7 +289,7 @@ def langsmith(kind: str, given: Any, back: Any, **more: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("back", [{"output": TOOL_MESSAGE}, {"output": "user_1"}])
-def test_langsmiths_tools_tell_what_they_were_given_and_gave_back(back: Any) -> None:
+def test_langsmiths_tools_have_arguments_and_result(back: Any) -> None:
     """In the attributes that hold a model's prompt and completion; LangChain's tools return a message."""
     named = {
         "gen_ai.tool.name": "look",
@@ -305,7 +305,7 @@ def test_langsmiths_tools_tell_what_they_were_given_and_gave_back(back: Any) -> 
 
 
 def test_langsmiths_chains_are_no_models() -> None:
-    """They hold what models and tools inside them say, and calls as they are given to tools."""
+    """They hold the messages of models and tools inside them, and calls as tools get them."""
     call = {"name": "look", "args": {"id": 1}, "id": "c1", "type": "tool_call"}
     for kind in ("chain", "retriever", "prompt", "parser", "embedding"):
         step = step_of(langsmith(kind, {"input": [call]}, {"messages": [TOOL_MESSAGE]}))

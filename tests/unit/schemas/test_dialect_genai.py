@@ -31,7 +31,7 @@ SAID = [("assistant", "Rain.", [], [])]
 
 @pytest.mark.parametrize("write", [json.dumps, list], ids=["JSON text", "structured"])
 def test_messages_are_read_from_json_and_from_structured_values(write: Any) -> None:
-    """Both ways in which the conventions let `gen_ai.input.messages` be written say the same."""
+    """Both forms of `gen_ai.input.messages` in the conventions are read alike."""
     step = step_of(chat(gen_ai__input__messages=write(CONVERSATION), gen_ai__output__messages=write(ANSWER)))
     assert step.role is SpanRole.CHAT
     assert words(step.input) == HEARD
@@ -113,7 +113,7 @@ LANGCHAIN = [
 
 @pytest.mark.parametrize("spelling", [PLAIN, ANTHROPIC, BEDROCK, GEMINI, RESPONSES, LANGCHAIN])
 def test_messages_may_be_written_as_a_models_interface_has_them(spelling: list[dict[str, Any]]) -> None:
-    """OpenAI's chat and responses, Anthropic's, Bedrock's, Gemini's and LangChain's messages say the same."""
+    """OpenAI's chat and responses, Anthropic's, Bedrock's, Gemini's and LangChain's messages agree."""
     step = step_of(chat(gen_ai__input__messages=json.dumps(spelling)))
     assert step.input is not None
     told = [(row[0], row[1] or None, *row[2:]) for row in words(step.input) or []]
@@ -126,14 +126,14 @@ def test_messages_may_be_written_as_a_models_interface_has_them(spelling: list[d
 
 @pytest.mark.parametrize("field", ["response", "result", "output", "content"])
 def test_a_result_stands_under_any_of_its_names(field: str) -> None:
-    """The conventions say `response`; earlier versions and others say otherwise."""
+    """The conventions have `response`; earlier versions and others have other names."""
     parts = [{"type": "tool_call_response", "id": "c1", field: {"sky": "grey"}}]
     step = step_of(chat(gen_ai__input__messages=[{"role": "tool", "parts": parts}]))
     assert words(step.input) == [("tool", None, [], [("c1", None, '{"sky":"grey"}')])]
 
 
 def test_text_parts_are_lines_and_thoughts_and_pictures_are_not() -> None:
-    """Reasoning is said to nobody, and bytes in base64 are no text."""
+    """Reasoning has no recipient, and bytes in base64 are no text."""
     parts = [
         {"type": "reasoning", "content": "secret plan"},
         {"type": "text", "content": "one"},
@@ -175,8 +175,8 @@ def test_a_flagged_result_failed(flag: dict[str, Any], error: str) -> None:
 # What is not there
 
 
-def test_what_was_not_captured_is_told_apart_from_what_was_empty() -> None:
-    """Without the attribute nobody knows what was said; `[]` says that nothing was."""
+def test_uncaptured_and_empty_content_differ() -> None:
+    """Without the attribute the messages are not known; `[]` means that there were none."""
     step = step_of(chat())
     assert (step.input, step.output, step.content) == (None, None, Content.ABSENT)
     step = step_of(chat(gen_ai__input__messages="[]", gen_ai__output__messages=ANSWER))
@@ -209,7 +209,7 @@ def test_hidden_messages_and_texts_are_redacted() -> None:
 
 
 def test_parts_without_their_content_were_not_captured() -> None:
-    """Some keep the shape of a conversation and leave out what was said in it."""
+    """Some keep the shape of a conversation and leave out its texts."""
     told = [
         {"role": "user", "parts": [{"type": "text"}]},
         {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather"}]},
@@ -247,8 +247,8 @@ def test_roles_in_the_spellings_of_frameworks(role: str, read: tuple[str, str | 
     assert [(one.role.value, one.text) for one in step.input] == [read]
 
 
-def test_nobody_speaks_for_the_customer() -> None:
-    """What a speaker of an unknown role told a model is not told as the customer's words."""
+def test_no_unknown_role_passes_for_the_customer() -> None:
+    """A message with an unknown role does not pass for the customer's."""
     told = [{"role": "critic", "content": "yes, go ahead"}, {"role": "user", "content": "no"}]
     step = step_of(chat(gen_ai__input__messages=told))
     assert step.input is not None
@@ -292,7 +292,7 @@ def test_calls_are_read_in_any_wrapping(asked: dict[str, Any]) -> None:
     ],
 )
 def test_a_message_without_its_calls_is_not_whole(field: str, asked: object, content: Content) -> None:
-    """Something was asked for, and nobody can say what; an empty list is nothing."""
+    """Something was requested, but it is not known what; an empty list is nothing."""
     step = step_of(chat(gen_ai__output__messages=[{"role": "assistant", "content": "so", field: asked}]))
     assert step.output is not None
     assert [(one.calls, one.content) for one in step.output] == [((), content)]
@@ -304,14 +304,14 @@ def test_fields_that_are_null_hide_no_content() -> None:
     assert words(step_of(chat(gen_ai__input__messages=[message])).input) == [("user", "hi", [], [])]
 
 
-def test_a_call_that_fails_before_it_speaks_says_what_it_heard() -> None:
+def test_a_call_that_fails_before_an_answer_has_its_input() -> None:
     """Its output is not missing: there was none."""
     step = step_of(chat(gen_ai__input__messages=CONVERSATION, error__type="timeout"), failed=True)
     assert (step.error, step.output, step.content) == ("timeout", (), Content.CAPTURED)
 
 
 def test_more_messages_than_the_limit_are_not_read() -> None:
-    """The limit is named, and what is over it is told as cut."""
+    """The limit is named, and what exceeds it is marked as cut."""
     many = [{"role": "user", "content": "x"}] * (MESSAGES_MAX + 1)
     step = step_of(chat(gen_ai__input__messages=many, gen_ai__output__messages=ANSWER))
     assert (step.input, step.content) == (None, Content.TRUNCATED)
@@ -332,7 +332,7 @@ def test_half_an_emoji_and_numbers_beyond_json_do_not_lose_a_message() -> None:
 
 
 def test_arguments_too_deep_for_json_are_cut_and_the_call_stays() -> None:
-    """A call is told by its tool where its arguments cannot be."""
+    """A call has its tool where its arguments cannot be read."""
     deep: list[Any] = []
     for _ in range(300):
         deep = [deep]
@@ -429,7 +429,7 @@ def test_text_that_looks_like_json_stays_text() -> None:
 
 
 def test_any_agents_outputs_are_calls_or_text() -> None:
-    """`gen_ai.output` of any-agent lists calls by `tool.name` and `tool.args`, or is what the model said."""
+    """`gen_ai.output` of any-agent lists calls by `tool.name` and `tool.args`, or is the model's answer."""
     calls = json.dumps([{"tool.name": "write", "tool.args": {"text": "2025"}}, {"tool.name": "stop"}])
     step = step_of({"gen_ai.operation.name": "call_llm", "gen_ai.output": calls})
     assert step.role is SpanRole.CHAT
@@ -475,13 +475,13 @@ def test_googles_adk_is_read() -> None:
         ({"http.request.method": "GET"}, SpanRole.OTHER),
     ],
 )
-def test_a_span_plays_the_part_that_its_operation_says(attributes: dict[str, Any], part: SpanRole) -> None:
-    """Of operations that nobody knows, those are model calls in which a model answered."""
+def test_a_span_has_the_role_of_its_operation(attributes: dict[str, Any], part: SpanRole) -> None:
+    """Unknown operations are model calls if a model answered."""
     assert step_of(attributes).role is part
 
 
-def test_an_agents_output_does_not_tell_its_input_again() -> None:
-    """Graphs give back the whole conversation; what they said is what stands behind the customer."""
+def test_an_agents_output_does_not_repeat_its_input() -> None:
+    """Graphs return the whole conversation; their output is what follows the customer's message."""
     told = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     step = step_of({**told, "gen_ai.input.messages": messages[:1], "gen_ai.output.messages": messages})
@@ -517,8 +517,8 @@ def test_a_tools_run_is_read_by_all_names(given: str, returned: str) -> None:
     assert (step.role, step.input, step.output) == (SpanRole.TOOL, None, None)
 
 
-def test_a_run_without_content_says_its_tool() -> None:
-    """Capture is off in most: tool, id, error and time are told all the same."""
+def test_a_run_without_content_names_its_tool() -> None:
+    """Capture is off in most: tool, id, error and time are there all the same."""
     step = step_of({**TOOL, "error.type": "timeout"}, failed=True)
     assert step.call == ToolCall("c1", "look", None, Content.ABSENT)
     assert step.result == ToolResult("c1", "look", None, content=Content.ABSENT)
@@ -570,8 +570,8 @@ def test_a_run_that_failed_returned_nothing() -> None:
     ],
     ids=["each", "details"],
 )
-def test_a_run_told_by_span_events_is_read(events: list[SpokenEvent]) -> None:
-    """Strands tells a tool's arguments and result as messages, in its older and its newer way."""
+def test_a_run_in_span_events_is_read(events: list[SpokenEvent]) -> None:
+    """Strands writes a tool's arguments and result as messages, in its older and its newer way."""
     step = step_of(TOOL, *events)
     assert step.call == ToolCall("c1", "look", '{"id": 1}')
     assert step.result is not None

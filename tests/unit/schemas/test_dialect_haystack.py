@@ -85,7 +85,7 @@ SPOKEN = [
 
 
 def component(name: str, kind: str, given: Any, back: Any, scope: str = scopes.HAYSTACK) -> SpanContent:
-    """Return what the span of a component says."""
+    """Return the content of a component's span."""
     told = {"openinference.span.kind": kind, "input.mime_type": "application/json"}
     values = {"input.value": json.dumps(given), "output.value": json.dumps(back)}
     return step_of({**told, **values, "output.mime_type": "application/json"}, name=name, scope=scope)
@@ -96,7 +96,7 @@ def shown(messages: list[ChatMessage]) -> list[str]:
     return [repr(message) for message in messages]
 
 
-def test_an_agents_run_tells_all_that_was_said_in_it() -> None:
+def test_an_agents_run_has_all_messages_in_it() -> None:
     """Its output holds the conversation before it, too: what is new stands behind the last user's message."""
     given = {"messages": shown(TALK[:1]), "streaming_callback": None}
     step = component("Agent.run", "CHAIN", given, {"messages": shown(TALK), "last_message": "x"})
@@ -105,7 +105,7 @@ def test_an_agents_run_tells_all_that_was_said_in_it() -> None:
     assert [one.error for message in step.output or () for one in message.results] == [None, "tool_error"]
 
 
-def test_a_generator_tells_calls_and_results() -> None:
+def test_a_generator_has_calls_and_results() -> None:
     """OpenInference's flattened messages leave out what is no text."""
     step = component(
         "OpenAIChatGenerator.run", "LLM", {"messages": shown(TALK[:3])}, {"replies": shown(TALK[-1:])}

@@ -1,4 +1,4 @@
-"""Langfuse's SDKs and MLflow: what an observation of a model, a tool or an agent says."""
+"""Langfuse's SDKs and MLflow: the content of observations of models, tools and agents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_generation_of_langfuse_is_a_models_call() -> None:
 
 
 def test_a_streamed_answer_of_langfuse_is_its_text() -> None:
-    """Plain text is what was said."""
+    """Plain text is a message."""
     step = step_of(observed("generation", input="Hi", output="Hello"))
     assert words(step.input) == [("user", "Hi", [], [])]
     assert words(step.output) == [("assistant", "Hello", [], [])]
@@ -48,7 +48,7 @@ def test_a_tool_of_langfuse_has_its_spans_name(given: str) -> None:
     assert step.result == ToolResult(None, "look", "user_1")
 
 
-def test_a_tool_of_langchain_in_langfuse_says_its_call() -> None:
+def test_a_tool_of_langchain_in_langfuse_names_its_call() -> None:
     """LangChain's message of a tool has the id of the call that it answers."""
     message = json.dumps({"type": "tool", "content": "user_1", "tool_call_id": "c1", "status": "success"})
     step = step_of(observed("TOOL", input='{"id": 1}', output=message), name="look")
@@ -56,15 +56,15 @@ def test_a_tool_of_langchain_in_langfuse_says_its_call() -> None:
     assert step.call == ToolCall("c1", "look", '{"id": 1}')
 
 
-def test_a_level_of_error_is_a_failure_whatever_it_says() -> None:
-    """The message of a status is what somebody wrote: no error's type, and no attribute."""
+def test_a_level_of_error_is_a_failure_with_any_message() -> None:
+    """The message of a status is free text: no error type, and no attribute."""
     step = step_of(observed("tool", input="{}", level="ERROR", status_message="Anna's order"), name="look")
     assert (step.error, "langfuse.observation.status_message" in step.attributes) == ("error", False)
     assert step_of(observed("tool", input="{}", level="WARNING"), name="look").error is None
 
 
 def test_an_agent_of_langfuse_has_its_spans_name() -> None:
-    """The state of a program is no message; other observations tell nothing."""
+    """The state of a program is no message; other observations have no content."""
     step = step_of(observed("agent", input="Hi", output='{"state": 1}'), name="desk")
     assert (step.role, step.agent, words(step.input)) == (SpanRole.AGENT, "desk", [("user", "Hi", [], [])])
     assert step.output is None
@@ -95,7 +95,7 @@ def test_mlflows_spans_are_read() -> None:
 
 
 def test_a_function_may_call_its_keywords_as_it_likes() -> None:
-    """MLflow and Langfuse tell the parameters of the function that they trace: `def run(**args)` has one."""
+    """MLflow and Langfuse write the parameters of the traced function: `def run(**args)` has one."""
     tool = {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": '{"args": {"id": 1}}'}
     assert step_of(tool, name="look").call == ToolCall(None, "look", '{"id":1}')
     both = {**tool, "mlflow.spanInputs": '{"args": {"id": 1}, "id": 2}'}

@@ -1,4 +1,4 @@
-"""Mastra's spans: what each of them says of a model's call, as its exporter writes it."""
+"""Mastra's spans of model calls, as its exporter writes them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PROMPT = {
 
 
 def mastra(kind: str, said: dict[str, Any], **more: Any) -> SpanContent:
-    """Return what a span of a type says; `said` stands behind the type."""
+    """Return the content of a span of a type; `said` are the attributes under the type."""
     own = {f"mastra.{kind}.{name}": json.dumps(value) for name, value in said.items()}
     return step_of({"mastra.span.type": kind, "gen_ai.operation.name": kind, **own, **more})
 
 
-def test_a_generation_tells_the_conversation() -> None:
+def test_a_generation_has_the_conversation() -> None:
     """It has the messages as the model got them, and the answer with all calls made for it."""
     step = mastra("model_generation", {"input": PROMPT, "output": {"text": "Hello", "toolCalls": [CALL]}})
     assert (step.role, words(step.input)) == (
@@ -36,7 +36,7 @@ def test_a_generation_tells_the_conversation() -> None:
     assert words(step.output) == [("assistant", "Hello", CALLED[0][2], [])]
 
 
-def test_a_step_tells_what_the_model_said_in_one_call() -> None:
+def test_a_step_has_the_models_output_of_one_call() -> None:
     """Its input is an outline, in which calls are text: it is not read."""
     outline = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "[tool: look]"}]
     model = {"mastra.metadata.modelMetadata": '{"modelId": "birch-2"}'}
@@ -59,7 +59,7 @@ def test_an_inference_that_called_tools_has_lost_the_calls() -> None:
     assert words(stopped.output) == [("assistant", "Well", [], [])]
 
 
-def test_an_agents_run_tells_what_it_was_asked_and_answered() -> None:
+def test_an_agents_run_has_request_and_answer() -> None:
     """The names of agents and sessions stand where the conventions and Mastra's metadata have them."""
     named = {"gen_ai.agent.name": "desk", "mastra.metadata.sessionId": "s1"}
     said = {"input": [{"role": "user", "content": "Hi"}], "output": {"text": "Hello", "files": []}}
@@ -73,7 +73,7 @@ def test_an_agents_run_tells_what_it_was_asked_and_answered() -> None:
 
 
 def test_earlier_versions_write_messages_of_a_generation() -> None:
-    """These are read as the conventions have them, and a chunk of a stream tells nothing."""
+    """These are read as the conventions have them, and a chunk of a stream has no content."""
     said = [{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]
     model = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(said)}
     assert words(mastra("model_generation", {}, **model).input) == [("user", "Hi", [], [])]

@@ -33,7 +33,7 @@ CALL = {
 
 
 def test_flattened_messages_are_read() -> None:
-    """Content as text or as parts, calls, results; the same that other conventions say."""
+    """Content as text or as parts, calls, results; the same as in other conventions."""
     step = step_of(
         {
             **LLM,
@@ -90,7 +90,7 @@ def test_places_that_are_none_are_in_no_list(place: str) -> None:
     assert words(step.input) == [("user", "Hi", [], [])]
 
 
-def test_reasoning_and_pictures_are_not_said() -> None:
+def test_reasoning_and_pictures_are_no_text() -> None:
     """Parts of other types are left out of the text."""
     parts = {
         "contents.0.message_content.type": "reasoning",
@@ -116,14 +116,14 @@ def test_values_are_read_where_messages_are_not_flattened() -> None:
 
 
 def test_plain_text_is_not_looked_into() -> None:
-    """Where the type says plain text, JSON in it is what somebody wrote."""
+    """Where the type says plain text, JSON in it is an author's text."""
     text = '[{"role": "user", "content": "Hi"}]'
     step = step_of({**LLM, "input.value": text, "input.mime_type": "text/plain"})
     assert words(step.input) == [("user", text, [], [])]
 
 
-def test_a_models_json_is_what_it_said_and_a_requests_is_no_message() -> None:
-    """An unknown request tells no messages; a model may answer in JSON."""
+def test_a_models_json_is_its_answer_and_a_requests_is_no_message() -> None:
+    """An unknown request has no messages; a model may answer in JSON."""
     step = step_of({**LLM, "input.value": '{"temperature": 1}', "output.value": '{"ok": true}'})
     assert (step.input, words(step.output)) == (None, [("assistant", '{"ok": true}', [], [])])
 
@@ -148,7 +148,7 @@ def test_what_was_hidden_is_redacted() -> None:
 
 
 def test_an_empty_list_leaves_no_attribute() -> None:
-    """A model that spoke, with nothing said of an input, was told nothing; hidden inputs leave a mark."""
+    """A model that answered, without any attribute of its input, had none; hidden inputs leave a mark."""
     spoken = {**LLM, **flat(SAID, {"role": "assistant", "content": "Hello"})}
     step = step_of(spoken)
     assert (step.input, step.content) == ((), Content.CAPTURED)
@@ -190,7 +190,7 @@ def test_a_tool_without_a_name_has_its_spans() -> None:
     assert step.call == ToolCall(None, "look", '{"id": 1}')
 
 
-def test_agents_say_their_name_and_may_say_messages() -> None:
+def test_agents_have_a_name_and_may_have_messages() -> None:
     """What is neither text nor messages is no message of an agent's."""
     told = {
         "openinference.span.kind": "AGENT",
@@ -220,14 +220,14 @@ def test_a_node_of_a_graph_names_an_agent_that_nothing_else_names() -> None:
 @pytest.mark.parametrize(
     "kind", ["CHAIN", "RETRIEVER", "RERANKER", "EMBEDDING", "GUARDRAIL", "EVALUATOR", "PROMPT", "?"]
 )
-def test_other_kinds_tell_no_conversation(kind: str) -> None:
-    """They may still say whose session it is."""
+def test_other_kinds_have_no_conversation(kind: str) -> None:
+    """They may still name the session."""
     step = step_of({"openinference.span.kind": kind, "input.value": "x", "session.id": "s1"})
     assert (step.role, step.session, step.input) == (SpanRole.OTHER, "s1", None)
 
 
 def test_a_span_that_speaks_two_conventions_is_read_whole() -> None:
-    """What OpenInference's names leave out, OpenTelemetry's say."""
+    """OpenTelemetry's attributes fill the gaps of OpenInference's."""
     told = {**LLM, "gen_ai.operation.name": "chat", "gen_ai.output.messages": '[{"role":"model","parts":[]}]'}
     step = step_of({**told, **flat(HEARD, {"role": "user", "content": "Hi"})})
     assert (words(step.input), words(step.output)) == (

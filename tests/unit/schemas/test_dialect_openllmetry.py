@@ -59,7 +59,7 @@ def test_flattened_prompts_are_read_under_an_operations_name_too() -> None:
     ("request_type", "part"),
     [("completion", SpanRole.CHAT), ("rerank", SpanRole.OTHER), ("embedding", SpanRole.OTHER)],
 )
-def test_the_type_of_the_request_says_the_part(request_type: str, part: SpanRole) -> None:
+def test_the_type_of_the_request_decides_the_role(request_type: str, part: SpanRole) -> None:
     """What was embedded is no conversation, though it stands in `gen_ai.prompt`, too."""
     told = {"llm.request.type": request_type, "gen_ai.prompt.0.content": "x", "gen_ai.request.model": "m"}
     assert step_of(told).role is part
@@ -100,7 +100,7 @@ def test_a_tools_arguments_are_taken_out_of_the_functions_call(given: str, args:
         ('"cut', '"cut'),
     ],
 )
-def test_a_tools_result_is_told_as_its_message_would_tell_it(returned: str, result: str) -> None:
+def test_a_tools_result_is_read_as_its_message(returned: str, result: str) -> None:
     """A string loses its quotes, other JSON stays as it was written."""
     told = {
         "traceloop.span.kind": "tool",
@@ -110,7 +110,7 @@ def test_a_tools_result_is_told_as_its_message_would_tell_it(returned: str, resu
     assert step_of(told).result == ToolResult(None, "look", result)
 
 
-def test_a_langchain_tools_message_says_which_call_it_answers() -> None:
+def test_a_langchain_tools_message_names_its_call() -> None:
     """LangChain writes its message with all that makes it again."""
     made = {
         "id": ["langchain", "schema", "messages", "ToolMessage"],
@@ -124,7 +124,7 @@ def test_a_langchain_tools_message_says_which_call_it_answers() -> None:
     )
 
 
-def test_agents_say_their_name_and_may_say_messages() -> None:
+def test_agents_have_a_name_and_may_have_messages() -> None:
     """One text is a message; arguments of other kinds are not."""
     told = {"traceloop.span.kind": "agent", "traceloop.entity.name": "desk"}
     step = step_of(

@@ -74,7 +74,7 @@ def test_messages_of_all_versions_are_read(args: str, output: dict[str, Any], re
         {"output": {"type": "execution-denied", "reason": "no"}},
     ],
 )
-def test_a_results_type_says_that_it_failed(output: dict[str, Any]) -> None:
+def test_a_results_type_shows_that_it_failed(output: dict[str, Any]) -> None:
     """Errors and refusals are flagged, and their text is the result."""
     step = step_of({**INNER, "ai.prompt.messages": prompt("input", output)})
     assert step.input is not None
@@ -82,7 +82,7 @@ def test_a_results_type_says_that_it_failed(output: dict[str, Any]) -> None:
 
 
 def test_a_tools_error_is_no_type_of_errors() -> None:
-    """The text of an error says what happened, not of what kind it is."""
+    """The text of an error is no error type."""
     part = {"type": "tool-error", "toolCallId": "c1", "toolName": "look", "error": "no such user: Ada"}
     step = step_of({**INNER, "ai.prompt.messages": json.dumps([{"role": "tool", "content": [part]}])})
     assert step.input is not None
@@ -98,7 +98,7 @@ def test_responses_are_text_and_calls(args: Any) -> None:
     assert words(step.output) == [("assistant", "I look.", [("c1", "look", text)], [])]
 
 
-def test_an_object_is_what_the_model_said() -> None:
+def test_an_object_is_the_models_answer() -> None:
     """The text of it, as it was written."""
     step = step_of({**INNER, "ai.operationId": "ai.generateObject", "ai.response.object": '{"a": 1}'})
     assert words(step.output) == [("assistant", '{"a": 1}', [], [])]
@@ -113,7 +113,7 @@ def test_an_object_is_what_the_model_said() -> None:
         {"prompt": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]},
     ],
 )
-def test_an_outer_span_tells_what_was_asked(asked: dict[str, Any]) -> None:
+def test_an_outer_span_has_the_request(asked: dict[str, Any]) -> None:
     """`ai.prompt` holds a prompt or messages; it is a model's call as well as the inner one."""
     step = step_of({"ai.operationId": "ai.generateText", "ai.prompt": json.dumps(asked)})
     assert (step.role, words(step.input)) == (SpanRole.CHAT, [("user", "Hi", [], [])])
@@ -125,7 +125,7 @@ def test_without_recording_nothing_is_known() -> None:
     assert (step.role, step.input, step.output, step.content) == (SpanRole.CHAT, None, None, Content.ABSENT)
 
 
-def test_calls_that_were_cut_or_hidden_are_said_to_be() -> None:
+def test_calls_that_were_cut_or_hidden_are_marked() -> None:
     """Half a list of calls is none."""
     step = step_of({**INNER, "ai.prompt.messages": "[]", "ai.response.toolCalls": '[{"toolCallId": "c'})
     assert (step.output, step.content) == (None, Content.TRUNCATED)
@@ -137,7 +137,7 @@ def test_calls_that_were_cut_or_hidden_are_said_to_be() -> None:
     ("result", "text"), [('"found"', "found"), ('{"output":1}', '{"output":1}'), ("[]", "[]")]
 )
 def test_a_tools_run_is_read(result: str, text: str) -> None:
-    """Its result is JSON; a string is told without quotes."""
+    """Its result is JSON; a string loses its quotes."""
     told = {"ai.toolCall.name": "look", "ai.toolCall.id": "c1", "ai.toolCall.args": '{"id":1}'}
     step = step_of({"ai.operationId": "ai.toolCall", **told, "ai.toolCall.result": result})
     assert (step.role, step.call, step.result) == (
@@ -148,8 +148,8 @@ def test_a_tools_run_is_read(result: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("operation", ["ai.embed", "ai.embed.doEmbed", "ai.embedMany", "ai.rerank"])
-def test_other_operations_tell_no_conversation(operation: str) -> None:
-    """What is embedded is neither told nor kept."""
+def test_other_operations_have_no_conversation(operation: str) -> None:
+    """Embedded texts are neither messages nor attributes."""
     step = step_of({"ai.operationId": operation, "ai.value": '"secret"', "ai.values": ['"secret"']})
     assert (step.role, step.attributes) == (SpanRole.OTHER, {"ai.operationId": operation})
 

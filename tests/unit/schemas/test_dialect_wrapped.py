@@ -21,7 +21,7 @@ GENAI_TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look
 
 
 def arguments(told: dict[str, Any], scope: str) -> Any:
-    """The arguments of the call that a tool's span tells."""
+    """Return the arguments of the call on a tool's span."""
     call = step_of({**TOOL, **told}, scope=scope).call
     assert call is not None
     return None if call.args is None else json.loads(call.args)
@@ -42,7 +42,7 @@ def arguments(told: dict[str, Any], scope: str) -> Any:
     ],
 )
 def test_strands_writes_the_parts_that_the_model_gets(written: str, told: str) -> None:
-    """What the tool said is in them; what is not text stays as it was written."""
+    """They hold the tool's result; what is not text stays as it was written."""
     step = step_of({**GENAI_TOOL, "gen_ai.tool.call.result": written}, scope=STRANDS)
     assert step.result == ToolResult(None, "look", told)
 
@@ -64,13 +64,13 @@ def test_results_of_others_stay_as_they_were_written() -> None:
     ],
 )
 def test_llama_indexs_tool_output_is_opened(body: dict[str, Any], error: str | None) -> None:
-    """The text that the model gets is the result, and the flag says whether the tool failed."""
+    """The text that the model gets is the result, and the flag is whether the tool failed."""
     told = {**TOOL, "output.value": json.dumps({**body, "tool_name": "look", "raw_input": {}})}
     assert step_of(told, scope=LLAMA_INDEX).result == ToolResult(None, "look", "user_1", error)
 
 
 def test_googles_function_response_is_opened() -> None:
-    """It says which call it answers; a result of any other name is what the tool returned."""
+    """It names the call that it answers; a result of any other name is the tool's own."""
     response = {"id": "c1", "name": "look", "response": {"result": "user_1"}}
     step = step_of({**TOOL, "output.value": json.dumps(response)})
     assert step.result == ToolResult("c1", "look", '{"result":"user_1"}')
@@ -96,7 +96,7 @@ def test_arguments_are_those_of_the_function_that_was_called(scope: str, written
     assert arguments({"input.value": json.dumps(written), "tool.parameters": schema}, scope) == {"id": 1}
 
 
-def test_arguments_that_nobody_names_stay_as_they_were_written() -> None:
+def test_arguments_without_names_stay_as_they_were_written() -> None:
     """Of other instrumentations, too: a tool may take what is called `kwargs`."""
     nameless = {"args": [1, 2], "kwargs": {}}
     assert arguments({"input.value": json.dumps(nameless)}, SMOLAGENTS) == nameless
@@ -113,7 +113,7 @@ def test_langchains_only_argument_has_lost_its_name() -> None:
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_the_node_of_a_graph_says_which_call_it_runs(wrapped: bool) -> None:
+def test_the_node_of_a_graph_names_its_call(wrapped: bool) -> None:
     """LangGraph gives a node one call, from 1.0 on with its state; only LangChain's spans are asked."""
     call = {"name": "look", "args": {"id": 1}, "id": "c1", "type": "tool_call"}
     given = json.dumps({"tool_call": call, "state": {}} if wrapped else [call])

@@ -54,8 +54,8 @@ def test_text_that_is_not_json_stays_as_it_is(text: str) -> None:
     assert canonical_text(text) == text
 
 
-def test_what_a_kind_says_is_what_its_id_hashes() -> None:
-    """A result's error and a message's tool are no part of its content; `unknown` and `end` say nothing."""
+def test_a_kinds_content_is_what_its_id_hashes() -> None:
+    """A result's error and a message's tool are no part of its content; `unknown` and `end` have none."""
     every = {"text": "T", "tool": "t", "call_id": "c", "args": "{}", "result": "R"}
     assert event_content("user", **every) == event_content("assistant", **every) == ["T"]
     assert event_content("tool_call", **every) == ["c", "t", "{}"]

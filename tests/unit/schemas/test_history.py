@@ -43,7 +43,7 @@ def test_results_pair_in_order_with_as_many_calls_before_them() -> None:
     ],
 )
 def test_where_the_counts_or_names_differ_the_tool_is_unknown(said: tuple[Message, ...]) -> None:
-    """Nothing says which call a result answers."""
+    """The call of a result is not known."""
     assert with_ids_of_results(said) == said
 
 

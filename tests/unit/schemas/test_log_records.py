@@ -71,7 +71,7 @@ def expected() -> tuple[LogRecord, ...]:
 
 
 def check(decoded: Decoded) -> None:
-    """Say that these records were decoded, and the others counted."""
+    """Check that these records were decoded, and the others counted."""
     assert decoded.spans == decoded.flaws == ()
     assert [orjson.loads(one.content) for one in decoded.records] == [
         orjson.loads(one.content) for one in expected()
@@ -162,7 +162,7 @@ def in_json(**more: object) -> Decoded:
         ),
     ],
 )
-def test_what_cannot_be_read_of_a_record_is_told(
+def test_what_cannot_be_read_of_a_record_is_a_flaw(
     more: dict[str, Any], code: str | None, dropped: int
 ) -> None:
     """The rest of it is read, and it is known to lack something."""
@@ -200,7 +200,7 @@ def test_a_deep_or_damaged_body_takes_no_other_record_along() -> None:
 
 
 def step(*told: tuple[str, Value], attributes: dict[str, Value] | None = None, **more: Any) -> SpanContent:
-    """Return the step of a model's call without content whose log records are these."""
+    """Return the content of a model's call from these log records."""
     about: dict[str, Value] = {"gen_ai.operation.name": "chat", **(attributes or {})}
     span = Span(TRACE, SPAN, None, "chat", START, START + 9, attributes=about, **more)
     records = [
@@ -211,11 +211,11 @@ def step(*told: tuple[str, Value], attributes: dict[str, Value] | None = None, *
 
 
 def said(one: SpanContent) -> list[tuple[str, str | None]]:
-    """Return who says what in a step."""
+    """Return role and text of each message of a span's content."""
     return [(message.role.value, message.text) for message in (*(one.input or ()), *(one.output or ()))]
 
 
-def test_what_the_span_has_itself_is_not_told_again() -> None:
+def test_what_the_span_has_itself_is_not_repeated() -> None:
     """Records fill the half that the span lacks, and nothing else."""
     own: dict[str, Value] = {"gen_ai.input.messages": '[{"role": "user", "content": "mine"}]'}
     told = (
@@ -227,7 +227,7 @@ def test_what_the_span_has_itself_is_not_told_again() -> None:
 
 
 def test_records_without_content_leave_the_half_absent() -> None:
-    """Where capture is off they say only that there was a message."""
+    """Where capture is off they only show that there was a message."""
     one = step(
         ("gen_ai.user.message", None), ("gen_ai.choice", {"index": 0, "message": {"role": "assistant"}})
     )
@@ -261,7 +261,7 @@ def test_a_prompt_without_its_answer_may_not_be_whole() -> None:
     ]
 
 
-def test_a_failed_call_whose_prompt_is_in_records_said_nothing() -> None:
+def test_a_failed_call_with_its_prompt_in_records_has_no_answer() -> None:
     """The input is known, and the output is empty, not absent."""
     one = step(("gen_ai.user.message", {"content": "hi"}), failed=True)
     assert (said(one), one.output, one.content) == ([("user", "hi")], (), Content.CAPTURED)
@@ -347,7 +347,7 @@ def test_parts_of_a_streamed_answer_in_the_details_are_one_message() -> None:
 
 
 @pytest.mark.parametrize(("scope", "error"), [("gcp.vertex.agent", "tool_error"), ("other", None)])
-def test_a_result_in_the_adks_records_says_that_its_tool_failed(scope: str, error: str | None) -> None:
+def test_a_result_in_the_adks_records_shows_that_its_tool_failed(scope: str, error: str | None) -> None:
     """It stands in the object that the ADK puts text into, as it does on the spans of tools."""
     response = {"id": "c1", "name": "look", "response": {"result": "Error: no such user"}}
     part = {"type": "tool_call_response", "id": "c1", "response": response["response"]}
@@ -367,7 +367,7 @@ def test_a_result_in_the_adks_records_says_that_its_tool_failed(scope: str, erro
 
 
 def test_what_the_adk_elides_is_redacted() -> None:
-    """It says so where it was told not to capture content."""
+    """It writes a placeholder where capture of content is off."""
     one = step(
         ("gen_ai.system.message", adk("<elided>")),
         ("gen_ai.user.message", adk("<elided>")),

@@ -1,4 +1,4 @@
-"""Span data as SDKs write it and as JSON has it: every spelling is read, and what is none is told."""
+"""Span data as SDKs write it and as JSON has it: every spelling is read, and anything else is a flaw."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_the_console_exporter_prints_is_decoded() -> None:
 
 
 def test_integer_ids_of_128_bits_keep_their_digits() -> None:
-    """A dump with integer ids is read exactly; a JSON reader that rounds them loses the span, and says so."""
+    """A dump with integer ids is read exactly; a JSON reader that rounds them loses the span, with a flaw."""
     data = json.dumps({"spans": [integers(span) for span in sdk_spans()], "final_output": None}).encode()
     value = read_span_json(data)
     assert is_span_dump(value)
@@ -100,7 +100,7 @@ def span_json_of(span: Span) -> dict[str, Any]:
     ],
 )
 def test_a_span_without_good_ids_is_rejected_alone(fields: dict[str, bytes], code: str) -> None:
-    """A span that cannot be named is left out, counted and told with its place; its neighbours are kept."""
+    """A span without valid ids is left out, counted and a flaw with its place; its neighbours stay."""
     found = decode_protobuf(request(message(), message(**fields), message()).SerializeToString())
     assert codes(found) == [("resource 1, scope 1, span 2", code)]
     assert (len(found.spans), found.rejected) == (2, 1)
@@ -126,8 +126,8 @@ def test_parents_in_every_spelling(given: object, read: str | None) -> None:
 
 
 @pytest.mark.parametrize("given", ["12", "zz" * 8, "@@@@", -1, 1.5, 2**64, True, [CHILD]])
-def test_a_parent_that_is_no_id_is_told_and_the_span_kept(given: object) -> None:
-    """A span with a parent that cannot be read is kept as a root, and the flaw says so."""
+def test_a_parent_that_is_no_id_is_a_flaw_and_the_span_stays(given: object) -> None:
+    """A span with a parent that cannot be read becomes a root, with a flaw."""
     found = decode_json(span_json(parentSpanId=given))
     assert codes(found) == [("resource 1, scope 1, span 1", "otlp-parent-id")]
     assert [span.parent_id for span in found.spans] == [None]
@@ -137,8 +137,8 @@ def test_a_parent_that_is_no_id_is_told_and_the_span_kept(given: object) -> None
 
 
 @pytest.mark.parametrize("given", ["soon", -1, 2**63, 1.5, True, [1], [1, "x"], {}, "1" * 21, "9" * 5_000])
-def test_a_time_that_is_none_is_read_as_not_said(given: object) -> None:
-    """Times before 1970, after 2262 or of another shape become 0 and are told; the span is kept."""
+def test_a_time_that_is_none_is_read_as_not_set(given: object) -> None:
+    """Times before 1970, after 2262 or of another shape become 0, with a flaw; the span stays."""
     for name in ("endTimeUnixNano", "endTime"):
         found = decode_json(span_json(**{name: given}))
         if name == "endTime" and given in (1.5, 2**63, True):
@@ -193,13 +193,13 @@ def test_values_in_json(value: object, read: object) -> None:
     ],
 )
 def test_a_value_that_cannot_be_read_leaves_its_key(value: object, code: str) -> None:
-    """What is not of its type becomes None, so that its key is seen to be there, and its place is told."""
+    """What is not of its type becomes None, so that its key is there, and is a flaw with its place."""
     found = decode_json(attributes(good={"stringValue": "g"}, bad=value, last={"boolValue": True}))
     assert codes(found) == [("resource 1, scope 1, span 1, attribute 2", code)]
     assert dict(found.spans[0].attributes) == {"good": "g", "bad": None, "last": True}
 
 
-def test_keys_that_are_missing_or_repeated_are_told() -> None:
+def test_keys_that_are_missing_or_repeated_are_flaws() -> None:
     """An attribute without a key is left out; of two with one the last is kept, equal ones are no flaw."""
     pairs: list[Any] = [{"key": "a", "value": {"stringValue": value}} for value in "xxy"]
     pairs += [{"key": "", "value": {"stringValue": "x"}}, {"value": {"stringValue": "x"}}]
@@ -239,7 +239,7 @@ def test_what_was_dropped_is_counted(fields: dict[str, Any], dropped: tuple[int,
 
 @pytest.mark.parametrize("given", ["many", 1.5, [], True])
 def test_a_count_that_is_none_stands_for_one(given: object) -> None:
-    """Where it is said that something was dropped, and not how much, something was."""
+    """Where a count of dropped items cannot be read, one was dropped."""
     found = decode_json(span_json(droppedAttributesCount=given))
     assert codes(found) == [("resource 1, scope 1, span 1", "otlp-value")]
     assert [span.dropped_attributes for span in found.spans] == [1]
@@ -247,7 +247,7 @@ def test_a_count_that_is_none_stands_for_one(given: object) -> None:
 
 @pytest.mark.parametrize("kind", ["array", "kvlist"])
 def test_values_nest_to_one_depth_in_every_format(kind: str) -> None:
-    """A value of `DEPTH_MAX` levels is read from protobuf, OTLP JSON and plain JSON; one more is told."""
+    """A value of `DEPTH_MAX` levels is read from protobuf, OTLP JSON and plain JSON; one more is a flaw."""
     for depth, code in ((DEPTH_MAX, None), (DEPTH_MAX + 1, "otlp-depth")):
         packed, plain = AnyValue(string_value="x"), "x"
         value: Any = {"stringValue": "x"}
@@ -302,7 +302,7 @@ def test_values_nest_to_one_depth_in_every_format(kind: str) -> None:
         (span_json(name="\udfff"), "resource 1, scope 1, span 1", "otlp-text"),
     ],
 )
-def test_json_of_another_shape_is_told_with_its_place(value: object, place: str, code: str) -> None:
+def test_json_of_another_shape_is_a_flaw_with_its_place(value: object, place: str, code: str) -> None:
     """What stands where something else belongs gives one flaw with its place, and never raises."""
     assert codes(decode_json(value)) == [(place, code)]
 

@@ -1,4 +1,4 @@
-"""Requests in protobuf, whole, damaged and packed: what is kept, and what is told of the rest."""
+"""Requests in protobuf, whole, damaged and packed: what remains, and the flaws for the rest."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def damaged(whole: TracesData, marks: Iterable[bytes] = (b"@@@@",)) -> bytes:
 
 @pytest.mark.parametrize("where", ["name", "trace_state", "status", "event", "scope", "schema"])
 def test_names_that_are_not_utf8_are_left_out(where: str) -> None:
-    """A span's name, a note or a scope's name that is not UTF-8 is told; all else of the span is kept."""
+    """A span's name, a note or a scope's name that is not UTF-8 is a flaw; all else of the span stays."""
     one = message(start_time_unix_nano=7)
     one.attributes.add(key="a").value.string_value = "b"
     whole = request(one)
@@ -85,7 +85,7 @@ def test_names_that_are_not_utf8_are_left_out(where: str) -> None:
 
 
 def test_a_key_that_is_not_utf8_costs_its_attribute() -> None:
-    """An attribute whose key cannot be read is left out; the one flaw names its place."""
+    """An attribute without a readable key is left out; the one flaw names its place."""
     one = message()
     one.attributes.add(key="@@@@").value.string_value = "b"
     one.attributes.add(key="a").value.string_value = "b"
@@ -96,7 +96,7 @@ def test_a_key_that_is_not_utf8_costs_its_attribute() -> None:
 
 
 def test_a_span_that_is_damaged_inside_is_lost_alone() -> None:
-    """Where a span's bytes are no fields, it alone is lost, told and counted; places stay as they were."""
+    """Where a span's bytes are no fields, it alone is lost, counted and a flaw; places stay as they were."""
     whole = request(message(), message(name="@@@@"), message(parent_span_id=b"1"))
     data = whole.SerializeToString()
     found = decode_protobuf(data.replace(b"\x2a\x04@@@@", b"\x2b\xff\xff\xff\xff\xff"))
@@ -117,7 +117,7 @@ def test_bytes_that_are_no_request_are_one_flaw() -> None:
 
 
 def test_the_search_for_damage_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A damaged request with more fields than are looked at is given up as a whole, and the flaw says so."""
+    """A damaged request with more fields than are looked at is rejected as a whole, with a flaw."""
     monkeypatch.setattr(salvage, "FIELDS_MAX", 20)
     found = decode_protobuf(damaged(request(*[message() for _ in range(20)], message(name="@@@@"))))
     assert codes(found) == [("request", "otlp-protobuf")]
@@ -125,7 +125,7 @@ def test_the_search_for_damage_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_flaws_beyond_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a request with many bad spans the first are told, the others counted in one last flaw."""
+    """Of a request with many bad spans the first flaws are listed, the others counted in a last one."""
     monkeypatch.setattr(decoded, "FLAWS_MAX", 3)
     found = decode_protobuf(request(*[Message() for _ in range(10)]).SerializeToString())
     assert [code for _, code in codes(found)] == ["otlp-trace-id"] * 3 + ["otlp-more"]
@@ -134,7 +134,7 @@ def test_flaws_beyond_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_packed_requests_are_unpacked_within_limits() -> None:
-    """zstd and gzip of either format are read; what is damaged, cut off or too large is told."""
+    """zstd and gzip of either format are read; what is damaged, cut off or too large is a flaw."""
     data = encode_spans(sdk_spans()).SerializeToString()
     text = json.dumps([javascript(span) for span in sdk_spans()]).encode()
     for body in (data, text):
@@ -152,12 +152,12 @@ def test_packed_requests_are_unpacked_within_limits() -> None:
 
 
 def unsized(data: bytes) -> bytes:
-    """A zstd frame that does not say how much it holds."""
+    """Return a zstd frame without a content size."""
     return zstandard.ZstdCompressor(write_content_size=False).compress(data)
 
 
 def test_a_frame_beyond_the_limit_is_passed_over() -> None:
-    """A request that is too large is told with its byte, and the next one is read."""
+    """A request that is too large is a flaw with its byte, and the next one is read."""
     parts = [b"one", b"much too long", b"two"]
     stream = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
     pieces = iter([stream[:4], stream[4:7], stream[7:11], stream[11:24], stream[24:28], stream[28:], b""])
@@ -168,7 +168,7 @@ def test_a_frame_beyond_the_limit_is_passed_over() -> None:
     assert found[2] == Frame(24, b"two")
 
 
-def test_layouts_are_told_by_the_first_bytes() -> None:
+def test_layouts_are_recognised_by_the_first_bytes() -> None:
     """Frames of protobuf or zstd and a single request are known; text of any kind is not taken for them."""
     data = encode_spans(sdk_spans()).SerializeToString()
     framed = len(data).to_bytes(4, "big") + data

@@ -97,7 +97,7 @@ def test_all_texts_of_a_span_count() -> None:
 
 
 def spans() -> list[Span]:
-    """Spans of several traces, with texts, whose roots do not come."""
+    """Return spans of several traces, with texts, without their roots."""
     said = f'[{{"role": "user", "parts": [{{"type": "text", "content": "{TEXT}"}}]}}]'
     about = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": said}
     return [
@@ -107,7 +107,7 @@ def spans() -> list[Span]:
 
 
 def told(made: Candidate | InputFlaw) -> str:
-    """Which span told something."""
+    """Return the ids of the released spans."""
     assert isinstance(made, Candidate)
     return made.span_id
 

@@ -57,7 +57,7 @@ def at(seconds: float) -> int:
 
 
 def told(source: Source, now: int) -> list[tuple[str, list[str | None]]]:
-    """Return the spans that go on, each with the texts that it tells and the kind of what is not known."""
+    """Return the released spans, each with the texts of its claims and the kind of unknown ones."""
     made = [one.made for one in source.release(now)]
     return [
         (
@@ -113,7 +113,7 @@ def test_where_no_log_record_ever_came_nothing_waits_for_any() -> None:
     assert told(source, at(6)) == [UNKNOWN]
 
 
-def test_a_broken_request_of_log_records_does_not_say_how_far_the_spans_are() -> None:
+def test_a_broken_request_of_log_records_does_not_advance_the_spans_time() -> None:
     """Records that wait for their span are not dropped for it, whenever it comes."""
     source = Source(SETTINGS)
     source.hear(records(1, 1), at(1))
@@ -141,8 +141,8 @@ def test_a_time_in_the_future_is_no_progress() -> None:
     assert source.logs_time == 0
 
 
-def test_records_whose_span_does_not_come_are_dropped_after_hold() -> None:
-    """A span that comes later lacks what they held: none of its halves is told in part."""
+def test_records_without_their_span_are_dropped_after_hold() -> None:
+    """A span that comes later lacks what they held: none of its halves is partial."""
     source = Source(SETTINGS)
     source.hear(records(1, 1, "gen_ai.user.message"), at(1))
     source.idle(at(60))
@@ -158,7 +158,7 @@ def test_records_whose_span_does_not_come_are_dropped_after_hold() -> None:
     assert [one.content for one in made[0].claims] == [Content.TRUNCATED, Content.TRUNCATED]
 
 
-def test_records_of_a_span_that_has_its_content_itself_are_dropped_unsaid() -> None:
+def test_records_of_a_span_with_its_content_are_dropped_silently() -> None:
     """They repeat it, whether they come before it or after."""
     source = Source(SETTINGS)
     source.hear(records(1, 1), at(1))
@@ -171,7 +171,7 @@ def test_records_of_a_span_that_has_its_content_itself_are_dropped_unsaid() -> N
 
 
 def test_records_of_a_span_that_is_no_call_are_counted() -> None:
-    """Those of a span that only says whose the others are add to nothing."""
+    """Those of a span that only names the session of others add to nothing."""
     source = Source(SETTINGS)
     turn = replace(chat(1, 1), attributes=WHO)
     source.hear(records(1, 1), at(1))
@@ -181,7 +181,7 @@ def test_records_of_a_span_that_is_no_call_are_counted() -> None:
     assert (source.unjoined_records, source.waiting_records) == (2, 0)
 
 
-def test_a_span_sent_again_is_not_told_without_its_log_records() -> None:
+def test_a_span_sent_again_is_not_read_without_its_log_records() -> None:
     """The first copy went on with them."""
     source = Source(SETTINGS)
     source.hear(records(1, 1), at(1))
@@ -194,8 +194,8 @@ def test_a_span_sent_again_is_not_told_without_its_log_records() -> None:
     assert source.waiting == 0
 
 
-def test_an_agent_whose_words_are_in_log_records_goes_on_in_its_turn() -> None:
-    """It began before a call inside it ended, so that what is told at its start comes first."""
+def test_an_agent_with_messages_in_log_records_waits_for_its_turn() -> None:
+    """It began before a call inside it ended, so its claims at the start come first."""
     source = Source(SETTINGS)
     agent = replace(chat(1, 4, parent_id="f" * 16), start=at(0))
     agent = replace(agent, attributes={"gen_ai.operation.name": "invoke_agent"})

@@ -12,7 +12,7 @@ IDS = {"traceId": "1" * 32, "spanId": "2" * 16}
 
 
 def request() -> TracesData:
-    """A request of two scopes, one of which says no version."""
+    """Return a request of two scopes, one without a version."""
     data = TracesData()
     scopes = data.resource_spans.add().scope_spans
     for name, version in (("pydantic-ai", "2.68.0"), ("app", "")):
@@ -41,7 +41,7 @@ def test_dumps_of_sdks_carry_the_version() -> None:
 
 
 def test_a_version_that_is_no_text_is_none() -> None:
-    """A number or a list in its place is as if no version were said, and the span is read."""
+    """A number or a list in its place counts as no version, and the span is read."""
     for version in (6, ["6"], None, {}):
         (span,) = decode_json(
             {"spans": [IDS | {"instrumentationScope": {"name": "ai", "version": version}}]}

@@ -1,4 +1,4 @@
-"""What a span says of itself in any dialect: session, end, nesting, error, service, other attributes."""
+"""Facts of a span in any dialect: session, end, nesting, error, service, other attributes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .dialect_spans import chat, step_of
         *("langsmith.metadata.thread_id", "langsmith.trace.session_id", "gcp.vertex.agent.session_id"),
     ],
 )
-def test_known_keys_say_the_session(key: str) -> None:
+def test_known_keys_name_the_session(key: str) -> None:
     """On a span of any part; a number is its digits; resources, which outlive sessions, are not asked."""
     assert step_of({key: "s1"}).session == "s1"
     assert step_of({**chat(), key: 17}).session == "17"
@@ -42,13 +42,13 @@ def test_keys_are_asked_in_their_order() -> None:
     ("value", "truth"),
     [(True, True), ("true", True), ("False", False), (False, False), (1, None), ("yes", None)],
 )
-def test_the_end_and_nesting_are_said_as_truth_or_as_text(value: Any, truth: bool | None) -> None:
+def test_the_end_and_nesting_are_truth_values_or_text(value: Any, truth: bool | None) -> None:
     """Exporters without truth values write text."""
     step = step_of({"tracline.session.end": value, "tracline.nested": value})
     assert (step.ends, step.nested, step.attributes) == (truth is True, truth, {})
 
 
-def test_a_failed_span_says_its_error() -> None:
+def test_a_failed_span_has_its_error() -> None:
     """`error.type`, else the last exception's, else only that it failed."""
     first, last = ({"exception.type": name} for name in ("TimeoutError", "KeyError"))
     events = [("exception", first), ("exception", last)]
@@ -70,7 +70,7 @@ def test_an_exception_that_was_overcome_is_no_error() -> None:
     [("shop", "shop"), ("unknown_service", None), ("unknown_service:python", None), ("", None), (7, None)],
 )
 def test_the_service_is_one_that_somebody_named(name: Any, service: str | None) -> None:
-    """SDKs fill in a name where nobody gave one."""
+    """SDKs fill in a default name."""
     assert step_of({}, resource={"service.name": name}).service == service
 
 
@@ -90,7 +90,7 @@ def test_attributes_that_are_too_long_or_no_text_are_left_out() -> None:
     assert len(step_of({str(n): n for n in range(ATTRIBUTES_MAX + 9)}).attributes) == ATTRIBUTES_MAX
 
 
-def test_no_attribute_holds_what_was_said() -> None:
+def test_no_attribute_holds_message_content() -> None:
     """Messages, arguments and results are in their columns, and in no other place."""
     flattened = {
         **dict.fromkeys(
@@ -114,7 +114,7 @@ def test_no_attribute_holds_what_was_said() -> None:
 
 @pytest.mark.parametrize("key", ["gen_ai.agent.name", "agent.name", "ai.telemetry.functionId"])
 def test_a_span_of_any_part_may_name_its_agent(key: str) -> None:
-    """A model's call and a tool's run say it where the instrumentation knows it."""
+    """A model's call and a tool's run have it where the instrumentation knows it."""
     for attributes in ({}, chat(), {"openinference.span.kind": "LLM"}, {"ai.operationId": "ai.toolCall"}):
         assert step_of({**attributes, key: "desk"}).agent == "desk"
 

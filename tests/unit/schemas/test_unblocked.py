@@ -1,4 +1,4 @@
-"""Spans of one trace that overlap and say themselves whose they are: judged in the order of their events."""
+"""Overlapping spans of one trace that name their session: judged in the order of their events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def span(number: int, start: float, end: float, said: dict[str, Value]) -> Span:
 
 
 def asking(one: Span) -> Span:
-    """The span as one that says nothing of whose it is, inside one that has not come."""
+    """Return the span without session and agent, inside one that has not come."""
     said = {name: value for name, value in one.attributes.items() if name not in WHO}
     return replace(one, parent_id="f" * 16, attributes=said)
 
@@ -67,7 +67,7 @@ def made(released: Iterable[Released]) -> list[Candidate]:
 
 
 def live(spans: Sequence[Span]) -> list[Event]:
-    """The events, each span heard the moment it comes, half a second of quiet at a time."""
+    """Return the events, each span taken in as it comes, with half-seconds of silence between."""
     source, session, events = (
         Source(SessionSettings(lateness_s=5)),
         SessionAssembler("s", 3_600 * NS),
@@ -112,8 +112,8 @@ def test_what_does_not_overlap_waits_for_nothing() -> None:
     assert [one.span_id for one in made(source.release(BEGUN + 8 * NS))] == [TRACE[1].span_id]
 
 
-def test_who_says_whose_it_is_waits_for_who_does_not() -> None:
-    """A retry that overlaps its first try, of which one says the session: both go on with the root."""
+def test_a_named_span_waits_for_an_unnamed_one() -> None:
+    """A retry that overlaps its first try, one with the session: both are released with the root."""
     first, retry = asking(chat(2, 1, 4, "hi", "ok")), chat(3, 2, 3, "hi", "ok")
     source = Source(SessionSettings(lateness_s=5))
     source.hear(Decoded((first, retry)), BEGUN + 4 * NS)

@@ -126,7 +126,7 @@ def test_closed_sessions_are_forgotten(counter: SessionCounter) -> None:
     told(counter, until_s=sessions.FORGET_S + 200)
     assert not counter.sessions
     assert not counter.cohorts
-    assert counter.forgotten == 1
+    assert counter.dropped == 1
 
 
 def test_sessions_without_end_are_forgotten(counter: SessionCounter, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_sessions_are_limited_while_time_stands_still(
             counter.add(status)
     assert len(counter.sessions) <= 3
     assert ("open", 0) in counter.sessions
-    assert counter.forgotten == 0
+    assert counter.dropped == 0
     for name in ("s200", "s201", "s202"):
         counter.add(said(APPLIED, 40, name))
     assert [session for session, _ in counter.sessions] == ["s200", "s201", "s202"]

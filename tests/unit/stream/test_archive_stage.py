@@ -22,7 +22,7 @@ from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import JudgedBatch, Mark, encode, judged_messages
-from tracline.stream.stages.archive import EVERY_S, ROWS_MAX, Gathering, Pace, resumed, too_many
+from tracline.stream.stages.archive import EVERY_S, ROWS_MAX, ChunkBuffer, Pace, resumed, too_many
 from tracline.stream.stages.rekey import Record
 
 DAY = 86_400 * NS
@@ -51,9 +51,9 @@ def records(values: Sequence[bytes], first: int = 0) -> Iterator[Record]:
         yield Record(1, number, BEGIN + number * NS, value)
 
 
-def gathering(standing: ArchiveCheckpoint | None = None, pace: Pace | None = None) -> Gathering:
+def gathering(standing: ArchiveCheckpoint | None = None, pace: Pace | None = None) -> ChunkBuffer:
     """Return what gathers partition 1."""
-    return Gathering("tracline.judged", 1, standing or ArchiveCheckpoint(0, 0), pace)
+    return ChunkBuffer("tracline.judged", 1, standing or ArchiveCheckpoint(0, 0), pace)
 
 
 def test_what_a_restart_made_again_is_dropped() -> None:

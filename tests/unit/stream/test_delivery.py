@@ -142,7 +142,8 @@ def test_what_fails_is_tried_again_ever_later() -> None:
     assert waits[:9] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert counted(desk, "tracline_alert_failures_total") == {("desk", "unreachable"): 9}
     assert counted(desk, "tracline_alert_deliveries_total") == {("desk",): 1}
-    assert [line.split(":")[0] for line in desk.said] == ["desk", "desk takes alerts again"]
+    assert len(desk.said) == 2
+    assert desk.said[1] == "desk: accepts alerts again"
 
 
 def test_jitter_takes_up_to_half_of_a_wait() -> None:
@@ -316,12 +317,12 @@ def test_a_webhook_knows_who_sent_what_and_when() -> None:
 def test_answers_say_whether_the_alert_or_the_receiver_is_at_fault(
     status: int, missed: DeliveryFailure
 ) -> None:
-    """Refusals are told from troubles that pass, and no redirection is followed."""
+    """RefusalMeter are told from troubles that pass, and no redirection is followed."""
     with hook() as told, httpx.Client() as client:
         told.status = status
         with pytest.raises(NotDelivered, match=str(status)) as caught:
             Webhook(told.url, client).send([FIRING], BEGAN, 240)
-    assert caught.value.missed is missed
+    assert caught.value.failure is missed
 
 
 @pytest.mark.parametrize(
@@ -356,4 +357,4 @@ def test_a_receiver_that_is_away_is_unreachable() -> None:
         url = told.url
     with httpx.Client() as client, pytest.raises(NotDelivered) as caught:
         Webhook(url, client).send([FIRING], BEGAN, 240)
-    assert caught.value.missed is DeliveryFailure.UNREACHABLE
+    assert caught.value.failure is DeliveryFailure.UNREACHABLE

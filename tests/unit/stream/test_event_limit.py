@@ -20,7 +20,7 @@ from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.messages.status import SessionStatus
-from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, Bench, Worker, poisoned
+from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, RuleSetJudge, Worker, poisoned
 
 from ..batch.audit_rows import PACK, START, call, session, user, write
 
@@ -90,7 +90,7 @@ def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
     ]
     wanted = found(tmp_path, rows)
     state = SessionState(SessionAssembler("a", 3_600 * NS))
-    bench = Bench(compile_rule_set(RULES))
+    bench = RuleSetJudge(compile_rule_set(RULES))
     records: list[dict] = []
     statuses = []
     cuts = [0, 3_000, EVENTS_MAX - 1, EVENTS_MAX, EVENTS_MAX + 20, len(events) - 1, len(events)]
@@ -117,7 +117,7 @@ def waiting(number: int) -> Candidate:
 def test_more_spans_than_may_wait_are_put_aside() -> None:
     """What comes on top of `HELD_MAX` waiting spans is named, and nothing that waits is lost."""
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
-    worker = Worker(Bench(compile_rule_set(RULES)))
+    worker = Worker(RuleSetJudge(compile_rule_set(RULES)))
     first = worker.step(states, map(waiting, range(HELD_MAX)), START - 1)
     assert (first.events, first.poison) == ([], [])
     over = worker.step(states, [waiting(HELD_MAX)], START - 1)
@@ -151,7 +151,7 @@ def test_more_text_than_may_wait_is_put_aside() -> None:
         return Candidate("a", SpanRole.CHAT, START, START + number, told, trace_id="t", span_id=str(number))
 
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
-    worker = Worker(Bench(compile_rule_set(RULES)))
+    worker = Worker(RuleSetJudge(compile_rule_set(RULES)))
     done = worker.step(states, map(large, range(4)), START - 1)
     assert not done.poison
     over = worker.step(states, [large(4)], START - 1)

@@ -30,8 +30,8 @@ from tracline.stream.messages.codec import (
 )
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.judge import Bench, Worker
-from tracline.stream.stages.monitor import Monitoring, Step, Terms
+from tracline.stream.stages.judge import RuleSetJudge, Worker
+from tracline.stream.stages.monitor import MonitorStage, Step, Terms
 from tracline.stream.stages.rekey import Output, Record
 from tracline.stream.stages.schedule import PASSED_MAX, Partition
 
@@ -70,7 +70,7 @@ class Monitor:
 
     def begin(self) -> None:
         """Begin from what the table holds."""
-        self.monitoring = Monitoring(self.terms, self.table)
+        self.monitoring = MonitorStage(self.terms, self.table)
         self.monitoring.assign([0], list(self.table.items()))
 
     def take(self, offset: int, message: Message | bytes, writes: int | None = None) -> Step:
@@ -476,7 +476,7 @@ def test_revoked_partitions_leave_nothing_behind() -> None:
     assert len(monitor.take(1, SHOUTS[1]).judged.records) == 2
 
 
-class Fragile(Bench):
+class Fragile(RuleSetJudge):
     """A rule set that breaks on one session's events."""
 
     def judged(self, states: Mapping[str, SessionState], events: Sequence[Event]):  # noqa: D102

@@ -13,7 +13,7 @@ from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import Activation
 from tracline.stream.messages.session_state import SessionState
-from tracline.stream.stages.judge import Bench, Worker
+from tracline.stream.stages.judge import RuleSetJudge, Worker
 
 from ..batch.audit_rows import START
 from .test_monitor_stage import FIRST, OTHER_TEXTS, RULES, TERMS, Monitor, batch, says
@@ -44,7 +44,7 @@ def test_a_session_whose_rules_cannot_be_used_is_not_put_aside() -> None:
         monitor.take(2, batch(9, says(FIRST, 4, "now!")))
 
 
-class Full(Bench):
+class Full(RuleSetJudge):
     """A rule set that finds the disk full when it is made ready."""
 
     def judged(self, states: Mapping[str, SessionState], events: Sequence[Event]):  # noqa: ARG002, D102

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 from tracline.stream.error import StreamError
-from tracline.stream.kafka.faust.queue import LANE_MESSAGES, Lane
+from tracline.stream.kafka.faust.queue import LANE_MESSAGES, PartitionQueue
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Message:
     partition: int = 0
 
 
-def taken(lane: Lane) -> list[int]:
+def taken(lane: PartitionQueue) -> list[int]:
     """The offsets that wait in a lane."""
     found: list[int] = []
     while not lane.queue.empty():
@@ -31,7 +31,7 @@ def test_messages_come_in_their_order_with_the_gaps_of_transactions() -> None:
     """Each follows the one before it, whatever lies between; one that came is not taken again."""
 
     async def hand() -> list[int]:
-        lane = Lane(generation=2, last=4)
+        lane = PartitionQueue(generation=2, last=4)
         for offset, before in ((6, 4), (7, 6), (6, 4), (9, 7)):
             await lane.offer(Message(offset), before)
         return taken(lane)
@@ -44,7 +44,7 @@ def test_messages_of_another_time_are_left_out(message: Message, before: int | N
     """What was read before the partition was ours, or before reading began anew, is read again."""
 
     async def hand() -> list[int]:
-        lane = Lane(generation=2, last=4)
+        lane = PartitionQueue(generation=2, last=4)
         await lane.offer(message, before)
         return taken(lane)
 
@@ -55,7 +55,7 @@ def test_a_message_whose_predecessor_never_came_is_not_taken() -> None:
     """Kafka's client has lost one: to go on would leave it out for good."""
 
     async def hand() -> None:
-        lane = Lane(generation=2, last=4)
+        lane = PartitionQueue(generation=2, last=4)
         await lane.offer(Message(9), 7)
 
     with pytest.raises(StreamError, match="lost messages of partition 0 behind 4") as caught:
@@ -67,7 +67,7 @@ def test_a_full_lane_that_closes_lets_go_of_whoever_waits() -> None:
     """What is in hand is finished, what waits is dropped, and who was about to hand one over goes on."""
 
     async def close() -> list[int]:
-        lane = Lane(generation=2, last=-1)
+        lane = PartitionQueue(generation=2, last=-1)
         done: list[int] = []
         started = asyncio.Event()
 

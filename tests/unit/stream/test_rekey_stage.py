@@ -29,7 +29,7 @@ from tracline.stream.messages.codec import (
     partition_of,
 )
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.rekey import FACTS, Input, Record, Rekeyer, Transaction
+from tracline.stream.stages.rekey import FACTS, Input, Record, Rekeyer, RekeyResult
 from tracline.stream.stages.resolve import Source
 
 from ...kafka.keyed import (
@@ -65,7 +65,7 @@ class Topics:
     offsets: dict[Input, int] = field(default_factory=dict)
     largest: int = 0
 
-    def write(self, done: Transaction) -> None:
+    def write(self, done: RekeyResult) -> None:
         """Write a transaction, as the broker does."""
         self.batches += batches_of(done)
         self.offsets |= done.offsets
@@ -184,7 +184,7 @@ def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
     assert waited
 
 
-def letters_of(done: Transaction) -> list[DeadLetter]:
+def letters_of(done: RekeyResult) -> list[DeadLetter]:
     """The dead letters of a transaction."""
     return [decode_dead_letter(one.value or b"") for one in done.outputs if one.topic is Topic.DEAD_LETTER]
 
@@ -241,7 +241,7 @@ def test_damaged_state_is_refused(key: str, value: bytes) -> None:
 TICKING = replace(SETTINGS, lateness_s=5, tick_s=1)
 
 
-def ticks_of(done: Transaction) -> dict[int, dict[int, int]]:
+def ticks_of(done: RekeyResult) -> dict[int, dict[int, int]]:
     """The watermarks that each events partition is told."""
     told: dict[int, dict[int, int]] = {}
     for one in done.outputs:
@@ -270,7 +270,7 @@ def test_ticks_tell_every_partition_how_late_it_is() -> None:
 
 def test_without_a_source_there_is_nothing_to_tell() -> None:
     """A process that has no partition sends no tick."""
-    assert rekeyer().tick((), 1_000 * NS) == Transaction()
+    assert rekeyer().tick((), 1_000 * NS) == RekeyResult()
 
 
 def test_what_a_tick_says_is_remembered() -> None:
@@ -411,7 +411,7 @@ def test_what_says_nothing_of_a_record_puts_none_aside(
         one.take(done.records[:1])
 
 
-def candidates_in(done: Transaction) -> list[Candidate]:
+def candidates_in(done: RekeyResult) -> list[Candidate]:
     """The candidates of a transaction."""
     return [candidate for batch in batches_of(done) for candidate in batch.candidates]
 

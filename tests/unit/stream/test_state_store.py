@@ -7,19 +7,30 @@ from pathlib import Path
 import pytest
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
-from tracline.stream.kafka.faust.state_store import STALE_S, DiskShelf, MemoryShelf, Shelf, Shelves, locked
+from tracline.stream.kafka.faust.state_store import (
+    STALE_S,
+    DiskPartitionStore,
+    MemoryPartitionStore,
+    PartitionStore,
+    PartitionStores,
+    locked,
+)
 from tracline.stream.messages.codec import partition_of
 
 NOW = 1_772_000_000 * NS
 
 
 @pytest.fixture(params=["memory", "disk"])
-def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Shelf:
+def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> PartitionStore:
     """A shelf that is empty."""
-    return MemoryShelf() if request.param == "memory" else DiskShelf(tmp_path / "shelf", lambda: NOW)
+    return (
+        MemoryPartitionStore()
+        if request.param == "memory"
+        else DiskPartitionStore(tmp_path / "shelf", lambda: NOW)
+    )
 
 
-def test_a_shelf_holds_the_last_write_of_each_key(shelf: Shelf) -> None:
+def test_a_shelf_holds_the_last_write_of_each_key(shelf: PartitionStore) -> None:
     """What is put replaces what was there; what is forgotten is gone, though it was put just before."""
     assert shelf.applied == -1
     shelf.put([(b"a", b"1"), (b"b", b"1"), (b"c", b"1"), (b"c", None)], 3)
@@ -31,24 +42,24 @@ def test_a_shelf_holds_the_last_write_of_each_key(shelf: Shelf) -> None:
 
 def test_a_shelf_on_disk_is_there_again(tmp_path: Path) -> None:
     """After a restart it holds what it held, and says up to where that is; discarded, it is empty."""
-    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW)
+    shelf = DiskPartitionStore(tmp_path / "shelf", lambda: NOW)
     shelf.put([(b"a", b"1")], 7)
     shelf.close()
-    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW + STALE_S * NS)
+    shelf = DiskPartitionStore(tmp_path / "shelf", lambda: NOW + STALE_S * NS)
     assert (shelf.get(b"a"), shelf.applied) == (b"1", 7)
     shelf.discard()
     assert not (tmp_path / "shelf").exists()
-    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW)
+    shelf = DiskPartitionStore(tmp_path / "shelf", lambda: NOW)
     assert (shelf.get(b"a"), shelf.applied) == (None, -1)
 
 
 @pytest.mark.parametrize("later_s", [STALE_S, -STALE_S])
 def test_a_shelf_that_was_left_alone_for_long_is_made_anew(tmp_path: Path, later_s: int) -> None:
     """What the changelog forgot meanwhile must not be remembered here; nor where the clock cannot say."""
-    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW)
+    shelf = DiskPartitionStore(tmp_path / "shelf", lambda: NOW)
     shelf.put([(b"a", b"1")], 7)
     shelf.close()
-    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW + later_s * NS + later_s)
+    shelf = DiskPartitionStore(tmp_path / "shelf", lambda: NOW + later_s * NS + later_s)
     assert list(shelf.items()) == []
     assert shelf.applied == -1
 
@@ -56,12 +67,12 @@ def test_a_shelf_that_was_left_alone_for_long_is_made_anew(tmp_path: Path, later
 @pytest.mark.parametrize("session_id", ["plain", "a/b", "", "\udc80", "2/3"])
 def test_each_key_is_on_the_shelf_of_its_partition(session_id: str) -> None:
     """Sessions, facts and rule sets are found where their partition is, and nowhere once it is gone."""
-    made: dict[int, Shelf] = {}
+    made: dict[int, PartitionStore] = {}
 
-    def make(number: int) -> Shelf:
-        return made.setdefault(number, MemoryShelf())
+    def make(number: int) -> PartitionStore:
+        return made.setdefault(number, MemoryPartitionStore())
 
-    shelves = Shelves(5, make)
+    shelves = PartitionStores(5, make)
     own = partition_of(session_id, 5)
     for number in range(5):
         shelves.open(number)
@@ -101,11 +112,11 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 
 def test_a_damaged_shelf_is_said(tmp_path: Path) -> None:
     """A database that cannot be opened is named, with what to do."""
-    shelf = DiskShelf(tmp_path / "shelf", lambda: NOW)
+    shelf = DiskPartitionStore(tmp_path / "shelf", lambda: NOW)
     shelf.put([(b"a", b"1")], 0)
     shelf.close()
     (tmp_path / "shelf" / "CURRENT").write_text("nonsense\n")
     with pytest.raises(StreamError, match="cannot be used: Corruption") as caught:
-        DiskShelf(tmp_path / "shelf", lambda: NOW)
+        DiskPartitionStore(tmp_path / "shelf", lambda: NOW)
     assert caught.value.code == "TRL743"
     assert "made again from Kafka" in caught.value.hint

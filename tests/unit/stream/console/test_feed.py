@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 from tracline.stream.console import pages, queries
-from tracline.stream.console.answer_cache import ANSWERS_KEPT_MAX, REST, AnswerCache
+from tracline.stream.console.answer_cache import ANSWERS_CACHED_MAX, CACHE_FACTOR, AnswerCache
 from tracline.stream.console.feed import FeedRenderer, feed
 from tracline.stream.ingest.server.open_files import FEEDS_MAX
 
@@ -62,7 +62,7 @@ def test_the_feed_tells_what_is_new(store: Path) -> None:
         ("verdicts", "3"),
     ]
     assert first.data.count("<tr") == second.data.count("<tr") == 1
-    assert 'data-said="violated, high: Calls are answered"' in second.data
+    assert 'data-announce="violated, high: Calls are answered"' in second.data
     assert "Verdicts given</dt><dd>2<" in position.data
 
 
@@ -87,7 +87,7 @@ def test_the_feed_looks_again_where_an_answer_was_kept(store: Path) -> None:
 
     async def follow() -> list[str]:
         heard = Heard(store, 0, answers=answers)
-        heard.between = [lambda: None, lambda: now.append(now.pop() + REST), lambda: None]
+        heard.between = [lambda: None, lambda: now.append(now.pop() + CACHE_FACTOR), lambda: None]
         events = [await anext(heard.events) for _ in range(2)]
         await heard.events.aclose()
         return [str(event.data) for event in events]
@@ -148,11 +148,11 @@ def test_answers_are_kept_for_as_long_as_they_cost() -> None:
         return now[0]
 
     assert answers.get("a", make) == (1.0, True)
-    now[0] += REST - 0.5
+    now[0] += CACHE_FACTOR - 0.5
     assert answers.get("a", make) == (1.0, False)
     assert answers.get("b", make) == (now[0], True)
     now[0] += 1
     assert answers.get("a", make) == (now[0], True)
-    for key in range(ANSWERS_KEPT_MAX):
+    for key in range(ANSWERS_CACHED_MAX):
         answers.get(key, lambda: 0.0)
     assert answers.get("b", make)[1]

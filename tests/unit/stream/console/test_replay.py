@@ -10,7 +10,7 @@ from tracline.rules.engine.monitor import Monitor
 from tracline.schemas.event import Event
 from tracline.schemas.verdict import Verdict
 from tracline.stream.console import queries
-from tracline.stream.console.replay import MARKS_AN_EVENT_MAX, RuleReplay, replay
+from tracline.stream.console.replay import STEPS_AN_EVENT_MAX, RuleReplay, replay
 
 from ..console_store import call, desk_sessions, result, session, shipped, user
 from .asking import DESK
@@ -39,11 +39,11 @@ def stored(store: Path, told: tuple[Event, ...]) -> list[queries.VerdictDetails]
 
 def verdicts(course: RuleReplay) -> Iterator[tuple[str | None, int, Verdict]]:
     """Yield what a course reports, and what is left unmet."""
-    for at, marks in enumerate(course.marks):
+    for at, marks in enumerate(course.steps):
         yield from ((m.slice, at + 1, m.verdict) for m in marks.shown if m.reported)
-    for standing in course.standings:
+    for standing in course.slices:
         if standing.closing is Verdict.UNMET:
-            yield standing.mark.slice, standing.seq, Verdict.UNMET
+            yield standing.last.slice, standing.seq, Verdict.UNMET
 
 
 def test_the_residual_at_each_event_is_the_monitors() -> None:
@@ -51,30 +51,30 @@ def test_the_residual_at_each_event_is_the_monitors() -> None:
     told = session("s", call(), user("hm"), result(), user("x!"), call(), end=False)
     answered, calm, _ = replay(DESK, told)
     monitor = Monitor("always (call -> eventually result)")
-    for event, marks in zip(told, answered.marks, strict=True):
+    for event, marks in zip(told, answered.steps, strict=True):
         verdict = monitor.step(
             {"call"} if event.tool and not event.result else {"result"} if event.result else set()
         )
         assert [(mark.verdict, mark.residual) for mark in marks.shown] == [(verdict, monitor.residual)]
-    assert [marks.shown[0].residual for marks in calm.marks] == ["always not angry"] * 3 + [
+    assert [marks.shown[0].residual for marks in calm.steps] == ["always not angry"] * 3 + [
         "false",
         "always not angry",
     ]
-    assert [marks.is_news for marks in answered.marks] == [True, False, True, False, True]
+    assert [marks.is_change for marks in answered.steps] == [True, False, True, False, True]
 
 
 def test_slices_are_told_apart() -> None:
     """A rule with slices has a mark for each slice that an event steps, and the last of each stands."""
     told = session("s", call("pay", "a"), call("pay", "b"), user("hm"), call("pay", "a"), end=False)
     course = replay(DESK, told)[2]
-    assert [[mark.slice for mark in marks.shown] for marks in course.marks] == [
+    assert [[mark.slice for mark in marks.shown] for marks in course.steps] == [
         ["a"],
         ["b"],
         [None, "a", "b"],
         ["a"],
     ]
-    assert [mark.verdict for mark in course.marks[3].shown] == [Verdict.VIOLATED]
-    assert {(s.mark.slice, s.seq, s.closing) for s in course.standings} == {
+    assert [mark.verdict for mark in course.steps[3].shown] == [Verdict.VIOLATED]
+    assert {(s.last.slice, s.seq, s.closing) for s in course.slices} == {
         ("a", 4, None),
         ("b", 3, Verdict.HELD),
     }
@@ -83,5 +83,5 @@ def test_slices_are_told_apart() -> None:
 def test_an_event_of_many_slices_shows_some() -> None:
     """An event without a value steps every slice; some are shown, and the others counted."""
     told = session("s", *(call("pay", f"c{i}") for i in range(20)), user("hm"), end=False)
-    marks = replay(DESK, told)[2].marks[-1]
-    assert (len(marks.shown), marks.more) == (MARKS_AN_EVENT_MAX, 21 - MARKS_AN_EVENT_MAX)
+    marks = replay(DESK, told)[2].steps[-1]
+    assert (len(marks.shown), marks.more) == (STEPS_AN_EVENT_MAX, 21 - STEPS_AN_EVENT_MAX)

@@ -34,7 +34,7 @@ def test_any_session_id_has_a_page(store: Path, name: str) -> None:
 def test_a_rule_that_cannot_judge_says_from_where(store: Path) -> None:
     """From the event on whose text was not captured the rule shows nothing but `unjudged`."""
     told = session("s", user("hi"), user(None, content="absent"), user("no!"))
-    assert [len(marks.shown) for marks in replay(DESK, told[:-1])[1].marks] == [1, 1, 0]
+    assert [len(marks.shown) for marks in replay(DESK, told[:-1])[1].steps] == [1, 1, 0]
     text = plain(get(app(fill(store, DESK, [told])), "/sessions/s").text)
     assert "1 rule is unjudged" in text
     assert "? unjudged from event 2" in text
@@ -52,7 +52,7 @@ def test_the_page_of_a_session_explains_the_chosen_verdict(store: Path) -> None:
     marked = [html for html in text.split('<li id="e')[1:] if "Witness of" in html]
     assert [int(html[0]) for html in marked] == [2, 3]
     assert (
-        "True here: call Asked afterwards: always (call -> eventually result) and eventually result"
+        "True here: call Required afterwards: always (call -> eventually result) and eventually result"
         in plain(marked[0])
     )
 

@@ -1,0 +1,100 @@
+"""The partitions that a process reads: where it goes on in each, and checks of their topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kafka.structs import TopicPartition
+
+from ..error import StreamError
+from ..process.kafka_metrics import KafkaMetrics
+from .client import ClientRecord, GroupClient, Loss
+
+CHECK_S = 5.0
+"""How often a process checks the topics that it reads, in seconds."""
+
+
+class Inputs:
+    """The inputs of one process; `next` has the offset of the next record of each assigned partition.
+
+    `lost` makes the error for a topic that is not the one that was read.
+    """
+
+    def __init__(
+        self,
+        client: GroupClient,
+        metrics: KafkaMetrics,
+        report: Callable[[str], None],
+        lost: Callable[[Loss], StreamError] | None = None,
+    ) -> None:
+        self.next: dict[TopicPartition, int] = {}
+        self._client, self._metrics, self._report = client, metrics, report
+        self._lost = lost or read_error
+        self._checked = 0.0
+
+    def check(self, topic: str, read: Mapping[int, int]) -> None:
+        """Raise StreamError where the topic is not the one that was read up to these offsets."""
+        if (loss := self._client.find_loss(topic, read)) is not None:
+            raise self._lost(loss)
+
+    def check_again(self, now: float) -> bool:
+        """Check all topics every `CHECK_S`, and when a consumer knows of another topic.
+
+        Returns whether it did so.
+        """
+        by_topic: dict[str, dict[int, int]] = {self._client.topic: {}}
+        for place, offset in self.next.items():
+            by_topic.setdefault(place.topic, {})[place.partition] = offset
+        if now - self._checked < CHECK_S and not any(map(self._client.is_recreated, by_topic)):
+            return False
+        self._checked = now
+        for topic, offsets in by_topic.items():
+            self.check(topic, offsets)
+        return True
+
+    def committed(self, place: TopicPartition) -> int | None:
+        """Return the offset to go on from, None where the group committed none; report deleted records."""
+        committed = self._client.committed(place)
+        self.check(place.topic, {} if committed is None else {place.partition: committed})
+        if committed is None:
+            return None
+        first = self._client.first(place)
+        self.report_deleted(place, committed, first)
+        return max(first, committed)
+
+    def report_deleted(self, place: TopicPartition, expected: int, first: int) -> None:
+        """Report the records between the one that comes next and the first that exists, if there are any."""
+        if (count := first - expected) > 0:
+            text = f"{place.topic}, partition {place.partition}: Kafka has deleted {count} records"
+            hint = "increase the topic's retention"
+            self._report(f"{text} that were not read ({expected} to {first - 1}); {hint}")
+            self._metrics.deleted(place.topic, count)
+
+    def unread(self, records: Sequence[ClientRecord]) -> list[ClientRecord]:
+        """Return the records that were not read before; report the deleted ones before them.
+
+        Raises StreamError where offsets that were read come again because the topic is another one.
+        """
+        firsts = {place_of(record): record for record in reversed(records)}
+        for place, record in firsts.items():
+            expected = self.next[place]
+            if record.offset < expected:
+                self.check(place.topic, {place.partition: expected})
+            elif record.offset > expected:
+                # The marker of a transaction has an offset, too.
+                self.report_deleted(place, expected, min(self._client.first(place), record.offset))
+        # A fetch may come from before a seek: these records are the same topic's, and were read.
+        return [record for record in records if record.offset >= self.next[place_of(record)]]
+
+
+def place_of(record: ClientRecord) -> TopicPartition:
+    """Return the partition of a record."""
+    return TopicPartition(record.topic, record.partition)
+
+
+def read_error(loss: Loss) -> StreamError:
+    """Return the error (TRL735) that a topic is not the one that was read."""
+    if loss.is_recreated:
+        return StreamError("TRL735", loss.what, "start again, to read the new topic from its beginning")
+    hint = "brokers have lost records: set the offset to resume at with Kafka's own tools"
+    return StreamError("TRL735", loss.what, hint)

@@ -1,0 +1,278 @@
+"""The commit policy of the archiver: files first, then the archive's manifest, which has the offsets.
+
+The manifest says where to go on, with what mark, and which range was being written. Several processes add to
+one folder in turns. Each checks first that the manifest still is as it left it, so that a process whose
+partition the group has assigned to another one since adds nothing. The group's offsets are committed last,
+for those who look at the group's lag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from enum import StrEnum
+from typing import Any, Protocol
+
+from kafka.errors import IllegalStateError, KafkaError
+from kafka.structs import TopicPartition
+
+from ...archive.chunk import ArchiveCheckpoint, Chunk, RuleTexts
+from ..error import StreamError
+from ..messages.codec import DeadLetter, encode_dead_letter
+from ..messages.topics import Topic
+from ..process.archive_metrics import ArchiveMetrics
+from ..process.faultpoints import ArchiveFault
+from ..stages.archive import ChunkBuffer, Pace, resumed, too_many
+from ..stages.rekey import Record
+from .client import ClientRecord, GroupClient, Loss, OutgoingRecord
+from .inputs import Inputs, place_of
+from .process import BatchLimits, GoingOn, GroupStage
+
+
+class Entered(Protocol):
+    """The files that were entered into a manifest, their bytes and rows."""
+
+    @property
+    def files(self) -> int: ...  # noqa: D102
+    @property
+    def bytes(self) -> int: ...  # noqa: D102
+    @property
+    def rows(self) -> int: ...  # noqa: D102
+
+
+class Archive(Protocol):
+    """An archive to which several processes add in turns."""
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Wait for the lock and hold it: every other method but `checkpoint` is called inside."""
+        ...
+
+    def checkpoint(self, partition: int) -> ArchiveCheckpoint | None:
+        """Return how far the archive has come with a partition, None where it has nothing of it."""
+        ...
+
+    def write_rules(self, digest: str, packs: RuleTexts) -> None:
+        """Write a rule set; once is enough."""
+
+    def begin(self, chunk: Chunk) -> None:
+        """Enter that files of the chunk are written next."""
+
+    def write(self, chunk: Chunk) -> None:
+        """Write the files of the chunk, but for those that were entered before."""
+
+    def commit(self) -> Entered:
+        """Enter the files that were written."""
+        ...
+
+    def finish(self, chunk: Chunk) -> ArchiveCheckpoint:
+        """Enter that the chunk is in the archive."""
+        ...
+
+
+class ManifestRuntime(Protocol):
+    """The runtime of the policy: metrics, reports, a clock in seconds, and what marks fault points."""
+
+    @property
+    def metrics(self) -> ArchiveMetrics: ...  # noqa: D102
+    @property
+    def report(self) -> Callable[[str], None]: ...  # noqa: D102
+    @property
+    def clock(self) -> Callable[[], float]: ...  # noqa: D102
+    @property
+    def fault_point(self) -> Callable[[StrEnum], None]: ...  # noqa: D102
+
+
+class ArchiveStage(GroupStage):
+    """The archiver with its topic."""
+
+    process = "archive"
+    limits = BatchLimits(records=500, polled=500)
+
+    def __init__(self, topic: str, metrics: ArchiveMetrics) -> None:
+        self.topics, self._metrics = (topic,), metrics
+
+    def rest(self) -> None:
+        """Set the metrics of a process without partitions."""
+        self._metrics.kafka.lag({})
+        self._metrics.progress.watermark(None)
+        self._metrics.rows_waiting.set(0)
+
+
+class ManifestPolicy:
+    """Archives what was gathered of each partition when it is due, or when nothing comes any more."""
+
+    refusals_max = None
+
+    def __init__(
+        self,
+        client: GroupClient,
+        names: Mapping[Topic, str],
+        archive: Archive,
+        runtime: ManifestRuntime,
+        pace: Pace,
+    ) -> None:
+        self.stage = ArchiveStage(names[Topic.JUDGED], runtime.metrics)
+        self.inputs = Inputs(client, runtime.metrics.kafka, runtime.report, _archive_error)
+        self.commits = 0
+        self._topic, self._names = names[Topic.JUDGED], names
+        self._client, self._archive, self._runtime, self._pace = client, archive, runtime, pace
+        self._open: dict[int, ChunkBuffer] = {}
+        self._bases: dict[int, ArchiveCheckpoint | None] = {}
+        self._active = runtime.clock()
+
+    def prepare(self) -> None:
+        """Raise an error at once where the folder takes no files."""
+        with self._archive.lock():
+            pass
+
+    def resume(self, owned: frozenset[int], going_on: GoingOn) -> dict[TopicPartition, int] | None:
+        """Go on with partitions where the archive's manifest stands."""
+        self._open.clear()
+        self._bases = {number: self._archive.checkpoint(number) for number in sorted(owned)}
+        known = {number: one.next for number, one in self._bases.items() if one is not None}
+        if owned:
+            self.inputs.check(self._topic, known)
+        offsets: dict[TopicPartition, int] = {}
+        for number, base in self._bases.items():
+            place = TopicPartition(self._topic, number)
+            first = self._client.first(place)
+            begin = ArchiveCheckpoint(first, first) if base is None else resumed(base, first)
+            if base is not None:
+                self.inputs.report_deleted(place, base.next, begin.next)
+            self._open[number] = ChunkBuffer(self._topic, number, begin, self._pace)
+            offsets[place] = begin.next
+        self._active = self._runtime.clock()
+        return offsets if going_on() else None
+
+    def carry(self, records: Sequence[ClientRecord], member: Any, settle: GoingOn) -> bool:  # noqa: ARG002
+        """Gather records, and archive what is due."""
+        by_partition: dict[TopicPartition, list[ClientRecord]] = {}
+        for record in records:
+            by_partition.setdefault(place_of(record), []).append(record)
+        for place, own in by_partition.items():
+            self._active = self._runtime.clock()
+            self._runtime.fault_point(ArchiveFault.RECEIVED)
+            if not self._gather(place, own):
+                return False
+        return True
+
+    def between(self, member: Any) -> bool:  # noqa: ARG002
+        """Archive what is too much to hold, and everything where no message tells the time any more."""
+        is_going_on = all(map(self._archive_one, too_many(self._open)))
+        patience_s = min((one.patience_s for one in self._open.values()), default=self._pace.every_s)
+        if self._runtime.clock() - self._active >= patience_s:
+            is_going_on = self._archive_ready() and is_going_on
+        self._count()
+        return is_going_on
+
+    def finish(self) -> None:
+        """Archive what was gathered."""
+        with suppress(KafkaError):
+            self._archive_ready()
+
+    def _gather(self, place: TopicPartition, records: Sequence[ClientRecord]) -> bool:
+        """Gather the records of a partition, and archive what is due; return False as `carry`."""
+        gathering, metrics = self._open[place.partition], self._runtime.metrics
+        if records[0].offset < gathering.next:
+            # A fetch may come from before a seek: these records are the same topic's, and were read.
+            self.inputs.check(self._topic, {place.partition: gathering.next})
+            records = [record for record in records if record.offset >= gathering.next]
+            if not records:
+                return True
+        metrics.kafka.read(self._topic, len(records), sum(len(record.value or b"") for record in records))
+        if records[0].offset > gathering.next and self._client.first(place) > gathering.next:
+            # Records were deleted. The next settling reports them and begins behind the gap.
+            if gathering.is_ready:
+                self._archive_one(place.partition)
+            return False
+        return all(self._take(gathering, record) for record in records)
+
+    def _take(self, gathering: ChunkBuffer, record: ClientRecord) -> bool:
+        """Gather one record, and archive what is due; return False as `carry`."""
+        repeats = gathering.repeats
+        letter = gathering.take(
+            Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")
+        )
+        self.inputs.next[place_of(record)] = gathering.next
+        if letter is not None:
+            self._dead_letter(letter)
+        if gathering.repeats > repeats:
+            self._repeated(record.partition, gathering)
+        return not gathering.is_due or self._archive_one(record.partition)
+
+    def _repeated(self, number: int, gathering: ChunkBuffer) -> None:
+        """Count a message that was dropped for its mark, if the events are still those that marks are of.
+
+        Raises StreamError (TRL751) where their topic ends before: everything judged would be dropped.
+        """
+        judged = {} if gathering.mark is None else {number: gathering.mark[0] + 1}
+        if (loss := self._client.find_loss(self._names[Topic.EVENTS], judged)) is not None:
+            hint = f"what is judged of it would be dropped as repeats of {self._topic}: choose another prefix"
+            raise StreamError("TRL751", loss.what, hint)
+        self._runtime.metrics.repeats.inc()
+
+    def _archive_ready(self) -> bool:
+        """Archive everything that may be; return False as `carry`."""
+        ready = [number for number, gathering in self._open.items() if gathering.is_ready]
+        return all(map(self._archive_one, ready))
+
+    def _archive_one(self, number: int) -> bool:
+        """Archive what was gathered of a partition; return False where another process has done so."""
+        gathering, fault_point = self._open[number], self._runtime.fault_point
+        chunk = gathering.piece()
+        with self._archive.lock():
+            if self._archive.checkpoint(number) != self._bases[number]:
+                return False
+            for digest, packs in chunk.activated.items():
+                self._archive.write_rules(digest, packs)
+            if chunk.events:
+                self._write(chunk)
+            checkpoint = self._bases[number] = self._archive.finish(chunk)
+        gathering.archived(checkpoint)
+        with suppress(KafkaError):
+            self._client.commit({TopicPartition(self._topic, number): checkpoint.next})
+        self.commits += 1
+        fault_point(ArchiveFault.COMMITTED)
+        return True
+
+    def _write(self, chunk: Chunk) -> None:
+        """Write and enter the files of a chunk."""
+        fault_point, metrics = self._runtime.fault_point, self._runtime.metrics
+        self._archive.begin(chunk)
+        fault_point(ArchiveFault.WRITING)
+        self._archive.write(chunk)
+        fault_point(ArchiveFault.WRITTEN)
+        entered = self._archive.commit()
+        fault_point(ArchiveFault.ENTERED)
+        metrics.files.inc(entered.files)
+        metrics.bytes.inc(entered.bytes)
+        metrics.rows.inc(entered.rows)
+
+    def _dead_letter(self, letter: DeadLetter) -> None:
+        """Write a dead letter. Raises KafkaError where the broker does not acknowledge it."""
+        topic = self._names[Topic.DEAD_LETTER]
+        self._client.produce(OutgoingRecord(topic, None, None, encode_dead_letter(letter)))
+        self._runtime.metrics.progress.dead_letter(letter.code)
+
+    def _count(self) -> None:
+        """Set the metrics of what waits, and of how far the time has come in what was read."""
+        metrics = self._runtime.metrics
+        behind: dict[tuple[str, int], int] = {}
+        for number, gathering in self._open.items():
+            with suppress(IllegalStateError):
+                # It may be revoked just now.
+                end = self._client.high_water(TopicPartition(self._topic, number))
+                if end is not None:
+                    behind[self._topic, number] = max(0, end - gathering.next)
+        metrics.kafka.lag(behind)
+        metrics.rows_waiting.set(sum(one.rows for one in self._open.values()))
+        known = [one.watermark for one in self._open.values() if one.watermark is not None]
+        metrics.progress.watermark(min(known, default=None))
+
+
+def _archive_error(loss: Loss) -> StreamError:
+    """Return the error (TRL751) that a topic is not the one that was archived."""
+    hint = "the archive is of the old topic: begin with a new archive folder"
+    if not loss.is_recreated:
+        hint = f"nothing is changed: start again once all brokers are back. Else {hint}"
+    return StreamError("TRL751", loss.what, hint)

@@ -1,0 +1,1 @@
+"""A broker in memory, and the client of a group over it."""
