@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[3]
 ALLOWED = Path(__file__).with_name("allowances.toml")
-PRODUCT = ("schemas", "rules", "archive", "stream", "batch", "cli", "examples")
+PRODUCT = ("schemas", "rules", "predict", "archive", "stream", "batch", "cli", "examples")
 LINES_MAX = 400
 
 _WORDS = {
