@@ -55,9 +55,7 @@ def state_sizes(setup: Setup) -> Open:
     reader = Reader(setup, changelog(setup))
     table = {record.key: record.value for record in reader.all() if record.key.startswith(b"s/")}
     reader.close()
-    written = [record
-        for record in table.values()
-        if record is not None]
+    written = [record for record in table.values() if record is not None]
     records = [record for record in written if decode_session(record).session.open is not None]
     sizes = sorted(map(len, records))
     return Open(records, len(sizes), fmean(sizes), sizes[len(sizes) * 99 // 100], sizes[-1])

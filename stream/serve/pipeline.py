@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ...schemas.candidate import Candidate
+from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
 from ...schemas.settings import SessionSettings
@@ -225,7 +226,7 @@ class Pipeline:
         readings = self._source.hear(work.decoded, work.received, signal=work.signal)
         for span, reading in zip(work.decoded.spans, readings, strict=True):
             batch.spans.append((span, reading.step))
-            batch.census.count(span.scope, 1, reading.tells)
+            batch.census.count(span.scope, 1, reading.has_claims)
         batch.log_records = batch.log_records or bool(work.decoded.records)
 
     def _released(self, now: int, batch: StoreChanges) -> list[Candidate]:
@@ -233,7 +234,7 @@ class Pipeline:
         unjoined = self._source.unjoined
         released = self._source.release(now)
         batch.spans_early = sum(one.is_early for one in released)
-        flaws = [one.made for one in released if isinstance(one.made, Flaw)]
+        flaws = [one.made for one in released if isinstance(one.made, InputFlaw)]
         batch.dead_letters += _dead_letters(now, ((flaw.place, flaw.code, flaw.text) for flaw in flaws))
         batch.unjoined = self._source.unjoined - unjoined
         batch.watermark, batch.spans_time = self._source.watermark, self._source.spans_time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...schemas.sessions.assemble import Session
+from ...schemas.sessions.assemble import SessionAssembler
 from ..messages.session_state import SessionState, decode
 from .store import Store
 
@@ -47,4 +47,4 @@ class SessionStates:
         self._cached.clear()
 
     def _decoded(self, session_id: str, data: bytes | None) -> SessionState:
-        return SessionState(Session(session_id, self._idle)) if data is None else decode(data)
+        return SessionState(SessionAssembler(session_id, self._idle)) if data is None else decode(data)
