@@ -2,7 +2,7 @@
 
 Runs each command several times in a process of its own and prints the best and the median time on the wall
 and of the processor, in seconds. `tracline check` is what an editor or a commit hook waits for. A run before
-those that count lets Python keep the compiled modules, as it does for everybody who starts twice.
+those that count stores the compiled modules, as for every user who starts twice.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner
 from tracline.cli import tracline
 
+from ..support.markdown import anchor
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -72,7 +74,7 @@ def test_the_readmes_python_runs() -> None:
 def anchors(page: Path) -> set[str]:
     """Return the fragments by which GitHub addresses the page's headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {anchor(heading) for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

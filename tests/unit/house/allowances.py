@@ -20,36 +20,15 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[3]
 ALLOWED = Path(__file__).with_name("allowances.toml")
-PRODUCT = ("schemas", "rules", "archive", "stream", "batch", "cli", "examples")
+PRODUCT = ("schemas", "rules", "predict", "archive", "stream", "batch", "cli", "examples")
 LINES_MAX = 400
 
-BANNED = {
-    "told", "tell", "tells", "telling", "tellings", "heard", "hear", "hears", "said", "say", "says",
-    "kept", "anew", "whoever", "whom", "surroundings", "compiled", "statutes", "excerpt", "excerpts",
-    "shelf", "shelves", "bury", "buries", "buried", "gathering", "gatherings", "misread",
-}  # fmt: skip
-"""Words of the old dialect, in names and in prose."""
-
-BANNED_IN_NAMES = BANNED | {
-    "around", "bench", "benches", "sheet", "sheets", "family", "families", "company", "lane", "lanes",
-    "standing", "standings", "piece", "pieces", "pace", "paces", "terms", "world", "worlds", "ground",
-    "grounds", "moves", "met",
-}  # fmt: skip
-"""Words that are ordinary English in a sentence and the old dialect in a name."""
-
-VARIABLES = {"one", "some", "own", "other"}
-"""Names that are no nouns."""
-
-NO_VERBS = {
-    "the", "a", "an", "this", "that", "these", "those", "one", "all", "any", "both", "each", "every",
-    "everything", "something", "nothing", "no", "some", "another", "other", "its", "their", "whether",
-    "what", "who", "whom", "whose", "where", "when", "why", "how", "which", "while", "for", "as", "at",
-    "of", "by", "in", "on", "up", "to", "from", "with", "without", "about", "between", "so", "it", "he",
-    "they", "and", "or", "if", "there", "two", "three", "first", "last", "true", "false", "nor", "not",
-}  # fmt: skip
-"""Words with which no sentence in the imperative begins."""
-
-QUESTIONS = {"what", "whether", "where", "whose", "who", "whom", "how", "why", "when", "which"}
+_WORDS = {
+    name: set(str(words).split())
+    for name, words in tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8")).items()
+}
+BANNED, BANNED_IN_NAMES = _WORDS["banned"], _WORDS["banned"] | _WORDS["banned_in_names"]
+VARIABLES, NO_VERBS, QUESTIONS = _WORDS["variables"], _WORDS["no_verbs"], _WORDS["questions"]
 VERBS_IN_S = {"Focus", "Bias"}
 
 
@@ -192,9 +171,9 @@ def banned_names() -> Iterator[Hit]:
         names = module(path).names
         for name, line in names.items():
             words = split(name)
-            is_foreign = "foreign" in words and "syntax" not in words
+            is_dialect = "foreign" in words and "syntax" not in words
             noun = name in VARIABLES and not (name == "other" and "__eq__" in names)
-            if noun or is_foreign or BANNED_IN_NAMES.intersection(words):
+            if noun or is_dialect or BANNED_IN_NAMES.intersection(words):
                 yield Hit(room(path), path, line, name)
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ...support.markdown import anchor
+
 FOLDER = Path(__file__).parents[3] / "docs" / "decisions"
 INDEX = FOLDER / "README.md"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path != INDEX)
@@ -17,11 +19,6 @@ TITLE = re.compile(r"^## (\d{4}-\d\d-\d\d) · (.+)$", re.MULTILINE)
 INTRODUCTION = """The decisions by subject, in each file the oldest first.
 Each entry has a date, the decision, the reason and the rejected alternatives.
 A decision that a later one supersedes names it."""
-
-
-def anchor(heading: str) -> str:
-    """Return the fragment by which GitHub addresses the heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def index() -> str:
