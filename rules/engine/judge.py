@@ -126,13 +126,11 @@ def judge(
     rows = kernel.Rows(words=codes, slots=slots, stamps=np.arange(len(codes), dtype=np.int64), slices=slices)
     inside = clock.inside(times)
     rated = ~labelled["history"].to_numpy()[order.rows]
-    satisfactions = np.zeros((len(sessions.counted), compiled.program.columns), dtype=np.int32)
-    parts: list[Findings] = []
-    for found in kernel.judge(compiled.program, table, rows, memory):
-        within, is_satisfied = inside[found.stamps], found.kinds == kernel_loop.FOUND_SATISFIED
-        counted = within & is_satisfied & rated[found.stamps]
-        np.add.at(satisfactions, (found.slots[counted], found.columns[counted]), 1)
-        parts.append(take(found, within & (satisfied | ~is_satisfied)))
+    satisfactions = np.zeros(memory.state.shape, dtype=np.int32)
+    parts = [
+        _counted(found, inside, rated, satisfactions, satisfied)
+        for found in kernel.judge(compiled.program, table, rows, memory)
+    ]
     closing = np.flatnonzero(~sessions.open).astype(np.int32)
     closed = kernel.close(compiled.program, memory, closing, held=satisfied)
     return Judged(
@@ -150,6 +148,17 @@ def judge(
         closed=take(closed, inside[closed.stamps]),
         satisfactions=satisfactions,
     )
+
+
+def _counted(found: Findings, inside: Mask, rated: Mask, satisfactions: I32, satisfied: bool) -> Findings:
+    """Count the satisfactions of a part, and return its findings in the window.
+
+    The result has satisfactions only where `satisfied` is true.
+    """
+    within, is_satisfied = inside[found.stamps], found.kinds == kernel_loop.FOUND_SATISFIED
+    counted = within & is_satisfied & rated[found.stamps]
+    np.add.at(satisfactions, (found.slots[counted], found.columns[counted]), 1)
+    return take(found, within & (satisfied | ~is_satisfied))
 
 
 def label_columns(compiled: CompiledRules) -> list[str]:

@@ -30,7 +30,7 @@ REASONS = {
     kernel_loop.FOUND_UNKNOWN: "something that the rule asks about was not captured",
     kernel_loop.FOUND_SLICES: f"the session has more than {kernel.SLICES_MAX} slices",
 }
-"""Reasons why a rule is unjudged, by the kind of the finding; the limit of events has a reason of its own."""
+"""Reasons why a rule is unjudged, by the kind of the finding; the limit of events has another reason."""
 
 EVENT_COLUMNS = ("session_id", "occurrence", "time", "seq", "late", "history", "agent", "event_id")
 """Columns of the event that a record has."""
@@ -116,7 +116,7 @@ class _Explained:
 
     @property
     def shown(self) -> list[int]:
-        """The rows of the events that the witness names."""
+        """Return the rows of the events that the witness names."""
         rows, witness = self.rows, self.witness
         past = [rows[bit.index] for bit in witness.history if bit.index is not None]
         return [rows[event.index] for event in witness.events] + past

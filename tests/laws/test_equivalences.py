@@ -56,7 +56,7 @@ PAST_LAWS = [
 
 
 def _with(shape: str, a: Formula, b: Formula) -> Formula:
-    """The law's side with formulas for its letters a and b."""
+    """Return the law's side with formulas for its letters a and b."""
 
     def put(f: Formula) -> Formula:
         if f.op is Op.PROP and f.name in ("a", "b"):

@@ -22,7 +22,7 @@ TABLE_BITS = {
 
 
 def latest(q: Bits) -> int | None:
-    """The place of the latest true, from 0."""
+    """Return the place of the latest true, from 0."""
     return max((i for i, true in enumerate(q) if true), default=None)
 
 
@@ -93,7 +93,7 @@ CONSTRUCTS = [
 def library_formula(
     text: str, transitions: dict[str, str] | None = None
 ) -> tuple[Formula, dict[str, Formula]]:
-    """A formula that calls the library, as a rule of a pack, and the transition bits it needs."""
+    """Return a formula that calls the library, as a rule of a pack, and the transition bits it needs."""
     lines = ["pack: x", "propositions:", '  p: kind == "user"', '  q: kind == "assistant"', "transitions:"]
     lines += [f"  {name}: {right}" for name, right in (transitions or {}).items()]
     lines += ["rules:", "  - id: r", f"    formula: {text}"]
@@ -102,7 +102,7 @@ def library_formula(
 
 
 def traces(size: int) -> list[list[frozenset[str]]]:
-    """All traces of one to `size` events over p and q."""
+    """Return all traces of one to `size` events over p and q."""
     letters = [frozenset[str](), frozenset({"p"}), frozenset({"q"}), frozenset({"p", "q"})]
     return [list(trace) for length in range(1, size + 1) for trace in product(letters, repeat=length)]
 
