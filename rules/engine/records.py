@@ -15,7 +15,7 @@ from ...schemas.verdict import Verdict
 from ..labels.missing import MISSING
 from ..model.digest import verdict_id
 from . import kernel, kernel_loop
-from .judge import CompiledRules, Judged, join, take
+from .judge import CompiledRules, Judged
 from .kernel import I64, Findings
 from .witness import Witness, witnesses
 
@@ -63,11 +63,11 @@ def records(compiled: CompiledRules, judged: Judged, known: WitnessCache) -> Ite
     """
     closed = judged.closed
     marked = Findings(closed.stamps, closed.slots, closed.columns, closed.slices, closed.kinds + _CLOSED)
-    found = join([judged.found, marked])
+    found = kernel.join([judged.found, marked])
     order = np.lexsort((found.stamps, found.slices, found.columns, found.slots))
     for begin in range(0, len(order), RECORDS_AT_ONCE):
         yield from _RecordBuilder(
-            compiled, judged, take(found, order[begin : begin + RECORDS_AT_ONCE]), known
+            compiled, judged, found.take(order[begin : begin + RECORDS_AT_ONCE]), known
         ).records()
 
 
