@@ -155,7 +155,7 @@ def _machine(
 
 def _table(subject: Subject, graph: MachineGraph, letters: Alphabet, formula: Formula) -> Machine:
     visible = [
-        (closing(subject, state), _asked(subject, state), tuple(outputs))
+        (closing(subject, state), _condition(subject, state), tuple(outputs))
         for state, outputs in zip(graph.states, graph.output, strict=True)
     ]
     block = blocks(visible, graph.next, subject.work)
@@ -177,11 +177,11 @@ def _table(subject: Subject, graph: MachineGraph, letters: Alphabet, formula: Fo
     )
 
 
-def _asked(subject: Subject, state: MachineState) -> int | str:
+def _condition(subject: Subject, state: MachineState) -> int | str:
     """Return the condition on the next event: a number, or `true`, `false` or `rule` as a word."""
     if state.final:
         return "false" if state.final == table.VIOLATED else "true"
-    return "rule" if state.residual == INVARIANT else subject.residuals.asked(state.residual)
+    return "rule" if state.residual == INVARIANT else subject.residuals.condition(state.residual)
 
 
 def _texts(subject: Subject, states: Sequence[MachineState], formula: Formula) -> tuple[str, ...]:
@@ -193,10 +193,10 @@ def _texts(subject: Subject, states: Sequence[MachineState], formula: Formula) -
     )
     texts: list[str] = []
     for state in states:
-        asked = _asked(subject, state)
-        if isinstance(asked, str):
-            texts.append(rule if asked == "rule" else asked)
+        condition = _condition(subject, state)
+        if isinstance(condition, str):
+            texts.append(rule if condition == "rule" else condition)
         else:
             assert wording is not None
-            texts.append(wording.text(asked))
+            texts.append(wording.text(condition))
     return tuple(texts)

@@ -57,7 +57,7 @@ class Decider:
 
         Both kinds of words count: `always eventually p` and `eventually always p` agree on finite ones.
         """
-        if self._residuals.asked(f) == self._residuals.asked(g):
+        if self._residuals.condition(f) == self._residuals.condition(g):
             return True
         memories = self._events.reachable()
         # Finite words come first: they are cheaper, and distinguish most residuals.

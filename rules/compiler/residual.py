@@ -36,7 +36,7 @@ class Residuals:
         self._and: dict[tuple[int, int], int] = {}
         self._or: dict[tuple[int, int], int] = {}
         self._dual: dict[int, int] = {FALSE: TRUE, TRUE: FALSE}
-        self._asked: dict[int, int] = {FALSE: FALSE, TRUE: TRUE}
+        self._conditions: dict[int, int] = {FALSE: FALSE, TRUE: TRUE}
         self._ends: dict[int, bool] = {FALSE: False, TRUE: True}
 
     def node(self, variable: int, low: int, high: int) -> int:
@@ -107,19 +107,19 @@ class Residuals:
             self._dual[known] = f
         return known
 
-    def asked(self, f: int) -> int:
+    def condition(self, f: int) -> int:
         """Return the condition on the next event, without the difference of strong and weak obligations.
 
         The result's variables are the nodes *under* the `X` and `N`; it is only compared and printed.
         """
-        known = self._asked.get(f)
+        known = self._conditions.get(f)
         if known is None:
             inner = self.nodes.args[self.variable[f]][0]
             kind = self.nodes.kind[inner]
-            here = {NodeKind.TRUE: TRUE, NodeKind.FALSE: FALSE}.get(kind)
-            here = self.single(inner) if here is None else here
-            known = self.either(self.asked(self.low[f]), self.both(here, self.asked(self.high[f])))
-            self._asked[f] = known
+            part = {NodeKind.TRUE: TRUE, NodeKind.FALSE: FALSE}.get(kind)
+            part = self.single(inner) if part is None else part
+            known = self.either(self.condition(self.low[f]), self.both(part, self.condition(self.high[f])))
+            self._conditions[f] = known
         return known
 
     def at_end(self, f: int) -> bool:
@@ -167,8 +167,8 @@ class Progression:
         known = self._of_residual.get(f)
         if known is None:
             r = self._residuals
-            here = self.node(r.nodes.args[r.variable[f]][0])
-            known = r.either(self.residual(r.low[f]), r.both(here, self.residual(r.high[f])))
+            part = self.node(r.nodes.args[r.variable[f]][0])
+            known = r.either(self.residual(r.low[f]), r.both(part, self.residual(r.high[f])))
             self._of_residual[f] = known
         return known
 

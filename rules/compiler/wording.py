@@ -45,15 +45,15 @@ class Wording:
         self._residuals = residuals
         self._nodes: Nodes = residuals.nodes
         self._rule = rule
-        self._start = residuals.asked(start)
+        self._start = residuals.condition(start)
         self._of_node: dict[int, Formula] = {TRUE_NODE: TRUE_FORMULA, FALSE_NODE: FALSE_FORMULA}
         self._written: dict[int, list[Formula]] = {}
         for (formula, sign), node in self._nodes.of_formula.items():
             self._written.setdefault(node, []).append(formula if sign else _negated(formula))
 
-    def text(self, asked: int) -> str:
-        """Return the text of a condition on the next event (`Residuals.asked`)."""
-        formula = self._function(asked)
+    def text(self, condition: int) -> str:
+        """Return the text of a condition on the next event (`Residuals.condition`)."""
+        formula = self._function(condition)
         self._work.spend(_cost(formula))
         return to_text(formula)
 
@@ -211,18 +211,18 @@ class Wording:
         if left == TRUE_NODE:
             return [Formula(Op.EVENTUALLY, (self._node(right),))]
         spellings = [Formula(Op.UNTIL, (self._node(left), self._node(right)))]
-        other = self._other_member(NodeKind.AND, right, left)
-        if other is not None:  # q U (p and q)  =  p M q
-            spellings.append(Formula(Op.STRONG_RELEASE, (other, self._node(left))))
+        member = self._other_member(NodeKind.AND, right, left)
+        if member is not None:  # q U (p and q)  =  p M q
+            spellings.append(Formula(Op.STRONG_RELEASE, (member, self._node(left))))
         return spellings
 
     def _release(self, left: int, right: int) -> list[Formula]:
         if left == FALSE_NODE:
             return [Formula(Op.ALWAYS, (self._node(right),))]
         spellings = [Formula(Op.RELEASE, (self._node(left), self._node(right)))]
-        other = self._other_member(NodeKind.OR, right, left)
-        if other is not None:  # q R (p or q)  =  p W q
-            spellings.append(Formula(Op.WEAK_UNTIL, (other, self._node(left))))
+        member = self._other_member(NodeKind.OR, right, left)
+        if member is not None:  # q R (p or q)  =  p W q
+            spellings.append(Formula(Op.WEAK_UNTIL, (member, self._node(left))))
         return spellings
 
     def _other_member(self, kind: NodeKind, joined: int, member: int) -> Formula | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,13 +126,11 @@ def judge(
     rows = kernel.Rows(words=codes, slots=slots, stamps=np.arange(len(codes), dtype=np.int64), slices=slices)
     inside = clock.inside(times)
     rated = ~labelled["history"].to_numpy()[order.rows]
-    satisfactions = np.zeros((len(sessions.counted), compiled.program.columns), dtype=np.int32)
-    parts: list[Findings] = []
-    for found in kernel.judge(compiled.program, table, rows, memory):
-        within, is_satisfied = inside[found.stamps], found.kinds == kernel_loop.FOUND_SATISFIED
-        counted = within & is_satisfied & rated[found.stamps]
-        np.add.at(satisfactions, (found.slots[counted], found.columns[counted]), 1)
-        parts.append(take(found, within & (satisfied | ~is_satisfied)))
+    satisfactions = np.zeros(memory.state.shape, dtype=np.int32)
+    parts = [
+        _counted(found, inside, rated, satisfactions, satisfied)
+        for found in kernel.judge(compiled.program, table, rows, memory)
+    ]
     closing = np.flatnonzero(~sessions.open).astype(np.int32)
     closed = kernel.close(compiled.program, memory, closing, held=satisfied)
     return Judged(
@@ -146,10 +144,21 @@ def judge(
         slices=slices,
         slice_places=slice_places,
         memory=memory,
-        found=join(parts),
-        closed=take(closed, inside[closed.stamps]),
+        found=kernel.join(parts),
+        closed=closed.take(inside[closed.stamps]),
         satisfactions=satisfactions,
     )
+
+
+def _counted(found: Findings, inside: Mask, rated: Mask, satisfactions: I32, satisfied: bool) -> Findings:
+    """Count the satisfactions of a part, and return its findings in the window.
+
+    The result has satisfactions only where `satisfied` is true.
+    """
+    within, is_satisfied = inside[found.stamps], found.kinds == kernel_loop.FOUND_SATISFIED
+    counted = within & is_satisfied & rated[found.stamps]
+    np.add.at(satisfactions, (found.slots[counted], found.columns[counted]), 1)
+    return found.take(within & (satisfied | ~is_satisfied))
 
 
 def label_columns(compiled: CompiledRules) -> list[str]:
@@ -190,24 +199,3 @@ def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:
         firsts.append(valued[at[order]])
         count += len(order)
     return slices, np.concatenate(firsts)
-
-
-def take(found: Findings, which: Mask | I64) -> Findings:
-    """Return the findings that a mask or places select, in that order."""
-    return Findings(
-        found.stamps[which], found.slots[which], found.columns[which], found.slices[which], found.kinds[which]
-    )
-
-
-def join(parts: Sequence[Findings]) -> Findings:
-    """Return the findings of all parts, concatenated."""
-    if not parts:
-        empty = np.empty(0, dtype=np.int32)
-        return Findings(empty.astype(np.int64), empty, empty, empty, empty.astype(np.uint8))
-    return Findings(
-        np.concatenate([part.stamps for part in parts]),
-        np.concatenate([part.slots for part in parts]),
-        np.concatenate([part.columns for part in parts]),
-        np.concatenate([part.slices for part in parts]),
-        np.concatenate([part.kinds for part in parts]),
-    )

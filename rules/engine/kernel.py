@@ -8,7 +8,7 @@ no branch. `rules/reference/slow_stepper.py` specifies the kernel in plain Pytho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -133,6 +133,32 @@ class Findings:
     slices: I32
     kinds: U8
 
+    @property
+    def arrays(self) -> tuple[I64, I32, I32, I32, U8]:
+        """Return the columns in order."""
+        return self.stamps, self.slots, self.columns, self.slices, self.kinds
+
+    def take(self, which: NDArray[np.bool_] | I64 | slice) -> Findings:
+        """Return the findings that a mask, places or a slice select, in that order."""
+        return _findings(*(array[which] for array in self.arrays))
+
+
+_TYPES = (np.int64, np.int32, np.int32, np.int32, np.uint8)
+"""The types of the columns of `Findings`."""
+
+
+def _findings(*arrays: NDArray[Any]) -> Findings:
+    """Return findings from their columns, cast to the columns' types."""
+    return Findings(
+        *(cast(Any, array.astype(dtype, copy=False)) for array, dtype in zip(arrays, _TYPES, strict=True))
+    )
+
+
+def join(parts: Iterable[Findings]) -> Findings:
+    """Return the findings of all parts, concatenated."""
+    nothing = [np.empty(0, dtype) for dtype in _TYPES]
+    return _findings(*map(np.concatenate, zip(nothing, *(part.arrays for part in parts), strict=True)))
+
 
 def lay_out(machines: Sequence[Machine], stepped: Sequence[bool], keys: Sequence[int | None]) -> Program:
     """Return the program of these machines, given which rules have `steps` and the `for_each` key of each.
@@ -232,7 +258,7 @@ def judge(
     """
     begin, total = 0, len(rows.words)
     while begin < total:
-        found = _empty(found_max)
+        found = _findings(*(np.empty(found_max, dtype) for dtype in _TYPES))
         begin, used = judge_rows(
             begin,
             (rows.words, rows.slots, rows.stamps, rows.slices, letters.ravel()),
@@ -240,32 +266,12 @@ def judge(
             (program.plain, program.unsliced, program.columns, slices_max),
             (memory.state.ravel(), memory.seen, memory.last),
             (memory.born, memory.head, memory.linked, memory.link, memory.slice_state, memory.slice_last),
-            (found.stamps, found.slots, found.columns, found.slices, found.kinds),
+            found.arrays,
         )
         if used:
-            yield _cut(found, used)
+            yield found.take(slice(used))
         elif begin < total:
             found_max *= 2
-
-
-def _empty(size: int) -> Findings:
-    return Findings(
-        stamps=np.empty(size, dtype=np.int64),
-        slots=np.empty(size, dtype=np.int32),
-        columns=np.empty(size, dtype=np.int32),
-        slices=np.empty(size, dtype=np.int32),
-        kinds=np.empty(size, dtype=np.uint8),
-    )
-
-
-def _cut(found: Findings, size: int) -> Findings:
-    return Findings(
-        stamps=found.stamps[:size],
-        slots=found.slots[:size],
-        columns=found.columns[:size],
-        slices=found.slices[:size],
-        kinds=found.kinds[:size],
-    )
 
 
 def applies(memory: Memory) -> NDArray[np.bool_]:
@@ -286,45 +292,29 @@ def close(program: Program, memory: Memory, slots: I32, *, held: bool = True) ->
     the slice where it has one.
     """
     codes = program.closing if held else np.where(program.closing == CLOSING_UNMET, program.closing, 0)
-    parts = [_close_unsliced(program, memory, slots, codes)]
-    if program.keys:
-        parts.append(_close_slices(program, memory, slots, codes))
-    joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-    return Findings(
-        stamps=joined[0],
-        slots=joined[1].astype(np.int32),
-        columns=joined[2].astype(np.int32),
-        slices=joined[3].astype(np.int32),
-        kinds=joined[4].astype(np.uint8),
+    return join(
+        [_close_unsliced(program, memory, slots, codes), *_close_slices(program, memory, slots, codes)]
     )
 
 
-_Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
-
-
-def _close_unsliced(program: Program, memory: Memory, slots: I32, closing: U8) -> _Columns:
+def _close_unsliced(program: Program, memory: Memory, slots: I32, closing: U8) -> Findings:
     codes = closing[memory.state[slots, : program.unsliced] >> OUTPUT_BITS]
     at, columns = np.nonzero(codes)
     stamps = memory.seen[slots[at]]
     stepped = columns >= program.plain
     stamps[stepped] = memory.last[slots[at[stepped]], columns[stepped] - program.plain]
-    return stamps, slots[at], columns, np.full(len(at), NO_SLICE), codes[at, columns]
+    return _findings(stamps, slots[at], columns, np.full(len(at), NO_SLICE), codes[at, columns])
 
 
-def _close_slices(program: Program, memory: Memory, slots: I32, closing: U8) -> _Columns:
+def _close_slices(program: Program, memory: Memory, slots: I32, closing: U8) -> Iterator[Findings]:
     owners, members, keys = chained(memory.head, memory.link, slots)
-    parts: list[_Columns] = []
     for column in range(program.unsliced, program.columns):
         key = int(program.groups[column])
         place = column - int(program.group_columns[key])
-        of_key = keys == key
-        session, slice_slot = owners[of_key], members[of_key]
+        session, slice_slot = owners[keys == key], members[keys == key]
         state = memory.slice_state[slice_slot, place]
         judged = (state != UNBORN) & (memory.state[session, column] >> OUTPUT_BITS != program.dead[column])
-        session, slice_slot, state = session[judged], slice_slot[judged], state[judged]
-        code = closing[state >> OUTPUT_BITS]
-        closes = code != 0
-        session, slice_slot = session[closes], slice_slot[closes]
+        session, slice_slot = session[judged], slice_slot[judged]
+        codes = closing[state[judged] >> OUTPUT_BITS]
         stamps = memory.slice_last[slice_slot, place]
-        parts.append((stamps, session, np.full(len(session), column), slice_slot, code[closes]))
-    return cast(_Columns, tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        yield _findings(stamps, session, np.full(len(session), column), slice_slot, codes).take(codes != 0)

@@ -90,7 +90,7 @@ def letters(
         word = words.packed([bits[name] for name in machine.propositions])
         read = np.frombuffer(machine.letters, dtype=np.uint8)[word]
         unknown = np.zeros(len(words.true), dtype=np.bool_)
-        for name in asked(rule):
+        for name in required_propositions(rule):
             unknown |= words.is_unknown(bits[name])
         if rule.steps is not None:
             true, steps_unknown = _kleene(rule.steps, bits, words)
@@ -101,7 +101,7 @@ def letters(
     return table
 
 
-def asked(rule: Rule) -> frozenset[str]:
+def required_propositions(rule: Rule) -> frozenset[str]:
     """Return the propositions that must be known where the rule steps: all but those of `steps` alone."""
     formulas = (rule.formula, rule.applies_to, *rule.transitions.values())
     used = frozenset[str]().union(*(names(formula) for formula in formulas if formula is not None))

@@ -15,7 +15,7 @@ from ...schemas.verdict import Verdict
 from ..labels.missing import MISSING
 from ..model.digest import verdict_id
 from . import kernel, kernel_loop
-from .judge import CompiledRules, Judged, join, take
+from .judge import CompiledRules, Judged
 from .kernel import I64, Findings
 from .witness import Witness, witnesses
 
@@ -30,7 +30,7 @@ REASONS = {
     kernel_loop.FOUND_UNKNOWN: "something that the rule asks about was not captured",
     kernel_loop.FOUND_SLICES: f"the session has more than {kernel.SLICES_MAX} slices",
 }
-"""Reasons why a rule is unjudged, by the kind of the finding; the limit of events has a reason of its own."""
+"""Reasons why a rule is unjudged, by the kind of the finding; the limit of events has another reason."""
 
 EVENT_COLUMNS = ("session_id", "occurrence", "time", "seq", "late", "history", "agent", "event_id")
 """Columns of the event that a record has."""
@@ -63,11 +63,11 @@ def records(compiled: CompiledRules, judged: Judged, known: WitnessCache) -> Ite
     """
     closed = judged.closed
     marked = Findings(closed.stamps, closed.slots, closed.columns, closed.slices, closed.kinds + _CLOSED)
-    found = join([judged.found, marked])
+    found = kernel.join([judged.found, marked])
     order = np.lexsort((found.stamps, found.slices, found.columns, found.slots))
     for begin in range(0, len(order), RECORDS_AT_ONCE):
         yield from _RecordBuilder(
-            compiled, judged, take(found, order[begin : begin + RECORDS_AT_ONCE]), known
+            compiled, judged, found.take(order[begin : begin + RECORDS_AT_ONCE]), known
         ).records()
 
 
@@ -116,7 +116,7 @@ class _Explained:
 
     @property
     def shown(self) -> list[int]:
-        """The rows of the events that the witness names."""
+        """Return the rows of the events that the witness names."""
         rows, witness = self.rows, self.witness
         past = [rows[bit.index] for bit in witness.history if bit.index is not None]
         return [rows[event.index] for event in witness.events] + past

@@ -12,7 +12,7 @@ from ...schemas.event import Event
 from ...schemas.frames.events import event_frame
 from ...schemas.verdict import Verdict
 from . import kernel
-from .judge import CompiledRules, Judged, label_columns, take
+from .judge import CompiledRules, Judged, label_columns
 from .kernel import CLOSING_UNMET, I64, Findings
 from .kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_VIOLATED
 from .letters import label_words, letters
@@ -23,19 +23,19 @@ from .stepper import RuleEvent, RuleRun, SliceRun, SliceStep
 def violation_findings(judged: Judged) -> Findings:
     """Return the violations of a bucket, without those at history events."""
     found = judged.found
-    return take(found, (found.kinds == FOUND_VIOLATED) & judged.rated[found.stamps])
+    return found.take((found.kinds == FOUND_VIOLATED) & judged.rated[found.stamps])
 
 
 def unmet_findings(judged: Judged) -> Findings:
     """Return the obligations that closed sessions leave unmet, without those that end at history events."""
     closed = judged.closed
-    return take(closed, (closed.kinds == CLOSING_UNMET) & judged.rated[closed.stamps])
+    return closed.take((closed.kinds == CLOSING_UNMET) & judged.rated[closed.stamps])
 
 
 def unjudged_findings(judged: Judged) -> Findings:
     """Return the events at which rules become unjudged."""
     found = judged.found
-    return take(found, (found.kinds == FOUND_UNKNOWN) | (found.kinds == FOUND_SLICES))
+    return found.take((found.kinds == FOUND_UNKNOWN) | (found.kinds == FOUND_SLICES))
 
 
 def first_breaches(judged: Judged) -> tuple[Findings, Findings]:
@@ -45,14 +45,14 @@ def first_breaches(judged: Judged) -> tuple[Findings, Findings]:
     by their events.
     """
     violated, left = _firsts(violation_findings(judged)), _firsts(unmet_findings(judged))
-    return violated, take(left, ~np.isin(_pairs(left), _pairs(violated)))
+    return violated, left.take(~np.isin(_pairs(left), _pairs(violated)))
 
 
 def _firsts(found: Findings) -> Findings:
     """Return the first finding of each session and rule, ordered by events."""
     order = np.argsort(found.stamps, kind="stable")
     _, firsts = np.unique(_pairs(found)[order], return_index=True)
-    return take(found, order[np.sort(firsts)])
+    return found.take(order[np.sort(firsts)])
 
 
 def _pairs(found: Findings) -> I64:

@@ -71,7 +71,7 @@ def witnesses(
     from the session's first. For an event without a verdict the witness explains the pending instance, as a
     closing verdict needs it.
     """
-    asked = frozenset(at)
+    indices = frozenset(at)
     roots = tuple(_future_free(rule.formula, rule.transitions))
     past = history(roots, rule.transitions)
     watched = (*past.nodes, *(Formula(Op.PROP, name=name) for name in rule.transitions))
@@ -80,14 +80,14 @@ def witnesses(
     trail = _Trail({node: _value_before(node) for node in watched})
     memory = past.start
     run = MachineRun(machine)
-    for index in range(max(asked) + 1 if asked else 0):
+    for index in range(max(indices, default=-1) + 1):
         true = tuple(sorted(used.intersection(labels[index])))
         step = run.step(true)
         value = past.evaluator(memory, _reader(true, rule.transitions))
         if watched:
             memory = _watch(trail, watched, past, memory, value, index)
         event = WitnessEvent(index, true, step.residual)
-        if index in asked:
+        if index in indices:
             found[index] = _witness(trail, event, _deciding(rule, roots, step.verdict, value))
         if step.verdict is not Verdict.PENDING or step.residual == machine.residual[0]:
             trail.changes.clear()

@@ -271,8 +271,8 @@ Graph = dict[Node, list[tuple[Clause, Node]]]
 class InstanceState:
     """An instance after some events: the residual of the rule, that of its negation, and the history."""
 
-    asked: frozenset[Clause]
-    refused: frozenset[Clause]
+    residual: frozenset[Clause]
+    negation: frozenset[Clause]
     memory: PastMemory
 
 
@@ -297,14 +297,14 @@ class Meaning:
             left = {leaves for clause in clauses for leaves, _ in _meet(clause, now)}
             return frozenset(clause for clause in left if not any(weaker < clause for weaker in left))
 
-        asked, refused = progressed(state.asked), progressed(state.refused)
-        return InstanceState(asked, refused, self.history.after(state.memory, label))
+        residual, negation = progressed(state.residual), progressed(state.negation)
+        return InstanceState(residual, negation, self.history.after(state.memory, label))
 
     def verdict(self, state: InstanceState) -> Verdict:
         """Return `violated` if no infinite continuation satisfies the formula, `satisfied` if all do."""
-        if not any(self.continues((clause, state.memory)) for clause in state.asked):
+        if not any(self.continues((clause, state.memory)) for clause in state.residual):
             return Verdict.VIOLATED
-        if not any(self.continues((clause, state.memory)) for clause in state.refused):
+        if not any(self.continues((clause, state.memory)) for clause in state.negation):
             return Verdict.SATISFIED
         return Verdict.PENDING
 
@@ -314,10 +314,10 @@ class Meaning:
         It is where the residual and the formula agree on every non-empty word, finite or infinite, after
         every history (both have the same past parts, which read that history).
         """
-        key = state.asked, state.refused
+        key = state.residual, state.negation
         if key not in self._whole:
             (rule,), (negation,) = _only(self.formula, True), _only(self.formula, False)
-            apart = {clause | negation for clause in state.asked} | {c | rule for c in state.refused}
+            apart = {clause | negation for clause in state.residual} | {c | rule for c in state.negation}
             nodes = [(clause, memory) for clause in apart for memory in self.history.reachable()]
             self._whole[key] = not any(self.continues(node) or self._can_end(node) for node in nodes)
         return self._whole[key]
@@ -354,10 +354,10 @@ class Meaning:
         graph: Graph = {}
         todo = [node]
         while todo:
-            here = todo.pop()
-            if here not in graph:
-                graph[here] = self._edges(*here)
-                todo.extend(target for _, target in graph[here])
+            source = todo.pop()
+            if source not in graph:
+                graph[source] = self._edges(*source)
+                todo.extend(target for _, target in graph[source])
         return graph
 
     def _edges(self, clause: Clause, memory: PastMemory) -> list[tuple[Clause, Node]]:

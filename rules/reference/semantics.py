@@ -321,8 +321,8 @@ def judge_session(rule: Rule, events: Sequence[LabelledEvent], *, closed: bool =
 
 def _stepped(rule: Rule, events: Sequence[LabelledEvent]) -> tuple[list[int], int | None]:
     """Return the events that the rule steps on, before the first that makes it unjudged, and the latter."""
-    asked = (rule.formula, rule.applies_to, *rule.transitions.values())
-    used = frozenset[str]().union(*(names(f) for f in asked if f is not None))
+    formulas = (rule.formula, rule.applies_to, *rule.transitions.values())
+    used = frozenset[str]().union(*(names(f) for f in formulas if f is not None))
     stepped: list[int] = []
     for i, event in enumerate(events):
         counts = True if rule.steps is None else kleene(rule.steps, event)

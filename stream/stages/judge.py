@@ -13,7 +13,7 @@ from typing import Any, cast
 import orjson
 import polars as pl
 
-from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns, take
+from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns
 from ...rules.engine.kernel import EVENTS_MAX, I64, applies
 from ...rules.engine.records import Record, WitnessCache, records
 from ...rules.engine.sessions import Clock, Mask
@@ -106,7 +106,7 @@ class RuleSetJudge:
         judged = judge(self.compiled, rows, Clock(last=_NO_TIME, idle=0), satisfied=self._satisfied)
         is_new = judged.order.rows >= old.height
         self._remember(moved, rows)
-        told = replace(judged, found=take(judged.found, is_new[judged.found.stamps]))
+        told = replace(judged, found=judged.found.take(is_new[judged.found.stamps]))
         statuses = [*self._applied(states, judged), *self._breaches(judged, is_new)]
         return list(records(self.compiled, told, self._known)), statuses
 
@@ -158,9 +158,9 @@ class RuleSetJudge:
         violated, unmet = first_breaches(judged)
         dead = unjudged_findings(judged)
         for status, found in (
-            (SessionStatus.VIOLATED, take(violated, is_new[violated.stamps])),
+            (SessionStatus.VIOLATED, violated.take(is_new[violated.stamps])),
             (SessionStatus.VIOLATED, unmet),
-            (SessionStatus.UNJUDGED, take(dead, is_new[dead.stamps])),
+            (SessionStatus.UNJUDGED, dead.take(is_new[dead.stamps])),
         ):
             numbers: list[int] = self.compiled.program.order[found.columns].tolist()
             for number, at in zip(numbers, _at(judged, found.stamps), strict=True):

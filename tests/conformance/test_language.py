@@ -14,7 +14,7 @@ import pytest
 from tracline.rules import Monitor
 from tracline.rules.compiler.compile import compile_formula, compile_rule
 from tracline.rules.compiler.limits import DEFAULT, TABLE_LETTERS_MAX
-from tracline.rules.engine.letters import asked
+from tracline.rules.engine.letters import required_propositions
 from tracline.rules.engine.witness import witnesses
 from tracline.rules.labels import limits as label_limits
 from tracline.rules.labels.labeler import Labeler
@@ -318,7 +318,7 @@ def _seen(rule: Rule, rule_set: RuleSet, events: Sequence[Mapping[str, Any]]) ->
             SteppedEvent(
                 true,
                 steps=_passes(rule, true, unknown),
-                unknown=bool(unknown & asked(rule)),
+                unknown=bool(unknown & required_propositions(rule)),
                 value=columns.get("s0"),
                 value_unknown=bool(columns.get("su0")),
             )

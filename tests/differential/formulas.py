@@ -40,7 +40,7 @@ FIVE_NODES, ACCEPTED_FIVE = 116_804, 76_484
 
 @cache
 def of_size(nodes: int) -> tuple[Formula, ...]:
-    """Every formula of that many nodes, future inside past included."""
+    """Return every formula of that many nodes, future inside past included."""
     if nodes == 1:
         return LEAVES
     unary = (Formula(op, (arg,)) for op in UNARY for arg in of_size(nodes - 1))
@@ -55,7 +55,7 @@ def of_size(nodes: int) -> tuple[Formula, ...]:
 
 
 def fixed_set() -> Iterator[Formula]:
-    """All formulas of up to four nodes, shorter ones first."""
+    """Yield all formulas of up to four nodes, shorter ones first."""
     for nodes in range(1, 5):
         yield from of_size(nodes)
 
@@ -67,7 +67,7 @@ def is_accepted(formula: Formula) -> bool:
 
 @cache
 def accepted() -> tuple[Formula, ...]:
-    """The accepted formulas of the fixed set."""
+    """Return the accepted formulas of the fixed set."""
     return tuple(filter(is_accepted, fixed_set()))
 
 

@@ -61,7 +61,7 @@ WITH_BIT = (
 
 
 def samples() -> list[Sample]:
-    """All of them; how many there are is asserted where they are used."""
+    """Return all of them; how many there are is asserted where they are used."""
     texts = [shape.format(op) for op, shape in product((*FUTURE, *PAST, *COUNTS), AROUND)]
     texts += [shape.format(op) for op, shape in product((*PAST, *COUNTS), AROUND_PAST)]
     texts += [shape.format(op) for op, shape in product(FUTURE, AROUND_FUTURE)]

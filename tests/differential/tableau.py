@@ -44,7 +44,7 @@ def _previous(f: Formula) -> Formula:
 
 @cache
 def core(f: Formula) -> Formula:
-    """The formula in not, and, next, until, previous and since, with the same meaning on infinite words."""
+    """Return an equal formula on infinite words in not, and, next, until, previous and since."""
     args = [core(arg) for arg in f.args]
     if f.bounds is not None:
         return _unrolled(f.op, args[0], *f.bounds)
@@ -90,7 +90,7 @@ def core(f: Formula) -> Formula:
 
 
 def _unrolled(op: Op, p: Formula, a: int, b: int) -> Formula:
-    """A bounded operator as nested steps; `at_most[k]` as not having met p for the k + 1st time."""
+    """Return a bounded operator as nested steps; `at_most[k]` as the absence of a k + 1st p."""
     if op is Op.AT_MOST:
         met = TRUE
         for count in range(b + 1):
@@ -121,11 +121,11 @@ class Tableau:
     live: Mask
 
     def first(self, letter: frozenset[str]) -> Mask:
-        """The atoms at the first position of a word."""
+        """Return the atoms at the first position of a word."""
         return self.initial & self.letters[letter]
 
     def after(self, atoms: Mask, letter: frozenset[str]) -> Mask:
-        """The atoms at the next position, given those at this one."""
+        """Return the atoms at the next position, given those at this one."""
         found = 0
         for atom, successors in enumerate(self.successors):
             if atoms >> atom & 1:
@@ -142,7 +142,7 @@ class Tableau:
 def tableau(
     formula: Formula, alphabet: Sequence[frozenset[str]], transitions: Mapping[str, Formula] | None = None
 ) -> Tableau:
-    """The tableau of a formula over words of that alphabet."""
+    """Return the tableau of a formula over words of that alphabet."""
     bits = {name: core(f) for name, f in (transitions or {}).items()}
     root = core(formula)
     nodes = list(dict.fromkeys(node for f in (root, *bits.values()) for node in _operands_first(f)))
@@ -192,7 +192,7 @@ def _values(
     ahead: Mapping[Formula, bool],
     back: Mapping[Formula, bool],
 ) -> dict[Formula, bool]:
-    """The truth of every node at an atom; operands come before their operators in `nodes`."""
+    """Return the truth of every node at an atom; operands come before their operators in `nodes`."""
     value: dict[Formula, bool] = {}
     for f in nodes:
         match f.op, f.args:
@@ -216,7 +216,7 @@ def _values(
 
 
 def _live(successors: Sequence[Mask], kept: Sequence[Mask]) -> Mask:
-    """The atoms from which a path reaches a strongly connected part that keeps every until."""
+    """Return the atoms from which a path reaches a strongly connected part that keeps every until."""
     reach = [*successors]
     for middle in range(len(reach)):
         bit, through = 1 << middle, reach[middle]

@@ -90,7 +90,7 @@ class Instances:
 
 
 def instances(meaning: Meaning) -> Instances:
-    """All instances of a formula, wherever in whatever session they begin."""
+    """Return all instances of a formula, wherever in whatever session they begin."""
     history = meaning.history
     memories, memory_rows = numbered(
         [history.start], lambda memory: [history.after(memory, letter) for letter in LETTERS]
@@ -121,7 +121,7 @@ class Runs:
 
 
 def runs(meaning: Meaning, recover: Recover) -> Runs:
-    """All states of a rule's run over a session."""
+    """Return all states of a rule's run over a session."""
     verdicts: list[list[int]] = []
 
     def steps(run: Run) -> list[Run]:
@@ -141,7 +141,7 @@ def runs(meaning: Meaning, recover: Recover) -> Runs:
 
 
 def _placeless(run: Run) -> Run:
-    """The run with its place in the session forgotten, except for whether its instance has begun."""
+    """Return the run without its position in the session, except for whether its instance has begun."""
     return Run(run.instance, int(run.start > run.position), 0, run.after_satisfied, run.final)
 
 

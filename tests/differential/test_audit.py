@@ -91,7 +91,7 @@ def random_session(number: int, random: Random) -> Session:
 
 
 def random_event(random: Random) -> tuple[dict, LabelledEvent]:
-    """One event's columns, and its propositions, worked out without any of the product's code."""
+    """Return one event's columns, and its propositions computed without the product's code."""
     kind = random.choice(["user", "assistant", "tool_call", "tool_call", "tool_result"])
     absent = random.random() < 0.03
     row: dict = {"kind": kind, "content": "absent" if absent else "captured"}
@@ -125,7 +125,7 @@ def random_archive(seed: int, sessions: int) -> list[Session]:
 
 
 def write(folder: Path, sessions: list[Session], random: Random, files: int) -> Path:
-    """The rows as event Parquet, in any order, in any of some files."""
+    """Return the rows as event Parquet, in any order, in several files."""
     rows = [row for session in sessions for row in session.rows]
     random.shuffle(rows)
     folder.mkdir()
@@ -147,7 +147,7 @@ ROW = ("session_id", "occurrence", "time", "seq", "kind", "content", "event_id")
 
 @pytest.fixture(scope="module")
 def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pack as a file."""
+    """Return the pack as a file."""
     file = tmp_path_factory.mktemp("pack") / "shop.yaml"
     file.write_text(PACK)
     return file
@@ -166,7 +166,7 @@ def expected(sessions: list[Session], rules: tuple[Rule, ...]) -> Counter[Verdic
 
 
 def verdicts(bundle: Path) -> list[dict]:
-    """The lines of a bundle."""
+    """Return the lines of a bundle."""
     return [json.loads(line) for line in (bundle / "verdicts.jsonl").read_text().splitlines()]
 
 

@@ -19,7 +19,7 @@ OPPOSITE = {Verdict.VIOLATED: True, Verdict.SATISFIED: False}
 
 
 def contradicting(formula: Formula) -> list[frozenset[str]] | None:
-    """A trace of up to four events whose verdict and finite reading disagree, by the reference semantics."""
+    """Return a trace of up to four events whose verdict and finite reading disagree in the reference."""
     meaning = Meaning(formula, {})
     runs = {(): begin(meaning)}
     for length in range(1, TRACE_MAX + 1):

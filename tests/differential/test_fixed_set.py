@@ -72,19 +72,19 @@ def _finite() -> list[Any]:
 
 @lru_cache(maxsize=32_768)  # those of the fixed set; of all with five nodes nobody asks twice
 def _compiled(formula: Formula, recover: Recover, applies_to: Formula | None = None) -> Machine:
-    """The machine of a formula without transition bits, which several tests ask for."""
+    """Return the machine of a formula without transition bits."""
     return compile_formula(formula, recover=recover, applies_to=applies_to)
 
 
 def _machine_rows(machine: Machine) -> tuple[Any, Any]:
-    """The machine's next states and outputs by the test's letters, told by its own stepper."""
+    """Return the machine's next states and outputs by the test's letters."""
     words = [machine.word(letter) for letter in LETTERS]
     steps = [[machine.step(state, word) for word in words] for state in range(len(machine.next))]
     return np.array(steps)[..., 0], np.array(steps)[..., 1]
 
 
 def _reading(table: Runs, state: Any, start: Any, truth: Any) -> Any:
-    """The closing codes of all traces of a length, from the finite truth at their instances' starts."""
+    """Return the closing codes of all traces of a length, from the truth at their instances' starts."""
     length = truth.shape[0]
     unbegun = table.final[state] | (start > length)
     at_start = truth[np.minimum(start, length) - 1, np.arange(len(start))]
@@ -119,7 +119,7 @@ def _compare(machine: Machine, meaning: Meaning, recover: Recover, truths: Itera
 
 
 def _first(meaning: Meaning, recover: Recover, expected: Any, found: Any) -> str:
-    """The first trace on which two arrays differ, for the message of a failure."""
+    """Return the first trace on which two arrays differ, for the message of a failure."""
     index = int(np.flatnonzero(np.asarray(expected) != np.asarray(found))[0])
     trace = ["".join(sorted(letter)) for letter in word(index, round(log(len(expected), 4)))]
     both = f"meaning {expected[index]}, machine {found[index]}"

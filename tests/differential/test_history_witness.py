@@ -34,7 +34,7 @@ BOUNDED = [
 
 
 def conditions() -> Iterator[Formula]:
-    """Every past condition of up to three nodes, and those with bounds."""
+    """Yield every past condition of up to three nodes, and those with bounds."""
     for nodes in (2, 3):
         yield from (one for one in of_size(nodes) if one.op in PAST and not has_future(one))
     yield from map(parse_formula, BOUNDED)

@@ -45,7 +45,7 @@ class Case:
 
 
 def random_machine(random: Random) -> Machine:
-    """A machine with arbitrary tables: the kernel must not rely on what the compiler happens to make."""
+    """Return a machine with arbitrary tables: the kernel must not rely on the compiler's output."""
     states, letters = random.randint(1, 6), random.randint(1, 4)
     outputs = [PENDING] * 4 + [VIOLATED, SATISFIED, STAYS_VIOLATED, STAYS_SATISFIED]
     rows, columns = range(states), range(letters)
@@ -62,7 +62,7 @@ def random_machine(random: Random) -> Machine:
 
 
 def random_case(seed: int) -> Case:
-    """Rules of all three kinds over interleaved sessions; two `for_each` keys, shared by some rules."""
+    """Return rules of all three kinds over interleaved sessions, with two `for_each` keys."""
     random = Random(seed)
     rules = random.randint(1, 7)
     stepped = [random.random() < 0.4 for _ in range(rules)]
@@ -85,7 +85,7 @@ def random_case(seed: int) -> Case:
 def random_event(
     random: Random, stepped: list[bool], keys: list[int | None], unknowns: float
 ) -> list[SteppedEvent]:
-    """One event as each rule meets it: labels and slice values are the event's, the rest the rule's."""
+    """Return one event as each rule reads it: rules share labels and slice values, and nothing else."""
     true = frozenset(name for name in NAMES if random.random() < 0.4)
     values = [random.choice((None, *VALUES)) for _ in range(2)]
     unreadable = [random.random() < unknowns for _ in range(2)]
@@ -102,7 +102,7 @@ def random_event(
 
 
 def slowly(case: Case) -> tuple[Counter[Key], Counter[Key], set[tuple[int, int]]]:
-    """The findings, the closings and the (session, rule) pairs that apply, by the plain stepper."""
+    """Return the findings, the closings and the (session, rule) pairs that apply, by the plain stepper."""
     findings: Counter[Key] = Counter()
     closings: Counter[Key] = Counter()
     applying: set[tuple[int, int]] = set()
@@ -120,14 +120,14 @@ def slowly(case: Case) -> tuple[Counter[Key], Counter[Key], set[tuple[int, int]]
 
 
 def keyed(session: int, rule: int, finding: SteppedFinding) -> Key:
-    """The finding as one comparable value."""
+    """Return the finding as one comparable value."""
     return session, rule, finding.at, finding.slice, finding.verdict
 
 
 def quickly(
     case: Case, found_max: int
 ) -> tuple[Counter[Key], Counter[Key], set[tuple[int, int]], Counter[int]]:
-    """The same by the kernel, and how often each kind of finding came out of it."""
+    """Return the kernel's findings, closings and applying rules, and the number of findings by kind."""
     program = kernel.lay_out(case.machines, case.stepped, case.keys)
     letters = np.zeros((len(case.order), program.columns), dtype=np.uint8)
     slices = np.full((len(case.order), program.keys), kernel_loop.NO_SLICE, dtype=np.int32)
@@ -167,7 +167,7 @@ def quickly(
 
 
 def keys_of(program: kernel.Program, found: kernel.Findings, names: dict, verdicts: dict) -> list[Key]:
-    """Findings as comparable values."""
+    """Return findings as comparable values."""
     columns = (found.slots, found.columns, found.stamps, found.slices, found.kinds)
     return [
         (slot, int(program.order[column]), stamp, names[slice_slot], verdicts[kind])
@@ -212,7 +212,7 @@ def test_the_stepper_reports_what_the_slow_stepper_finds() -> None:
 
 
 def stepped(run: RuleRun, events: list[SteppedEvent]) -> tuple[list[tuple], list[tuple]]:
-    """The findings and the closings of one rule over one session, as event, slice and verdict."""
+    """Return the findings and the closings of one rule over one session, as event, slice and verdict."""
     reported: list[tuple] = []
     for at, event in enumerate(events):
         letter = run.machine.letters[run.machine.word(event.true)]

@@ -126,7 +126,7 @@ def test_a_residual_is_the_whole_rule_again_if_no_word_tells_them_apart() -> Non
 
 
 def _with_truths(universe: Sequence[Words]) -> Iterator[tuple[Formula, list[Any]]]:
-    """Every accepted formula with its truth in each set of words."""
+    """Yield every accepted formula with its truth in each set of words."""
     known: list[dict[Formula, Any]] = [{} for _ in universe]
     for nodes in range(1, 5):
         for formula in filter(is_accepted, of_size(nodes)):

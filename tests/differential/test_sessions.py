@@ -24,7 +24,7 @@ KEY = SliceKey((Path("args", ("order_id",)),), joint=False)
 
 
 def _rule(sample: Sample, random: Random) -> Rule:
-    """A rule with that formula and randomly chosen everything else."""
+    """Return a rule with that formula and randomly chosen everything else."""
     steps, applies_to = random.choice(STEPS), random.choice(APPLIES_TO)
     return Rule(
         pack="pack",
@@ -55,7 +55,7 @@ def _session(random: Random) -> list[LabelledEvent]:
 
 
 def _as_stepped(rule: Rule, event: LabelledEvent) -> SteppedEvent:
-    """The event as the stepper takes it: labels already read as `steps`, and as what cannot be judged."""
+    """Return the event as the stepper reads it, with the value of `steps` and of what is unknown."""
     asked: list[Formula] = [rule.formula, *rule.transitions.values()]
     asked += [rule.applies_to] if rule.applies_to else []
     return SteppedEvent(

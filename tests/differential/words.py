@@ -37,7 +37,7 @@ class Words:
     ones: Bits
 
     def truth(self, f: Formula, known: dict[Formula, Bits]) -> Bits:
-        """The truth of f at every position; that of its operands may be known already."""
+        """Return the truth of f at every position; that of its operands may be known already."""
         if f in known:
             return known[f]
         args = [self.truth(arg, known) for arg in f.args]
@@ -68,7 +68,7 @@ class Words:
         return value
 
     def _bounded(self, f: Formula, arg: Bits) -> Bits:
-        """A bounded operator on finite words of one Boolean each: any or all of the shifted operand."""
+        """Return a bounded operator on finite words of Booleans: any or all of the shifted operand."""
         assert self.back is None
         assert f.bounds is not None
         a, b = f.bounds
@@ -84,8 +84,10 @@ class Words:
         return value
 
     def with_bits(self, transitions: Mapping[str, Formula]) -> Words:
-        """The words with transition bits as labels: what stands under `previous` is right one event further
-        each time, and false before the first."""
+        """Return the words with transition bits as labels.
+
+        Each round computes the operand of `previous` correctly for one more event; it is false at the start.
+        """
         bits = {name: np.zeros((self.size, *self.ones.shape), bool) for name in transitions}
         for _ in range(self.size):
             words = replace(self, labels={**self.labels, **bits})
@@ -117,7 +119,7 @@ class Words:
 
 
 def _law(op: Op, here: list[Bits], beyond: Bits) -> Bits:
-    """An operator's value from its operands here and what lies beyond: its own value, or the operand's."""
+    """Return an operator's value from its operands at a position and the value at the next one."""
     match op:
         case Op.NEXT | Op.WEAK_NEXT | Op.PREVIOUS | Op.WEAK_PREVIOUS:
             return beyond
@@ -133,14 +135,14 @@ def _law(op: Op, here: list[Bits], beyond: Bits) -> Bits:
 
 
 def finite_words(length: int) -> Words:
-    """All finite words of that length over p and q, the first letter the most significant."""
+    """Return all finite words of that length over p and q, the first letter the most significant."""
     letters = np.array(list(product(range(4), repeat=length)), np.uint8).reshape(4**length, length).T
     labels = {"p": (letters & 1).astype(bool), "q": (letters & 2).astype(bool)}
     return Words(labels, length, None, np.ones(4**length, bool))
 
 
 def periodic_words(loop: int) -> Words:
-    """All words `prefix loop loop ...`: DEPTH + PREFIX_AHEAD letters and a loop of that length.
+    """Return all words `prefix loop loop ...`: DEPTH + PREFIX_AHEAD letters and a loop of that length.
 
     They stand in the order of their letters, so that those with a common prefix stand together. The loop is
     written out ROUNDS times for the past to settle, which `truth` asserts.
@@ -155,5 +157,5 @@ def periodic_words(loop: int) -> Words:
 
 
 def word(index: int, length: int) -> list[frozenset[str]]:
-    """The letters of one of the finite words of a length, by its place."""
+    """Return the letters of one of the finite words of a length, by its place."""
     return [LETTERS[index // 4 ** (length - 1 - place) % 4] for place in range(length)]

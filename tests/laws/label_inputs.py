@@ -156,6 +156,6 @@ slice_keys = st.builds(
 
 
 def frame(rows: list[Event]) -> pl.DataFrame:
-    """The events as an event frame."""
+    """Return the events as an event frame."""
     schema: Any = EVENT_SCHEMA
     return pl.DataFrame([{name: row.get(name) for name in EVENT_SCHEMA} for row in rows], schema=schema)

@@ -41,7 +41,7 @@ def oracle(predicate: Predicate, event: Event) -> bool | None:
 
 
 def oracle_leaf(leaf: Leaf, event: Event) -> bool | None:
-    """One question."""
+    """Return one question."""
     field = leaf.path.field
     if field == "kind":
         if event["kind"] == "unknown" and leaf.test is Ask.NE:
@@ -85,7 +85,7 @@ def unknown(field: str, event: Event) -> bool:
 
 
 def value_of(path: Path, event: Event) -> object:
-    """The scalar as text, a Boolean of a flag, CONTAINER, or NOTHING."""
+    """Return the scalar as text, a Boolean of a flag, CONTAINER, or NOTHING."""
     raw = event[path.field]
     if path.field == "attributes":
         return (raw or {}).get(path.steps[0])
@@ -99,12 +99,12 @@ def value_of(path: Path, event: Event) -> object:
 
 
 def whole(raw: str) -> str | None:
-    """A whole field that is no JSON string: its text, unless that is JSON's null."""
+    """Return a whole field that is no JSON string: its text, unless that is JSON's null."""
     return None if raw == "null" else raw
 
 
 def parsed(raw: str) -> list[Any] | None:
-    """The JSON value in a list, or None where the text is broken."""
+    """Return the JSON value in a list, or None where the text is broken."""
 
     def integer(digits: str) -> int | float:
         value = int(digits)
@@ -134,7 +134,7 @@ def depth(value: Any) -> int:
 
 
 def scalar(value: object) -> object:
-    """A JSON value's text."""
+    """Return a JSON value's text."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool | int):
@@ -143,7 +143,7 @@ def scalar(value: object) -> object:
 
 
 def double_text(value: float) -> str:
-    """The shortest decimal of a double, plain between 1e-5 and 1e16."""
+    """Return the shortest decimal of a double, plain between 1e-5 and 1e16."""
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int)
     plain = "".join(map(str, digits))
@@ -161,7 +161,7 @@ def double_text(value: float) -> str:
 
 
 def holds(leaf: Leaf, value: object) -> bool:
-    """The question asked of a value."""
+    """Return the question asked of a value."""
     if leaf.test is Ask.IS_NULL:
         return value is NOTHING
     if leaf.test is Ask.IS_TRUE:
@@ -208,7 +208,7 @@ def ordered(test: Ask, text: str, operand: object) -> bool:
 
 
 def slice_oracle(key: SliceKey, event: Event) -> tuple[str | None, bool]:
-    """The slice value and whether it cannot be said."""
+    """Return the slice value and whether it is unknown."""
     found = [member(path, event) for path in key.paths]
     doubts = [doubtful(path, event) for path in key.paths]
     if key.joint:
@@ -245,7 +245,7 @@ def doubtful(path: Path, event: Event) -> bool:
 
 
 def member(path: Path, event: Event) -> Any:
-    """The JSON value that a path names; plain text is a string."""
+    """Return the JSON value that a path names; plain text is a string."""
     raw = event[path.field]
     if path.field not in ("args", "result"):
         value = value_of(path, event)

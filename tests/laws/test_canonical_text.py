@@ -30,7 +30,7 @@ def values(scalars: st.SearchStrategy[Any], keys: st.SearchStrategy[str]) -> st.
 
 
 def shuffled(value: Any, random: Random) -> Any:
-    """The same value with the keys of its objects in another order."""
+    """Return the same value with the keys of its objects in another order."""
     if isinstance(value, list):
         return [shuffled(one, random) for one in value]
     if not isinstance(value, dict):

@@ -93,7 +93,7 @@ def test_integers_of_64_bits_keep_their_digits_in_any_order_of_keys(count: int) 
 
 
 def _sliced(documents: list[dict[str, Any]]) -> pl.DataFrame:
-    """The labels of calls with these arguments, by a rule for each of them."""
+    """Return the labels of calls with these arguments, by a rule for each of them."""
     key = SliceKey((parse_path("args"),), joint=True)
     rule = Rule("p", "r", "", TRUE, "true", {}, for_each=key)
     rows = [Event("s", 0, 0, i, Kind.TOOL_CALL, args=json.dumps(one)) for i, one in enumerate(documents, 1)]
@@ -101,13 +101,13 @@ def _sliced(documents: list[dict[str, Any]]) -> pl.DataFrame:
 
 
 def _exact(document: dict[str, Any]) -> str:
-    """The canonical array of a flat object: RFC 8785, with marks where it has no integers so large."""
+    """Return the canonical array of a flat object: RFC 8785, with marks where it has no integers so large."""
     marked = {key: f"<{value}>" if value in LONG_INTEGERS else value for key, value in document.items()}
     return re.sub('"<(-?[0-9]+)>"', r"\1", rfc8785.dumps([marked]).decode())
 
 
 def _value(random: Random, depth: int) -> Any:
-    """A JSON value with at most that many levels below it."""
+    """Return a JSON value with at most that many levels below it."""
     sort = random.randrange(6 if depth else 4)
     match sort:
         case 0:

@@ -26,13 +26,13 @@ ORDER = {
 
 
 def nearest(numeral: str) -> Fraction | float:
-    """The double nearest to a numeral; beyond all doubles, infinity."""
+    """Return the double nearest to a numeral; beyond all doubles, infinity."""
     double = float(numeral)
     return double if math.isinf(double) else Fraction(double)
 
 
 def of_json(numeral: str) -> Fraction | float | None:
-    """The value of a number in JSON: an integer of 64 bits exactly, else the nearest double; None beyond."""
+    """Return the value of a number in JSON: an exact 64-bit integer, else the nearest double or None."""
     if numeral.lstrip("-").isdigit() and -(2**63) <= int(numeral) < 2**64:
         return Fraction(int(numeral))
     value = nearest(numeral)
@@ -40,20 +40,20 @@ def of_json(numeral: str) -> Fraction | float | None:
 
 
 def shortest(numeral: str) -> str:
-    """The text of a number in JSON, as Python writes it; none beyond all doubles."""
+    """Return the text of a number in JSON, as Python writes it; none beyond all doubles."""
     value = of_json(numeral)
     is_integer = numeral.lstrip("-").isdigit() and -(2**63) <= int(numeral) < 2**64
     return "" if value is None else str(value) if is_integer else repr(float(value))
 
 
 def of_string(numeral: str) -> Fraction | float:
-    """The value of a number in a string: an integer below 2**127 exactly, else the nearest double."""
+    """Return the value of a number in a string: an integer below 2**127 exactly, else the nearest double."""
     whole = numeral.lstrip("-").isdigit() and abs(int(numeral)) < 2**127
     return Fraction(int(numeral)) if whole else nearest(numeral)
 
 
 def of_literal(numeral: str) -> Fraction | float:
-    """The value of a number in a pack: an integer exactly, else the nearest double."""
+    """Return the value of a number in a pack: an integer exactly, else the nearest double."""
     return Fraction(int(numeral)) if numeral.lstrip("-").isdigit() else nearest(numeral)
 
 

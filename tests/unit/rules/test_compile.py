@@ -11,12 +11,12 @@ from tracline.rules.model.machine import APPLIES, Machine
 
 
 def compiled(text: str, **options: Any) -> Machine:
-    """The machine of a formula's text."""
+    """Return the machine of a formula's text."""
     return compile_formula(parse_formula(text), **options)
 
 
 def residuals(machine: Machine) -> set[str]:
-    """The distinct residuals that a machine can show."""
+    """Return the distinct residuals that a machine can show."""
     return set(machine.residual)
 
 

@@ -13,12 +13,12 @@ from tracline.schemas.verdict import Verdict
 
 
 def machine(formula: str) -> Machine:
-    """The machine of a formula."""
+    """Return the machine of a formula."""
     return compile_formula(parse_formula(formula))
 
 
 def rows(words: list[int]) -> kernel.Rows:
-    """One session whose events have these words."""
+    """Return one session whose events have these words."""
     count = len(words)
     return kernel.Rows(
         words=np.array(words, dtype=np.int32),

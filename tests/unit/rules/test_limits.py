@@ -25,7 +25,7 @@ TRACLINE = Path(sys.executable).with_name("tracline")
 
 
 def pack(predicate: str = 'kind == "user"', formula: str = "always p", extra: str = "") -> str:
-    """A pack of one proposition and one rule."""
+    """Return a pack of one proposition and one rule."""
     head = f"pack: x\npropositions:\n  p: >-\n    {predicate}\n"
     return f"{head}rules:\n  - id: r\n    formula: >-\n      {formula}\n{extra}"
 
@@ -105,7 +105,7 @@ FREE = "".join(f'  {name}: text contains "{name}"\n' for name in "pqabcdefgh")
 
 
 def free(formula: str, rules: int = 1) -> str:
-    """A pack of propositions that are free of each other."""
+    """Return a pack of propositions that are free of each other."""
     lines = "".join(f"  - id: r{i}\n    formula: {formula}\n" for i in range(rules))
     return f"pack: x\npropositions:\n{FREE}rules:\n{lines}"
 

@@ -7,7 +7,7 @@ from tracline.rules.model.rule import Rule
 
 
 def rule(text: str, **transitions: str) -> Rule:
-    """A rule over propositions that the witness never evaluates."""
+    """Return a rule over propositions that the witness never evaluates."""
     return Rule(
         pack="shop",
         id="r",
@@ -20,13 +20,13 @@ def rule(text: str, **transitions: str) -> Rule:
 
 
 def witness_of(subject: Rule, labels: list[set[str]], at: int | None = None) -> Witness:
-    """The witness at an index, the last one by default."""
+    """Return the witness at an index, the last one by default."""
     index = len(labels) - 1 if at is None else at
     return witnesses(subject, compile_rule(subject), labels, [index])[index]
 
 
 def indices(witness: Witness) -> list[int]:
-    """The events that the witness holds."""
+    """Return the events that the witness holds."""
     return [event.index for event in witness.events]
 
 
