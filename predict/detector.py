@@ -9,7 +9,7 @@ and for every ratio r. Then
 
 is an e-detector: E(t) - t is a supermartingale, so the first t with E(t) >= A is A or more in the mean
 (Shin, Ramdas and Rinaldo: E-detectors, The New England Journal of Statistics in Data Science, 2023; the
-mixture of Shiryaev-Roberts detectors with equal weights). Numbers are kept as logarithms.
+mixture of Shiryaev-Roberts detectors with equal weights). The state holds logarithms.
 """
 
 from __future__ import annotations

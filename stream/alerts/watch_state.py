@@ -1,6 +1,6 @@
 """The state of a watch as named records, in a documented codec.
 
-A record is one byte, the version, and MessagePack. Its name says what it holds:
+A record is one byte, the version, and MessagePack. The record's name determines its content:
 
 - `rate` and a JSON array of pack, rule and agent: a map of `RateState`.
 - `session` and a JSON array of session id and occurrence: a map of `CountedSessionState`.

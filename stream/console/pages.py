@@ -220,7 +220,7 @@ def _sessions(console: Console, db: sqlite3.Connection, request: Request) -> Res
     return console.page(
         "sessions.html",
         sessions=found[:SESSIONS_A_PAGE],
-        older=found[SESSIONS_A_PAGE - 1].number if len(found) > SESSIONS_A_PAGE else None,
+        older=_older([session.number for session in found], SESSIONS_A_PAGE),
         first=before is None,
     )
 
@@ -246,7 +246,7 @@ def _verdicts(console: Console, db: sqlite3.Connection, request: Request) -> Res
     return console.page(
         "verdicts.html",
         given=found[:VERDICTS_A_PAGE],
-        older=found[VERDICTS_A_PAGE - 1].number if len(found) > VERDICTS_A_PAGE else None,
+        older=_older([verdict.number for verdict in found], VERDICTS_A_PAGE),
         first=before is None,
         rule=rule,
     )
@@ -267,9 +267,14 @@ def _dead_letters(console: Console, db: sqlite3.Connection, request: Request) ->
     return console.page(
         "dead_letters.html",
         letters=found[:DEAD_LETTERS_A_PAGE],
-        older=found[DEAD_LETTERS_A_PAGE - 1].id if len(found) > DEAD_LETTERS_A_PAGE else None,
+        older=_older([letter.id for letter in found], DEAD_LETTERS_A_PAGE),
         first=before is None,
     )
+
+
+def _older(numbers: list[int], size: int) -> int | None:
+    """Return the number before which the next page begins, None where this page is the last."""
+    return numbers[size - 1] if len(numbers) > size else None
 
 
 class _Feed:

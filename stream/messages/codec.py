@@ -299,9 +299,9 @@ def decode_verdicts(data: bytes) -> dict[str, Any]:
     return message
 
 
-def encode_dead_letter(letter: DeadLetter) -> bytes:
+def encode_dead_letter(dead_letter: DeadLetter) -> bytes:
     """Return a dead letter as JSON, with the version."""
-    return orjson.dumps({"version": VERSION, **msgspec.structs.asdict(letter)})
+    return orjson.dumps({"version": VERSION, **msgspec.structs.asdict(dead_letter)})
 
 
 def decode_dead_letter(data: bytes) -> DeadLetter:

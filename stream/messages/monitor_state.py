@@ -1,8 +1,8 @@
-"""What the monitor remembers as it stands in its table: a session's record, and a partition's.
+"""The records of the monitor's table: one for each session, one for each partition.
 
-A state that is too large for a record of Kafka's stands in pieces of its own, which the session's record
-counts. They are written before it, under keys that say the offset as it does, so that a record is never
-there without its pieces; pieces without a record, which a crash may leave, are forgotten by whoever goes on.
+A state too large for a Kafka record is cut into chunks, which the session's record counts. The monitor writes
+the chunks before the record, under keys with the same offset, so that a record always has its chunks. A crash
+may leave chunks without a record, which the next monitor deletes.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from .session_state import SessionState, decode, encode
 
 STATE_VERSION = 2
 _HEAD = struct.Struct(">BqqBI")
-"""Before a session's state: version, then `SessionHead`, the packing before its pieces."""
-_PLAIN, _ZSTD = 0, 1
+"""The head before a session's state: version, offset, due, compression, number of chunks."""
+_UNCOMPRESSED, _ZSTD = 0, 1
 _NEVER = (1 << 63) - 1
 PACKED_FROM_BYTES = 1_024
-"""States from this size on are packed with zstd: the events of a session look alike."""
+"""States of this size or more are compressed with zstd."""
 STATE_BYTES_MAX = 256 << 20
-HINT = "finish the sessions with the release that wrote it, or begin with new topics"
+HINT = "finish the sessions with the release that wrote it, or use new topics"
 
 
 class PartitionState(msgspec.Struct, frozen=True):
-    """What is remembered of an events partition.
+    """The monitor's state of an events partition.
 
-    `offset` is that of the last message that is done with, `watermarks` those of the sources by partition,
-    of which there are `sources`; `watermark` the least of them once all are known. `active` is the key of
-    the rule set in force, None before there is one. `unfinished` are the sessions of which a source's next
-    message has more. `topic_id` is that of the topic of events, empty in state of an earlier release.
+    `offset` is that of the last finished message. `watermarks` are those of the `sources` source partitions,
+    and `watermark` the least of them once all are known. `active` is the key of the rule set in force, None
+    before there is one. `unfinished` has, by source, the session of which its next message has more.
+    `topic_id` is that of the events topic, empty in state of an earlier release.
     """
 
     offset: int = -1
@@ -47,40 +47,40 @@ class PartitionState(msgspec.Struct, frozen=True):
 
 
 class SessionHead(NamedTuple):
-    """What a session's record says of its state.
+    """The head of a session's record.
 
-    `offset` is that of the message behind it, `due` when the session has something to do next, `pieces` how
-    many there are, 0 where the state stands in the record.
+    `offset` is that of the message that led to the state, `due` the watermark at which the session is due,
+    and `chunks` their number, 0 where the state is in the record.
     """
 
     offset: int
     due: int
-    pieces: int
+    chunks: int
 
 
 def encode_session(state: SessionState, offset: int, due: int, bytes_max: int) -> tuple[bytes, list[bytes]]:
-    """A session's record once the message at that offset is done with, and the pieces of its state.
+    """Return a session's record after the message at that offset, and the chunks of its state.
 
-    There are none where the state has `bytes_max` at most.
+    A state of at most `bytes_max` bytes has no chunks.
     """
-    data, packing = encode(state), _PLAIN
+    data, packing = encode(state), _UNCOMPRESSED
     if len(data) >= PACKED_FROM_BYTES:
         data, packing = zstandard.compress(data, 1), _ZSTD
-    pieces: list[bytes] = []
+    chunks: list[bytes] = []
     if len(data) > bytes_max:
-        pieces = [data[begin : begin + bytes_max] for begin in range(0, len(data), bytes_max)]
+        chunks = [data[begin : begin + bytes_max] for begin in range(0, len(data), bytes_max)]
         data = b""
-    return _HEAD.pack(STATE_VERSION, offset, min(due, _NEVER), packing, len(pieces)) + data, pieces
+    return _HEAD.pack(STATE_VERSION, offset, min(due, _NEVER), packing, len(chunks)) + data, chunks
 
 
-def decode_session(data: bytes, pieces: Iterable[bytes | None] = ()) -> SessionState:
-    """The state in a session's record, or in its pieces.
+def decode_session(data: bytes, chunks: Iterable[bytes | None] = ()) -> SessionState:
+    """Return the state in a session's record, or in its chunks.
 
-    Raises StreamError where it is another release's, or damaged.
+    Raises StreamError where it is damaged or incompatible.
     """
     decode_head(data)
     packing = _HEAD.unpack_from(data)[3]
-    body = b"".join([data[_HEAD.size :], *(piece or b"" for piece in pieces)])
+    body = b"".join([data[_HEAD.size :], *(chunk or b"" for chunk in chunks)])
     if packing == _ZSTD:
         try:
             body = zstandard.decompress(body, STATE_BYTES_MAX)
@@ -90,21 +90,21 @@ def decode_session(data: bytes, pieces: Iterable[bytes | None] = ()) -> SessionS
 
 
 def decode_head(data: bytes) -> SessionHead:
-    """Return what a session's record says of its state. Raises StreamError where it is another release's."""
+    """Return the head of a session's record. Raises StreamError where another release wrote it."""
     if len(data) < _HEAD.size or data[0] != STATE_VERSION:
         what = f"a session's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
         raise StreamError("TRL741", what, HINT)
-    _, offset, due, _, pieces = _HEAD.unpack_from(data)
-    return SessionHead(offset, due, pieces)
+    _, offset, due, _, chunks = _HEAD.unpack_from(data)
+    return SessionHead(offset, due, chunks)
 
 
-def encode_partition(facts: PartitionState) -> bytes:
-    """A partition's record."""
-    return bytes([STATE_VERSION]) + msgspec.msgpack.encode(facts)
+def encode_partition(state: PartitionState) -> bytes:
+    """Return a partition's record."""
+    return bytes([STATE_VERSION]) + msgspec.msgpack.encode(state)
 
 
 def decode_partition(data: bytes) -> PartitionState:
-    """The facts in a partition's record. Raises StreamError where it is another release's, or damaged."""
+    """Return the state in a partition's record. Raises StreamError where it is damaged or incompatible."""
     if data[:1] != bytes([STATE_VERSION]):
         what = f"a partition's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
         raise StreamError("TRL741", what, HINT)

@@ -1,9 +1,9 @@
-"""What is known of one open session, and how it is written down: a documented codec, never pickle.
+"""The state of one open session, and its documented codec.
 
-A state is one byte, the version, and a MessagePack map: `session` is `schemas.sessions.assemble.Session`
-field by field, `rules` the key (`judge.RuleSetJudge`) of the rule set by which the rows were labelled, `rows`
-the labelled events of the open occurrence by column, `applied` the numbers of the rules that have applied to
-the occurrence that began at `applied_in`. Keys are field names, so a release that adds a field with a default
+A state is one byte, the version, and a MessagePack map. `session` is `schemas.sessions.assemble.SessionAssembler`
+field by field, `rules` the key (`judge.RuleSetJudge`) of the rule set that labelled the rows, `rows` the labelled
+events of the open occurrence by column, `applied` the numbers of the rules that have applied to the
+occurrence that began at `applied_in`. Keys are field names, so a release that adds a field with a default
 reads old states; one that changes what a field means raises `VERSION`.
 """
 
@@ -23,12 +23,12 @@ Columns: TypeAlias = dict[str, list[int | str | bool | None]]
 """Rows by column: those of `rules.engine.judge.JUDGED_COLUMNS` and of the labeler, times as nanoseconds."""
 
 
-_HINT = "finish the sessions with the release that wrote them, or begin with an empty store"
+_HINT = "finish the sessions with the release that wrote them, or start with an empty store"
 
 
 @dataclass(slots=True)
 class SessionState:
-    """A session being assembled, and what its open occurrence has shown so far; changed in place."""
+    """A session being assembled, with the rows of its open occurrence; it changes in place."""
 
     session: SessionAssembler
     rules: str = ""
@@ -42,12 +42,12 @@ _DECODER = msgspec.msgpack.Decoder(SessionState)
 
 
 def encode(state: SessionState) -> bytes:
-    """The state as bytes."""
+    """Return the state as bytes."""
     return bytes([VERSION]) + _ENCODER.encode(state)
 
 
 def decode(data: bytes) -> SessionState:
-    """The state in the bytes. Raises StreamError where another version wrote them, or they are damaged."""
+    """Return the state in the bytes. Raises StreamError where they are damaged or of another version."""
     if data[:1] != bytes([VERSION]):
         what = f"a session's state has version {data[0] if data else 'none'}, not {VERSION}"
         raise StreamError("TRL701", what, _HINT)

@@ -1,4 +1,4 @@
-"""What a rule has come to in a session: what alerts count, and what a session's close ends."""
+"""Changes of sessions' status: what alerts count."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ...schemas.time import rfc3339
 
 
 class SessionStatus(StrEnum):
-    """What a rule, or a session, has come to."""
+    """The status of a rule in a session, or of the session itself."""
 
     APPLIED = "applied"
-    """The rule has come to apply to the occurrence."""
+    """The rule begins to apply to the occurrence."""
     VIOLATED = "violated"
-    """The occurrence has violated the rule (or left it unmet) for the first time, history aside."""
+    """The occurrence violates the rule, or leaves it unmet, for the first time; history does not count."""
     UNJUDGED = "unjudged"
-    """The rule cannot be judged in the occurrence any more."""
+    """The rule can no longer be judged in the occurrence."""
     CLOSED = "closed"
-    """The occurrence is over; it says so once, for all rules."""
+    """The occurrence has ended: one change for all rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """That an occurrence has come to a standing; `time` is that of the last event judged by then.
+    """A change of an occurrence's status; `time` is that of its last judged event.
 
     `pack`, `rule`, `rule_digest` and `severity` are None where the occurrence closed.
     """
@@ -40,20 +40,20 @@ class StatusChange:
     time: int
 
 
-def as_json(status: StatusChange) -> dict[str, object]:
-    """A status as JSON."""
+def as_json(change: StatusChange) -> dict[str, object]:
+    """Return the change as JSON."""
     return {
-        "status": status.status,
-        "session_id": status.session_id,
-        "occurrence": _instant(status.occurrence),
-        "pack": status.pack,
-        "rule": status.rule,
-        "rule_digest": status.rule_digest,
-        "severity": status.severity,
-        "agent": status.agent,
-        "time": _instant(status.time),
+        "status": change.status,
+        "session_id": change.session_id,
+        "occurrence": _instant(change.occurrence),
+        "pack": change.pack,
+        "rule": change.rule,
+        "rule_digest": change.rule_digest,
+        "severity": change.severity,
+        "agent": change.agent,
+        "time": _instant(change.time),
     }
 
 
 _instant = lru_cache(maxsize=4096)(rfc3339)
-"""Every rule says the same times of an occurrence that it has come to apply to."""
+"""Many changes share their times: all rules that begin to apply to an occurrence."""

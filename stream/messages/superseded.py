@@ -1,8 +1,8 @@
-"""Activations that supersede others: the way past rules that end every process that tries them.
+"""Activations that supersede earlier ones, such as rules that end every process which loads them.
 
-A later activation names the digests of rule sets that are not to come into force. Wherever one of those
-stands before it in the same partition, its own rules come into force instead, at that place. No monitor loads
-the rules that it replaces, and no replay that finds the later activation.
+A later activation names the digests of rule sets that it replaces. Wherever one of those was activated before
+it in the same partition, the rules of the later activation come into force instead, at that place. Neither a
+monitor nor a replay loads the replaced rules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .codec import Activation, Damaged, decode
 
 def activation_in(value: bytes) -> Activation | None:
     """Return the activation that a record of the events topic holds, if it holds one."""
-    # Every activation has its tag as text: records of events, which are most, are not decoded for it.
+    # Every activation has its tag as text, so that most records need not be decoded.
     if b"activation" not in value:
         return None
     try:
@@ -29,19 +29,19 @@ def activation_in(value: bytes) -> Activation | None:
 
 
 def in_force(activation: Activation, later: Iterable[Activation]) -> Activation:
-    """Return the activation whose rules come into force at the place of this one.
+    """Return the activation whose rules come into force in place of this one.
 
-    `later` are those behind it in its partition, in their order.
+    `later` are the activations after it in its partition, in their order.
     """
     current = activation
-    for other in later:
-        if other.supersedes and digest_of(current.packs) in other.supersedes:
-            current = other
+    for activation in later:
+        if activation.supersedes and digest_of(current.packs) in activation.supersedes:
+            current = activation
     return current
 
 
 def digest_of(packs: Mapping[str, str]) -> str | None:
-    """Return the digest of the packs' rule set, None where they have errors. Compiles nothing."""
+    """Return the digest of the packs' rule set, None where they have errors; compile nothing."""
     try:
         return rule_set_digest(load_texts(packs))
     except RuleError:

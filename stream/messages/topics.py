@@ -1,4 +1,4 @@
-"""The topics of the pipeline, by what they are for; `KafkaSettings` gives their names."""
+"""The topics of the pipeline by purpose; `KafkaSettings` has their names."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from enum import StrEnum
 
 
 class Topic(StrEnum):
-    """What a topic is for: the last part of its name."""
+    """The purpose of a topic: the last part of its name."""
 
     SPANS = "spans"
     """OTLP requests, as a collector or an agent's exporter sends them; keyed by trace."""
     LOGS = "logs"
-    """OTLP requests of log records, keyed by trace like those of `SPANS`; it may be missing."""
+    """OTLP requests of log records, keyed by trace like those of `SPANS`; the topic is optional."""
     EVENTS = "events"
-    """Candidates by session, ticks and activations: what the monitor reads."""
+    """Candidates by session, ticks and activations; the monitor reads them."""
     JUDGED = "judged"
-    """Events in judged order: what the archiver copies."""
+    """Events in judged order; the archiver copies them."""
     VERDICTS = "verdicts"
-    """Verdicts and sessions' statuses: what alerts count, and anyone may read."""
+    """Verdicts and status changes; the alerts process counts them, and others may read them."""
     DEAD_LETTER = "dead-letter"
-    """Where what could not be read or judged stands, and why."""
+    """The positions of records that could not be read or judged, and why."""
     REKEY_STATE = "rekey-state"
-    """What the rekeyer goes on with, partition by partition of `SPANS` and `LOGS`."""
+    """The rekeyer's state, by partition of `SPANS` and `LOGS`."""
     ALERTS = "alerts"
-    """Alerts that began and ended."""
+    """Alerts that fire and are resolved."""
     ALERTS_STATE = "alerts-state"
-    """What the alerts process goes on with."""
+    """The state of the alerts process."""

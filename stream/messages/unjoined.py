@@ -6,11 +6,11 @@ from enum import StrEnum
 
 
 class Unjoined(StrEnum):
-    """Why a log record with content was not joined to its span."""
+    """The reason why a log record with content is not joined to its span."""
 
     UNLINKED = "unlinked"
     """It names no span."""
     LATE = "late"
-    """Its span had gone on before it came."""
+    """Its span was released before it came."""
     WITHOUT_SPAN = "without_span"
-    """Its span did not come within `hold_s`, or tells nothing that it could add to."""
+    """Its span did not come within `hold_s`, or has no content that it could add to."""

@@ -1,1 +1,1 @@
-"""What every live process has: metrics, fault points, trials of rules."""
+"""Metrics, fault points and trials of rules, for every live process."""

@@ -1,7 +1,7 @@
-"""Places where a test may kill the process, to see that nothing acknowledged is lost there.
+"""Fault points: where a test may kill the process, to check that it loses nothing acknowledged.
 
-Set `TRACLINE_FAULT` to `name:n` and the process kills itself the n-th time it comes to that place; with
-`name:n:asleep` it falls asleep there, until it is sent SIGCONT.
+With `TRACLINE_FAULT` set to `name:n` the process kills itself at the n-th pass of that fault point; with
+`name:n:asleep` it stops there until it gets SIGCONT.
 """
 
 from __future__ import annotations
@@ -15,106 +15,106 @@ VARIABLE = "TRACLINE_FAULT"
 
 
 class ServeFault(StrEnum):
-    """The gaps between what must happen in order."""
+    """The fault points of `tracline serve`, between steps whose order matters."""
 
     RECEIVED = "received"
-    """Requests came and are not on disk."""
+    """Requests have arrived and are not on disk."""
     ACCEPTED = "accepted"
     """Requests are on disk and not acknowledged."""
     ACKNOWLEDGED = "acknowledged"
     """Requests are acknowledged and not judged."""
     JUDGED = "judged"
-    """What a batch changed is not written."""
+    """A batch is judged and not committed."""
     COMMITTED = "committed"
-    """What a batch changed is written."""
+    """A batch is committed."""
     ARCHIVING = "archiving"
-    """It is noted which events are archived next, and nothing is written."""
+    """The range to archive is noted, and no file is written."""
     WRITTEN = "written"
-    """An archive file is written and entered, which is not noted."""
+    """An archive file is written and in the manifest, which is not noted."""
     ARCHIVED = "archived"
-    """It is noted that the events are archived."""
+    """The events are noted as archived."""
     MARKING = "marking"
-    """All events up to the watermark are archived, and the archive does not say so."""
+    """All events up to the watermark are archived, and the manifest does not have the watermark."""
 
 
 class RekeyFault(StrEnum):
-    """The gaps in one transaction of the rekeyer."""
+    """The fault points in one transaction of the rekeyer."""
 
     RECEIVED = "rekey-received"
-    """Records are read and not taken in."""
+    """Records are read and not processed."""
     TAKEN = "rekey-taken"
-    """Records are taken in, and nothing is sent."""
+    """Records are processed, and nothing is sent."""
     PRODUCED = "rekey-produced"
-    """All outputs are written in a transaction that says no offsets."""
+    """All outputs are in a transaction without offsets."""
     OFFSETS = "rekey-offsets"
     """Outputs and offsets are in a transaction that is not committed."""
     COMMITTED = "rekey-committed"
-    """The transaction is committed, and the process knows no more of it."""
+    """The transaction is committed, and the process has done nothing since."""
 
 
 class ArchiveFault(StrEnum):
-    """The gaps while judged events of one partition are archived."""
+    """The fault points while the archiver archives one partition."""
 
     RECEIVED = "archive-received"
-    """Messages are read and not gathered."""
+    """Messages are read and not buffered."""
     WRITING = "archive-writing"
-    """It is entered which range is archived next, and nothing is written."""
+    """The range to archive is in the manifest, and no file is written."""
     WRITTEN = "archive-written"
-    """The files are written and not entered."""
+    """The files are written and not in the manifest."""
     ENTERED = "archive-entered"
-    """The files are entered, and the manifest does not say that the range is done."""
+    """The files are in the manifest, and the range is not marked as done."""
     COMMITTED = "archive-committed"
-    """The range is done and its offsets are committed."""
+    """The range is marked as done and its offsets are committed."""
 
 
 class AlertFault(StrEnum):
-    """The gaps between verdicts that are read and alerts that are delivered."""
+    """The fault points between reading verdicts and delivering alerts."""
 
     RECEIVED = "alerts-received"
-    """Messages are read and not taken in."""
+    """Messages are read and not processed."""
     STEPPED = "alerts-stepped"
-    """Messages are taken in, and nothing is sent."""
+    """Messages are processed, and nothing is sent."""
     PRODUCED = "alerts-produced"
     """Alerts and state are in a transaction that is not committed."""
     COMMITTED = "alerts-committed"
-    """The transaction is committed, and nobody was told of its alerts."""
+    """The transaction is committed, and its alerts are not delivered."""
     DELIVERED = "alerts-delivered"
-    """Receivers have an alert, and it is not noted that they do."""
+    """Receivers have an alert, and the delivery is not noted."""
 
 
 class TrialFault(StrEnum):
-    """The place where a trial of rules may die."""
+    """The fault point of a trial of rules."""
 
     RULE = "trial-rule"
-    """A rule is about to be tried; it is counted from the first of the set."""
+    """A rule is about to be tried; rules count from the first of the set."""
 
 
 class MonitorFault(StrEnum):
-    """The gaps while the monitor works a message off."""
+    """The fault points while the monitor processes a message."""
 
     RECEIVED = "monitor-received"
     """A message is read, and nothing is judged."""
     STEPPED = "monitor-stepped"
-    """It is judged, and nothing is sent."""
+    """The message is judged, and nothing is sent."""
     PRODUCED = "monitor-produced"
-    """Kafka has its outputs, and nothing of the state."""
+    """Kafka has the outputs, and nothing of the state."""
     WRITTEN = "monitor-written"
-    """The state is sent, and it is not known what of it Kafka has."""
+    """The state is sent and not acknowledged."""
     ACKNOWLEDGED = "monitor-acknowledged"
-    """Kafka has the state, and the process's own table does not."""
+    """Kafka has the state, and the local table does not."""
     COMMITTED = "monitor-committed"
-    """The group's offset is behind the message."""
+    """The group's offset is committed."""
 
 
-_met: Counter[StrEnum] = Counter()
+_passes: Counter[StrEnum] = Counter()
 
 
 def fault_point(fault: StrEnum) -> None:
-    """Come to that place; the process ends here where a test wants it to."""
+    """Pass a fault point: the process ends or stops here where a test asks for it."""
     wanted = os.environ.get(VARIABLE)
     if wanted is not None:
-        _met[fault] += 1
-        if wanted == f"{fault}:{_met[fault]}":
+        _passes[fault] += 1
+        if wanted == f"{fault}:{_passes[fault]}":
             os.kill(os.getpid(), signal.SIGKILL)
-        elif wanted == f"{fault}:{_met[fault]}:asleep":
+        elif wanted == f"{fault}:{_passes[fault]}:asleep":
             os.kill(os.getpid(), signal.SIGSTOP)

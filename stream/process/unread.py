@@ -1,4 +1,4 @@
-"""Saying once that spans come and nothing is read from them."""
+"""The notice that spans arrive and nothing is read from them."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from ...schemas.display import visible
 from ...schemas.instrumentations.census import SpanCensus, unread_text
 
 SPANS_MIN = 1_000
-"""Spans after which it is said though more keep coming; before that, others of their traces may come."""
+"""Spans after which the notice comes though more arrive; before that, spans of their traces may follow."""
 
 
 @dataclass(slots=True)
 class UnreadNotice:
-    """What a live process logs of unread spans: once of all, and once of each agent framework's scope."""
+    """A live process's notice of unread spans: once for all, and once for each agent framework's scope."""
 
     report: Callable[[str], None]
     census: SpanCensus = field(default_factory=SpanCensus)
-    _is_said: bool = False
+    _is_reported: bool = False
     _scopes: set[str] = field(default_factory=set[str])
 
     def add(self, spans: SpanCensus) -> None:
-        """Count spans that came."""
+        """Count spans that arrived."""
         before = self.census.spans.total() // SPANS_MIN
         self.census.add(spans)
         if self.census.spans.total() // SPANS_MIN > before:
             self.idle()
 
     def idle(self) -> None:
-        """Say what is not read, if that was not said yet: no span is under way that could be."""
+        """Report the unread spans, once: no span that could be read is expected now."""
         silent = self.census.unread_frameworks
         new = {scope: count for scope, count in silent.items() if scope not in self._scopes}
-        if self.census.is_unread and not self._is_said:
-            self._is_said, new = True, dict(self.census.spans)
+        if self.census.is_unread and not self._is_reported:
+            self._is_reported, new = True, dict(self.census.spans)
         if new:
             self._scopes.update(silent)
             self.report(f"{visible(unread_text(new))}; run `tracline doctor`, or see docs/spans.md")

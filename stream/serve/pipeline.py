@@ -209,9 +209,11 @@ class Pipeline:
             # All log records that came before have been read.
             self._source.idle_logs(batch.received)
         candidates = self._released(now, batch)
-        states = self._states.touched((one.session_id for one in candidates), batch.watermark)
+        states = self._states.touched((candidate.session_id for candidate in candidates), batch.watermark)
         outputs = self._worker.step_apart(states, candidates, batch.watermark, self._states.load)
-        batch.dead_letters += _dead_letters(now, (place for one in outputs.poison for place in poisoned(one)))
+        batch.dead_letters += _dead_letters(
+            now, (flaw for poison in outputs.poison for flaw in poisoned(poison))
+        )
         add_changes(batch, outputs, states, now)
         self._states.remember(states)
         batch.traces.update(self._source.changes())
@@ -233,13 +235,13 @@ class Pipeline:
         """Return the candidates whose session is known by now, and note the watermark."""
         unjoined = self._source.unjoined
         released = self._source.release(now)
-        batch.spans_early = sum(one.is_early for one in released)
-        flaws = [one.made for one in released if isinstance(one.made, InputFlaw)]
+        batch.spans_early = sum(release.is_early for release in released)
+        flaws = [release.made for release in released if isinstance(release.made, InputFlaw)]
         batch.dead_letters += _dead_letters(now, ((flaw.place, flaw.code, flaw.text) for flaw in flaws))
         batch.unjoined = self._source.unjoined - unjoined
         batch.watermark, batch.spans_time = self._source.watermark, self._source.spans_time
         batch.logs_time = self._source.logs_time
-        return [one.made for one in released if isinstance(one.made, Candidate)]
+        return [release.made for release in released if isinstance(release.made, Candidate)]
 
     def _reload(self, watermark: int = 0) -> None:
         """Return to the state in the store; the watermark does not fall below the given one."""

@@ -97,6 +97,6 @@ class RequestQueue:
 
 
 def refuse(arrivals: Sequence[Arrival], busy: Busy) -> None:
-    """Refuse requests; those that have their answer already keep it."""
+    """Refuse requests that have no answer yet."""
     for arrival in arrivals:
         arrival.settle(busy)

@@ -95,7 +95,7 @@ def frame_of(rows: Sequence[bytes]) -> pl.DataFrame:
 
 def rules_of(rows: Sequence[bytes]) -> list[str | None]:
     """Return the digest of the rule set that judged each of these rows, None where the row lacks it."""
-    return [one.rules for one in _read(_JUDGED_BY, rows)]
+    return [judged_by.rules for judged_by in _read(_JUDGED_BY, rows)]
 
 
 def _read(decoder: msgspec.json.Decoder[T], rows: Sequence[bytes]) -> list[T]:

@@ -118,8 +118,7 @@ class Store:
         query = "INSERT INTO inbox (received, encoding, body, signal) VALUES (?, ?, ?, ?)"
         with self._writing():
             return [
-                _number(self._db.execute(query, (one.received, one.encoding, one.body, one.signal)))
-                for one in requests
+                _number(self._db.execute(query, (r.received, r.encoding, r.body, r.signal))) for r in requests
             ]
 
     def inbox(self) -> Iterator[StoredRequest]:

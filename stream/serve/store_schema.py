@@ -1,15 +1,15 @@
-"""The tables of the embedded store: what `serve` must not lose, and what its console shows.
+"""The tables of the embedded store: the state of `serve`, and the data of its console.
 
-Times are nanoseconds since the epoch. Everything that one batch changes is written in one transaction.
+Times are nanoseconds since the epoch. Everything that a batch changes is written in one transaction.
 """
 
 from __future__ import annotations
 
 VERSION = 2
-"""Version of the tables and of the codecs of their blobs; a store of a version not known is refused."""
+"""Version of the tables and of the codecs of their blobs; `serve` refuses a store of an unknown version."""
 
 SCOPES = """
-CREATE TABLE scope (              -- the spans that came, by instrumentation scope
+CREATE TABLE scope (              -- counts of spans by instrumentation scope
   name  TEXT PRIMARY KEY,
   spans INTEGER NOT NULL,
   read  INTEGER NOT NULL
@@ -22,37 +22,37 @@ ALTER TABLE inbox ADD COLUMN signal TEXT NOT NULL DEFAULT 'spans';
 ALTER TABLE quarantine ADD COLUMN signal TEXT NOT NULL DEFAULT 'spans';
 {SCOPES}"""
 }
-"""For each earlier version that is read, how its tables become those of the next one."""
+"""The migration from each earlier version that is read to the next one."""
 
 TABLES = f"""
-CREATE TABLE inbox (              -- requests that were acknowledged and are not worked off
+CREATE TABLE inbox (              -- acknowledged requests that are not judged
   id        INTEGER PRIMARY KEY AUTOINCREMENT,
   received  INTEGER NOT NULL,
   encoding  TEXT NOT NULL,
   body      BLOB NOT NULL,
-  signal    TEXT NOT NULL         -- what it brings: spans or logs
+  signal    TEXT NOT NULL         -- spans or logs
 );
-CREATE TABLE quarantine (         -- requests that broke the pipeline, whole, for whoever mends it
+CREATE TABLE quarantine (         -- requests that broke the pipeline, whole, for its developers
   id        INTEGER PRIMARY KEY,
   received  INTEGER NOT NULL,
   encoding  TEXT NOT NULL,
   body      BLOB NOT NULL,
   signal    TEXT NOT NULL
 );
-CREATE TABLE session (            -- where each session stands; `due`: the watermark at which to look again
+CREATE TABLE session (            -- session states; `due`: the watermark at which a session is due
   session_id TEXT PRIMARY KEY,
   due        INTEGER,
-  open       INTEGER NOT NULL,    -- whether an occurrence is open; else what it told still counts as a repeat
+  open       INTEGER NOT NULL,    -- whether an occurrence is open; else the state only detects repeats
   state      BLOB NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX session_due ON session (due);
 CREATE INDEX session_open ON session (open);
-CREATE TABLE trace (              -- the traces whose spans are coming (schemas/sessions/pending.py)
+CREATE TABLE trace (              -- traces with pending spans (schemas/sessions/pending.py)
   trace_id TEXT PRIMARY KEY,
   touched  INTEGER NOT NULL,
   state    BLOB NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE event (              -- judged events and `end` rows, in the order in which they were judged
+CREATE TABLE event (              -- judged events and `end` rows, in judged order
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
   session_id TEXT NOT NULL,
   occurrence INTEGER NOT NULL,
@@ -64,7 +64,7 @@ CREATE TABLE event (              -- judged events and `end` rows, in the order 
 CREATE INDEX event_session ON event (session_id, occurrence, seq);
 CREATE INDEX event_first ON event (id) WHERE seq = 1;
 CREATE INDEX event_end ON event (id) WHERE kind = 'end';
-CREATE TABLE verdict (            -- one row a verdict; `record` is its line of verdicts.jsonl
+CREATE TABLE verdict (            -- verdicts; `record` is the line of verdicts.jsonl
   number     INTEGER PRIMARY KEY AUTOINCREMENT,
   id         TEXT NOT NULL UNIQUE,
   pack       TEXT NOT NULL,
@@ -77,25 +77,25 @@ CREATE TABLE verdict (            -- one row a verdict; `record` is its line of 
   severity   TEXT NOT NULL,
   agent      TEXT,
   history    INTEGER NOT NULL,
-  given      INTEGER NOT NULL,    -- when it was given, by the wall clock
+  given      INTEGER NOT NULL,    -- wall clock
   record     BLOB NOT NULL
 );
 CREATE INDEX verdict_session ON verdict (session_id, occurrence);
 CREATE INDEX verdict_rule ON verdict (pack, rule, number);
-CREATE TABLE standing (           -- what a rule has said of an occurrence; event times, null: not yet
+CREATE TABLE standing (           -- a rule's status in an occurrence; event times, null: not yet
   session_id TEXT NOT NULL,
   occurrence INTEGER NOT NULL,
   pack       TEXT NOT NULL,
   rule       TEXT NOT NULL,
   agent      TEXT,
   applied    INTEGER,
-  violated   INTEGER,             -- first `violated` or `unmet` that is no history
+  violated   INTEGER,             -- first `violated` or `unmet`, history aside
   unjudged   INTEGER,
   closed     INTEGER,
   PRIMARY KEY (session_id, occurrence, pack, rule)
 ) WITHOUT ROWID;
 CREATE INDEX standing_applied ON standing (applied);
-CREATE TABLE dead_letter (        -- what could not be read: never its text, only where, why and a digest
+CREATE TABLE dead_letter (        -- requests and spans that could not be read or judged, without content
   id       INTEGER PRIMARY KEY AUTOINCREMENT,
   received INTEGER NOT NULL,
   place    TEXT NOT NULL,
@@ -103,10 +103,10 @@ CREATE TABLE dead_letter (        -- what could not be read: never its text, onl
   reason   TEXT NOT NULL,
   sha256   TEXT NOT NULL
 );
-CREATE TABLE archived (           -- when events were archived, and the last event and verdict there was then
+CREATE TABLE archived (           -- rounds of archiving, with the last event and verdict of each
   event   INTEGER PRIMARY KEY,
   verdict INTEGER NOT NULL,
-  time    INTEGER NOT NULL        -- by the wall clock
+  time    INTEGER NOT NULL        -- wall clock
 );
 {SCOPES}CREATE TABLE fact (               -- see stream/serve/store.py
   name  TEXT PRIMARY KEY,

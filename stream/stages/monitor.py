@@ -382,7 +382,7 @@ class MonitorStage:
 
 def _piece_keys(number: int, session_id: str, head: SessionHead) -> list[str]:
     """The keys of the pieces that a session's record in that partition counts."""
-    return [f"{_PIECE}{number}/{head.offset}/{index}/{session_id}" for index in range(head.pieces)]
+    return [f"{_PIECE}{number}/{head.offset}/{index}/{session_id}" for index in range(head.chunks)]
 
 
 def _told(facts: PartitionState, message: Message, offset: int) -> PartitionState:

@@ -221,7 +221,7 @@ def test_dark_and_light_follow_the_system(watched: Watched) -> None:
 
 
 def test_controls_have_names(watched: Watched) -> None:
-    """Every link and button has a name of its own, every picture says what it shows, no id stands twice."""
+    """Every link and button has a name, every picture a text alternative, and no id occurs twice."""
     page = watched.page
     for path in paths():
         page.goto(path)

@@ -1,4 +1,4 @@
-"""Hours of conversations, told as spans in any manner; their requests as files."""
+"""Hours of conversations as spans in any manner; their requests as files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ DIALECTS = list(Dialect)
 
 
 def manner(random: Random, seed: int) -> Manner:
-    """Any manner in which the spans of one conversation may be told, as far as they can be told live."""
+    """A manner of reporting one conversation as spans, among those that are possible live."""
     captured = random.random() < 0.85
-    # What was not captured is told by spans alone, those around others last: their trace is waited for.
+    # Only spans report what was not captured, parents last: the pipeline waits for their trace.
     keys = random.choice(list(Keys)) if captured else Keys.ROOTS
     troubles = {
         name: random.choice((0.0, 0.0, 0.3)) for name in ("wrapped", "retried", "doubled", "clock_faults")

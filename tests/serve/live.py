@@ -169,7 +169,7 @@ class Live:
         self.pipeline.turn()
 
     def play(self, sent: Iterable[Sent], random: Random, *, restarts: bool = False) -> None:
-        """Let requests come at their times, a few of them together; with restarts, begin anew after each."""
+        """Let requests come at their times, a few of them together; with restarts, restart after each."""
         timed = [(one.time, one) for one in sent]
         for time, some in _together(timed, random, 4):
             while self.now and self.now < time - 30 * NS and random.random() < 0.7:

@@ -37,7 +37,7 @@ def free_port() -> int:
 
 @dataclass
 class Serving:
-    """A process that serves: where, and what it says on standard error, which `said` reads to the end."""
+    """A process that serves: its address, and its standard error, which `said` reads to the end."""
 
     process: subprocess.Popen[str]
     port: int
@@ -46,7 +46,7 @@ class Serving:
     ready: threading.Event = field(default_factory=threading.Event)
 
     def listen(self) -> None:
-        """Read what the process says, until it has ended."""
+        """Read the log of the process until it has ended."""
         assert self.process.stderr is not None
         with self.process.stderr as said:
             for line in said:
@@ -80,7 +80,7 @@ class Serving:
 
     @property
     def said(self) -> str:
-        """Return what the process has said."""
+        """Return the log of the process."""
         return "".join(self.lines)
 
 
@@ -150,7 +150,7 @@ def run_to_end(folder: Path, pack: str | Path, port: int, *more: str) -> subproc
 
 
 def rows(folder: Path, query: str) -> list[tuple]:
-    """Return what the store in that folder says."""
+    """Return the rows of a query of the store in that folder."""
     with closing(sqlite3.connect(folder / "state" / FILE)) as db:
         return db.execute(query).fetchall()
 

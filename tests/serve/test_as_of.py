@@ -1,4 +1,4 @@
-"""What is judged live up to a time is what an audit as of that time finds, and the archive says how far."""
+"""Live verdicts up to a time equal those of an audit as of that time; the archive has that time."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Dying:
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["before a write", "after a write", "before a mark", "after a mark"])
 def test_a_watermark_is_never_ahead_of_the_rows(place: str, pack: Path, tmp_path: Path) -> None:
-    """Wherever the process dies, what the requests tell up to the archive's watermark is in the archive."""
+    """Wherever the process dies, the archive has all events of the requests up to its watermark."""
     random = Random(44)
     sent = schedule(day(44, 4), random)
     requests, archive = tmp_path / "requests", tmp_path / "archive"

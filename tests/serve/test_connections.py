@@ -58,7 +58,7 @@ GRPC_ATTACKS: dict[str, bytes] = {
 
 @contextmanager
 def holding(port: int, count: int, said: bytes) -> Iterator[list[socket.socket]]:
-    """So many connections that each said so much, and stay."""
+    """A number of connections that have each sent so many bytes, and stay."""
     with ExitStack() as held:
         opened: list[socket.socket] = []
         for _ in range(count):
@@ -245,7 +245,7 @@ def break_store(folder: Path) -> None:
 
 
 def test_too_few_files_are_said_before_it_serves(tmp_path: Path, pack: Path) -> None:
-    """Where the limit of open files leaves too little for connections the process ends, and says which."""
+    """Where the limit of open files is too low the process ends, and its error has the limit."""
     with running(tmp_path, pack, sessions={}, files=128) as serving:
         assert serving.ended() == 2
     assert "TRL714" in serving.said

@@ -37,7 +37,7 @@ def spoil_pages(path: Path) -> None:
 
 
 def test_a_damaged_page_ends_the_process_with_an_error(tmp_path: Path, pack: Path) -> None:
-    """`serve` names the file, says TRL702 and what to do, and exits 2 without a traceback."""
+    """`serve` reports the file, TRL702 and a hint, and exits 2 without a traceback."""
     path = stored(tmp_path / "state")
     spoil_pages(path)
     ended = run_to_end(tmp_path, pack, free_port(), "--grpc-port", "0")

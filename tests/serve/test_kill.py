@@ -38,7 +38,7 @@ CONVERSATIONS = {
     51: Manner(wrapped=0.3),
     267: Manner(one_trace=True),
 }
-"""Random ones by seed that break many rules at many places, and how they are told."""
+"""Random conversations by seed that violate many rules, and their spans."""
 REQUESTS = 9
 SIGKILLED = -9
 LATER = {ServeFault.ARCHIVING: 1, ServeFault.WRITTEN: 2, ServeFault.ARCHIVED: 1, ServeFault.MARKING: 1}
@@ -57,7 +57,7 @@ class Work:
 
 @pytest.fixture(scope="module")
 def work(pack: Path) -> Work:
-    """Four conversations at a time, and one much later which tells that the time has passed them."""
+    """Four conversations at a time, and one much later which moves the watermark past them."""
     told = [
         Told(paced(answered_once(random_session(seed)), START_NS + 60 * place * NS, 15), manner)
         for place, (seed, manner) in enumerate(CONVERSATIONS.items())
@@ -119,7 +119,7 @@ def test_a_process_that_is_killed_goes_on_where_it_was(
 
 
 def check(work: Work, pack: Path, folder: Path) -> None:
-    """Store, archive and an audit of the archive say what the conversations say, each thing once."""
+    """Store, archive and an audit of the archive have the conversations' events and verdicts once."""
     query = "SELECT id, session_id, seq, rule, verdict FROM verdict"
     assert {row[0]: tuple(row[1:]) for row in rows(folder, query)} == work.ids
     assert len(work.ids) > 50

@@ -69,7 +69,7 @@ def requests(name: str, arrival: str) -> list[Came]:
 
 
 def later(bodies: Sequence[bytes]) -> bytes:
-    """A request of one span that tells nothing, hours after those of the others."""
+    """A request of one span without content, hours after the others."""
     resources = chain.from_iterable(TracesData.FromString(body).resource_spans for body in bodies)
     scopes = chain.from_iterable(resource.scope_spans for resource in resources)
     last = max(span.end_time_unix_nano for scope in scopes for span in scope.spans)
@@ -100,7 +100,7 @@ def wrong(name: str, folder: Path) -> list[str]:
 def test_events_are_what_happened_in_any_order_of_arrival(
     name: str, arrival: str, restarts: bool, tmp_path: Path
 ) -> None:
-    """Also where the pipeline begins anew after each request: what waits is in its store."""
+    """The same where the pipeline restarts after each request: its store has the waiting spans."""
     settings = SessionSettings(lateness_s=3_600, hold_s=86_400, idle_s=IDLE_S)
     with closing(Live(tmp_path, compile_rule_set(load_packs(PACKS)), settings, now=time.time_ns())) as live:
         for signal, body in requests(name, arrival):

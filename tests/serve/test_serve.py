@@ -50,7 +50,7 @@ def news(url: str) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_what_an_agent_with_the_plain_sdk_breaks_is_told_in_time(
+def test_violations_of_an_agent_with_the_plain_sdk_are_given_in_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The bot's broken rules are in the console's feed and the store, each in time, and no others.
@@ -103,7 +103,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, pack: Path) -> Iterator[tup
 
 @pytest.mark.slow
 def test_a_port_that_is_taken_is_an_error(served: tuple[Serving, Path], pack: Path, tmp_path: Path) -> None:
-    """It says which, and what to do; the exit code is 2."""
+    """The error has the address and a hint; the exit code is 2."""
     done = run_to_end(tmp_path, pack, served[0].port, "--grpc-port", "0")
     assert done.returncode == 2
     assert "TRL713" in done.stderr
@@ -130,7 +130,7 @@ def test_an_address_that_others_reach_needs_a_token(pack: Path, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_spans_that_are_not_read_are_said(tmp_path: Path, pack: Path) -> None:
-    """Once in the log, on the page, and by a metric; the page says so after a restart, too."""
+    """The log has it once, the page and a metric show it; the page also after a restart."""
     spans = [
         Span(f"{n:032x}", f"{n:016x}", None, "x", START_NS, START_NS, scope="sdk-x") for n in range(1, 39)
     ]
@@ -168,7 +168,7 @@ def test_an_unjudged_session_says_what_to_set(tmp_path: Path, pack: Path) -> Non
 
 
 def until_in(text: str, said: Callable[[], str]) -> None:
-    """Wait until it is said."""
+    """Wait until the log has it."""
     until = time.monotonic() + WAIT_S
     while text not in said():
         assert time.monotonic() < until, said()
@@ -188,13 +188,13 @@ HOSTILE = {
 
 
 def span(trace_id: str = "5e" * 16) -> Span:
-    """A span that tells nothing."""
+    """A span without content."""
     return Span(trace_id, "5e" * 8, None, "nothing", START_NS, START_NS + 1)
 
 
 @pytest.mark.slow
 def test_hostile_requests_are_refused_and_the_process_lives(served: tuple[Serving, Path]) -> None:
-    """Each is answered with an error of the sender's; what could be kept of them is a dead letter."""
+    """Each gets an error of the sender's; the store has dead letters of those that could be stored."""
     serving, folder = served
     answers = {name: serving.send(body, headers).status_code for name, (body, headers) in HOSTILE.items()}
     assert set(answers.values()) <= {400, 413, 415}, answers

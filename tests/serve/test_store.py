@@ -1,4 +1,4 @@
-"""The embedded store: what is refused when it is opened, what a full disk leaves, what is kept how long."""
+"""The embedded store: refusals at opening, a full disk, and retention."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def refused(folder: Path) -> StreamError:
 
 
 def test_a_store_keeps_its_id(store: Store, tmp_path: Path) -> None:
-    """It goes by the id with which it was made, whoever opens it later with another."""
+    """It has the id with which it was created, whatever id it is opened with later."""
     store.close()
     with closing(open_store(tmp_path, "f" * 64)) as again:
         assert again.fact("id") == ID

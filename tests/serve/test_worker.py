@@ -130,13 +130,13 @@ def test_ids_that_come_again_lose_no_result(ids: bool, restarts: bool, tmp_path:
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["one process", "a restart after every span"])
 def test_results_without_content_are_judged_when_audits_judge_them(restarts: bool, tmp_path: Path) -> None:
-    """Runs tell no content: at any time serve has found what an audit of the requests as of then finds."""
+    """Runs have no content: at any time serve has found what an audit of the requests as of then finds."""
     pack, raw = tmp_path / "desk.yaml", tmp_path / "raw"
     pack.write_text(test_tool_results.PACK)
     raw.mkdir()
     steps = [getattr(test_tool_results, name) for name in ("LOG_IN", "REFUND", "DENIED", "REFUND", "LOG_IN")]
     sent = [alone(one) for one in without_content(test_tool_results.talk(steps, True, {0, 1, 2, 4}, 600))]
-    # Nobody is told what the last run returned.
+    # No later span repeats what the last run returned.
     del sent[-1]
     with closing(Live(tmp_path, compile_rule_set(load_packs([pack])))) as live:
         for number, one in enumerate(sent):
@@ -269,7 +269,7 @@ def test_a_span_from_the_future_tells_no_time(live: Live, pack: Path) -> None:
 
 
 class Broken(dict):
-    """Attributes that break whoever looks at them."""
+    """Attributes that raise an error when they are read."""
 
     def get(self, *_: object) -> object:
         """Break."""
@@ -279,7 +279,7 @@ class Broken(dict):
 
 
 def test_a_request_that_breaks_the_pipeline_is_put_aside(live: Live, pack: Path) -> None:
-    """Those beside it are judged as if it had not come; it is kept whole, and told without its text."""
+    """The others are judged as without it; it goes to quarantine, and its dead letter has no content."""
     told = Told(paced(SESSION, START_NS, 30), Manner())
     sent = schedule([told], Random(1))
     span = Span("5e" * 16, "5e" * 8, None, "chat", START_NS, sent[-1].time, attributes=Broken())
@@ -295,7 +295,7 @@ def test_a_request_that_breaks_the_pipeline_is_put_aside(live: Live, pack: Path)
 
 
 def fails(*_: object) -> None:
-    """What a store says whose disk cannot be read."""
+    """The error of a store whose disk cannot be read."""
     raise sqlite3.OperationalError("disk I/O error")
 
 
@@ -328,7 +328,7 @@ def test_a_request_is_read_after_a_crash_as_it_was_read_before(live: Live) -> No
 
 
 def test_nothing_is_taken_while_the_disk_is_full(live: Live) -> None:
-    """Senders are told to come again, by little room as by none; then the same requests are taken."""
+    """Senders are asked to retry while the disk is full, or nearly; then the same requests are accepted."""
     told = Told(paced(SESSION, START_NS, 30), Manner())
     sent = schedule([told], Random(1), again=0)
     live.free_bytes = 0

@@ -61,7 +61,7 @@ Place = tuple[str, int, int, str]
 
 @dataclass(frozen=True)
 class Told:
-    """A conversation, and the manner in which it is told as spans."""
+    """A conversation, and the manner of its spans."""
 
     session: Script
     manner: Manner
@@ -128,7 +128,7 @@ def applying(events: Sequence[Event], pack: Path) -> set[str]:
 
 
 def _ids(events: Sequence[Event], rule: Rule, *, closed: bool) -> Ids:
-    """Return what one rule must say of one occurrence."""
+    """Return the verdicts that one rule must give in one occurrence."""
     judged = judge_session(rule, [seen(event, rule.id) for event in events], closed=closed)
     found: Ids = {}
     for finding in judged.findings:

@@ -102,7 +102,7 @@ class Acceptor:
 
 
 class _TrackedProtocol(asyncio.Protocol):
-    """A protocol that keeps its connection in the table while it is open, and delegates all else."""
+    """A protocol whose connection is in the table while it is open; it delegates all else."""
 
     def __init__(self, table: ConnectionTable, make: MakeProtocol) -> None:
         self._table, self._make = table, make

@@ -37,7 +37,7 @@ CAME = 1_771_329_600_000_000_000
 
 
 @dataclass
-class Kept:
+class StoringIntake:
     """An intake that keeps requests in a list."""
 
     requests: list[ExportRequest] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Kept:
 
 
 @dataclass
-class Full:
+class BusyIntake:
     """An intake that takes nothing, for one reason, for a number of times; then it keeps."""
 
     reason: str
@@ -65,8 +65,8 @@ class Full:
 
 
 @dataclass
-class Broken:
-    """An intake that fails a number of times, quoting what it was given; then it keeps."""
+class BrokenIntake:
+    """An intake that fails a number of times with its request in the error, and then stores."""
 
     times: int = 1_000_000
     requests: list[ExportRequest] = field(default_factory=list)
@@ -80,22 +80,22 @@ class Broken:
 
 
 @dataclass
-class Slow:
-    """An intake that is done with a request only when it is let go on."""
+class SlowIntake:
+    """An intake that stores a request once the test lets it."""
 
     requests: list[ExportRequest] = field(default_factory=list)
     came: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
 
     async def put(self, request: ExportRequest) -> None:
-        """Keep it when the test says so."""
+        """Store it once the test allows."""
         self.came.set()
         await asyncio.to_thread(self.go_on.wait, WAIT_S)
         self.requests.append(request)
 
 
-class Heard(ServeMetrics):
-    """Metrics that a test can wait for."""
+class WaitableMetrics(ServeMetrics):
+    """Metrics whose refusals a test can wait for."""
 
     def __init__(self) -> None:
         super().__init__([("desk", "calm")])
@@ -120,7 +120,7 @@ class Running:
     url: str
     http_port: int
     grpc_port: int
-    metrics: Heard
+    metrics: WaitableMetrics
     loop: asyncio.AbstractEventLoop
     stop: Callable[[], None]
 
@@ -154,7 +154,7 @@ def values(text: str, name: str) -> dict[tuple[str, ...], float]:
 
 @contextmanager
 def running(
-    intake: Kept | Full | Slow | None = None,
+    intake: StoringIntake | BusyIntake | SlowIntake | None = None,
     limits: ReceiverLimits | None = None,
     *,
     bound: str = "127.0.0.1",
@@ -162,7 +162,7 @@ def running(
     connections: ConnectionLimits = CONNECTIONS,
 ) -> Iterator[Running]:
     """Receivers on free ports of 127.0.0.1, with the gate of a server that is bound to `bound`."""
-    metrics = Heard()
+    metrics = WaitableMetrics()
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     began = threading.Event()
@@ -172,7 +172,7 @@ def running(
     gate = gate_for(bound, token)
 
     async def serve() -> None:
-        handler = RequestHandler(intake or Kept(), metrics.receiver, limits, lambda: CAME)
+        handler = RequestHandler(intake or StoringIntake(), metrics.receiver, limits, lambda: CAME)
         app = Starlette(
             routes=[*routes(handler), metrics_route(metrics)],
             middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics.receiver)],

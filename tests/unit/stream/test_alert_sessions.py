@@ -1,4 +1,4 @@
-"""From statuses to counts by tick, and the watch over them: what counts, when, and what is remembered."""
+"""Counting of status changes by tick, and the watch over the counts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BOT = RateKey("desk", "confirm", "bot")
 APPLIED, VIOLATED, UNJUDGED, CLOSED = SessionStatus
 
 
-def said(standing: SessionStatus, at_s: int, session: str = "s1", agent: str | None = "bot") -> StatusChange:
-    """That a session came to a standing at a second of event time."""
-    rule = (None,) * 4 if standing is CLOSED else ("desk", "confirm", "0" * 64, "high")
-    return StatusChange(standing, session, 0, *rule, agent, at_s * NS)
+def changed(kind: SessionStatus, at_s: int, session: str = "s1", agent: str | None = "bot") -> StatusChange:
+    """A change of a session's status at a second of event time."""
+    rule = (None,) * 4 if kind is CLOSED else ("desk", "confirm", "0" * 64, "high")
+    return StatusChange(kind, session, 0, *rule, agent, at_s * NS)
 
 
-def told(counter: SessionCounter, *some: StatusChange, until_s: int) -> list[tuple[int, int, int]]:
-    """What is settled once these were heard and the watermark is there: tick, violating, applicable."""
+def settled(counter: SessionCounter, *some: StatusChange, until_s: int) -> list[tuple[int, int, int]]:
+    """The ticks that these changes and the watermark settle: tick, violating, applicable."""
     for status in some:
         counter.add(status)
     return [(tick.number, tick.violating, tick.applicable) for tick in counter.advance(until_s * NS)]
@@ -40,68 +40,77 @@ def counter() -> SessionCounter:
 
 def test_a_session_counts_in_the_tick_in_which_the_rule_applied(counter: SessionCounter) -> None:
     """Violating later, while its tick waits, it is a violating session of that tick."""
-    assert told(counter, said(APPLIED, 110), until_s=200) == []
-    assert told(counter, said(VIOLATED, 310), until_s=330) == [(1, 1, 1)]
+    assert settled(counter, changed(APPLIED, 110), until_s=200) == []
+    assert settled(counter, changed(VIOLATED, 310), until_s=330) == [(1, 1, 1)]
 
 
 def test_a_tick_is_settled_at_its_end_when_all_its_sessions_are_decided(counter: SessionCounter) -> None:
     """One that violated and one that closed are decided; nothing is settled before the tick is over."""
-    some = [said(APPLIED, 10), said(APPLIED, 20, "s2"), said(VIOLATED, 30, "s2"), said(CLOSED, 40)]
-    assert told(counter, *some, until_s=99) == []
-    assert told(counter, until_s=100) == [(0, 1, 2)]
+    some = [
+        changed(APPLIED, 10),
+        changed(APPLIED, 20, "s2"),
+        changed(VIOLATED, 30, "s2"),
+        changed(CLOSED, 40),
+    ]
+    assert settled(counter, *some, until_s=99) == []
+    assert settled(counter, until_s=100) == [(0, 1, 2)]
 
 
 def test_an_undecided_session_holds_its_tick_for_so_long_only(counter: SessionCounter) -> None:
     """The tick is settled two ticks after its end, with the open session as one that does not violate."""
-    assert told(counter, said(APPLIED, 10), until_s=299) == []
-    assert told(counter, until_s=300) == [(0, 0, 1)]
+    assert settled(counter, changed(APPLIED, 10), until_s=299) == []
+    assert settled(counter, until_s=300) == [(0, 0, 1)]
 
 
 def test_a_violation_of_a_settled_tick_is_overdue(counter: SessionCounter) -> None:
     """It is counted as overdue, and in no tick: none has more violating sessions than sessions."""
-    told(counter, said(APPLIED, 10), until_s=300)
-    assert told(counter, said(VIOLATED, 310), said(CLOSED, 320), until_s=1_000) == []
+    settled(counter, changed(APPLIED, 10), until_s=300)
+    assert settled(counter, changed(VIOLATED, 310), changed(CLOSED, 320), until_s=1_000) == []
     assert counter.overdue == {("desk", "confirm"): 1}
 
 
 def test_everything_is_counted_once(counter: SessionCounter) -> None:
     """Statuses that come again, in the same tick or later, change nothing."""
-    some = [said(APPLIED, 10), said(VIOLATED, 20)]
-    assert told(counter, *some, *some, said(APPLIED, 90), said(VIOLATED, 95), until_s=100) == [(0, 1, 1)]
-    assert told(counter, *some, said(APPLIED, 110), said(VIOLATED, 120), until_s=1_000) == []
+    some = [changed(APPLIED, 10), changed(VIOLATED, 20)]
+    assert settled(counter, *some, *some, changed(APPLIED, 90), changed(VIOLATED, 95), until_s=100) == [
+        (0, 1, 1)
+    ]
+    assert settled(counter, *some, changed(APPLIED, 110), changed(VIOLATED, 120), until_s=1_000) == []
 
 
 def test_a_violation_counts_without_the_rule_having_applied(counter: SessionCounter) -> None:
     """A session that violates a rule is one to which it applies."""
-    assert told(counter, said(VIOLATED, 10), until_s=100) == [(0, 1, 1)]
+    assert settled(counter, changed(VIOLATED, 10), until_s=100) == [(0, 1, 1)]
 
 
 def test_what_cannot_be_judged_leaves_the_rate(counter: SessionCounter) -> None:
     """An unjudged session is taken out again, unless it has violated, or does so all the same."""
     some = [
-        *(said(APPLIED, 10, name) for name in ("s1", "s2", "s3")),
-        *(said(UNJUDGED, 20), said(VIOLATED, 30, "s2"), said(UNJUDGED, 40, "s2")),
-        *(said(UNJUDGED, 50, "s3"), said(VIOLATED, 60, "s3")),
+        *(changed(APPLIED, 10, name) for name in ("s1", "s2", "s3")),
+        *(changed(UNJUDGED, 20), changed(VIOLATED, 30, "s2"), changed(UNJUDGED, 40, "s2")),
+        *(changed(UNJUDGED, 50, "s3"), changed(VIOLATED, 60, "s3")),
     ]
-    assert told(counter, *some, until_s=100) == [(0, 2, 2)]
+    assert settled(counter, *some, until_s=100) == [(0, 2, 2)]
 
 
 def test_a_tick_of_unjudged_sessions_alone_has_none(counter: SessionCounter) -> None:
     """Nothing is left of the tick, whether the rule had applied or not."""
-    assert told(counter, said(APPLIED, 10), said(UNJUDGED, 20), said(UNJUDGED, 30, "s2"), until_s=100) == [
-        (0, 0, 0)
-    ]
+    assert settled(
+        counter, changed(APPLIED, 10), changed(UNJUDGED, 20), changed(UNJUDGED, 30, "s2"), until_s=100
+    ) == [(0, 0, 0)]
 
 
 def test_what_comes_late_counts_in_the_tick_that_is_open_now(counter: SessionCounter) -> None:
     """A status from before the watermark counts in the watermark's tick."""
-    told(counter, said(APPLIED, 10), said(CLOSED, 20), until_s=450)
-    assert told(counter, said(APPLIED, 30, "s2"), said(VIOLATED, 40, "s2"), until_s=500) == [(4, 1, 1)]
+    settled(counter, changed(APPLIED, 10), changed(CLOSED, 20), until_s=450)
+    assert settled(counter, changed(APPLIED, 30, "s2"), changed(VIOLATED, 40, "s2"), until_s=500) == [
+        (4, 1, 1)
+    ]
 
 
 def test_agents_count_by_themselves(counter: SessionCounter) -> None:
     """Each agent has ticks of its own, the sessions of none too; a session keeps the agent it came with."""
-    some = [said(APPLIED, 10), said(APPLIED, 20, "s2", None), said(VIOLATED, 30, "s2", "bot")]
+    some = [changed(APPLIED, 10), changed(APPLIED, 20, "s2", None), changed(VIOLATED, 30, "s2", "bot")]
     for status in some:
         counter.add(status)
     assert counter.advance(300 * NS) == [
@@ -114,16 +123,16 @@ def test_agents_without_end_count_together(counter: SessionCounter, monkeypatch:
     """Beyond the limit, new agents of a rule count under one name."""
     monkeypatch.setattr(sessions, "AGENTS_MAX", 2)
     for number in range(5):
-        counter.add(said(APPLIED, 10, f"s{number}", f"bot-{number}"))
+        counter.add(changed(APPLIED, 10, f"s{number}", f"bot-{number}"))
     counts = {tick.key.agent: tick.applicable for tick in counter.advance(300 * NS)}
     assert counts == {"bot-0": 1, "bot-1": 1, sessions.OTHER_AGENTS: 3}
 
 
 def test_closed_sessions_are_forgotten(counter: SessionCounter) -> None:
     """Nothing is held of a session once it closed, nor of one that says nothing for a week."""
-    told(counter, said(APPLIED, 10), said(APPLIED, 20, "s2"), said(CLOSED, 30), until_s=100)
+    settled(counter, changed(APPLIED, 10), changed(APPLIED, 20, "s2"), changed(CLOSED, 30), until_s=100)
     assert set(counter.sessions) == {("s2", 0)}
-    told(counter, until_s=sessions.FORGET_S + 200)
+    settled(counter, until_s=sessions.FORGET_S + 200)
     assert not counter.sessions
     assert not counter.cohorts
     assert counter.dropped == 1
@@ -132,7 +141,7 @@ def test_closed_sessions_are_forgotten(counter: SessionCounter) -> None:
 def test_sessions_without_end_are_forgotten(counter: SessionCounter, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit, the one longest unheard of goes first."""
     monkeypatch.setattr(sessions, "SESSIONS_MAX", 2)
-    told(counter, *(said(APPLIED, 10, name) for name in ("s1", "s2", "s3", "s1")), until_s=50)
+    settled(counter, *(changed(APPLIED, 10, name) for name in ("s1", "s2", "s3", "s1")), until_s=50)
     assert [session for session, _ in counter.sessions] == ["s3", "s1"]
 
 
@@ -141,16 +150,16 @@ def test_sessions_are_limited_while_time_stands_still(
 ) -> None:
     """Where a partition lags nothing is settled, but closed sessions make room, and then the oldest."""
     monkeypatch.setattr(sessions, "SESSIONS_MAX", 3)
-    counter.add(said(APPLIED, 10, "open"))
+    counter.add(changed(APPLIED, 10, "open"))
     for number in range(100):
-        told = said(APPLIED, 20, f"s{number}"), said(CLOSED, 30, f"s{number}")
-        for status in told:
+        settled = changed(APPLIED, 20, f"s{number}"), changed(CLOSED, 30, f"s{number}")
+        for status in settled:
             counter.add(status)
     assert len(counter.sessions) <= 3
     assert ("open", 0) in counter.sessions
     assert counter.dropped == 0
     for name in ("s200", "s201", "s202"):
-        counter.add(said(APPLIED, 40, name))
+        counter.add(changed(APPLIED, 40, name))
     assert [session for session, _ in counter.sessions] == ["s200", "s201", "s202"]
     assert counter.advance(300 * NS) == [TickCounts(BOT, 0, 0, 104)]
 
@@ -159,7 +168,7 @@ def test_agents_that_look_the_same_count_together(counter: SessionCounter) -> No
     """An agent counts under the name that alerts give it, live and in histories; `unknown` is no name."""
     names = ("bot", " bot", "bot\t", None, "", "unknown", "x\u202e", "x\u202d", "y" * 130, "y" * 140)
     for number, name in enumerate(names):
-        counter.add(said(APPLIED, 10, f"s{number}", name))
+        counter.add(changed(APPLIED, 10, f"s{number}", name))
     counts = {tick.key.agent: tick.applicable for tick in counter.advance(300 * NS)}
     assert counts == {"": 3, "bot": 3, "x\ufffd": 2, "y" * 120: 2}
 
@@ -170,7 +179,7 @@ def test_messages_say_statuses() -> None:
         "status": "violated", "session_id": "s1", "occurrence": rfc3339(0), "pack": "desk", "rule": "confirm",
         "rule_digest": "0" * 64, "severity": "high", "agent": None, "time": rfc3339(7 * NS),
     }  # fmt: skip
-    assert list(read_statuses({"session_status": [one]})) == [said(VIOLATED, 7, agent=None)]
+    assert list(read_statuses({"session_status": [one]})) == [changed(VIOLATED, 7, agent=None)]
     with pytest.raises(ValueError, match="without a time"):
         list(read_statuses({"session_status": [{**one, "time": "soon"}]}))
 
@@ -193,10 +202,10 @@ def day(broken: Iterable[int], ticks: int) -> list[tuple[list[StatusChange], int
     return [
         (
             [
-                said(standing, tick * TICK + place * 9 + after, f"{tick}-{place}")
+                changed(kind, tick * TICK + place * 9 + after, f"{tick}-{place}")
                 for place in range(10)
-                for after, standing in enumerate((APPLIED, VIOLATED, CLOSED))
-                if standing is not VIOLATED or (tick in bad and place % 2)
+                for after, kind in enumerate((APPLIED, VIOLATED, CLOSED))
+                if kind is not VIOLATED or (tick in bad and place % 2)
             ],
             (tick + 1) * TICK * NS,
         )
@@ -204,10 +213,10 @@ def day(broken: Iterable[int], ticks: int) -> list[tuple[list[StatusChange], int
     ]
 
 
-def run(some: Watch, told: list[tuple[list[StatusChange], int]]) -> list[AlarmChange]:
+def run(some: Watch, settled: list[tuple[list[StatusChange], int]]) -> list[AlarmChange]:
     """Return what the watch says over these ticks."""
     changes: list[AlarmChange] = []
-    for heard, watermark in told:
+    for heard, watermark in settled:
         for status in heard:
             some.add(status)
         changes += some.advance(watermark)
@@ -247,40 +256,40 @@ def test_the_end_of_traffic_raises_nothing() -> None:
     for tick in range(40):
         for place in range(20):
             name, at = f"{tick}-{place}", tick * TICK + place
-            waiting.setdefault(tick, []).append(said(APPLIED, at, name))
+            waiting.setdefault(tick, []).append(changed(APPLIED, at, name))
             if place == 7 and tick % 2:
-                waiting.setdefault(tick + 12, []).append(said(VIOLATED, at + 12 * TICK, name))
-            waiting.setdefault(tick + 12, []).append(said(CLOSED, at + 12 * TICK + 1, name))
-    told = [(waiting.get(tick, []), (tick + 1) * TICK * NS) for tick in range(80)]
-    assert run(slow, told) == []
+                waiting.setdefault(tick + 12, []).append(changed(VIOLATED, at + 12 * TICK, name))
+            waiting.setdefault(tick + 12, []).append(changed(CLOSED, at + 12 * TICK + 1, name))
+    settled = [(waiting.get(tick, []), (tick + 1) * TICK * NS) for tick in range(80)]
+    assert run(slow, settled) == []
     assert slow.ticks == 40
     assert not slow.counter.overdue
 
 
 def test_a_watch_cut_anywhere_says_the_same() -> None:
     """Its records, written as they change and read by another at any tick, make that one say the rest."""
-    told = day(range(20, 25), 40)
-    whole = run(watch(), told)
+    settled = day(range(20, 25), 40)
+    whole = run(watch(), settled)
     for cut in range(0, 40, 3):
         first, store = watch(), dict[str, bytes]()
-        said_first: list[AlarmChange] = []
-        for some in told[:cut]:
-            said_first += run(first, [some])
+        first_half: list[AlarmChange] = []
+        for some in settled[:cut]:
+            first_half += run(first, [some])
             for name, data in first.changes().items():
                 store.pop(name, None)
                 if data is not None:
                     store[name] = data
         second = watch()
         second.restore(store)
-        assert said_first + run(second, told[cut:]) == whole
+        assert first_half + run(second, settled[cut:]) == whole
         assert len(store) <= 3, "closed sessions leave no record"
 
 
 def test_ticks_without_sessions_do_not_count() -> None:
     """A tick of which all sessions turned out to be unjudged is none that could have had an alarm."""
     some = watch()
-    told = [said(APPLIED, 10), said(UNJUDGED, 20), said(CLOSED, 30), said(APPLIED, 110, "s2")]
-    run(some, [(told, 1_000 * NS)])
+    settled = [changed(APPLIED, 10), changed(UNJUDGED, 20), changed(CLOSED, 30), changed(APPLIED, 110, "s2")]
+    run(some, [(settled, 1_000 * NS)])
     assert some.ticks == 1
 
 

@@ -39,7 +39,7 @@ PACE = DeliveryIntervals()
 
 @dataclass
 class Taking:
-    """A receiver that keeps what it takes, and fails as it is told: one entry for each attempt."""
+    """A receiver that stores its alerts, and fails as configured: one entry for each attempt."""
 
     fails: list[DeliveryFailure | None] = field(default_factory=list)
     refuses: set[str] = field(default_factory=set)
@@ -48,7 +48,7 @@ class Taking:
     resend: bool = True
 
     def send(self, alerts: Sequence[Alert], now: int, lease_s: float) -> None:
-        """Take them, unless told otherwise."""
+        """Store them, unless configured to fail."""
         assert now > 0
         assert lease_s > PACE.resend_s
         missed = self.fails.pop(0) if self.fails else None
@@ -65,11 +65,11 @@ class Desk:
 
     receiver: Taking
     now: int = BEGAN
-    said: list[str] = field(default_factory=list)
+    reports: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.meter = AlertMetrics([], [], [self.receiver.name])
-        self.delivery = Delivery([self.receiver], self.meter, jitter=lambda: 0.0, report=self.said.append)
+        self.delivery = Delivery([self.receiver], self.meter, jitter=lambda: 0.0, report=self.reports.append)
 
     def pass_s(self, seconds: float) -> None:
         """Let time pass, working whenever something is due."""
@@ -130,7 +130,7 @@ def test_what_is_over_does_not_fire_again() -> None:
 
 
 def test_what_fails_is_tried_again_ever_later() -> None:
-    """The waits double up to the longest; nothing is lost, and it is said once that alerts wait."""
+    """The waits double up to the longest; nothing is lost, and one report states that alerts wait."""
     desk = Desk(Taking(fails=[DeliveryFailure.UNREACHABLE] * 9))
     desk.delivery.offer(FIRING)
     waits: list[int] = []
@@ -142,8 +142,8 @@ def test_what_fails_is_tried_again_ever_later() -> None:
     assert waits[:9] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert counted(desk, "tracline_alert_failures_total") == {("desk", "unreachable"): 9}
     assert counted(desk, "tracline_alert_deliveries_total") == {("desk",): 1}
-    assert len(desk.said) == 2
-    assert desk.said[1] == "desk: accepts alerts again"
+    assert len(desk.reports) == 2
+    assert desk.reports[1] == "desk: accepts alerts again"
 
 
 def test_jitter_takes_up_to_half_of_a_wait() -> None:
@@ -168,7 +168,7 @@ def test_one_refused_alert_holds_up_no_other() -> None:
     desk.receiver.refuses.clear()
     desk.pass_s(PACE.retry_s)
     assert desk.delivery.is_settled(odd)
-    assert [line for line in desk.said if odd.id in line]
+    assert [line for line in desk.reports if odd.id in line]
 
 
 def test_there_is_room_for_so_many_and_no_more() -> None:
@@ -244,10 +244,10 @@ def test_labels_tell_alerts_apart_and_annotations_tell_what_is_wrong() -> None:
         "alertname": "TraclineRuleViolated", "pack": "desk", "rule": "auth-first", "severity": "high",
         "agent": "support",
     }  # fmt: skip
-    told = annotations_of(FIRING)
-    assert told["summary"] == "12 of 40 sessions of support violate desk/auth-first"
-    assert told["description"] == "Observed 30.00%, tolerated 2.00% of sessions."
-    assert told["alert_id"] == FIRING.id
+    received = annotations_of(FIRING)
+    assert received["summary"] == "12 of 40 sessions of support violate desk/auth-first"
+    assert received["description"] == "Observed 30.00%, tolerated 2.00% of sessions."
+    assert received["alert_id"] == FIRING.id
 
 
 @pytest.mark.parametrize(
@@ -297,9 +297,9 @@ def test_labels_of_ones_own_are_limited() -> None:
 
 def test_a_webhook_knows_who_sent_what_and_when() -> None:
     """It has the records as JSON, the token, and a signature over time and body that nobody else can make."""
-    with hook() as told, httpx.Client() as client:
-        Webhook(told.url, client, "tok", "secret").send([FIRING, RESOLVED], BEGAN, 240)
-        (headers, body), *_ = told.posts
+    with hook() as received, httpx.Client() as client:
+        Webhook(received.url, client, "tok", "secret").send([FIRING, RESOLVED], BEGAN, 240)
+        (headers, body), *_ = received.posts
     assert headers["Authorization"] == "Bearer tok"
     assert headers["Tracline-Timestamp"] == "1771329600"
     assert headers["Tracline-Signature"] == signature("secret", "1771329600", body)
@@ -317,11 +317,11 @@ def test_a_webhook_knows_who_sent_what_and_when() -> None:
 def test_answers_say_whether_the_alert_or_the_receiver_is_at_fault(
     status: int, missed: DeliveryFailure
 ) -> None:
-    """RefusalMeter are told from troubles that pass, and no redirection is followed."""
-    with hook() as told, httpx.Client() as client:
-        told.status = status
+    """RefusalMeter are distinguished from passing failures, and no redirection is followed."""
+    with hook() as received, httpx.Client() as client:
+        received.status = status
         with pytest.raises(NotDelivered, match=str(status)) as caught:
-            Webhook(told.url, client).send([FIRING], BEGAN, 240)
+            Webhook(received.url, client).send([FIRING], BEGAN, 240)
     assert caught.value.failure is missed
 
 
@@ -333,12 +333,12 @@ def test_only_the_head_of_an_answer_is_read(head: bytes) -> None:
     ended = threading.Event()
 
     def answer(listening: socket.socket) -> None:
-        told, _ = listening.accept()
-        with told, suppress(OSError):
-            told.recv(65_536)
-            told.sendall(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n")
+        received, _ = listening.accept()
+        with received, suppress(OSError):
+            received.recv(65_536)
+            received.sendall(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n")
             while not ended.is_set():
-                told.sendall(b"5\r\nhello\r\n" * 10_000)
+                received.sendall(b"5\r\nhello\r\n" * 10_000)
 
     with socket.create_server(("127.0.0.1", 0)) as listening, httpx.Client() as client:
         thread = threading.Thread(target=answer, args=(listening,))
@@ -353,8 +353,8 @@ def test_only_the_head_of_an_answer_is_read(head: bytes) -> None:
 
 def test_a_receiver_that_is_away_is_unreachable() -> None:
     """Where nobody listens the attempt fails with a word for it."""
-    with hook() as told:
-        url = told.url
+    with hook() as received:
+        url = received.url
     with httpx.Client() as client, pytest.raises(NotDelivered) as caught:
         Webhook(url, client).send([FIRING], BEGAN, 240)
     assert caught.value.failure is DeliveryFailure.UNREACHABLE

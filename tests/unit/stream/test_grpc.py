@@ -30,7 +30,18 @@ from tracline.stream.ingest.rejections import STATUS_CODES
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.ingest.server.connections import ConnectionLimits
 
-from .receiving import CAME, WAIT_S, Broken, Full, Heard, Kept, Running, Slow, request_of, running
+from .receiving import (
+    CAME,
+    WAIT_S,
+    BrokenIntake,
+    BusyIntake,
+    Running,
+    SlowIntake,
+    StoringIntake,
+    WaitableMetrics,
+    request_of,
+    running,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -61,16 +72,16 @@ def refused(server: Running, body: bytes, **metadata: str) -> tuple[grpc.StatusC
     """The code with which a request is refused, its status in full, and when to come again (seconds)."""
     with pytest.raises(grpc.RpcError) as caught:
         export(server, body, **metadata)
-    said = dict(caught.value.trailing_metadata())
-    status = Status.FromString(said["grpc-status-details-bin"])
+    metadata = dict(caught.value.trailing_metadata())
+    status = Status.FromString(metadata["grpc-status-details-bin"])
     assert status.code == caught.value.code().value[0]
     assert status.message == caught.value.details()
-    if "google.rpc.retryinfo-bin" not in said:
+    if "google.rpc.retryinfo-bin" not in metadata:
         return caught.value.code(), status, None
-    retry = RetryInfo.FromString(said["google.rpc.retryinfo-bin"])
-    told = RetryInfo()
-    assert status.details[0].Unpack(told)
-    assert told == retry
+    retry = RetryInfo.FromString(metadata["google.rpc.retryinfo-bin"])
+    detail = RetryInfo()
+    assert status.details[0].Unpack(detail)
+    assert detail == retry
     return caught.value.code(), status, retry.retry_delay.ToMilliseconds() / 1_000
 
 
@@ -82,15 +93,15 @@ def sdk_exporter(server: Running, **options: object) -> OTLPSpanExporter:
 @pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
 def test_the_sdk_delivers(compression: grpc.Compression) -> None:
     """Spans of the plain SDK and its OTLP exporter arrive, compressed or not."""
-    kept = Kept()
-    with running(kept) as server:
+    intake = StoringIntake()
+    with running(intake) as server:
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(sdk_exporter(server, compression=compression)))
         with provider.get_tracer("desk").start_as_current_span("chat") as span:
             span.set_attribute("gen_ai.conversation.id", "s-1")
         provider.shutdown()
         assert server.counts("tracline_receiver_spans_total") == {("grpc", "protobuf"): 1}
-    (request,) = kept.requests
+    (request,) = intake.requests
     assert [span.attributes["gen_ai.conversation.id"] for span in request.decoded.spans] == ["s-1"]
     assert request.encoding is Encoding.PROTOBUF
     assert request.received == CAME
@@ -98,58 +109,58 @@ def test_the_sdk_delivers(compression: grpc.Compression) -> None:
 
 @pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip, grpc.Compression.Deflate])
 def test_a_request_is_kept_as_it_came(compression: grpc.Compression | None) -> None:
-    """The bytes that are kept are those of the message, unpacked."""
-    kept = Kept()
+    """The intake gets the decompressed bytes of the message."""
+    intake = StoringIntake()
     body = request_of(200, text=SECRET).SerializeToString()
-    with running(kept) as server:
+    with running(intake) as server:
         assert export(server, body, compression=compression) == ExportTraceServiceResponse()
-    assert [request.body for request in kept.requests] == [body]
-    assert len(kept.requests[0].decoded.spans) == 200
+    assert [request.body for request in intake.requests] == [body]
+    assert len(intake.requests[0].decoded.spans) == 200
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_taken() -> None:
+def test_unreadable_items_are_reported_and_the_rest_is_accepted() -> None:
     """Of a request with broken spans the others are taken; the answer counts and places the broken ones."""
-    kept = Kept()
-    with running(kept) as server:
+    intake = StoringIntake()
+    with running(intake) as server:
         partial = export(server, request_of(5, broken=2).SerializeToString()).partial_success
     assert partial.rejected_spans == 2
     assert "resource 1, scope 1, span 4: otlp-trace-id" in partial.error_message
-    assert [len(request.decoded.spans) for request in kept.requests] == [3]
+    assert [len(request.decoded.spans) for request in intake.requests] == [3]
 
 
 def test_what_cannot_be_read_at_all_is_invalid() -> None:
-    """Bytes that are no request get INVALID_ARGUMENT with what is wrong, and are kept to be looked up."""
-    kept = Kept()
-    with running(kept) as server:
+    """Bytes that are no request get INVALID_ARGUMENT with their flaws, and are stored."""
+    intake = StoringIntake()
+    with running(intake) as server:
         code, status, retry_s = refused(server, b"\xff" * 50)
         assert server.counts("tracline_receiver_refused_total") == {("unreadable",): 1}
     assert (code, retry_s) == (grpc.StatusCode.INVALID_ARGUMENT, None)
     details = BadRequest()
     assert status.details[0].Unpack(details)
     assert details.field_violations[0].description.startswith("otlp-protobuf")
-    assert [request.body for request in kept.requests] == [b"\xff" * 50]
+    assert [request.body for request in intake.requests] == [b"\xff" * 50]
 
 
 def test_an_empty_request_is_fine() -> None:
-    """A request without spans is answered with success; there is nothing to keep."""
-    kept = Kept()
-    with running(kept) as server:
+    """A request without spans succeeds, and nothing is stored."""
+    intake = StoringIntake()
+    with running(intake) as server:
         assert export(server, b"") == ExportTraceServiceResponse()
-    assert kept.requests == []
+    assert intake.requests == []
 
 
 @pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip])
 def test_a_large_request_is_refused(compression: grpc.Compression | None) -> None:
     """A message beyond the limit, packed or unpacked, gets RESOURCE_EXHAUSTED and no time to come again."""
-    kept = Kept()
-    with running(kept, ReceiverLimits(unpacked_bytes_max=1 << 20)) as server:
+    intake = StoringIntake()
+    with running(intake, ReceiverLimits(unpacked_bytes_max=1 << 20)) as server:
         with pytest.raises(grpc.RpcError) as caught:
             export(server, bytes((1 << 20) + 1), compression=compression)
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "google.rpc.retryinfo-bin" not in dict(caught.value.trailing_metadata())
         assert server.metrics.reasons.get(timeout=WAIT_S) == "size"
         assert export(server, request_of().SerializeToString(), compression=compression) is not None
-    assert len(kept.requests) == 1
+    assert len(intake.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -157,8 +168,8 @@ def test_a_large_request_is_refused(compression: grpc.Compression | None) -> Non
     [("queue", grpc.StatusCode.RESOURCE_EXHAUSTED), ("disk", grpc.StatusCode.UNAVAILABLE)],
 )
 def test_a_busy_server_says_when_to_come_again(reason: str, code: grpc.StatusCode) -> None:
-    """A request that cannot be kept now is refused with a code that exporters repeat, and RetryInfo."""
-    with running(Full(reason, 1.5)) as server:
+    """A request that cannot be stored now is refused with a code that exporters repeat, and RetryInfo."""
+    with running(BusyIntake(reason, 1.5)) as server:
         got, status, retry_s = refused(server, request_of().SerializeToString())
         assert (got, retry_s) == (code, 1.5)
         assert status.message
@@ -168,20 +179,20 @@ def test_a_busy_server_says_when_to_come_again(reason: str, code: grpc.StatusCod
 
 def test_a_fault_is_not_the_senders(caplog: pytest.LogCaptureFixture) -> None:
     """What nobody expected is answered so that exporters come again."""
-    with running(Broken()) as server:
+    with running(BrokenIntake()) as server:
         got, status, retry_s = refused(server, request_of(text=SECRET).SerializeToString())
         assert (got, retry_s) == (grpc.StatusCode.UNAVAILABLE, 1.0)
         assert server.counts("tracline_receiver_refused_total") == {("fault",): 1}
     assert "RuntimeError in receiving.py:" in caplog.text
-    assert not [said for said in (status.message, caplog.text) if CARD in said or "my card" in said]
+    assert not [text for text in (status.message, caplog.text) if CARD in text or "my card" in text]
 
 
 @pytest.mark.parametrize(
     "full",
-    [Full("queue", 0.1, times=1), Full("disk", 0.1, times=1), Broken(times=1)],
+    [BusyIntake("queue", 0.1, times=1), BusyIntake("disk", 0.1, times=1), BrokenIntake(times=1)],
     ids=["queue", "disk", "fault"],
 )
-def test_the_sdk_comes_again(full: Full | Broken) -> None:
+def test_the_sdk_comes_again(full: BusyIntake | BrokenIntake) -> None:
     """The SDK's exporter sends once more what a busy or a failing server did not take, and it is not lost."""
     with running(full) as server:
         exporter = sdk_exporter(server, timeout=WAIT_S)
@@ -194,7 +205,7 @@ def test_the_sdk_comes_again(full: Full | Broken) -> None:
 
 def test_the_answer_waits_until_the_request_is_kept() -> None:
     """A request is acknowledged only when its intake is done with it."""
-    slow = Slow()
+    slow = SlowIntake()
     with running(slow) as server, ThreadPoolExecutor() as pool:
         answer = pool.submit(export, server, request_of().SerializeToString())
         assert slow.came.wait(WAIT_S)
@@ -206,8 +217,8 @@ def test_the_answer_waits_until_the_request_is_kept() -> None:
 
 
 def test_a_stop_lets_calls_finish() -> None:
-    """When the server is stopped, a request that is being kept is still acknowledged."""
-    slow = Slow()
+    """When the server is stopped, a request that is being stored is still acknowledged."""
+    slow = SlowIntake()
     with ThreadPoolExecutor() as pool:
         with running(slow) as server:
             answer = pool.submit(export, server, request_of().SerializeToString())
@@ -220,7 +231,7 @@ def test_a_stop_lets_calls_finish() -> None:
 
 def test_too_many_at_once_are_sent_away() -> None:
     """While as many requests are in work as may be, over HTTP or gRPC, others may come again soon."""
-    slow = Slow()
+    slow = SlowIntake()
     with running(slow, ReceiverLimits(requests_max=1)) as server, ThreadPoolExecutor() as pool:
         body = request_of().SerializeToString()
         protobuf = {"Content-Type": "application/x-protobuf"}
@@ -236,7 +247,7 @@ def test_too_many_at_once_are_sent_away() -> None:
 def test_a_slow_sender_is_not_waited_for() -> None:
     """A call whose message does not come in time gets DEADLINE_EXCEEDED."""
     with running(limits=ReceiverLimits(read_timeout_s=0.05)) as server, channel_to(server) as channel:
-        hold = Slow()
+        hold = SlowIntake()
         call = channel.stream_unary(EXPORT)
 
         def nothing() -> Iterator[bytes]:
@@ -252,8 +263,8 @@ def test_a_slow_sender_is_not_waited_for() -> None:
 
 def test_a_server_for_others_asks_for_the_token() -> None:
     """Without the token a call gets UNAUTHENTICATED before its message is read."""
-    kept = Kept()
-    with running(kept, bound="0.0.0.0", token=TOKEN) as server:
+    intake = StoringIntake()
+    with running(intake, bound="0.0.0.0", token=TOKEN) as server:
         body = request_of().SerializeToString()
         for metadata in ({}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}):
             code, _, retry_s = refused(server, body, **metadata)
@@ -264,12 +275,12 @@ def test_a_server_for_others_asks_for_the_token() -> None:
                 never(iter(lambda: bytes(1_000), None), timeout=WAIT_S)
         assert server.counts("tracline_receiver_refused_total") == {("token",): 4}
         export(server, body, authorization=f"Bearer {TOKEN}")
-    assert [request.body for request in kept.requests] == [body]
+    assert [request.body for request in intake.requests] == [body]
 
 
 @pytest.mark.parametrize("service", OTHER_SERVICES)
 def test_other_signals_are_sent_away(service: str) -> None:
-    """Signals that are not taken get UNIMPLEMENTED, and are told which are."""
+    """Unsupported signals get UNIMPLEMENTED, with a list of the supported ones."""
     with running() as server, channel_to(server) as channel:
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary(f"/{service}/Export")(b"", timeout=WAIT_S)
@@ -278,14 +289,14 @@ def test_other_signals_are_sent_away(service: str) -> None:
 
 
 def test_a_port_is_not_shared() -> None:
-    """A server on a port where another one listens does not start, and says what to do."""
+    """A server on a port where another one listens does not start, and its error has a hint."""
     with running() as server:
 
         def second() -> None:
-            heard = Heard()
-            gate, meter = gate_for("127.0.0.1", None), heard.connections.of(OtlpTransport.GRPC)
+            metrics = WaitableMetrics()
+            gate, meter = gate_for("127.0.0.1", None), metrics.connections.of(OtlpTransport.GRPC)
             grpc_server(
-                RequestHandler(Kept(), heard.receiver),
+                RequestHandler(StoringIntake(), metrics.receiver),
                 gate,
                 "127.0.0.1",
                 server.grpc_port,
@@ -302,15 +313,22 @@ def test_a_port_is_not_shared() -> None:
 def test_a_folder_that_cannot_hold_the_socket_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the name of the folder for temporary files is too long for a socket the error says what to do."""
+    """Where the name of the folder for temporary files is too long for a socket the error has a hint."""
     folder = tmp_path / ("x" * 120)
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
 
     async def make() -> None:
-        heard = Heard()
-        gate, meter = gate_for("127.0.0.1", None), heard.connections.of(OtlpTransport.GRPC)
-        grpc_server(RequestHandler(Kept(), heard.receiver), gate, "127.0.0.1", 0, ConnectionLimits(64), meter)
+        metrics = WaitableMetrics()
+        gate, meter = gate_for("127.0.0.1", None), metrics.connections.of(OtlpTransport.GRPC)
+        grpc_server(
+            RequestHandler(StoringIntake(), metrics.receiver),
+            gate,
+            "127.0.0.1",
+            0,
+            ConnectionLimits(64),
+            meter,
+        )
 
     with pytest.raises(StreamError) as caught:
         asyncio.run(make())
@@ -318,18 +336,18 @@ def test_a_folder_that_cannot_hold_the_socket_is_an_error(
     assert list(folder.iterdir()) == []
 
 
-def test_nothing_that_was_said_is_told(
+def test_no_text_of_a_request_leaks(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Texts of a request are in no answer, no metric and no log, however broken the request is."""
     caplog.set_level(logging.DEBUG)
     whole = request_of(2, broken=1, text=SECRET).SerializeToString()
     with running() as server:
-        told = [str(export(server, whole)), str(export(server, whole.replace(b"card", b"c\xff\xffd")))]
-        told += [str(refused(server, whole[:-3])), str(refused(server, SECRET.encode()))]
-        told.append(server.metrics.text())
-    told += [caplog.text, *capfd.readouterr()]
-    assert not [text for text in told if CARD in text or "my card" in text]
+        texts = [str(export(server, whole)), str(export(server, whole.replace(b"card", b"c\xff\xffd")))]
+        texts += [str(refused(server, whole[:-3])), str(refused(server, SECRET.encode()))]
+        texts.append(server.metrics.text())
+    texts += [caplog.text, *capfd.readouterr()]
+    assert not [text for text in texts if CARD in text or "my card" in text]
 
 
 def test_every_reason_has_a_status_in_both_protocols() -> None:

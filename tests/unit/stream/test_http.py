@@ -28,7 +28,17 @@ from tracline.stream.ingest.limits import ReceiverLimits
 from tracline.stream.ingest.rejections import Reason, Refused
 from tracline.stream.ingest.request import Encoding
 
-from .receiving import CAME, WAIT_S, Broken, Full, Kept, Running, Slow, request_of, running
+from .receiving import (
+    CAME,
+    WAIT_S,
+    BrokenIntake,
+    BusyIntake,
+    Running,
+    SlowIntake,
+    StoringIntake,
+    request_of,
+    running,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -86,8 +96,8 @@ def head(**headers: str) -> bytes:
 @pytest.mark.parametrize("compression", list(Compression))
 def test_the_sdk_delivers(compression: Compression) -> None:
     """Spans of the plain SDK and its OTLP exporter arrive, however it compresses."""
-    kept = Kept()
-    with running(kept) as server:
+    intake = StoringIntake()
+    with running(intake) as server:
         exporter = OTLPSpanExporter(server.traces, compression=compression)
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -95,34 +105,34 @@ def test_the_sdk_delivers(compression: Compression) -> None:
             span.set_attribute("gen_ai.conversation.id", "s-1")
         provider.shutdown()
         assert server.counts("tracline_receiver_spans_total") == {("http", "protobuf"): 1}
-    (request,) = kept.requests
+    (request,) = intake.requests
     assert [span.attributes["gen_ai.conversation.id"] for span in request.decoded.spans] == ["s-1"]
     assert request.encoding is Encoding.PROTOBUF
     assert request.received == CAME
 
 
 def test_a_request_is_kept_as_it_came() -> None:
-    """The body that is kept is the one that was sent, unpacked, and its spans are decoded."""
-    kept = Kept()
+    """The intake gets the decompressed body and its decoded spans."""
+    intake = StoringIntake()
     body = request_of(3, text=SECRET).SerializeToString()
-    with running(kept) as server:
+    with running(intake) as server:
         assert accepted(post(server, body)) == ExportTraceServiceResponse()
         assert accepted(post(server, gzip.compress(body), **{"Content-Encoding": "gzip"}))
         assert server.counts("tracline_receiver_bytes_total") == {("http", "protobuf"): 2 * len(body)}
-    assert [request.body for request in kept.requests] == [body, body]
-    assert [len(request.decoded.spans) for request in kept.requests] == [3, 3]
+    assert [request.body for request in intake.requests] == [body, body]
+    assert [len(request.decoded.spans) for request in intake.requests] == [3, 3]
 
 
 @pytest.mark.parametrize("parameter", ["", "; charset=utf-8", ';charset="UTF-8"', "; charset=us-ascii; x=y"])
 def test_json_is_answered_in_json(parameter: str) -> None:
     """A request in JSON is taken, with or without its character set, and answered in JSON."""
-    kept = Kept()
-    with running(kept) as server:
+    intake = StoringIntake()
+    with running(intake) as server:
         body = b"\n " + json.dumps(json_request()).encode()
         response = post(server, body, {"Content-Type": f"application/json{parameter}"})
         assert response.json() == {}
         accepted(response)
-    (request,) = kept.requests
+    (request,) = intake.requests
     assert request.encoding is Encoding.JSON
     assert [span.trace_id for span in request.decoded.spans] == ["5b8efff798038103d269b633813fc60c"]
 
@@ -132,17 +142,17 @@ def test_decoding_elsewhere_changes_nothing() -> None:
     bodies = [request_of(4, broken=1).SerializeToString(), request_of(2).SerializeToString()]
     found = []
     for limits in (ReceiverLimits(inline_bytes_max=0), ReceiverLimits(inline_bytes_max=1 << 20)):
-        kept = Kept()
-        with running(kept, limits) as server:
+        intake = StoringIntake()
+        with running(intake, limits) as server:
             answers = [post(server, body).content for body in bodies]
-        found.append((answers, kept.requests))
+        found.append((answers, intake.requests))
     assert found[0] == found[1]
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_taken() -> None:
+def test_unreadable_items_are_reported_and_the_rest_is_accepted() -> None:
     """Of a request with broken spans the others are taken; the answer counts and places the broken ones."""
-    kept = Kept()
-    with running(kept) as server:
+    intake = StoringIntake()
+    with running(intake) as server:
         partial = accepted(post(server, request_of(5, broken=2).SerializeToString())).partial_success
         assert partial.rejected_spans == 2
         assert partial.error_message == (
@@ -155,11 +165,11 @@ def test_what_cannot_be_read_is_told_and_the_rest_taken() -> None:
         assert answer["partialSuccess"]["rejectedSpans"] == "1"
         assert server.counts("tracline_receiver_rejected_spans_total") == {(): 3}
         assert server.counts("tracline_receiver_flaws_total") == {("otlp-trace-id",): 3}
-    assert [len(request.decoded.spans) for request in kept.requests] == [3, 1]
+    assert [len(request.decoded.spans) for request in intake.requests] == [3, 1]
 
 
 def test_a_flaw_that_loses_no_span_is_a_warning() -> None:
-    """Where every span could be read and something in them not, none is rejected and the answer says what."""
+    """Where only parts of spans are unreadable, none is rejected and the answer names the flaws."""
     request = request_of(1)
     request.resource_spans[0].scope_spans[0].spans[0].parent_span_id = b"odd"
     with running() as server:
@@ -180,9 +190,9 @@ def test_a_flaw_that_loses_no_span_is_a_warning() -> None:
     ],
 )
 def test_what_cannot_be_read_at_all_is_bad(body: bytes, headers: dict[str, str], code: str) -> None:
-    """A request with nothing readable in it is kept to be looked up, and answered 400 with its flaws."""
-    kept = Kept()
-    with running(kept) as server:
+    """A request with nothing readable in it is stored, and answered 400 with its flaws."""
+    intake = StoringIntake()
+    with running(intake) as server:
         status = refused(post(server, body, headers), 400)
         assert server.counts("tracline_receiver_refused_total") == {("unreadable",): 1}
         assert server.counts("tracline_receiver_requests_total") == {}
@@ -190,13 +200,13 @@ def test_what_cannot_be_read_at_all_is_bad(body: bytes, headers: dict[str, str],
     assert status.details[0].Unpack(details)
     assert code in status.message
     assert details.field_violations[0].description.startswith(code)
-    assert [request.body for request in kept.requests] == [body]
-    assert next(flaw.code for flaw in kept.requests[0].decoded.flaws) == code
+    assert [request.body for request in intake.requests] == [body]
+    assert next(flaw.code for flaw in intake.requests[0].decoded.flaws) == code
 
 
 def test_what_cannot_be_read_is_bad_however_busy() -> None:
     """A sender of something unreadable is not asked to come again with it."""
-    with running(Full("disk", 30.0)) as server:
+    with running(BusyIntake("disk", 30.0)) as server:
         refused(post(server, b"\xff" * 50), 400)
 
 
@@ -204,11 +214,11 @@ def test_what_cannot_be_read_is_bad_however_busy() -> None:
     ("body", "headers"), [(b"", PROTOBUF), (b'{"resourceSpans": []}', JSON), (b"{}", JSON)]
 )
 def test_an_empty_request_is_fine(body: bytes, headers: dict[str, str]) -> None:
-    """A request without spans is answered with success; there is nothing to keep."""
-    kept = Kept()
-    with running(kept) as server:
+    """A request without spans succeeds, and nothing is stored."""
+    intake = StoringIntake()
+    with running(intake) as server:
         assert accepted(post(server, body, headers)) == ExportTraceServiceResponse()
-    assert kept.requests == []
+    assert intake.requests == []
 
 
 @pytest.mark.parametrize(
@@ -223,12 +233,12 @@ def test_an_empty_request_is_fine(body: bytes, headers: dict[str, str]) -> None:
 )
 def test_what_is_not_spoken_here_is_named(headers: dict[str, str], reason: str) -> None:
     """Other content types, character sets and encodings are answered 415 with those that are read."""
-    kept = Kept()
-    with running(kept) as server:
+    intake = StoringIntake()
+    with running(intake) as server:
         status = refused(post(server, b"{}", headers), 415)
         assert server.counts("tracline_receiver_refused_total") == {(reason,): 1}
     assert any(word in status.message for word in ("application/x-protobuf", "UTF-8", "gzip, deflate, zstd"))
-    assert kept.requests == []
+    assert intake.requests == []
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"])
@@ -243,7 +253,7 @@ def test_spans_are_posted(method: str) -> None:
 
 @pytest.mark.parametrize("path", OTHER_PATHS)
 def test_other_signals_are_sent_away(path: str) -> None:
-    """Signals that are not taken are answered 404, and told which are."""
+    """Unsupported signals are answered 404, with a list of the supported ones."""
     with running() as server:
         status = refused(httpx.post(server.url + path, content=b"{}", headers=JSON), 404)
         assert status.message == REFUSED
@@ -251,16 +261,16 @@ def test_other_signals_are_sent_away(path: str) -> None:
 
 def test_langfuses_path_takes_spans() -> None:
     """Langfuse's SDKs post the requests of OTLP to a path of their own."""
-    kept = Kept()
-    with running(kept) as server:
+    intake = StoringIntake()
+    with running(intake) as server:
         body = request_of(2).SerializeToString()
         response = httpx.post(f"{server.url}/api/public/otel/v1/traces", content=body, headers=PROTOBUF)
         assert response.status_code == 200
-    assert [len(request.decoded.spans) for request in kept.requests] == [2]
+    assert [len(request.decoded.spans) for request in intake.requests] == [2]
 
 
 def packed(data: bytes, coding: str) -> bytes:
-    """The data in a content encoding; zstd as a stream, which does not say its size."""
+    """The data in a content encoding; zstd as a stream without its size."""
     if coding == "zstd":
         stream = zstandard.ZstdCompressor().compressobj()
         return stream.compress(data) + stream.flush()
@@ -271,11 +281,11 @@ def packed(data: bytes, coding: str) -> bytes:
 def test_codings_are_unpacked(coding: str) -> None:
     """Bodies come in any of the content encodings that are named as read."""
     body = request_of(2).SerializeToString()
-    kept = Kept()
-    with running(kept) as server:
+    intake = StoringIntake()
+    with running(intake) as server:
         data = body if coding == "identity" else packed(body, coding)
         accepted(post(server, data, **{"Content-Encoding": coding}))
-    assert [request.body for request in kept.requests] == [body]
+    assert [request.body for request in intake.requests] == [body]
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
@@ -284,11 +294,11 @@ def test_damaged_packing_is_bad(coding: str, damage: str) -> None:
     """A body that does not unpack to its end, or not at its end, is answered 400."""
     whole = packed(request_of(20).SerializeToString(), coding)
     data = {"cut off": whole[:-5], "followed": whole + b"more", "something else": b"\x0a\x00"}[damage]
-    kept = Kept()
-    with running(kept) as server:
+    intake = StoringIntake()
+    with running(intake) as server:
         refused(post(server, data, **{"Content-Encoding": coding}), 400)
         assert server.counts("tracline_receiver_refused_total") == {("damaged",): 1}
-    assert kept.requests == []
+    assert intake.requests == []
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
@@ -347,11 +357,11 @@ def test_the_sender_of_a_large_request_sees_the_answer() -> None:
 def test_chunks_are_put_together() -> None:
     """A body in chunks within the limit is taken as any other."""
     body = request_of(50).SerializeToString()
-    kept = Kept()
-    with running(kept) as server:
+    intake = StoringIntake()
+    with running(intake) as server:
         parts = (body[at : at + 100] for at in range(0, len(body), 100))
         accepted(httpx.post(server.traces, content=parts, headers=PROTOBUF))
-    assert [request.body for request in kept.requests] == [body]
+    assert [request.body for request in intake.requests] == [body]
 
 
 def test_a_slow_sender_is_not_waited_for() -> None:
@@ -364,51 +374,55 @@ def test_a_slow_sender_is_not_waited_for() -> None:
 
 def test_a_sender_that_goes_away_leaves_nothing() -> None:
     """A request whose sender goes away in the middle is counted, and its place is free again."""
-    kept = Kept()
-    with running(kept, ReceiverLimits(requests_max=1)) as server:
+    intake = StoringIntake()
+    with running(intake, ReceiverLimits(requests_max=1)) as server:
         with socket.create_connection(("127.0.0.1", server.http_port)) as connection:
             connection.sendall(head(Expect="100-continue", Content_Length="100"))
             assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
             assert post(server, b"").status_code == 429
         assert [server.metrics.reasons.get(timeout=WAIT_S) for _ in range(2)] == ["crowded", "gone"]
         accepted(post(server, b""))
-    assert kept.requests == []
+    assert intake.requests == []
 
 
 @pytest.mark.parametrize(
-    ("reason", "retry_after_s", "code", "said"),
+    ("reason", "retry_after_s", "code", "retry_after"),
     [("queue", 0.2, 429, "1"), ("queue", 2.0, 429, "2"), ("disk", 29.5, 503, "30")],
 )
 def test_a_busy_server_says_when_to_come_again(
-    reason: str, retry_after_s: float, code: int, said: str
+    reason: str, retry_after_s: float, code: int, retry_after: str
 ) -> None:
-    """A request that cannot be kept now is answered 429 or 503 with whole seconds of patience."""
-    with running(Full(reason, retry_after_s)) as server:
+    """A request that cannot be stored now is answered 429 or 503 with whole seconds in Retry-After."""
+    with running(BusyIntake(reason, retry_after_s)) as server:
         response = post(server, request_of().SerializeToString())
         assert refused(response, code).message
-        assert response.headers["retry-after"] == said
+        assert response.headers["retry-after"] == retry_after
         assert server.counts("tracline_receiver_refused_total") == {(reason,): 1}
         assert server.counts("tracline_receiver_requests_total") == {}
 
 
 def test_a_fault_is_not_the_senders(caplog: pytest.LogCaptureFixture) -> None:
-    """What nobody expected is answered so that exporters come again; the log says where, and nothing sent."""
-    with running(Broken()) as server:
+    """After an unexpected error exporters retry; the log names the place, and nothing of the request."""
+    with running(BrokenIntake()) as server:
         response = post(server, request_of(text=SECRET).SerializeToString())
         assert refused(response, 503).message
         assert response.headers["retry-after"] == "1"
         assert server.counts("tracline_receiver_refused_total") == {("fault",): 1}
         assert server.counts("tracline_receiver_requests_total") == {}
     assert "RuntimeError in receiving.py:" in caplog.text
-    assert not [said for said in (response.text, caplog.text) if CARD in said or "my card" in said]
+    assert not [
+        retry_after
+        for retry_after in (response.text, caplog.text)
+        if CARD in retry_after or "my card" in retry_after
+    ]
 
 
 @pytest.mark.parametrize(
     "full",
-    [Full("queue", 0.1, times=1), Full("disk", 0.1, times=1), Broken(times=1)],
+    [BusyIntake("queue", 0.1, times=1), BusyIntake("disk", 0.1, times=1), BrokenIntake(times=1)],
     ids=["queue", "disk", "fault"],
 )
-def test_the_sdk_comes_again(full: Full | Broken) -> None:
+def test_the_sdk_comes_again(full: BusyIntake | BrokenIntake) -> None:
     """The SDK's exporter sends once more what a busy or a failing server did not take, and it is not lost."""
     spans: list = []
     provider = TracerProvider(shutdown_on_exit=False)
@@ -423,7 +437,7 @@ def test_the_sdk_comes_again(full: Full | Broken) -> None:
 
 def test_the_answer_waits_until_the_request_is_kept() -> None:
     """A request is acknowledged only when its intake is done with it."""
-    slow = Slow()
+    slow = SlowIntake()
     with running(slow) as server, ThreadPoolExecutor() as pool:
         answer = pool.submit(post, server, request_of().SerializeToString())
         assert slow.came.wait(WAIT_S)
@@ -437,7 +451,7 @@ def test_the_answer_waits_until_the_request_is_kept() -> None:
 @pytest.mark.parametrize("limits", [ReceiverLimits(requests_max=1), ReceiverLimits(bytes_max=150)])
 def test_too_much_at_once_is_sent_away(limits: ReceiverLimits) -> None:
     """While as many requests or bytes are in work as may be, others are answered 429 with Retry-After."""
-    slow = Slow()
+    slow = SlowIntake()
     body = request_of().SerializeToString()
     assert 75 < len(body) < 150
     with running(slow, limits) as server, ThreadPoolExecutor() as pool:
@@ -452,29 +466,29 @@ def test_too_much_at_once_is_sent_away(limits: ReceiverLimits) -> None:
         accepted(post(server, body))
 
 
-def test_nothing_that_was_said_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_no_text_of_a_request_leaks(caplog: pytest.LogCaptureFixture) -> None:
     """Texts of a request are in no answer, no metric and no log, however broken the request is."""
     caplog.set_level(logging.DEBUG)
     whole = request_of(2, broken=1, text=SECRET).SerializeToString()
-    told = []
+    texts = []
     with running() as server:
         for body in (whole, whole[:-3], whole.replace(b"card", b"c\xff\xffd")):
-            told.append(post(server, body).text)
+            texts.append(post(server, body).text)
         for value in (json_request("zz", SECRET), {"resourceSpans": SECRET}, {SECRET: [SECRET]}, [SECRET]):
-            told.append(post(server, json.dumps(value).encode(), JSON).text)
-        told.append(post(server, f'{{"{SECRET}'.encode(), JSON).text)
-        told.append(post(server, SECRET.encode(), **{"Content-Encoding": "gzip"}).text)
-        told.append(server.metrics.text())
-    assert all(told)
-    assert not [text for text in (*told, caplog.text) if CARD in text or "my card" in text]
+            texts.append(post(server, json.dumps(value).encode(), JSON).text)
+        texts.append(post(server, f'{{"{SECRET}'.encode(), JSON).text)
+        texts.append(post(server, SECRET.encode(), **{"Content-Encoding": "gzip"}).text)
+        texts.append(server.metrics.text())
+    assert all(texts)
+    assert not [text for text in (*texts, caplog.text) if CARD in text or "my card" in text]
 
 
 def test_requests_are_taken_side_by_side() -> None:
-    """Many senders at once all get their answers, and every request is kept once."""
-    kept = Kept()
+    """Many senders at once all get their answers, and every request is stored once."""
+    intake = StoringIntake()
     bodies = [request_of(40, text=str(number)).SerializeToString() for number in range(30)]
-    with running(kept, ReceiverLimits(inline_bytes_max=0)) as server, ThreadPoolExecutor(8) as pool:
+    with running(intake, ReceiverLimits(inline_bytes_max=0)) as server, ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda body: post(server, body).status_code, bodies))
         assert threading.active_count() < 100
     assert answers == [200] * len(bodies)
-    assert sorted(request.body for request in kept.requests) == sorted(bodies)
+    assert sorted(request.body for request in intake.requests) == sorted(bodies)

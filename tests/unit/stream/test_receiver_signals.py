@@ -34,7 +34,7 @@ from tracline.stream.ingest.endpoint import ENDPOINTS
 from tracline.stream.ingest.limits import ReceiverLimits
 from tracline.stream.ingest.request import Encoding
 
-from .receiving import WAIT_S, Full, Kept, Running, running
+from .receiving import WAIT_S, BusyIntake, Running, StoringIntake, running
 
 pytestmark = pytest.mark.slow
 
@@ -68,16 +68,16 @@ def metric_exporter(server: Running, transport: str, **headers: str) -> MetricEx
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
 def test_metrics_are_acknowledged_and_dropped(transport: str) -> None:
-    """An SDK's export of metrics succeeds at the first attempt; nothing is kept, and it is counted."""
-    kept = Kept()
-    with running(kept) as server:
+    """An SDK's export of metrics succeeds at the first attempt; nothing is stored, and it is counted."""
+    intake = StoringIntake()
+    with running(intake) as server:
         exporter = metric_exporter(server, transport)
         assert exporter.export(measured()) is MetricExportResult.SUCCESS
         exporter.shutdown()
         assert server.counts(DROPPED) == {(transport, "protobuf"): 1}
         for name in ("requests", "spans", "bytes", "refused"):
             assert server.counts(f"tracline_receiver_{name}_total") == {}
-    assert kept.requests == []
+    assert intake.requests == []
 
 
 @pytest.mark.parametrize("encoding", ["protobuf", "json"])
@@ -96,8 +96,8 @@ def test_metrics_are_answered_in_their_encoding(encoding: str) -> None:
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
 def test_metrics_do_not_wait_for_the_disk(transport: str) -> None:
-    """While no spans can be kept metrics are still acknowledged: there is nothing to keep."""
-    with running(Full("disk", 1.0)) as server:
+    """While no spans can be stored metrics are still acknowledged."""
+    with running(BusyIntake("disk", 1.0)) as server:
         exporter = metric_exporter(server, transport)
         assert exporter.export(measured()) is MetricExportResult.SUCCESS
         exporter.shutdown()
@@ -145,8 +145,8 @@ def log_exporter(server: Running, transport: str) -> LogRecordExporter:
 @pytest.mark.parametrize("transport", ["http", "grpc"])
 def test_the_sdk_delivers_log_records(transport: str) -> None:
     """An event with content arrives with its span's ids; a line of a program's log is counted, not read."""
-    kept = Kept()
-    with running(kept) as server:
+    intake = StoringIntake()
+    with running(intake) as server:
         provider = LoggerProvider(shutdown_on_exit=False)
         provider.add_log_record_processor(SimpleLogRecordProcessor(log_exporter(server, transport)))
         logger = provider.get_logger("desk")
@@ -157,7 +157,7 @@ def test_the_sdk_delivers_log_records(transport: str) -> None:
         assert server.counts("tracline_receiver_log_records_total") == {(transport, "protobuf"): 2}
         assert server.counts("tracline_receiver_requests_total") == {(transport, "protobuf"): 2}
         assert server.counts("tracline_receiver_refused_total") == {}
-    (request,) = kept.requests
+    (request,) = intake.requests
     (record,) = request.decoded.records
     assert (request.signal, request.encoding) == (Signal.LOGS, Encoding.PROTOBUF)
     assert (record.trace_id, record.span_id) == (
@@ -194,8 +194,8 @@ def json_logs(*records: object) -> bytes:
 
 def test_log_records_that_cannot_be_read_are_told_and_the_rest_taken() -> None:
     """The answer counts and places them, without their text."""
-    kept = Kept()
-    with running(kept) as server:
+    intake = StoringIntake()
+    with running(intake) as server:
         body = json_logs(JSON_RECORD, CARD)
         response = httpx.post(f"{server.url}/v1/logs", content=body, headers=JSON)
         partial = Parse(response.content, ExportLogsServiceResponse()).partial_success
@@ -204,44 +204,44 @@ def test_log_records_that_cannot_be_read_are_told_and_the_rest_taken() -> None:
     assert (response.status_code, partial.rejected_log_records) == (200, 1)
     assert "otlp-shape" in partial.error_message
     assert CARD not in partial.error_message
-    assert [len(request.decoded.records) for request in kept.requests] == [1]
+    assert [len(request.decoded.records) for request in intake.requests] == [1]
 
 
 @pytest.mark.parametrize("body", [b"\xff" * 50, b"no OTLP"])
 def test_bytes_that_are_no_log_records_are_bad(body: bytes) -> None:
-    """They get 400 with what is wrong, and are kept to be looked up."""
-    kept = Kept()
-    with running(kept) as server:
+    """They get 400 with their flaws, and are stored."""
+    intake = StoringIntake()
+    with running(intake) as server:
         assert httpx.post(f"{server.url}/v1/logs", content=body, headers=PROTOBUF).status_code == 400
-    assert [(request.body, request.signal) for request in kept.requests] == [(body, Signal.LOGS)]
+    assert [(request.body, request.signal) for request in intake.requests] == [(body, Signal.LOGS)]
 
 
 def test_log_records_in_json_are_taken_as_in_protobuf() -> None:
-    """A request in JSON is kept as it came, and answered in JSON."""
-    kept = Kept()
+    """A request in JSON is stored as it came, and answered in JSON."""
+    intake = StoringIntake()
     body = json_logs(JSON_RECORD)
-    with running(kept) as server:
+    with running(intake) as server:
         response = httpx.post(f"{server.url}/v1/logs", content=body, headers=JSON)
         assert response.status_code == 200
         assert Parse(response.content, ExportLogsServiceResponse()) == ExportLogsServiceResponse()
-    (request,) = kept.requests
+    (request,) = intake.requests
     assert (request.body, request.signal, len(request.decoded.records)) == (body, Signal.LOGS, 1)
 
 
 def test_records_that_name_no_span_are_counted() -> None:
-    """They can be joined to nothing: the request is acknowledged and not kept."""
-    kept = Kept()
-    with running(kept) as server:
+    """They cannot be joined to a span: the request is acknowledged and not stored."""
+    intake = StoringIntake()
+    with running(intake) as server:
         body = logs(3, linked=False).SerializeToString()
         assert httpx.post(f"{server.url}/v1/logs", content=body, headers=PROTOBUF).status_code == 200
         assert server.counts("tracline_log_records_unjoined_total") == {("unlinked",): 3}
-    assert kept.requests == []
+    assert intake.requests == []
 
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
 def test_log_records_that_cannot_be_kept_come_again(transport: str) -> None:
     """While the disk is full an exporter of log records is asked to come again, and nothing is lost."""
-    full = Full("disk", 0.1, times=1)
+    full = BusyIntake("disk", 0.1, times=1)
     with running(full) as server:
         provider = LoggerProvider(shutdown_on_exit=False)
         provider.add_log_record_processor(SimpleLogRecordProcessor(log_exporter(server, transport)))

@@ -1,4 +1,4 @@
-"""What a page that is open hears, and the answers that are kept for it."""
+"""The live feed of a page, and the cache of answers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .asking import DESK, app
 pytestmark = pytest.mark.slow
 
 
-class Heard:
-    """A feed that a test asks for its next event; between two looks at the store it does what it is told."""
+class OpenFeed:
+    """A feed that a test asks for its next event; between two polls of the store it calls a function."""
 
     def __init__(
         self, store: Path, after: int, *, breaches: bool = False, answers: AnswerCache | None = None
@@ -49,10 +49,10 @@ def test_the_feed_tells_what_is_new(store: Path) -> None:
             db.execute(f"INSERT INTO verdict VALUES ({marks})", tuple(values.values()))
 
     async def follow() -> list:
-        heard = Heard(store, after=1)
-        heard.between = [lambda: None, insert, lambda: None]
-        events = [await anext(heard.events) for _ in range(4)]
-        await heard.events.aclose()
+        opened = OpenFeed(store, after=1)
+        opened.between = [lambda: None, insert, lambda: None]
+        events = [await anext(opened.events) for _ in range(4)]
+        await opened.events.aclose()
         return events
 
     first, position, second, _ = asyncio.run(follow())
@@ -72,8 +72,8 @@ def rows(db, query: str) -> tuple[list[str], tuple]:
     return [column[0] for column in cursor.description], cursor.fetchone()
 
 
-def test_the_feed_looks_again_where_an_answer_was_kept(store: Path) -> None:
-    """A position that was counted before the latest change is told, and the right one once it is made."""
+def test_the_feed_polls_again_after_a_cached_answer(store: Path) -> None:
+    """The feed sends a cached position, and the current one once it is computed."""
     now = [0.0]
     answers = AnswerCache(lambda: now[0])
     fill(store, DESK, [session("s", user("hi"))])
@@ -86,10 +86,10 @@ def test_the_feed_looks_again_where_an_answer_was_kept(store: Path) -> None:
     answers.get("position", slowly)
 
     async def follow() -> list[str]:
-        heard = Heard(store, 0, answers=answers)
-        heard.between = [lambda: None, lambda: now.append(now.pop() + CACHE_FACTOR), lambda: None]
-        events = [await anext(heard.events) for _ in range(2)]
-        await heard.events.aclose()
+        opened = OpenFeed(store, 0, answers=answers)
+        opened.between = [lambda: None, lambda: now.append(now.pop() + CACHE_FACTOR), lambda: None]
+        events = [await anext(opened.events) for _ in range(2)]
+        await opened.events.aclose()
         return [str(event.data) for event in events]
 
     before, after = asyncio.run(follow())
@@ -102,9 +102,9 @@ def test_a_feed_of_breaches_leaves_the_unjudged_out(store: Path) -> None:
     fill(store, DESK, [session("s", user(None, content="absent"))])
 
     async def first(breaches: bool) -> str:
-        heard = Heard(store, 0, breaches=breaches)
-        event = await anext(heard.events)
-        await heard.events.aclose()
+        opened = OpenFeed(store, 0, breaches=breaches)
+        event = await anext(opened.events)
+        await opened.events.aclose()
         return event.event
 
     assert [asyncio.run(first(breaches)) for breaches in (True, False)] == ["position", "verdicts"]
@@ -138,8 +138,8 @@ async def asked_at_once(console: Starlette, count: int) -> list[tuple[int, bytes
     return answers
 
 
-def test_answers_are_kept_for_as_long_as_they_cost() -> None:
-    """An answer that took a second is kept for ten, then made anew; keys are told apart, and limited."""
+def test_answers_are_cached_by_their_cost() -> None:
+    """An answer that took a second is cached for ten, then computed again; keys are distinct and limited."""
     now = [0.0]
     answers = AnswerCache(lambda: now[0])
 

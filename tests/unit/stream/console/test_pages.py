@@ -24,7 +24,7 @@ PAGES = ("/", "/?show=all&hours=168", "/rules", "/sessions", "/verdicts", "/dead
 
 @pytest.mark.parametrize("path", [*PAGES, "/style.css", "/console.js", "/nowhere"])
 def test_every_answer_is_guarded(desk: Path, path: str) -> None:
-    """Nothing is loaded from elsewhere, framed, guessed, referred to or kept; nothing is inline."""
+    """Nothing is loaded from elsewhere, framed, guessed, referred to or cached; nothing is inline."""
     answer = get(app(desk, shipped()), path)
     assert answer.headers["content-security-policy"] == (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:;"
@@ -66,13 +66,13 @@ def test_pages_have_landmarks_and_headings(desk: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/rules", "/sessions", "/verdicts"])
 def test_an_empty_store_says_where_to_send_spans(store: Path, path: str) -> None:
-    """Before the first session the pages say what to do."""
+    """Before the first session the pages show how to send spans."""
     text = plain(get(app(empty(store)), path).text)
     assert "Send spans to http://127.0.0.1:4318/v1/traces" in text
 
 
 def test_a_store_that_is_not_there_is_said(store: Path) -> None:
-    """Without a store the answer is 503, with what SQLite says."""
+    """Without a store the answer is 503, with SQLite's error."""
     answer = get(app(store), "/")
     assert answer.status_code == 503
     assert "SQLITE_CANTOPEN" in answer.text
@@ -94,14 +94,14 @@ def test_what_is_not_there_is_a_page_of_its_own(store: Path, path: str) -> None:
 
 def test_hostile_text_is_shown_as_text(store: Path) -> None:
     """Markup from telemetry is escaped, and what would steer a terminal or hide is written out."""
-    told = session(
+    events = session(
         HOSTILE,
         user(HOSTILE + "!", attributes={HOSTILE: HOSTILE}),
         call(HOSTILE, HOSTILE, args=f'{{"a": "{HOSTILE}"}}'),
         result(HOSTILE, result=HOSTILE, error=HOSTILE),
         agent=HOSTILE,
     )
-    console = app(fill(store, DESK, [told]))
+    console = app(fill(store, DESK, [events]))
     record = get(console, "/verdicts").text
     verdict = next(href for href in links(record) if re.match(r"/verdicts/[0-9a-f]{32}", href))
     where = formatting.session_path(HOSTILE)
@@ -116,13 +116,13 @@ def test_hostile_text_is_shown_as_text(store: Path) -> None:
 
 
 def test_what_is_open_is_counted(store: Path) -> None:
-    """The overview says how far the time is, and how many sessions are open."""
-    told = [
+    """The overview has the watermark and the number of open sessions."""
+    events = [
         session("a", user("hi")),
         session("b", user("hi"), end=False),
         session("c", user("hi"), end=False),
     ]
-    text = plain(get(app(fill(store, DESK, told)), "/").text)
+    text = plain(get(app(fill(store, DESK, events)), "/").text)
     assert "Watermark 2026-02-17 12:00:00" in text
     assert "Open sessions 2 of 3" in text
 

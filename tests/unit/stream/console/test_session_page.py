@@ -1,4 +1,4 @@
-"""A session's page: its events, what each rule said at them, and why."""
+"""A session's page: its events, the rules' steps at them, and witnesses."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def test_any_session_id_has_a_page(store: Path, name: str) -> None:
 
 def test_a_rule_that_cannot_judge_says_from_where(store: Path) -> None:
     """From the event on whose text was not captured the rule shows nothing but `unjudged`."""
-    told = session("s", user("hi"), user(None, content="absent"), user("no!"))
-    assert [len(marks.shown) for marks in replay(DESK, told[:-1])[1].steps] == [1, 1, 0]
-    text = plain(get(app(fill(store, DESK, [told])), "/sessions/s").text)
+    events = session("s", user("hi"), user(None, content="absent"), user("no!"))
+    assert [len(marks.shown) for marks in replay(DESK, events[:-1])[1].steps] == [1, 1, 0]
+    text = plain(get(app(fill(store, DESK, [events])), "/sessions/s").text)
     assert "1 rule is unjudged" in text
     assert "? unjudged from event 2" in text
 
 
 def test_the_page_of_a_session_explains_the_chosen_verdict(store: Path) -> None:
     """A verdict's link marks its witness' events, with what was true and what was still asked."""
-    told = session("s", user("hi"), call(), user("well"))
-    console = app(fill(store, DESK, [told]))
+    events = session("s", user("hi"), call(), user("well"))
+    console = app(fill(store, DESK, [events]))
     verdict = next(href for href in links(get(console, "/").text) if href.startswith("/verdicts/"))
     page = get(console, verdict)
     assert "unmet Calls are answered" in plain(page.text)
@@ -67,10 +67,10 @@ def test_a_rule_can_be_followed(store: Path) -> None:
 
 
 def test_long_sessions_come_in_pages(store: Path) -> None:
-    """A verdict far down leads to its page; the rules are told again up to a limit, which is said."""
+    """A verdict far down leads to its page; the rules are replayed up to a limit, which the page states."""
     far = EVENTS_REPLAYED_MAX + 5
-    told = session("s", *(user("no!" if at == far else "hi") for at in range(1, far + 1)))
-    console = app(fill(store, DESK, [told]))
+    events = session("s", *(user("no!" if at == far else "hi") for at in range(1, far + 1)))
+    console = app(fill(store, DESK, [events]))
     link = next(href for href in links(get(console, "/").text) if href.startswith("/sessions/"))
     text = get(console, link).text
     assert text.count('<li id="e') == far % EVENTS_A_PAGE
@@ -81,7 +81,7 @@ def test_long_sessions_come_in_pages(store: Path) -> None:
 
 
 def test_a_session_without_its_beginning_is_shown_without_rules(store: Path) -> None:
-    """Where retention took the first events, the rest is shown, and that the rules cannot be told again."""
+    """Where retention deleted the first events, the page shows the rest and states that it replays none."""
     console = app(fill(store, DESK, [session("s", user("hi"), user("no!"), user("well"))]))
     with writing(store) as db:
         db.execute("DELETE FROM event WHERE seq = 1")
@@ -102,7 +102,7 @@ def test_an_id_that_came_back_has_all_its_occurrences(store: Path) -> None:
 
 
 def test_an_event_without_fields_is_shown(store: Path) -> None:
-    """An unknown event, late, nested, told as history, says all of that."""
+    """An unknown event, late, nested, in history has all these tags."""
     (event, end) = session("s", user("hi"))
     bare = dataclasses.replace(
         event,
