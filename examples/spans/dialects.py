@@ -25,8 +25,8 @@ class Conversing:
     agent: str
     model: str
     instructions: str
-    heard: Sequence[ScriptLine]
-    said: ScriptLine | None
+    inputs: Sequence[ScriptLine]
+    output: ScriptLine | None
     error: str | None = None
 
 
@@ -95,10 +95,10 @@ def _genai_messages(turn: Conversing, manner: Manner) -> Attributes:
     messages: Attributes = {}
     if manner.inputs_captured:
         messages["gen_ai.system_instructions"] = [{"type": "text", "content": turn.instructions}]
-        messages["gen_ai.input.messages"] = [genai_message(line, manner) for line in turn.heard]
-    if turn.said is not None:
-        reason = "tool_call" if turn.said.calls else "stop"
-        messages["gen_ai.output.messages"] = [{**genai_message(turn.said, manner), "finish_reason": reason}]
+        messages["gen_ai.input.messages"] = [genai_message(line, manner) for line in turn.inputs]
+    if turn.output is not None:
+        reason = "tool_call" if turn.output.calls else "stop"
+        messages["gen_ai.output.messages"] = [{**genai_message(turn.output, manner), "finish_reason": reason}]
     return messages if manner.structured else {name: json.dumps(value) for name, value in messages.items()}
 
 
@@ -155,12 +155,12 @@ def _openinference_chat(turn: Conversing, manner: Manner) -> tuple[str, Attribut
     attributes: Attributes = {"openinference.span.kind": "LLM", "llm.model_name": turn.model}
     if manner.captured:
         system = {"message.role": "system", "message.content": turn.instructions}
-        heard = [system, *(_openinference_message(line, manner) for line in turn.heard)]
+        inputs = [system, *(_openinference_message(line, manner) for line in turn.inputs)]
         attributes |= (
-            _flat("llm.input_messages", heard) if manner.inputs_captured else {"input.value": "__REDACTED__"}
+            _flat("llm.input_messages", inputs) if manner.inputs_captured else {"input.value": "__REDACTED__"}
         )
-        if turn.said is not None:
-            attributes |= _flat("llm.output_messages", [_openinference_message(turn.said, manner)])
+        if turn.output is not None:
+            attributes |= _flat("llm.output_messages", [_openinference_message(turn.output, manner)])
     return "ChatCompletion", attributes
 
 
@@ -203,9 +203,9 @@ def _openinference_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
 def _openinference_agent(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
     attributes: Attributes = {"openinference.span.kind": "AGENT", "agent.name": turn.agent}
     if manner.agent_tells and manner.captured and manner.inputs_captured:
-        asked = [line.text for line in turn.heard if line.role is Role.USER]
+        asked = [line.text for line in turn.inputs if line.role is Role.USER]
         attributes |= _present(**{"input.value": asked[-1] if asked else None})
-        attributes |= _present(**{"output.value": turn.said.text if turn.said else None})
+        attributes |= _present(**{"output.value": turn.output.text if turn.output else None})
     return turn.agent, attributes
 
 
@@ -220,12 +220,12 @@ def _openllmetry_chat(turn: Conversing, manner: Manner) -> tuple[str, Attributes
     }
     if manner.captured:
         system = {"role": "system", "content": turn.instructions}
-        heard = [system, *(_openllmetry_message(line, manner) for line in turn.heard)]
-        attributes |= _flat("gen_ai.prompt", heard if manner.inputs_captured else [])
-        if turn.said is not None:
-            reason = "tool_calls" if turn.said.calls else "stop"
-            said = _openllmetry_message(turn.said, manner) | {"finish_reason": reason}
-            attributes |= _flat("gen_ai.completion", [said])
+        inputs = [system, *(_openllmetry_message(line, manner) for line in turn.inputs)]
+        attributes |= _flat("gen_ai.prompt", inputs if manner.inputs_captured else [])
+        if turn.output is not None:
+            reason = "tool_calls" if turn.output.calls else "stop"
+            output = _openllmetry_message(turn.output, manner) | {"finish_reason": reason}
+            attributes |= _flat("gen_ai.completion", [output])
     return "lumen.chat", attributes
 
 
@@ -246,9 +246,9 @@ def _openllmetry_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
 def _openllmetry_agent(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
     attributes: Attributes = {"traceloop.span.kind": "agent", "traceloop.entity.name": turn.agent}
     if manner.agent_tells and manner.captured and manner.inputs_captured:
-        asked = [line.text for line in turn.heard if line.role is Role.USER]
+        asked = [line.text for line in turn.inputs if line.role is Role.USER]
         attributes["traceloop.entity.input"] = json.dumps({"args": asked[-1:], "kwargs": {}})
-        attributes["traceloop.entity.output"] = json.dumps(turn.said.text if turn.said else None)
+        attributes["traceloop.entity.output"] = json.dumps(turn.output.text if turn.output else None)
     return f"{turn.agent}.agent", attributes
 
 
@@ -262,10 +262,10 @@ def _vercel_chat(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
     }
     if manner.captured:
         system: Value = {"role": "system", "content": turn.instructions}
-        heard: list[Value] = [system, *(_vercel_message(line, manner) for line in turn.heard)]
+        inputs: list[Value] = [system, *(_vercel_message(line, manner) for line in turn.inputs)]
         if manner.inputs_captured:
-            attributes["ai.prompt.messages"] = json.dumps(heard)
-        attributes |= _vercel_response(turn.said, manner)
+            attributes["ai.prompt.messages"] = json.dumps(inputs)
+        attributes |= _vercel_response(turn.output, manner)
     return "ai.generateText.doGenerate", attributes
 
 
@@ -295,16 +295,16 @@ def _vercel_message(line: ScriptLine, manner: Manner) -> dict[str, Value]:
     return {"role": line.role.value, "content": content}
 
 
-def _vercel_response(said: ScriptLine | None, manner: Manner) -> Attributes:
-    if said is None:
+def _vercel_response(output: ScriptLine | None, manner: Manner) -> Attributes:
+    if output is None:
         return {}
-    response: Attributes = {"ai.response.finishReason": "tool-calls" if said.calls else "stop"}
-    if said.text is not None:
-        response["ai.response.text"] = said.text
-    if said.calls:
+    response: Attributes = {"ai.response.finishReason": "tool-calls" if output.calls else "stop"}
+    if output.text is not None:
+        response["ai.response.text"] = output.text
+    if output.calls:
         calls = [
             _present(toolCallId=_call_id(call, manner), toolName=call.tool, input=call.args)
-            for call in said.calls
+            for call in output.calls
         ]
         response["ai.response.toolCalls"] = json.dumps(calls)
     return response
@@ -322,10 +322,10 @@ def _vercel_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
 def _vercel_agent(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
     attributes = _vercel_operation("ai.generateText", turn)
     if manner.captured:
-        heard = [_vercel_message(line, manner) for line in turn.heard]
+        inputs = [_vercel_message(line, manner) for line in turn.inputs]
         if manner.inputs_captured:
-            attributes["ai.prompt"] = json.dumps({"system": turn.instructions, "messages": heard})
-        attributes |= _vercel_response(turn.said, manner)
+            attributes["ai.prompt"] = json.dumps({"system": turn.instructions, "messages": inputs})
+        attributes |= _vercel_response(turn.output, manner)
     return "ai.generateText", attributes
 
 

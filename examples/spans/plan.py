@@ -90,13 +90,13 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A model call with the input `heard` and the output `said` (None: it failed).
+    """A model call with the input `inputs` and the output `output` (None: it failed).
 
     `outer` is the time of a second instrumentation's span that encloses all attempts.
     """
 
-    heard: tuple[ScriptLine, ...]
-    said: ScriptLine | None
+    inputs: tuple[ScriptLine, ...]
+    output: ScriptLine | None
     attempts: tuple[Attempt, ...]
     outer: tuple[int, int] | None = None
 
@@ -195,7 +195,7 @@ def _turn(
     while place < last:
         line = lines[place]
         if line.role is Role.ASSISTANT:
-            acts.append(_model_call(_heard(lines, place, clock.manner), line, clock))
+            acts.append(_model_call(_inputs(lines, place, clock.manner), line, clock))
         elif line.role is Role.TOOL:
             results = _results(lines, place, last)
             acts += _tool_runs(results, clock)
@@ -204,11 +204,11 @@ def _turn(
             clock.reach(line.time)
         place += 1
     if lines[last - 1].role is Role.USER:
-        acts.append(_model_call(_heard(lines, last, clock.manner), None, clock))
+        acts.append(_model_call(_inputs(lines, last, clock.manner), None, clock))
     return AgentTurn(agent, model, start, clock.tick(), tuple(acts), tuple(lines[first:last]))
 
 
-def _heard(lines: Sequence[ScriptLine], end: int, manner: Manner) -> tuple[ScriptLine, ...]:
+def _inputs(lines: Sequence[ScriptLine], end: int, manner: Manner) -> tuple[ScriptLine, ...]:
     """Return a model's input from the lines before: no result without its call, and all new lines."""
     first = max(0, end - manner.window) if manner.window else 0
     answers = [place for place in range(end) if lines[place].role is Role.ASSISTANT]
@@ -225,8 +225,8 @@ def _results(lines: Sequence[ScriptLine], place: int, last: int) -> Sequence[Scr
     return lines[place:end]
 
 
-def _model_call(heard: tuple[ScriptLine, ...], said: ScriptLine | None, clock: _Clock) -> ModelCall:
-    """Plan a model call with its faults; without `said` it fails."""
+def _model_call(inputs: tuple[ScriptLine, ...], output: ScriptLine | None, clock: _Clock) -> ModelCall:
+    """Plan a model call with its faults; without `output` it fails."""
     manner = clock.manner
     wrapped = clock.happens("wrapped", manner.wrapped)
     outer_start = clock.tick()
@@ -234,14 +234,14 @@ def _model_call(heard: tuple[ScriptLine, ...], said: ScriptLine | None, clock: _
     if clock.happens("retried", manner.retried):
         attempts.append(Attempt(clock.tick(), clock.tick(), "rate_limited"))
     start = clock.tick()
-    if said is None:
+    if output is None:
         attempts.append(Attempt(start, clock.tick(), "timeout"))
     elif clock.happens("doubled", manner.doubled):
         beside = clock.tick()
-        attempts += [Attempt(start, clock.reach(said.time)), Attempt(beside, clock.tick())]
+        attempts += [Attempt(start, clock.reach(output.time)), Attempt(beside, clock.tick())]
     else:
-        attempts.append(Attempt(start, clock.reach(said.time), fault=_fault(clock)))
-    return ModelCall(heard, said, tuple(attempts), (outer_start, clock.tick()) if wrapped else None)
+        attempts.append(Attempt(start, clock.reach(output.time), fault=_fault(clock)))
+    return ModelCall(inputs, output, tuple(attempts), (outer_start, clock.tick()) if wrapped else None)
 
 
 def _fault(clock: _Clock) -> ClockFault | None:
